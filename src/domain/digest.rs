@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use super::ToolRef;
 
 /// SHA-256 in lowercase hex.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Digest(String);
 
