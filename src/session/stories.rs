@@ -251,7 +251,7 @@ fn after_a_crash_a_running_call_is_unknown_the_turn_goes_on_and_an_equal_call_is
     world.tell(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
     let call = world.queue()[0].clone();
-    assert_eq!(world.started(), [call.clone()]);
+    assert_eq!(world.started(), vec![call.clone()]);
     world.crash();
     assert!(world.events().any(|event| matches!(
         event,
