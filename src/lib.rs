@@ -4,6 +4,9 @@
 
 pub mod history;
 pub mod mcp;
+
+pub mod store;
+
 pub mod session;
 
 pub mod domain;
