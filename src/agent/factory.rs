@@ -1,0 +1,87 @@
+//! What a session's agent is made of: model, tools, sandbox and rules, chosen once per session.
+
+use std::sync::Arc;
+
+use super::tools::{SandboxPlace, SessionTools};
+use crate::domain::{SandboxId, Tool};
+use crate::history::{self, SystemPrompt};
+use crate::llm::{Catalogue, Provider, RetryConfig};
+use crate::mcp::{BUNDLED_SERVER, Toolbox, ToolboxError};
+use crate::session::{ModelChoice, Rules};
+
+/// What limits the working context.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ChatLimits {
+    /// What of the history the model is shown.
+    pub history: history::Limits,
+    /// Tokens that the model can read, if known.
+    pub window: Option<u64>,
+}
+
+/// Builds the agent of a session (S2.5).
+#[derive(Clone)]
+pub struct AgentFactory {
+    /// The model provider.
+    pub provider: Arc<dyn Provider>,
+    /// The model that new sessions get.
+    pub model: String,
+    /// Prices and windows.
+    pub catalogue: Arc<Catalogue>,
+    /// The rules of policy and turns.
+    pub rules: Arc<Rules>,
+    /// The system prompt.
+    pub prompt: Arc<SystemPrompt>,
+    /// Limits of the working context.
+    pub history: history::Limits,
+    /// What happens after a transient fault of the provider.
+    pub retry: RetryConfig,
+    /// Sent only when set (S0.45).
+    pub temperature: Option<f64>,
+    /// The longest answer; sent only when set.
+    pub max_tokens: Option<u32>,
+    /// Where sandboxed tools run.
+    pub place: Arc<SandboxPlace>,
+    /// The bundled server's tools.
+    pub bundled: Arc<[Tool]>,
+}
+
+/// The agent of one session.
+#[derive(Clone)]
+pub struct AgentParts {
+    pub(super) provider: Arc<dyn Provider>,
+    pub(super) catalogue: Arc<Catalogue>,
+    pub(super) rules: Arc<Rules>,
+    pub(super) prompt: Arc<SystemPrompt>,
+    pub(super) limits: ChatLimits,
+    pub(super) retry: RetryConfig,
+    pub(super) temperature: Option<f64>,
+    pub(super) max_tokens: Option<u32>,
+    pub(super) tools: Arc<SessionTools>,
+}
+
+impl AgentFactory {
+    /// What answers in a new session.
+    pub fn model_choice(&self) -> ModelChoice {
+        ModelChoice { provider: self.provider.id().to_owned(), model: self.model.clone() }
+    }
+
+    /// The agent of a session whose sandbox that is. Nothing is started yet.
+    pub fn create_agent(&self, sandbox: &SandboxId) -> Result<AgentParts, ToolboxError> {
+        let mut toolbox = Toolbox::default();
+        if self.place.is_on() {
+            toolbox.add(BUNDLED_SERVER, self.bundled.to_vec(), true)?;
+        }
+        let window = self.catalogue.context_window(&self.model);
+        Ok(AgentParts {
+            provider: Arc::clone(&self.provider),
+            catalogue: Arc::clone(&self.catalogue),
+            rules: Arc::clone(&self.rules),
+            prompt: Arc::clone(&self.prompt),
+            limits: ChatLimits { history: self.history, window },
+            retry: self.retry,
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            tools: Arc::new(SessionTools::new(toolbox, Arc::clone(&self.place), sandbox.clone())),
+        })
+    }
+}

@@ -1,0 +1,167 @@
+//! A session's journal: folded, appended to, and read by range.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::feed::ShownEvent;
+use crate::domain::SessionKey;
+use crate::session::{Commit, CommitError, SCHEMA, SessionState};
+use crate::store::{Appended, LiveStore, NewRecord, Record, Snapshot};
+
+/// Records that one read asks for.
+const PAGE: usize = 500;
+
+/// A session's stored past.
+#[derive(Clone)]
+pub(super) struct Journal {
+    store: Arc<dyn LiveStore>,
+    key: SessionKey,
+}
+
+/// The journal cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum JournalError {
+    #[error("the store does not give the journal")]
+    Store(#[from] crate::store::Error),
+    #[error("a commit of the journal cannot be read")]
+    Commit(#[from] CommitError),
+}
+
+/// How an append ended, once everything that can be found out is found out.
+pub(super) enum Settled {
+    /// Durable.
+    Stored,
+    /// Somebody else wrote this version.
+    Conflict,
+    /// The store is away; the commit may or may not have arrived.
+    Away(crate::store::Error),
+}
+
+impl Journal {
+    pub(super) fn new(store: Arc<dyn LiveStore>, key: SessionKey) -> Self {
+        Self { store, key }
+    }
+
+    /// The state after the newest commit: snapshot and tail.
+    pub(super) async fn fold(&self) -> Result<SessionState, JournalError> {
+        let snapshot = self.store.snapshot(&self.key).await?;
+        let mut state = snapshot
+            .filter(|snapshot| snapshot.schema == SCHEMA)
+            .and_then(|snapshot| read_state(&snapshot))
+            .unwrap_or_default();
+        while self.catch_up(&mut state, |_| {}).await? > 0 {}
+        Ok(state)
+    }
+
+    /// Applies a page of what came after `state`; how many commits it was.
+    pub(super) async fn catch_up(
+        &self,
+        state: &mut SessionState,
+        mut on: impl FnMut(&Commit),
+    ) -> Result<usize, JournalError> {
+        let version = state.control.version;
+        let records = self.store.read_after_version(&self.key, version, PAGE).await?;
+        for record in &records {
+            let commit = Commit::from_bytes(&record.body)?;
+            state.apply(&commit);
+            on(&commit);
+        }
+        Ok(records.len())
+    }
+
+    /// Appends, and asks the store what became of it where the answer was lost.
+    pub(super) async fn append(&self, commit: &Commit, is_active: bool) -> Settled {
+        let body = match commit.to_bytes() {
+            Ok(body) => Bytes::from(body),
+            Err(error) => {
+                tracing::error!(session.id = %self.key.session, %error, "A commit does not serialize");
+                return Settled::Away(crate::store::Error::NoAnswer);
+            }
+        };
+        let record = NewRecord {
+            commit_id: commit.commit_id.clone(),
+            first_seq: commit.seq + 1,
+            last_seq: commit.last_seq(),
+            is_active,
+            body,
+        };
+        let before = commit.version.saturating_sub(1);
+        match self.store.append(&self.key, before, record).await {
+            Appended::Ok => Settled::Stored,
+            Appended::Conflict => self.settle(commit).await.unwrap_or(Settled::Conflict),
+            Appended::Unknown(error) => self.settle(commit).await.unwrap_or(Settled::Away(error)),
+        }
+    }
+
+    /// Whether this very commit stands in the journal; `None` if nobody wrote its version.
+    async fn settle(&self, commit: &Commit) -> Option<Settled> {
+        let before = commit.version.saturating_sub(1);
+        match self.store.read_after_version(&self.key, before, 1).await {
+            Ok(records) => records.first().map(|record| {
+                if record.commit_id == commit.commit_id { Settled::Stored } else { Settled::Conflict }
+            }),
+            Err(error) => Some(Settled::Away(error)),
+        }
+    }
+
+    /// Keeps the folded state, so that the next fold is short. Serializes off the caller's task.
+    pub(super) async fn keep_snapshot(&self, state: SessionState) {
+        let version = state.control.version;
+        let body = tokio::task::spawn_blocking(move || serde_json::to_vec(&state)).await;
+        let Ok(Ok(body)) = body else { return };
+        let snapshot = Snapshot { version, schema: SCHEMA, body: Bytes::from(body) };
+        if let Err(error) = self.store.save_snapshot(&self.key, snapshot).await {
+            tracing::debug!(session.id = %self.key.session, %error, "The snapshot was not kept");
+        }
+    }
+
+    /// Shown events with `seq > after`, oldest first, about `limit` of them.
+    pub(super) async fn events_after(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<ShownEvent>, JournalError> {
+        let records = self.store.read_after_seq(&self.key, after, limit).await?;
+        let mut events = shown(&records)?;
+        events.retain(|event| event.seq > after);
+        events.truncate(limit);
+        Ok(events)
+    }
+
+    /// The newest `limit` shown events with `seq < before`, oldest first.
+    pub(super) async fn events_before(
+        &self,
+        before: u64,
+        limit: usize,
+    ) -> Result<Vec<ShownEvent>, JournalError> {
+        let records = self.store.read_before_seq(&self.key, before, limit).await?;
+        let mut events = shown(&records)?;
+        events.retain(|event| event.seq < before);
+        let surplus = events.len().saturating_sub(limit);
+        events.drain(..surplus);
+        Ok(events)
+    }
+}
+
+fn shown(records: &[Record]) -> Result<Vec<ShownEvent>, CommitError> {
+    let mut events = Vec::new();
+    for record in records {
+        let commit = Commit::from_bytes(&record.body)?;
+        let at = commit.at;
+        let shown = commit.shown().map(|(seq, event)| ShownEvent { seq, at, event: event.clone() });
+        events.extend(shown);
+    }
+    Ok(events)
+}
+
+/// A snapshot that cannot be read costs time, not data: the journal is folded from its start.
+fn read_state(snapshot: &Snapshot) -> Option<SessionState> {
+    match serde_json::from_slice(&snapshot.body) {
+        Ok(state) => Some(state),
+        Err(error) => {
+            tracing::warn!(%error, "A snapshot cannot be read and is folded anew");
+            None
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! One task per live session: commands in, decisions appended, then shown and carried out.
+//!
+//! [`Sessions`] is the one corridor: every door tells, watches and reads sessions through it.
+
+mod effects;
+mod factory;
+mod feed;
+mod journal;
+mod live;
+mod model;
+mod projection;
+mod sessions;
+mod tools;
+
+pub use factory::{AgentFactory, AgentParts, ChatLimits};
+pub use feed::{
+    Delta, DeltaKind, Feed, Frame, Joined, Notice, QueueState, RunningAnswer, SessionView,
+    ShownEvent, Signal, TurnView, UsageState, What,
+};
+pub use live::{Accepted, Ask};
+pub use sessions::{Page, Sessions, SessionsSettings};
+pub use tools::{SandboxPlace, SessionTools};
