@@ -85,10 +85,10 @@ pub(super) async fn of_64_appenders_exactly_one_gets_each_version(live: Live) {
                     return won;
                 }
                 let seq = version + 1;
-                match live.append(&key, version, record(n, seq..=seq)).await {
-                    Appended::Ok => won.push((version + 1, CommitId::from_bits(n))),
-                    Appended::Conflict => {}
-                    Appended::Unknown(error) => panic!("{error}"),
+                let answer = live.append(&key, version, record(n, seq..=seq)).await;
+                assert!(!matches!(answer, Appended::Unknown(_)), "{answer:?}");
+                if matches!(answer, Appended::Ok) {
+                    won.push((version + 1, CommitId::from_bits(n)));
                 }
             }
         }
@@ -117,7 +117,7 @@ pub(super) async fn the_active_index_follows_the_last_append(live: Live) {
     append(&live, &two, 1, record(4, 1..=1)).await;
     assert_eq!(live.active().await.unwrap(), [one.clone(), two.clone()]);
     append(&live, &one, 2, done(5)).await;
-    assert_eq!(live.active().await.unwrap(), [two.clone()]);
+    assert_eq!(live.active().await.unwrap(), std::slice::from_ref(&two));
     let refused = live.append(&two, 1, done(6)).await;
     assert!(matches!(refused, Appended::Conflict));
     assert_eq!(live.active().await.unwrap(), [two]);
@@ -237,10 +237,11 @@ pub(super) async fn a_body_that_is_too_large_is_never_tried(live: Live) {
         body: Bytes::from(vec![0; MAX_BODY_BYTES + 1]),
         ..record(1, 1..=1)
     };
-    match live.append(&key, 0, large).await {
-        Appended::Unknown(error) => assert_eq!(error.fault(), Fault::Validation),
-        other => panic!("{other:?}"),
-    }
+    let answer = live.append(&key, 0, large).await;
+    assert!(
+        matches!(&answer, Appended::Unknown(error) if error.fault() == Fault::Validation),
+        "{answer:?}"
+    );
     assert_eq!(live.head(&key).await.unwrap(), None);
 }
 

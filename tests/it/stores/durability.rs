@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use sepal::domain::{CommitId, Fault};
-use sepal::store::{Access, Appended, Error, Settings, Store};
+use sepal::store::{Access, Appended, Error, Holder, Settings, Store};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -36,10 +36,11 @@ async fn an_unknown_append_is_settled_by_the_head() {
     let appended = live.append(&key(1, 1), 0, record(1, 1..=1)).await;
     assert!(matches!(appended, Appended::Ok));
     opened.stop().await;
-    match live.append(&key(1, 1), 1, record(2, 2..=2)).await {
-        Appended::Unknown(error) => assert_eq!(error.fault(), Fault::Transient),
-        other => panic!("{other:?}"),
-    }
+    let answer = live.append(&key(1, 1), 1, record(2, 2..=2)).await;
+    assert!(
+        matches!(&answer, Appended::Unknown(error) if error.fault() == Fault::Transient),
+        "{answer:?}"
+    );
     let head = live.head(&key(1, 1)).await.unwrap().unwrap();
     assert_eq!(head.commit_id, CommitId::from_bits(1));
 }
@@ -73,13 +74,15 @@ async fn a_second_server_is_refused_and_a_command_works_beside() {
     };
     let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
     let second = Store::open(&settings, Access::Serve, &tasks, shutdown.clone()).await;
-    match second.map(|_| ()) {
-        Err(Error::Locked { holder, .. }) => {
-            assert_eq!(holder.pid, std::process::id());
-            assert_eq!(holder.address.as_deref(), Some("127.0.0.1:4321"));
-        }
-        other => panic!("{other:?}"),
-    }
+    let refusal = second.map(|_| ()).unwrap_err();
+    let holder = Holder {
+        pid: std::process::id(),
+        address: Some("127.0.0.1:4321".into()),
+    };
+    assert!(
+        matches!(&refusal, Error::Locked { holder: named, .. } if *named == holder),
+        "{refusal:?}"
+    );
     let beside = Store::open(&settings, Access::Beside, &tasks, shutdown)
         .await
         .unwrap();

@@ -2,6 +2,7 @@
 
 mod contract;
 mod durability;
+mod records;
 
 use std::path::Path;
 use std::sync::Arc;

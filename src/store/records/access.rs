@@ -1,0 +1,102 @@
+//! What a secret opens: the hash under which it is kept, and the person it leads to.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+use super::super::Error;
+use super::{tenant_id, user_id};
+use crate::domain::{Caller, Role, Tenant, Timestamp, User};
+
+/// SHA-256 of a random secret of 256 bits: enough against guessing, and nothing to sign in with.
+/// Passwords are another matter.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct SecretHash(String);
+
+impl SecretHash {
+    /// Hashes a secret.
+    pub fn of(secret: &str) -> Self {
+        Self(hex::encode(Sha256::digest(secret.as_bytes())))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretHash(…)")
+    }
+}
+
+/// A valid key or sign-in and the person it belongs to, who is not disabled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Access {
+    /// The id of the key or sign-in.
+    pub credential: String,
+    /// The person, with their rights of now.
+    pub caller: Caller,
+    /// When the credential was made.
+    pub created_at: Timestamp,
+    /// When it was last used, coarsely.
+    pub used_at: Timestamp,
+}
+
+/// The columns of [`AccessRow`] after those of the credential, with the tables to join.
+macro_rules! person_of {
+    ($credential:literal, $table:literal, $rest:literal) => {
+        concat!(
+            "SELECT ",
+            $credential,
+            ", u.tenant, t.name AS tenant_name, u.id AS user_id, u.name, u.role, \
+             u.is_installation_admin FROM ",
+            $table,
+            " JOIN users u ON u.tenant = c.tenant AND u.id = c.user_id AND NOT u.is_disabled \
+             JOIN tenants t ON t.id = c.tenant ",
+            $rest
+        )
+    };
+}
+pub(super) use person_of;
+
+#[derive(sqlx::FromRow)]
+pub(super) struct AccessRow {
+    credential: String,
+    created_at: i64,
+    used_at: i64,
+    tenant: String,
+    tenant_name: String,
+    user_id: String,
+    name: String,
+    role: String,
+    is_installation_admin: bool,
+}
+
+impl AccessRow {
+    pub(super) fn into_access(self) -> Result<Access, Error> {
+        let tenant = tenant_id(self.tenant)?;
+        Ok(Access {
+            credential: self.credential,
+            caller: Caller {
+                user: User {
+                    id: user_id(self.user_id)?,
+                    tenant: tenant.clone(),
+                    name: self.name,
+                    role: role(&self.role)?,
+                    installation_admin: self.is_installation_admin,
+                },
+                tenant: Tenant {
+                    id: tenant,
+                    name: self.tenant_name,
+                },
+            },
+            created_at: Timestamp(self.created_at),
+            used_at: Timestamp(self.used_at),
+        })
+    }
+}
+
+pub(super) fn role(text: &str) -> Result<Role, Error> {
+    Role::parse(text).ok_or_else(|| Error::corrupt("role", text))
+}

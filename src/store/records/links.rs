@@ -1,0 +1,100 @@
+//! Secrets that open once and only for a while: the setup and sign-in links.
+
+use super::super::Error;
+use super::super::db::{Db, args};
+use super::access::SecretHash;
+use super::{tenant_id, user_id};
+use crate::domain::{TenantId, Timestamp, UserId};
+
+/// What a link opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkTarget {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// Whom it signs in.
+    pub user: UserId,
+}
+
+/// The links.
+pub struct Links<'s> {
+    db: &'s Db,
+}
+
+impl<'s> Links<'s> {
+    pub(super) fn new(db: &'s Db) -> Self {
+        Self { db }
+    }
+
+    /// Keeps a link; without a user it opens the setup.
+    pub async fn add(
+        &self,
+        hash: &SecretHash,
+        (tenant, user): (&TenantId, Option<&UserId>),
+        expires_at: Timestamp,
+    ) -> Result<(), Error> {
+        self.db
+            .execute(
+                "INSERT INTO links (hash, tenant, user_id, expires_at) VALUES ($1, $2, $3, $4)",
+                args![
+                    hash.as_str(),
+                    tenant.as_str(),
+                    user.map(UserId::as_str),
+                    expires_at.0
+                ],
+            )
+            .await?;
+        Ok(())
+    }
+
+    /// Uses up a sign-in link; `None` if there is no valid one.
+    pub async fn open(
+        &self,
+        hash: &SecretHash,
+        now: Timestamp,
+    ) -> Result<Option<LinkTarget>, Error> {
+        let rows: Vec<(String, String)> = self
+            .db
+            .change_returning(
+                "DELETE FROM links WHERE hash = $1 AND user_id IS NOT NULL AND expires_at > $2 \
+                 RETURNING tenant, user_id",
+                args![hash.as_str(), now.0],
+            )
+            .await?;
+        rows.into_iter()
+            .next()
+            .map(|(tenant, user)| {
+                Ok(LinkTarget {
+                    tenant: tenant_id(tenant)?,
+                    user: user_id(user)?,
+                })
+            })
+            .transpose()
+    }
+
+    /// Whether a setup link is valid; using it up is part of adding the first owner.
+    pub async fn opens_setup(&self, hash: &SecretHash, now: Timestamp) -> Result<bool, Error> {
+        let row: Option<(i64,)> = self
+            .db
+            .fetch_optional(
+                "SELECT expires_at FROM links \
+                 WHERE hash = $1 AND user_id IS NULL AND expires_at > $2",
+                args![hash.as_str(), now.0],
+            )
+            .await?;
+        Ok(row.is_some())
+    }
+
+    /// Forgets every setup link.
+    pub async fn remove_setup(&self) -> Result<(), Error> {
+        let sql = "DELETE FROM links WHERE user_id IS NULL";
+        self.db.execute(sql, args![]).await?;
+        Ok(())
+    }
+
+    /// Forgets links that ended.
+    pub async fn remove_old(&self, now: Timestamp) -> Result<(), Error> {
+        let sql = "DELETE FROM links WHERE expires_at <= $1";
+        self.db.execute(sql, args![now.0]).await?;
+        Ok(())
+    }
+}

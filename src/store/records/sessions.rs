@@ -1,0 +1,302 @@
+//! The rows of sessions, projected from their journals: for lists, never for decisions.
+
+use super::super::Error;
+use super::super::db::{Db, Statement, args};
+use super::{tenant_id, user_id};
+use crate::domain::{SessionId, SessionKey, TenantId, Timestamp, UserId};
+
+/// The most rows of one page.
+const MAX_ROWS: usize = 200;
+
+/// What a session is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionState {
+    /// Nothing.
+    Idle,
+    /// A turn runs.
+    Running,
+    /// A person has to decide.
+    Waiting,
+    /// The last turn ended with an error.
+    Failed,
+}
+
+impl SessionState {
+    /// The name in the database and on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Reads the name back.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "idle" => Some(Self::Idle),
+            "running" => Some(Self::Running),
+            "waiting" => Some(Self::Waiting),
+            "failed" => Some(Self::Failed),
+            _ => None,
+        }
+    }
+}
+
+/// A session as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Which one.
+    pub key: SessionKey,
+    /// Whose it is.
+    pub owner: UserId,
+    /// What it is about.
+    pub title: String,
+    /// What it is doing.
+    pub state: SessionState,
+    /// Calls that wait for a person.
+    pub waiting: u64,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When something was last said or done.
+    pub updated_at: Timestamp,
+    /// The journal version that this row reflects.
+    pub version: u64,
+}
+
+/// Where a page ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cursor {
+    updated_at: i64,
+    id: SessionId,
+}
+
+impl Cursor {
+    /// The cursor as clients send it back.
+    pub fn to_wire(&self) -> String {
+        format!("{}.{}", self.updated_at, self.id)
+    }
+
+    /// Reads what [`Self::to_wire`] wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (updated_at, id) = text.split_once('.')?;
+        Some(Self {
+            updated_at: updated_at.parse().ok()?,
+            id: SessionId::parse(id)?,
+        })
+    }
+}
+
+/// A page of sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionsPage {
+    /// Newest first.
+    pub rows: Vec<SessionRow>,
+    /// Where the next page begins, if there is more.
+    pub next: Option<Cursor>,
+}
+
+/// The sessions.
+pub struct Sessions<'s> {
+    db: &'s Db,
+}
+
+impl<'s> Sessions<'s> {
+    pub(super) fn new(db: &'s Db) -> Self {
+        Self { db }
+    }
+
+    /// Keeps rows in one transaction; one that is older than what is kept changes nothing.
+    pub async fn project(&self, rows: &[SessionRow]) -> Result<(), Error> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let upsert = |row: &SessionRow| {
+            Statement::new(
+                "INSERT INTO sessions (tenant, id, owner, title, state, waiting, created_at, \
+                 updated_at, version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+                 ON CONFLICT (tenant, id) DO UPDATE SET title = excluded.title, \
+                 state = excluded.state, waiting = excluded.waiting, \
+                 updated_at = excluded.updated_at, version = excluded.version \
+                 WHERE excluded.version > sessions.version",
+                args![
+                    row.key.tenant.as_str(),
+                    row.key.session.as_str(),
+                    row.owner.as_str(),
+                    row.title.as_str(),
+                    row.state.as_str(),
+                    i64::try_from(row.waiting).unwrap_or(i64::MAX),
+                    row.created_at.0,
+                    row.updated_at.0,
+                    i64::try_from(row.version).unwrap_or(i64::MAX)
+                ],
+            )
+        };
+        self.db
+            .execute_all(rows.iter().map(upsert).collect())
+            .await?;
+        Ok(())
+    }
+
+    /// The row of one session.
+    pub async fn find(&self, key: &SessionKey) -> Result<Option<SessionRow>, Error> {
+        let row: Option<Row> = self
+            .db
+            .fetch_optional(
+                "SELECT * FROM sessions WHERE tenant = $1 AND id = $2",
+                args![key.tenant.as_str(), key.session.as_str()],
+            )
+            .await?;
+        row.map(Row::into_row).transpose()
+    }
+
+    /// The title of one session.
+    pub async fn title(&self, key: &SessionKey) -> Result<Option<String>, Error> {
+        Ok(self.find(key).await?.map(|row| row.title))
+    }
+
+    /// The sessions of a person, newest first.
+    pub async fn list(
+        &self,
+        (tenant, owner): (&TenantId, &UserId),
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<SessionsPage, Error> {
+        let limit = limit.clamp(1, MAX_ROWS);
+        let rows: Vec<Row> = self
+            .db
+            .fetch_all(
+                "SELECT * FROM sessions WHERE tenant = $1 AND owner = $2 AND \
+                 (updated_at, id) < ($3, $4) ORDER BY updated_at DESC, id DESC LIMIT $5",
+                args![
+                    tenant.as_str(),
+                    owner.as_str(),
+                    after.map_or(i64::MAX, |cursor| cursor.updated_at),
+                    after.map_or("", |cursor| cursor.id.as_str()),
+                    i64::try_from(limit + 1).unwrap_or(i64::MAX)
+                ],
+            )
+            .await?;
+        let mut rows = rows
+            .into_iter()
+            .map(Row::into_row)
+            .collect::<Result<Vec<_>, _>>()?;
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        let next = rows.last().filter(|_| has_more).map(|last| Cursor {
+            updated_at: last.updated_at.0,
+            id: last.key.session.clone(),
+        });
+        Ok(SessionsPage { rows, next })
+    }
+
+    /// The sessions of a person in which a call waits, the longest untouched first.
+    pub async fn waiting(
+        &self,
+        tenant: &TenantId,
+        owner: &UserId,
+    ) -> Result<Vec<SessionRow>, Error> {
+        let rows: Vec<Row> = self
+            .db
+            .fetch_all(
+                "SELECT * FROM sessions WHERE tenant = $1 AND owner = $2 AND waiting > 0 \
+                 ORDER BY updated_at, id",
+                args![tenant.as_str(), owner.as_str()],
+            )
+            .await?;
+        rows.into_iter().map(Row::into_row).collect()
+    }
+
+    /// Forgets the row and the names of a session. The journal is the live store's.
+    pub async fn delete(&self, key: &SessionKey) -> Result<bool, Error> {
+        let whom = || args![key.tenant.as_str(), key.session.as_str()];
+        let changed = self
+            .db
+            .execute_all(vec![
+                Statement::new("DELETE FROM sessions WHERE tenant = $1 AND id = $2", whom()),
+                Statement::new(
+                    "DELETE FROM session_names WHERE tenant = $1 AND session = $2",
+                    whom(),
+                ),
+            ])
+            .await?;
+        Ok(changed.unwrap_or(0) > 0)
+    }
+
+    /// The session that a person's client calls by this name.
+    pub async fn find_named(
+        &self,
+        (tenant, owner): (&TenantId, &UserId),
+        name: &str,
+    ) -> Result<Option<SessionId>, Error> {
+        let row: Option<(String,)> = self
+            .db
+            .fetch_optional(
+                "SELECT session FROM session_names \
+                 WHERE tenant = $1 AND owner = $2 AND name = $3",
+                args![tenant.as_str(), owner.as_str(), name],
+            )
+            .await?;
+        row.map(|(id,)| session_id(id)).transpose()
+    }
+
+    /// Names a session; gives the one that has the name now (of two at once, one wins).
+    pub async fn claim_name(
+        &self,
+        owner: &UserId,
+        name: &str,
+        key: &SessionKey,
+    ) -> Result<SessionId, Error> {
+        self.db
+            .execute(
+                "INSERT INTO session_names (tenant, owner, name, session) \
+                 VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+                args![
+                    key.tenant.as_str(),
+                    owner.as_str(),
+                    name,
+                    key.session.as_str()
+                ],
+            )
+            .await?;
+        let named = self.find_named((&key.tenant, owner), name).await?;
+        Ok(named.unwrap_or_else(|| key.session.clone()))
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    tenant: String,
+    id: String,
+    owner: String,
+    title: String,
+    state: String,
+    waiting: i64,
+    created_at: i64,
+    updated_at: i64,
+    version: i64,
+}
+
+impl Row {
+    fn into_row(self) -> Result<SessionRow, Error> {
+        Ok(SessionRow {
+            key: SessionKey {
+                tenant: tenant_id(self.tenant)?,
+                session: session_id(self.id)?,
+            },
+            owner: user_id(self.owner)?,
+            title: self.title,
+            state: SessionState::parse(&self.state)
+                .ok_or_else(|| Error::corrupt("session state", self.state))?,
+            waiting: u64::try_from(self.waiting).unwrap_or(0),
+            created_at: Timestamp(self.created_at),
+            updated_at: Timestamp(self.updated_at),
+            version: u64::try_from(self.version).unwrap_or(0),
+        })
+    }
+}
+
+fn session_id(text: String) -> Result<SessionId, Error> {
+    SessionId::parse(&text).ok_or_else(|| Error::corrupt("session id", text))
+}

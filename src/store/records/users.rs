@@ -1,0 +1,297 @@
+//! People and services of a tenant.
+
+use super::super::Error;
+use super::super::db::{Db, Statement, args, taken};
+use super::access::{SecretHash, role};
+use super::{tenant_id, user_id};
+use crate::domain::{Role, TenantId, Timestamp, User, UserId};
+
+/// A user with what signing in needs.
+#[derive(Clone)]
+pub struct UserRecord {
+    /// The user.
+    pub user: User,
+    /// Argon2id in PHC form; `None` for who signs in otherwise.
+    pub password_hash: Option<String>,
+    /// Whether they may not enter.
+    pub is_disabled: bool,
+    /// The person of `auth.mode none`.
+    pub is_local: bool,
+}
+
+/// A user to add.
+#[derive(Clone)]
+pub struct NewUser {
+    /// The user.
+    pub user: User,
+    /// Argon2id in PHC form.
+    pub password_hash: Option<String>,
+    /// The person of `auth.mode none`.
+    pub is_local: bool,
+}
+
+/// Who takes the installation over by a setup link.
+#[derive(Clone)]
+pub struct FirstOwner {
+    /// The owner; a local person keeps their own id.
+    pub user: User,
+    /// Argon2id in PHC form.
+    pub password_hash: String,
+    /// The link that is used up.
+    pub link: SecretHash,
+}
+
+/// The users.
+pub struct Users<'s> {
+    db: &'s Db,
+}
+
+const INSERT: &str = "INSERT INTO users (tenant, id, name, name_key, role, is_installation_admin, \
+     is_disabled, is_local, password_hash, created_at) \
+     VALUES ($1, $2, $3, $4, $5, $6, FALSE, $7, $8, $9)";
+
+impl<'s> Users<'s> {
+    pub(super) fn new(db: &'s Db) -> Self {
+        Self { db }
+    }
+
+    /// Adds a user; their name must be free in the tenant.
+    pub async fn add(&self, new: &NewUser, now: Timestamp) -> Result<(), Error> {
+        let user = &new.user;
+        self.db
+            .execute(
+                INSERT,
+                args![
+                    user.tenant.as_str(),
+                    user.id.as_str(),
+                    user.name.as_str(),
+                    name_key(&user.name).as_str(),
+                    user.role.as_str(),
+                    user.installation_admin,
+                    new.is_local,
+                    new.password_hash.as_deref(),
+                    now.0
+                ],
+            )
+            .await
+            .map_err(taken(&user.name))?;
+        Ok(())
+    }
+
+    /// Uses the setup link up and adds the first owner, or gives the local person a name and a
+    /// password. False if the link was used up before or somebody is there already.
+    pub async fn add_first(&self, first: &FirstOwner, now: Timestamp) -> Result<bool, Error> {
+        let user = &first.user;
+        let done = self
+            .db
+            .execute_all(vec![
+                Statement::required(
+                    "DELETE FROM links WHERE hash = $1 AND user_id IS NULL AND expires_at > $2 \
+                     AND NOT EXISTS (SELECT 1 FROM users WHERE NOT is_local)",
+                    args![first.link.as_str(), now.0],
+                ),
+                Statement::required(
+                    "INSERT INTO users (tenant, id, name, name_key, role, is_installation_admin, \
+                     is_disabled, is_local, password_hash, created_at) \
+                     SELECT $1, coalesce((SELECT id FROM users WHERE tenant = $1 AND is_local), $2), \
+                     $3, $4, 'owner', TRUE, FALSE, FALSE, $5, $6 WHERE TRUE \
+                     ON CONFLICT (tenant, id) DO UPDATE SET name = excluded.name, \
+                     name_key = excluded.name_key, role = excluded.role, is_disabled = FALSE, \
+                     is_installation_admin = TRUE, is_local = FALSE, \
+                     password_hash = excluded.password_hash",
+                    args![
+                        user.tenant.as_str(),
+                        user.id.as_str(),
+                        user.name.as_str(),
+                        name_key(&user.name).as_str(),
+                        first.password_hash.as_str(),
+                        now.0
+                    ],
+                ),
+                Statement::new("DELETE FROM links WHERE user_id IS NULL", args![]),
+            ])
+            .await?;
+        Ok(done.is_some())
+    }
+
+    /// Whether anybody but the local person exists, in any tenant.
+    pub async fn exist(&self) -> Result<bool, Error> {
+        let row: Option<(String,)> = self
+            .db
+            .fetch_optional("SELECT id FROM users WHERE NOT is_local LIMIT 1", args![])
+            .await?;
+        Ok(row.is_some())
+    }
+
+    /// The user of that id.
+    pub async fn find(&self, tenant: &TenantId, id: &UserId) -> Result<Option<UserRecord>, Error> {
+        let row: Option<UserRow> = self
+            .db
+            .fetch_optional(
+                "SELECT * FROM users WHERE tenant = $1 AND id = $2",
+                args![tenant.as_str(), id.as_str()],
+            )
+            .await?;
+        row.map(UserRow::into_record).transpose()
+    }
+
+    /// The user of that name, in any spelling.
+    pub async fn find_by_name(
+        &self,
+        tenant: &TenantId,
+        name: &str,
+    ) -> Result<Option<UserRecord>, Error> {
+        let row: Option<UserRow> = self
+            .db
+            .fetch_optional(
+                "SELECT * FROM users WHERE tenant = $1 AND name_key = $2",
+                args![tenant.as_str(), name_key(name).as_str()],
+            )
+            .await?;
+        row.map(UserRow::into_record).transpose()
+    }
+
+    /// The oldest owner of a tenant who may enter.
+    pub async fn first_owner(&self, tenant: &TenantId) -> Result<Option<UserRecord>, Error> {
+        let row: Option<UserRow> = self
+            .db
+            .fetch_optional(
+                "SELECT * FROM users WHERE tenant = $1 AND role = 'owner' AND NOT is_disabled \
+                 ORDER BY created_at, id LIMIT 1",
+                args![tenant.as_str()],
+            )
+            .await?;
+        row.map(UserRow::into_record).transpose()
+    }
+
+    /// The users of a tenant by name.
+    pub async fn list(&self, tenant: &TenantId) -> Result<Vec<UserRecord>, Error> {
+        let rows: Vec<UserRow> = self
+            .db
+            .fetch_all(
+                "SELECT * FROM users WHERE tenant = $1 ORDER BY name_key",
+                args![tenant.as_str()],
+            )
+            .await?;
+        rows.into_iter().map(UserRow::into_record).collect()
+    }
+
+    /// Changes a role. False if there is no such user, or they are the last owner.
+    pub async fn set_role(
+        &self,
+        tenant: &TenantId,
+        id: &UserId,
+        role: Role,
+    ) -> Result<bool, Error> {
+        let changed = self
+            .db
+            .execute(
+                "UPDATE users SET role = $3 WHERE tenant = $1 AND id = $2 AND ($3 = 'owner' OR \
+                 role <> 'owner' OR EXISTS (SELECT 1 FROM users o WHERE o.tenant = $1 \
+                 AND o.id <> $2 AND o.role = 'owner' AND NOT o.is_disabled))",
+                args![tenant.as_str(), id.as_str(), role.as_str()],
+            )
+            .await?;
+        Ok(changed > 0)
+    }
+
+    /// Closes the door and ends the sign-ins. False if there is no such user, or they are the
+    /// last owner.
+    pub async fn disable(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
+        let whom = || args![tenant.as_str(), id.as_str()];
+        let done = self
+            .db
+            .execute_all(vec![
+                Statement::required(
+                    "UPDATE users SET is_disabled = TRUE WHERE tenant = $1 AND id = $2 AND \
+                     (role <> 'owner' OR EXISTS (SELECT 1 FROM users o WHERE o.tenant = $1 \
+                     AND o.id <> $2 AND o.role = 'owner' AND NOT o.is_disabled))",
+                    whom(),
+                ),
+                Statement::new(
+                    "DELETE FROM web_sessions WHERE tenant = $1 AND user_id = $2",
+                    whom(),
+                ),
+                Statement::new(
+                    "DELETE FROM links WHERE tenant = $1 AND user_id = $2",
+                    whom(),
+                ),
+            ])
+            .await?;
+        Ok(done.is_some())
+    }
+
+    /// Opens the door again. False if there is no such user.
+    pub async fn enable(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
+        let changed = self
+            .db
+            .execute(
+                "UPDATE users SET is_disabled = FALSE WHERE tenant = $1 AND id = $2",
+                args![tenant.as_str(), id.as_str()],
+            )
+            .await?;
+        Ok(changed > 0)
+    }
+
+    /// Sets a password and ends the links and all sign-ins but `kept`.
+    pub async fn set_password(
+        &self,
+        (tenant, id): (&TenantId, &UserId),
+        password_hash: &str,
+        kept: Option<&str>,
+    ) -> Result<bool, Error> {
+        let done = self
+            .db
+            .execute_all(vec![
+                Statement::required(
+                    "UPDATE users SET password_hash = $3, is_local = FALSE \
+                     WHERE tenant = $1 AND id = $2",
+                    args![tenant.as_str(), id.as_str(), password_hash],
+                ),
+                Statement::new(
+                    "DELETE FROM web_sessions WHERE tenant = $1 AND user_id = $2 AND id <> $3",
+                    args![tenant.as_str(), id.as_str(), kept.unwrap_or_default()],
+                ),
+                Statement::new(
+                    "DELETE FROM links WHERE tenant = $1 AND user_id = $2",
+                    args![tenant.as_str(), id.as_str()],
+                ),
+            ])
+            .await?;
+        Ok(done.is_some())
+    }
+}
+
+/// The form in which names are compared.
+fn name_key(name: &str) -> String {
+    name.to_lowercase()
+}
+
+#[derive(sqlx::FromRow)]
+struct UserRow {
+    tenant: String,
+    id: String,
+    name: String,
+    role: String,
+    is_installation_admin: bool,
+    is_disabled: bool,
+    is_local: bool,
+    password_hash: Option<String>,
+}
+
+impl UserRow {
+    fn into_record(self) -> Result<UserRecord, Error> {
+        Ok(UserRecord {
+            user: User {
+                id: user_id(self.id)?,
+                tenant: tenant_id(self.tenant)?,
+                name: self.name,
+                role: role(&self.role)?,
+                installation_admin: self.is_installation_admin,
+            },
+            password_hash: self.password_hash,
+            is_disabled: self.is_disabled,
+            is_local: self.is_local,
+        })
+    }
+}

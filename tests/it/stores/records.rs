@@ -1,0 +1,208 @@
+//! What the records promise beyond what signing in tests.
+
+use sepal::domain::{Role, SessionId, SessionKey, Tenant, TenantId, Timestamp, User, UserId};
+use sepal::store::records::{Cursor, NewUser, SessionRow, SessionState};
+use sepal::store::{Error, Records};
+
+use super::{Opened, key};
+
+const NOW: Timestamp = Timestamp(1_000);
+
+fn row(session: u128, version: u64) -> SessionRow {
+    SessionRow {
+        key: key(1, session),
+        owner: UserId::from_bits(1),
+        title: format!("title {version}"),
+        state: SessionState::Waiting,
+        waiting: version,
+        created_at: NOW,
+        updated_at: Timestamp(NOW.0 + i64::try_from(session / 2).unwrap()),
+        version,
+    }
+}
+
+async fn with_records<F: AsyncFnOnce(Records)>(test: F) {
+    let dir = tempfile::tempdir().unwrap();
+    let opened = Opened::on(dir.path()).await;
+    test(opened.store.records()).await;
+    opened.stop().await;
+}
+
+#[tokio::test]
+async fn a_projected_row_never_goes_back() {
+    with_records(async |records| {
+        let sessions = records.sessions();
+        sessions.project(&[]).await.unwrap();
+        sessions
+            .project(&[row(1, 2), row(2, 1), row(1, 1)])
+            .await
+            .unwrap();
+        assert_eq!(sessions.find(&key(1, 1)).await.unwrap(), Some(row(1, 2)));
+        sessions.project(&[row(1, 3)]).await.unwrap();
+        assert_eq!(
+            sessions.title(&key(1, 1)).await.unwrap().unwrap(),
+            "title 3"
+        );
+        assert_eq!(sessions.find(&key(2, 1)).await.unwrap(), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pages_go_from_new_to_old_without_holes_and_only_over_ones_own() {
+    with_records(async |records| {
+        let sessions = records.sessions();
+        // Two sessions share each moment, so the cursor needs the id too.
+        let mut rows: Vec<_> = (1..=7).map(|n| row(n, 1)).collect();
+        rows.push(SessionRow {
+            owner: UserId::from_bits(2),
+            ..row(8, 1)
+        });
+        rows.push(SessionRow {
+            key: key(2, 9),
+            ..row(9, 1)
+        });
+        sessions.project(&rows).await.unwrap();
+        let (tenant, owner) = (TenantId::from_bits(1), UserId::from_bits(1));
+        let mut seen = Vec::new();
+        let mut cursor: Option<Cursor> = None;
+        loop {
+            let page = sessions
+                .list((&tenant, &owner), cursor.as_ref(), 3)
+                .await
+                .unwrap();
+            seen.extend(page.rows.into_iter().map(|row| row.key.session));
+            let Some(next) = page.next else { break };
+            cursor = Some(Cursor::parse(&next.to_wire()).unwrap());
+        }
+        let wanted: Vec<_> = (1..=7).rev().map(SessionId::from_bits).collect();
+        assert_eq!(seen, wanted);
+        assert_eq!(sessions.waiting(&tenant, &owner).await.unwrap().len(), 7);
+        assert!(sessions.delete(&key(1, 7)).await.unwrap());
+        assert!(!sessions.delete(&key(1, 7)).await.unwrap());
+        assert!(!sessions.delete(&key(1, 9)).await.unwrap());
+        assert_eq!(sessions.waiting(&tenant, &owner).await.unwrap().len(), 6);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_clients_own_name_leads_to_one_session_of_one_person() {
+    with_records(async |records| {
+        let sessions = records.sessions();
+        let (tenant, ann, bob) = (
+            TenantId::from_bits(1),
+            UserId::from_bits(1),
+            UserId::from_bits(2),
+        );
+        let claims = [key(1, 1), key(1, 2)];
+        let (one, two) = tokio::join!(
+            sessions.claim_name(&ann, "work", &claims[0]),
+            sessions.claim_name(&ann, "work", &claims[1]),
+        );
+        let won = one.unwrap();
+        assert_eq!(won, two.unwrap());
+        let bobs = sessions.claim_name(&bob, "work", &key(1, 3)).await.unwrap();
+        assert_eq!(bobs, SessionId::from_bits(3));
+        let elsewhere = TenantId::from_bits(2);
+        let other = sessions.find_named((&elsewhere, &ann), "work").await;
+        assert_eq!(other.unwrap(), None);
+        let key = SessionKey {
+            tenant: tenant.clone(),
+            session: won,
+        };
+        assert!(sessions.delete(&key).await.unwrap());
+        let left = sessions.find_named((&tenant, &ann), "work").await.unwrap();
+        assert_eq!(left, None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn names_are_taken_in_any_spelling_but_only_in_their_tenant() {
+    with_records(async |records| {
+        let user = |bits, tenant: &TenantId, name: &str| NewUser {
+            user: User {
+                id: UserId::from_bits(bits),
+                tenant: tenant.clone(),
+                name: name.into(),
+                role: Role::Member,
+                installation_admin: false,
+            },
+            password_hash: None,
+            is_local: false,
+        };
+        let tenants = [("one", 1), ("two", 2)].map(|(name, bits)| Tenant {
+            id: TenantId::from_bits(bits),
+            name: name.into(),
+        });
+        for tenant in &tenants {
+            records.tenants().add(tenant, NOW).await.unwrap();
+        }
+        let again = Tenant {
+            id: TenantId::from_bits(3),
+            name: "one".into(),
+        };
+        let refusal = records.tenants().add(&again, NOW).await.unwrap_err();
+        assert_eq!(refusal.to_string(), "the name `one` is taken");
+        let found = records.tenants().find_or_add(again, NOW).await.unwrap();
+        assert_eq!(found, tenants[0]);
+
+        let users = records.users();
+        let [one, two] = &tenants;
+        users.add(&user(1, &one.id, "Änne"), NOW).await.unwrap();
+        users.add(&user(2, &two.id, "Änne"), NOW).await.unwrap();
+        let refusal = users.add(&user(3, &one.id, "änne"), NOW).await.unwrap_err();
+        assert!(matches!(refusal, Error::Taken(name) if name == "änne"));
+        let orphan = users.add(&user(4, &TenantId::from_bits(9), "x"), NOW).await;
+        assert!(matches!(orphan, Err(Error::Database(_))));
+        let found = users.find_by_name(&two.id, "ÄNNE").await.unwrap().unwrap();
+        assert_eq!(found.user.id, UserId::from_bits(2));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_last_owner_stays() {
+    with_records(async |records| {
+        let tenant = Tenant {
+            id: TenantId::from_bits(1),
+            name: "one".into(),
+        };
+        records.tenants().add(&tenant, NOW).await.unwrap();
+        let users = records.users();
+        for (bits, name) in [(1, "ann"), (2, "bob")] {
+            let new = NewUser {
+                user: User {
+                    id: UserId::from_bits(bits),
+                    tenant: tenant.id.clone(),
+                    name: name.into(),
+                    role: Role::Owner,
+                    installation_admin: false,
+                },
+                password_hash: None,
+                is_local: false,
+            };
+            users.add(&new, NOW).await.unwrap();
+        }
+        let (ann, bob) = (UserId::from_bits(1), UserId::from_bits(2));
+        assert!(
+            users
+                .set_role(&tenant.id, &ann, Role::Member)
+                .await
+                .unwrap()
+        );
+        assert!(!users.set_role(&tenant.id, &bob, Role::Admin).await.unwrap());
+        assert!(!users.disable(&tenant.id, &bob).await.unwrap());
+        assert!(users.set_role(&tenant.id, &bob, Role::Owner).await.unwrap());
+        assert!(users.set_role(&tenant.id, &ann, Role::Owner).await.unwrap());
+        assert!(users.disable(&tenant.id, &bob).await.unwrap());
+        assert!(!users.disable(&tenant.id, &ann).await.unwrap());
+        assert!(users.enable(&tenant.id, &bob).await.unwrap());
+        assert!(users.disable(&tenant.id, &ann).await.unwrap());
+        let nobody = UserId::from_bits(9);
+        assert!(!users.disable(&tenant.id, &nobody).await.unwrap());
+        assert!(!users.enable(&TenantId::from_bits(2), &ann).await.unwrap());
+    })
+    .await;
+}
