@@ -3,10 +3,13 @@
 //! The modules stand in reading order; each may use only what stands after it (`ARCHITECTURE.md`).
 
 pub mod history;
+
 pub mod mcp;
 
 pub mod store;
 
 pub mod session;
+
+pub mod config;
 
 pub mod domain;
