@@ -1,1 +1,3 @@
+//! The `sepal` command line.
+
 fn main() {}

@@ -1,0 +1,99 @@
+//! Who somebody is and what their role allows.
+
+use serde::{Deserialize, Serialize};
+
+use super::{TenantId, UserId};
+
+/// What a user may do inside their tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Reads the sessions that were opened to them; decides nothing.
+    Viewer,
+    /// Owns sessions and decides their calls.
+    Member,
+    /// Also manages people, keys and servers of the tenant.
+    Admin,
+    /// Also deletes the tenant; the first user is one.
+    Owner,
+}
+
+impl Role {
+    /// The name on the wire and in the database.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Member => "member",
+            Self::Admin => "admin",
+            Self::Owner => "owner",
+        }
+    }
+
+    /// Reads the name back.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "viewer" => Some(Self::Viewer),
+            "member" => Some(Self::Member),
+            "admin" => Some(Self::Admin),
+            "owner" => Some(Self::Owner),
+            _ => None,
+        }
+    }
+
+    /// Whether this role may start turns and decide calls.
+    pub fn may_act(self) -> bool {
+        self >= Self::Member
+    }
+}
+
+/// An isolation boundary: owns users, keys and sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tenant {
+    /// Its id.
+    pub id: TenantId,
+    /// The name that people sign in with; unique in the installation.
+    pub name: String,
+}
+
+/// A person or service of one tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// Their id.
+    pub id: UserId,
+    /// The tenant they belong to.
+    pub tenant: TenantId,
+    /// Sign-in name, unique in the tenant.
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
+    /// Whether they also administer the installation (tenants, operator settings).
+    pub installation_admin: bool,
+}
+
+/// The name that goes with what somebody did; kept in the journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Actor {
+    /// Their id.
+    pub id: UserId,
+    /// Their name at that time.
+    pub name: String,
+}
+
+/// An authenticated person at a door. A handler cannot touch a tenant's data without one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The user.
+    pub user: User,
+    /// Their tenant.
+    pub tenant: Tenant,
+}
+
+impl Caller {
+    /// The caller as the journal names them.
+    pub fn actor(&self) -> Actor {
+        Actor {
+            id: self.user.id.clone(),
+            name: self.user.name.clone(),
+        }
+    }
+}

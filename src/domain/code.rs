@@ -1,0 +1,137 @@
+//! The stable error codes of CONTRACTS section 6, each with its fault.
+
+use serde::{Deserialize, Serialize};
+
+use super::Fault;
+
+/// Declares the codes once: name on the wire, fault, and what `docs/errors.md` says of it.
+macro_rules! codes {
+    ($($name:ident = $wire:literal, $fault:ident, $cause:literal, $remedy:literal;)*) => {
+        /// What went wrong, as clients may match on it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Code {
+            $(#[doc = $cause] #[serde(rename = $wire)] $name,)*
+        }
+
+        impl Code {
+            /// Every code, in the order of the documentation.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The name on the wire.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $wire,)* }
+            }
+
+            /// Who has to act.
+            pub fn fault(self) -> Fault {
+                match self { $(Self::$name => Fault::$fault,)* }
+            }
+
+            /// The usual cause.
+            pub fn cause(self) -> &'static str {
+                match self { $(Self::$name => $cause,)* }
+            }
+
+            /// What to do about it.
+            pub fn remedy(self) -> &'static str {
+                match self { $(Self::$name => $remedy,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    InvalidArguments = "invalid_arguments", Validation,
+        "A field is missing, has the wrong type or an impossible value.",
+        "Send what `field` and the message ask for.";
+    UnknownCommand = "unknown_command", Validation,
+        "The event is not one that this server knows.",
+        "Use an event of docs/protocol.md; the server may be older than the client.";
+    Unauthorized = "unauthorized", Validation,
+        "There is no valid sign-in, or it has ended.",
+        "Sign in again, or send a valid API key.";
+    NotAllowed = "not_allowed", Validation,
+        "The role or a rule forbids it.",
+        "Ask an owner or admin of the tenant.";
+    HostRefused = "host_refused", Validation,
+        "The request names a host or origin that this installation does not answer to.",
+        "Set `runtime.http.public_url` (SPL_PUBLIC_URL) or `runtime.http.allowed_origins` (SPL_ALLOWED_ORIGINS).";
+    NotFound = "not_found", Validation,
+        "There is no such thing, or it belongs to somebody else.",
+        "Check the address.";
+    SessionNotFound = "session_not_found", Validation,
+        "There is no such session for this user.",
+        "Start a new session.";
+    NoSuchCall = "no_such_call", Validation,
+        "No pending tool call has that id.",
+        "Refresh the queue; somebody else may have decided, or the turn ended.";
+    AlreadyDecided = "already_decided", Validation,
+        "The call was decided otherwise, or has started.",
+        "Nothing; the queue shows the decision.";
+    ChangedSinceShown = "changed_since_shown", Validation,
+        "What would run is no longer what was shown.",
+        "Read the refreshed card and decide again.";
+    NothingToDo = "nothing_to_do", Validation,
+        "The command does not fit what the session is doing, for example a retry without an answer.",
+        "Wait for the session's next event, or send another command.";
+    MissingApiKey = "missing_api_key", Validation,
+        "The chosen model provider has no key.",
+        "Set the provider's key (for example OPENAI_API_KEY) or choose another provider.";
+    TooManyRequests = "too_many_requests", Transient,
+        "A limit on commands, connections or sign-in attempts was reached.",
+        "Wait for the earlier commands to be answered, then try again.";
+    TooLarge = "too_large", Validation,
+        "The message or a field of it is larger than the limit.",
+        "Send less, or put it into a file of the workspace.";
+    MaxIterations = "max_iterations", Validation,
+        "The turn asked the model as often as it may.",
+        "Raise `agent.chat.max_llm_iterations`, or send a narrower message.";
+    BudgetExhausted = "budget_exhausted", Validation,
+        "A budget is spent.",
+        "Wait until it renews, or ask an admin to raise it.";
+    ContextOverflow = "context_overflow", Validation,
+        "The request does not fit the model's window.",
+        "Start a new context, or choose a model with a larger window.";
+    ProviderRateLimited = "provider_rate_limited", Transient,
+        "The model provider limits the rate, and retries did not help.",
+        "Try again later.";
+    ProviderUnavailable = "provider_unavailable", Transient,
+        "The model provider does not answer, answers with a server fault, or cut the stream.",
+        "Try again; check the base URL and the provider's status.";
+    ProviderRejected = "provider_rejected", External,
+        "The model provider refused the request; its own words are quoted.",
+        "Check key, model name and settings.";
+    ToolFailed = "tool_failed", External,
+        "The tool ended with an error; the model has read it.",
+        "Open the call's row to see the output.";
+    ToolTimeout = "tool_timeout", External,
+        "The tool did not answer in time and was stopped.",
+        "Ask for a smaller step, or raise the time limit.";
+    ToolUnknownOutcome = "tool_unknown_outcome", External,
+        "The server stopped while the call ran; it may have happened.",
+        "Look at the workspace and settle the call.";
+    SandboxUnavailable = "sandbox_unavailable", External,
+        "The sandbox of this session cannot be started or reached.",
+        "See `sepal doctor`.";
+    StoreUnavailable = "store_unavailable", Transient,
+        "The database does not answer.",
+        "Try again; it goes on by itself when the database is back.";
+    ServerStopping = "server_stopping", Transient,
+        "The server is shutting down.",
+        "Connect again in a moment.";
+    Internal = "internal", Internal,
+        "Something of ours broke; the log has it under the request id.",
+        "Report the request id to the operator.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Code;
+
+    #[test]
+    fn the_wire_name_is_what_serde_writes() {
+        for code in Code::ALL {
+            assert_eq!(serde_json::json!(code), serde_json::json!(code.as_str()));
+        }
+    }
+}

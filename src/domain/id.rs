@@ -1,0 +1,148 @@
+//! Identifiers as newtypes, so that one cannot stand where another is meant.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Declares a string newtype with a fixed prefix and a constructor from 128 random bits.
+macro_rules! prefixed_id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// What every id of this kind begins with.
+            pub const PREFIX: &'static str = $prefix;
+
+            /// Builds an id from random bits that the caller drew; this layer has no randomness.
+            pub fn from_bits(bits: u128) -> Self {
+                Self(format!("{}{bits:032x}", $prefix))
+            }
+
+            /// Accepts what [`Self::from_bits`] writes, and nothing else.
+            pub fn parse(text: &str) -> Option<Self> {
+                let bits = text.strip_prefix($prefix)?;
+                let is_hex = bits.len() == 32
+                    && bits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+                is_hex.then(|| Self(text.to_owned()))
+            }
+
+            /// The id as it stands on the wire and in the store.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+prefixed_id!(
+    /// An isolation boundary.
+    TenantId, "ten_"
+);
+prefixed_id!(
+    /// A person or a service of one tenant.
+    UserId, "usr_"
+);
+prefixed_id!(
+    /// One conversation.
+    SessionId, "ses_"
+);
+prefixed_id!(
+    /// A session's sealed place with its workspace.
+    SandboxId, "sbx_"
+);
+prefixed_id!(
+    /// One API key (not its secret).
+    ApiKeyId, "key_"
+);
+prefixed_id!(
+    /// One appended commit; read back after a time-out to learn whether it arrived.
+    CommitId, "com_"
+);
+prefixed_id!(
+    /// One life of a session's journal: another one means that a client's `seq` counts nothing.
+    JournalId, "jrn_"
+);
+prefixed_id!(
+    /// One request or command, for logs and error texts.
+    RequestId, "req_"
+);
+
+/// The address of a session: every stored thing of it is found by both parts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SessionKey {
+    /// Whose session it is.
+    pub tenant: TenantId,
+    /// Which one.
+    pub session: SessionId,
+}
+
+impl fmt::Display for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.tenant, self.session)
+    }
+}
+
+/// `call_<unix ms>_<index>` (S2.31), never repeated in a session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallId(String);
+
+impl CallId {
+    /// The id of the call at `index` of a batch that was stamped `unix_ms`.
+    pub fn new(unix_ms: i64, index: usize) -> Self {
+        Self(format!("call_{unix_ms}_{index}"))
+    }
+
+    /// Takes whatever a client sent; an unknown id is answered with `no_such_call` (S2.43).
+    pub fn from_wire(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The id as it stands on the wire.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CallId, SessionId};
+
+    #[test]
+    fn an_id_survives_the_wire_and_a_forged_one_does_not() {
+        let id = SessionId::from_bits(0xfeed);
+        assert_eq!(SessionId::parse(id.as_str()), Some(id));
+        for forged in [
+            "ses_",
+            "ses_FEED",
+            "usr_00000000000000000000000000000000",
+            "",
+            "ses_../x",
+        ] {
+            assert_eq!(SessionId::parse(forged), None, "{forged}");
+        }
+    }
+
+    #[test]
+    fn a_call_id_has_the_form_of_the_contract() {
+        assert_eq!(
+            CallId::new(1_700_000_000_000, 2).as_str(),
+            "call_1700000000000_2"
+        );
+    }
+}

@@ -1,0 +1,27 @@
+//! The words that all layers share: ids, entries, tools, usage, faults, and the stored nouns.
+//! No I/O, no async, no clock.
+
+pub mod access;
+pub mod code;
+pub mod digest;
+pub mod entry;
+pub mod fault;
+pub mod id;
+pub mod sandbox;
+pub mod time;
+pub mod tool;
+pub mod usage;
+
+pub use access::{Actor, Caller, Role, Tenant, User};
+pub use code::Code;
+pub use digest::Digest;
+pub use entry::{Entry, ModelCall, Native};
+pub use fault::Fault;
+pub use id::{
+    ApiKeyId, CallId, CommitId, JournalId, RequestId, SandboxId, SessionId, SessionKey, TenantId,
+    UserId,
+};
+pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
+pub use time::Timestamp;
+pub use tool::{Tool, ToolAnnotations, ToolRef};
+pub use usage::{MicroUsd, TokenUsage, Totals};

@@ -1,0 +1,72 @@
+//! Tokens and money. Totals only grow (S1.4).
+
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+/// Millionths of a US dollar; integers, so that sums are exact.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MicroUsd(pub u64);
+
+impl MicroUsd {
+    /// The amount in dollars, for the wire.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "shown, never summed; exact below 9 billion USD"
+    )]
+    pub fn as_usd(self) -> f64 {
+        self.0 as f64 / 1_000_000.0
+    }
+}
+
+/// Tokens of one model request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenUsage {
+    /// Everything sent, cached tokens included.
+    pub input_tokens: u64,
+    /// The part of `input_tokens` that the provider had cached.
+    pub cached_tokens: u64,
+    /// Everything generated, reasoning included.
+    pub output_tokens: u64,
+    /// The part of `output_tokens` that was reasoning.
+    pub reasoning_tokens: u64,
+    /// Counted by us, because the provider reported nothing.
+    pub is_estimated: bool,
+}
+
+impl TokenUsage {
+    /// Input plus output.
+    pub fn total(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+}
+
+/// What a session has used since it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Totals {
+    /// Input plus output tokens.
+    pub total_tokens: u64,
+    /// The input part.
+    pub input_tokens: u64,
+    /// The output part.
+    pub output_tokens: u64,
+    /// What it cost, as far as prices are known.
+    pub cost: MicroUsd,
+    /// Requests whose price was unknown; not in `cost`.
+    pub unpriced_requests: u64,
+}
+
+impl AddAssign<(TokenUsage, Option<MicroUsd>)> for Totals {
+    fn add_assign(&mut self, (usage, cost): (TokenUsage, Option<MicroUsd>)) {
+        self.total_tokens = self.total_tokens.saturating_add(usage.total());
+        self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
+        match cost {
+            Some(cost) => self.cost = MicroUsd(self.cost.0.saturating_add(cost.0)),
+            None => self.unpriced_requests = self.unpriced_requests.saturating_add(1),
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! From what was said to what the model is shown: the system prompt and the window. Pure.
+
+mod prompt;
+mod window;
+
+pub use prompt::{PromptError, SystemPrompt};
+pub use window::{Limits, Window, window};

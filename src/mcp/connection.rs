@@ -1,0 +1,222 @@
+//! One client connection to an MCP server over any byte stream.
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use rmcp::handler::client::progress::ProgressDispatcher;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
+    ClientConfig, ClientRequest, Implementation, ProgressNotificationParam, ServerResult,
+};
+use rmcp::service::{
+    NotificationContext, Peer, PeerRequestOptions, RequestHandle, RunningService, ServiceError,
+};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
+use serde_json::{Map, Value};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+
+use super::error::Error;
+use super::result::ToolAnswer;
+
+/// A longer line is dropped by the transport; the request then ends by its time limit.
+const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
+/// How long a server may take for the handshake.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
+/// How long a server may take to confirm a cancellation before its processes are killed.
+const CANCEL_GRACE: Duration = Duration::from_secs(2);
+
+/// One call of a tool.
+#[derive(Debug, Clone)]
+pub struct ToolCall {
+    /// The server's own name of the tool.
+    pub tool: String,
+    /// The arguments: a JSON object.
+    pub args: Value,
+    /// How long it may take.
+    pub limit: Duration,
+}
+
+/// News of a running call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolProgress {
+    /// How far it is.
+    pub progress: f64,
+    /// Of how much.
+    pub total: Option<f64>,
+    /// In words, or new output.
+    pub message: Option<String>,
+}
+
+/// A live connection. Dropping it ends the stream.
+pub struct Connection {
+    server: String,
+    service: RunningService<RoleClient, Handler>,
+}
+
+#[derive(Clone)]
+struct Handler {
+    progress: ProgressDispatcher,
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let mut info = ClientConfig::default();
+        info.client_info = Implementation::new("sepal", env!("CARGO_PKG_VERSION"));
+        info
+    }
+
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.progress.handle_notification(params).await;
+    }
+}
+
+impl Connection {
+    /// Makes the handshake on a stream.
+    pub async fn open(
+        server: &str,
+        output: impl AsyncRead + Send + Unpin + 'static,
+        input: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Result<Self, Error> {
+        let transport = AsyncRwTransport::new(output, input).with_max_line_length(MAX_LINE_BYTES);
+        let handler = Handler {
+            progress: ProgressDispatcher::new(),
+        };
+        let handshake = tokio::time::timeout(HANDSHAKE_LIMIT, handler.serve(transport));
+        let failed = |reason: String| Error::Handshake {
+            server: server.to_owned(),
+            reason,
+        };
+        let service = handshake
+            .await
+            .map_err(|_| failed(format!("no answer within {} s", HANDSHAKE_LIMIT.as_secs())))?
+            .map_err(|error| failed(error.to_string()))?;
+        Ok(Self {
+            server: server.to_owned(),
+            service,
+        })
+    }
+
+    /// Whether the stream has ended.
+    pub fn is_closed(&self) -> bool {
+        self.service.is_closed() || self.service.is_transport_closed()
+    }
+
+    /// Calls a tool. `on_progress` hears what the server says meanwhile; `cancel` stops the call.
+    pub async fn call(
+        &self,
+        call: ToolCall,
+        cancel: &CancellationToken,
+        mut on_progress: impl FnMut(ToolProgress),
+    ) -> Result<ToolAnswer, Error> {
+        let mut handle = self.send(&call).await?;
+        let mut news = self
+            .service
+            .service()
+            .progress
+            .subscribe(handle.progress_token.clone())
+            .await;
+        let deadline = tokio::time::sleep(call.limit);
+        tokio::pin!(deadline);
+        loop {
+            tokio::select! {
+                answer = &mut handle.rx => return self.read(answer),
+                Some(said) = news.next() => on_progress(ToolProgress {
+                    progress: said.progress,
+                    total: said.total,
+                    message: said.message,
+                }),
+                () = cancel.cancelled() => {
+                    let is_confirmed = self.cancel(&mut handle, "stopped by the person").await;
+                    return Err(Error::Cancelled { is_confirmed });
+                }
+                () = &mut deadline => {
+                    self.cancel(&mut handle, "time limit").await;
+                    return Err(Error::Timeout { after: call.limit });
+                }
+            }
+        }
+    }
+
+    async fn send(&self, call: &ToolCall) -> Result<RequestHandle<RoleClient>, Error> {
+        let args = match &call.args {
+            Value::Object(args) => args.clone(),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => Map::new(),
+        };
+        let params = CallToolRequestParams::new(call.tool.clone()).with_arguments(args);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let peer: &Peer<RoleClient> = self.service.peer();
+        peer.send_cancellable_request(request, PeerRequestOptions::no_options())
+            .await
+            .map_err(|error| self.failed(&error))
+    }
+
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "every other answer is equally wrong, whatever rmcp adds"
+    )]
+    fn read(
+        &self,
+        answer: Result<Result<ServerResult, ServiceError>, tokio::sync::oneshot::error::RecvError>,
+    ) -> Result<ToolAnswer, Error> {
+        let gone = || Error::Gone {
+            server: self.server.clone(),
+        };
+        match answer
+            .map_err(|_| gone())?
+            .map_err(|error| self.failed(&error))?
+        {
+            ServerResult::CallToolResult(result) => Ok(ToolAnswer::from_wire(result)),
+            _ => Err(Error::Refused("the answer is not a tool result".to_owned())),
+        }
+    }
+
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the error type of rmcp may grow; what is not known is quoted"
+    )]
+    fn failed(&self, error: &ServiceError) -> Error {
+        match error {
+            ServiceError::McpError(data) => Error::Refused(data.message.to_string()),
+            ServiceError::TransportSend(_) | ServiceError::TransportClosed => Error::Gone {
+                server: self.server.clone(),
+            },
+            other => Error::Refused(other.to_string()),
+        }
+    }
+
+    /// Tells the server to cancel and waits for its last word. Whether it came.
+    async fn cancel(&self, handle: &mut RequestHandle<RoleClient>, reason: &str) -> bool {
+        let params =
+            CancelledNotificationParam::new(Some(handle.id.clone()), Some(reason.to_owned()));
+        let notification = CancelledNotification::new(params);
+        if self
+            .service
+            .peer()
+            .send_notification(notification.into())
+            .await
+            .is_err()
+        {
+            return false;
+        }
+        tokio::time::timeout(CANCEL_GRACE, &mut handle.rx)
+            .await
+            .is_ok()
+    }
+
+    /// Ends the stream in an orderly way.
+    pub async fn close(mut self) {
+        if let Err(error) = self.service.close_with_timeout(CANCEL_GRACE).await {
+            tracing::debug!(mcp.server = %self.server, %error, "The connection did not end in order");
+        }
+    }
+}

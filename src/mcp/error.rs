@@ -1,0 +1,52 @@
+//! What can go wrong with an MCP server.
+
+use std::time::Duration;
+
+use crate::domain::Fault;
+
+/// A situation with an MCP server.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It did not finish the handshake.
+    #[error("the MCP server `{server}` did not complete the handshake: {reason}")]
+    Handshake {
+        /// Its name.
+        server: String,
+        /// What it did instead.
+        reason: String,
+    },
+    /// The stream ended while a request ran; the call may have happened.
+    #[error("the MCP server `{server}` went away during the call")]
+    Gone {
+        /// Its name.
+        server: String,
+    },
+    /// No answer in time; it was told to cancel.
+    #[error("no answer within {} s", .after.as_secs())]
+    Timeout {
+        /// The limit.
+        after: Duration,
+    },
+    /// The call was cancelled by us.
+    #[error("the call was cancelled")]
+    Cancelled {
+        /// Whether the server confirmed it within the grace time.
+        is_confirmed: bool,
+    },
+    /// The server answered with a JSON-RPC error.
+    #[error("the MCP server refused the call: {0}")]
+    Refused(String),
+}
+
+impl Error {
+    /// Who has to act.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Handshake { .. }
+            | Self::Gone { .. }
+            | Self::Timeout { .. }
+            | Self::Refused(_) => Fault::External,
+            Self::Cancelled { .. } => Fault::Validation,
+        }
+    }
+}

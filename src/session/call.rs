@@ -1,0 +1,254 @@
+//! One tool call in the approval queue.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::domain::{
+    Actor, CallId, Code, Digest, ModelCall, RunsIn, Timestamp, ToolAnnotations, ToolRef,
+};
+
+/// What is known about the tool of a call at the moment it was asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolFacts {
+    /// Server and tool.
+    pub tool: ToolRef,
+    /// The tool's name for people.
+    pub title: Option<String>,
+    /// What it does.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub schema: Value,
+    /// Hints of its server.
+    pub annotations: ToolAnnotations,
+    /// Whether the operator trusts those hints.
+    pub is_trusted: bool,
+    /// Where it runs.
+    pub runs_in: RunsIn,
+    /// Hash of what would run: server, definition, arguments, sandbox image.
+    pub digest: Digest,
+    /// Hash of server, tool and arguments only: "the same call again".
+    pub equal: Digest,
+}
+
+impl ToolFacts {
+    /// Whether running it once more after a crash is harmless (DESIGN section 3).
+    pub fn may_run_again(&self) -> bool {
+        let hints = &self.annotations;
+        self.is_trusted
+            && (hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true))
+    }
+}
+
+/// A call as the model asked for it, looked up and validated by the shell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proposal {
+    /// The provider's id.
+    pub provider_id: String,
+    /// The tool's name as the model wrote it.
+    pub name: String,
+    /// The arguments as the model wrote them.
+    pub args: Value,
+    /// What became of the look-up.
+    pub resolution: Resolution,
+}
+
+/// Whether a proposed call can be asked about at all.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Resolution {
+    /// Known tool, valid arguments.
+    Ready(Box<ToolFacts>),
+    /// Cannot be valid; the model reads why, and nobody is asked.
+    Invalid(String),
+}
+
+/// Who or what decided a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Decider {
+    /// A person.
+    Person(Actor),
+    /// A rule of the policy.
+    Rule {
+        /// Its name.
+        name: String,
+    },
+    /// The system itself, for example after a restart.
+    System,
+}
+
+/// What a call gave.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Output {
+    /// As text, head and tail when it was too long.
+    pub text: String,
+    /// The structured form, if the tool gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// Bytes left out of `text`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncated_bytes: Option<u64>,
+}
+
+/// How a call ended. Every call has exactly one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Outcome {
+    /// The tool answered.
+    Completed {
+        /// What it gave.
+        output: Output,
+    },
+    /// The tool failed, or could not be called.
+    Failed {
+        /// The kind of failure.
+        code: Code,
+        /// What it gave, or why it could not be called.
+        output: Output,
+    },
+    /// A person or a rule refused it.
+    Rejected {
+        /// Their words, if they gave any.
+        reason: Option<String>,
+    },
+    /// The turn or the call was stopped; it may have partly run.
+    Cancelled,
+    /// The server stopped while it ran; it may have happened.
+    Unknown,
+}
+
+impl Outcome {
+    /// The `status` of CONTRACTS section 1.
+    pub fn status(&self) -> &'static str {
+        match self {
+            Self::Completed { .. } => "completed",
+            Self::Failed { .. } => "failed",
+            Self::Rejected { .. } => "rejected",
+            Self::Cancelled => "cancelled",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Whether the model should read it as an error.
+    pub fn is_error(&self) -> bool {
+        !matches!(self, Self::Completed { .. })
+    }
+
+    /// What people and the model read (C9: every call has a result).
+    pub fn text(&self) -> String {
+        match self {
+            Self::Completed { output } | Self::Failed { output, .. } => output.text.clone(),
+            Self::Rejected { reason: None } => "Rejected: the call was not allowed to run.".into(),
+            Self::Rejected {
+                reason: Some(reason),
+            } => {
+                format!("Rejected: the call was not allowed to run. Reason given: {reason}")
+            }
+            Self::Cancelled => {
+                "Cancelled: the call was stopped. If it had started, it may have partly run.".into()
+            }
+            Self::Unknown => "Outcome unknown: the server stopped while this call ran. It may or \
+                 may not have happened. Check before you repeat it."
+                .into(),
+        }
+    }
+}
+
+/// Where a call stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum CallStatus {
+    /// Waits for a decision.
+    Pending {
+        /// Whether `tool:approval_required` went out for it.
+        asked: bool,
+    },
+    /// Runs when nothing is pending any more.
+    Approved {
+        /// By whom.
+        by: Decider,
+        /// When.
+        at: Timestamp,
+    },
+    /// Runs.
+    Executing {
+        /// By whom it was approved.
+        by: Decider,
+        /// Since when.
+        at: Timestamp,
+        /// Whether it was asked to stop.
+        is_stopping: bool,
+    },
+    /// Has its result.
+    Ended {
+        /// The `status` of its outcome.
+        status: String,
+        /// Who decided it, if anybody did.
+        by: Option<Decider>,
+    },
+}
+
+/// A call in the queue.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// Our id.
+    pub id: CallId,
+    /// The provider's id.
+    pub provider_id: String,
+    /// The name that the model used.
+    pub name: String,
+    /// The arguments that would run.
+    pub args: Value,
+    /// The arguments as the model wrote them, if a person changed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original_args: Option<Value>,
+    /// The tool; `None` for a call that could not be valid.
+    pub facts: Option<ToolFacts>,
+    /// Why it is asked.
+    pub why: String,
+    /// Whether this session uses the tool for the first time.
+    pub is_first_use: bool,
+    /// When the model asked for it.
+    pub since: Timestamp,
+    /// Where it stands.
+    pub status: CallStatus,
+}
+
+impl Call {
+    /// Waits for a decision.
+    pub fn is_pending(&self) -> bool {
+        matches!(self.status, CallStatus::Pending { .. })
+    }
+
+    /// Runs.
+    pub fn is_executing(&self) -> bool {
+        matches!(self.status, CallStatus::Executing { .. })
+    }
+
+    /// Approved and not yet started.
+    pub fn is_approved(&self) -> bool {
+        matches!(self.status, CallStatus::Approved { .. })
+    }
+
+    /// Has its result.
+    pub fn is_ended(&self) -> bool {
+        matches!(self.status, CallStatus::Ended { .. })
+    }
+
+    /// The server's name, empty for a tool that does not exist.
+    pub fn server(&self) -> &str {
+        self.facts.as_ref().map_or("", |facts| &facts.tool.server)
+    }
+
+    /// The call as it stands in the context.
+    pub fn as_model_call(&self) -> ModelCall {
+        ModelCall {
+            id: self.id.clone(),
+            provider_id: self.provider_id.clone(),
+            name: self.name.clone(),
+            args: self
+                .original_args
+                .clone()
+                .unwrap_or_else(|| self.args.clone()),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What may be asked of a session, by people and by the outcomes of effects.
+
+use serde_json::Value;
+
+use super::call::{Outcome, Proposal};
+use super::event::ModelChoice;
+use crate::domain::{
+    Actor, CallId, Code, Digest, JournalId, MicroUsd, Native, SandboxId, TokenUsage,
+};
+
+/// What a session is created with, at its first command.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Genesis {
+    /// Names the journal.
+    pub journal: JournalId,
+    /// Whose session it is.
+    pub owner: Actor,
+    /// Its sandbox.
+    pub sandbox: SandboxId,
+    /// What answers in it.
+    pub model: ModelChoice,
+}
+
+/// Everything that can happen to a session.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Stores the session without saying anything.
+    Open {
+        /// A title, if the person gave one.
+        title: Option<String>,
+    },
+    /// A person says something.
+    Say {
+        /// The text.
+        text: String,
+        /// Who.
+        author: Actor,
+        /// The client's own id; a repeat changes nothing.
+        client_message_id: Option<String>,
+    },
+    /// A person decides one call.
+    Decide(Decision),
+    /// A person decides several calls at once.
+    DecideAll {
+        /// Which; `None` = all pending, for a rejection only.
+        call_ids: Option<Vec<CallId>>,
+        /// Whether they may run.
+        approved: bool,
+        /// The reason.
+        reason: Option<String>,
+        /// Who.
+        by: Actor,
+    },
+    /// Stop one running call.
+    StopCall {
+        /// Which.
+        call: CallId,
+    },
+    /// Say whether an unknown call happened.
+    Settle {
+        /// Which.
+        call: CallId,
+        /// Whether it did.
+        happened: bool,
+        /// Who says so.
+        by: Actor,
+    },
+    /// Stop the turn.
+    Stop {
+        /// Which; another one than the running one changes nothing.
+        turn: Option<u64>,
+        /// What the model has said so far.
+        said_so_far: Option<String>,
+    },
+    /// Ask again for the last answer.
+    Retry,
+    /// Take a waiting message back.
+    Withdraw {
+        /// The client's own id of the message.
+        client_message_id: String,
+    },
+    /// Start with an empty context.
+    ResetContext,
+    /// Name the session.
+    Rename {
+        /// The title.
+        title: String,
+    },
+    /// The model answered.
+    Answered {
+        /// The turn that asked.
+        turn: u64,
+        /// The request that asked.
+        iteration: u32,
+        /// What it said.
+        answer: Answer,
+    },
+    /// The model request failed for good.
+    ModelFailed {
+        /// The turn that asked.
+        turn: u64,
+        /// The request that asked.
+        iteration: u32,
+        /// Why.
+        failure: Failure,
+    },
+    /// A call ended.
+    CallEnded {
+        /// Which.
+        call: CallId,
+        /// How.
+        outcome: Outcome,
+        /// How long it ran.
+        duration_ms: u64,
+    },
+    /// Another process goes on with the session after a crash.
+    TakeOver {
+        /// That process's life.
+        owner: String,
+    },
+}
+
+/// A person's decision about one call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// Which call.
+    pub call: CallId,
+    /// Whether it may run; `false` on an approved one takes the approval back.
+    pub approved: bool,
+    /// The person's words; the model reads them.
+    pub reason: Option<String>,
+    /// Changed arguments.
+    pub edit: Option<Edit>,
+    /// What the person was shown.
+    pub digest: Option<Digest>,
+    /// Who.
+    pub by: Actor,
+}
+
+/// Changed arguments, looked up and validated by the shell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Edit {
+    /// The new arguments.
+    pub args: Value,
+    /// Hash of what would run.
+    pub digest: Digest,
+    /// Hash of server, tool and new arguments.
+    pub equal: Digest,
+    /// What is wrong with them, naming the field.
+    pub invalid: Option<String>,
+}
+
+/// A whole answer of the model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The text.
+    pub text: String,
+    /// The calls, looked up and validated.
+    pub calls: Vec<Proposal>,
+    /// Provider-native blocks.
+    pub native: Option<Native>,
+    /// What the request used.
+    pub usage: TokenUsage,
+    /// What it cost, if the price is known.
+    pub cost: Option<MicroUsd>,
+    /// Why it ended.
+    pub finish: String,
+}
+
+/// Why a turn ends without an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure {
+    /// The stable code.
+    pub code: Code,
+    /// In words.
+    pub text: String,
+    /// Whether asking again may help.
+    pub is_retryable: bool,
+}
+
+/// Why a command changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// The stable code.
+    pub code: Code,
+    /// In words.
+    pub message: String,
+    /// The field that is wrong, if one is.
+    pub field: Option<&'static str>,
+}
+
+impl Refusal {
+    /// A refusal that names no field.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            field: None,
+        }
+    }
+
+    /// A refusal that names the wrong field.
+    pub fn of_field(code: Code, field: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            field: Some(field),
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! The approval queue (S2.28 to S2.45): ask one by one, decide in any order, run side by side.
+
+use super::{Draft, nothing_to_do};
+use crate::domain::{Actor, CallId, Code};
+use crate::session::call::{Call, CallStatus, Decider, Outcome};
+use crate::session::command::{Decision, Refusal};
+use crate::session::event::{EditedArgs, Event, Verdict};
+use crate::session::policy::PolicyEffect;
+
+const REPEATED: &str =
+    "the same call was rejected earlier in this turn; do not repeat it unchanged";
+
+impl Draft<'_> {
+    /// Lets rules decide what they can; the rest stays pending.
+    pub(super) fn apply_policy(&mut self) {
+        let pending = self.queue().iter().filter(|call| call.is_pending());
+        let pending: Vec<Call> = pending.cloned().collect();
+        for call in pending {
+            let Some(facts) = &call.facts else { continue };
+            let turn = self.control.turn.as_ref();
+            if turn.is_some_and(|turn| turn.rejected.contains(&facts.equal)) {
+                self.reject(&call.id, Some(REPEATED), Decider::System);
+                continue;
+            }
+            let rules = self.inputs.rules;
+            let (effect, name) = rules.effect_for(&facts.tool);
+            let rule = Decider::Rule {
+                name: name.to_owned(),
+            };
+            match effect {
+                PolicyEffect::Deny => {
+                    let reason = format!("refused by rule \"{name}\"");
+                    self.reject(&call.id, Some(&reason), rule);
+                }
+                // Beats every rule and grant: it may have happened already.
+                PolicyEffect::Allow if self.control.unknown_equals.contains(&facts.equal) => {}
+                PolicyEffect::Allow => self.approve(&call.id, None, rule, None),
+                PolicyEffect::Ask => {}
+            }
+        }
+    }
+
+    /// The next step of a batch: ask for the next call, start the approved ones, or go on to the
+    /// model once every call has a result.
+    pub(super) fn advance(&mut self) {
+        let Some(turn) = &self.control.turn else {
+            return;
+        };
+        let (id, iteration, is_stopping) = (turn.id, turn.iteration, turn.is_stopping);
+        if turn.queue.iter().any(Call::is_pending) {
+            self.ask_next();
+            return;
+        }
+        if turn.queue.iter().any(Call::is_approved) {
+            self.start_approved();
+            return;
+        }
+        if turn.queue.iter().all(Call::is_ended) {
+            if is_stopping {
+                self.finish_stop(id);
+            } else {
+                self.ask_model(id, iteration + 1, false);
+            }
+        }
+    }
+
+    /// One card goes out at a time (S2.32), although any pending call may be decided.
+    fn ask_next(&mut self) {
+        let is_asked = |call: &Call| matches!(call.status, CallStatus::Pending { asked: true });
+        if self.queue().iter().any(is_asked) {
+            return;
+        }
+        let next = self
+            .queue()
+            .iter()
+            .find(|call| call.is_pending())
+            .map(|call| call.id.clone());
+        if let Some(id) = next {
+            self.ask_for(&id);
+        }
+    }
+
+    fn ask_for(&mut self, id: &CallId) {
+        let Some(turn) = &self.control.turn else {
+            return;
+        };
+        let Some(index) = turn.queue.iter().position(|call| call.id == *id) else {
+            return;
+        };
+        let Some(call) = turn.queue.get(index) else {
+            return;
+        };
+        let asked = Event::ApprovalAsked {
+            call: Box::new(call.clone()),
+            position: index + 1,
+            total: turn.queue.len(),
+            said: turn.said.clone(),
+        };
+        self.push(asked);
+    }
+
+    /// All approved calls start together (S2.36).
+    fn start_approved(&mut self) {
+        let approved = self.queue().iter().filter(|call| call.is_approved());
+        let approved: Vec<Call> = approved.cloned().collect();
+        for call in approved {
+            let Some(facts) = call.facts else { continue };
+            self.push(Event::Started {
+                call: call.id,
+                name: call.name,
+                server: facts.tool.server,
+                digest: facts.digest,
+            });
+        }
+    }
+
+    fn find(&self, id: &CallId) -> Result<&Call, Refusal> {
+        self.queue()
+            .iter()
+            .find(|call| call.id == *id)
+            .ok_or_else(|| {
+                Refusal::of_field(
+                    Code::NoSuchCall,
+                    "callId",
+                    format!("no matching pending tool call `{id}`"),
+                )
+            })
+    }
+
+    pub(super) fn decide_call(&mut self, decision: &Decision) -> Result<(), Refusal> {
+        let call = self.find(&decision.call)?.clone();
+        if decision.approved {
+            self.approve_call(&call, decision)
+        } else {
+            self.reject_call(&call, decision)
+        }
+    }
+
+    fn approve_call(&mut self, call: &Call, decision: &Decision) -> Result<(), Refusal> {
+        match &call.status {
+            CallStatus::Pending { .. } => {}
+            // A repeat of the same decision.
+            CallStatus::Approved { .. } | CallStatus::Executing { .. }
+                if decision.edit.is_none() =>
+            {
+                return Ok(());
+            }
+            CallStatus::Ended {
+                by: Some(Decider::Person(_)),
+                status,
+            } if status != "rejected" && decision.edit.is_none() => {
+                return Ok(());
+            }
+            CallStatus::Approved { .. }
+            | CallStatus::Executing { .. }
+            | CallStatus::Ended { .. } => return Err(already_decided(call)),
+        }
+        let Some(facts) = &call.facts else {
+            return Err(already_decided(call));
+        };
+        if decision
+            .digest
+            .as_ref()
+            .is_some_and(|shown| *shown != facts.digest)
+        {
+            return Err(Refusal::of_field(
+                Code::ChangedSinceShown,
+                "digest",
+                "what would run is no longer what was shown; read the card again",
+            ));
+        }
+        let edited = match &decision.edit {
+            None => None,
+            Some(edit) => {
+                if let Some(problem) = &edit.invalid {
+                    let problem = problem.clone();
+                    return Err(Refusal::of_field(Code::InvalidArguments, "args", problem));
+                }
+                Some(EditedArgs {
+                    args: edit.args.clone(),
+                    digest: edit.digest.clone(),
+                    equal: edit.equal.clone(),
+                })
+            }
+        };
+        // Changed arguments go through policy again.
+        let (effect, rule) = self.inputs.rules.effect_for(&facts.tool);
+        if effect == PolicyEffect::Deny {
+            return Err(Refusal::new(
+                Code::NotAllowed,
+                format!("refused by rule \"{rule}\""),
+            ));
+        }
+        let by = Decider::Person(decision.by.clone());
+        self.approve(&call.id, edited, by, decision.reason.as_deref());
+        self.advance();
+        Ok(())
+    }
+
+    fn reject_call(&mut self, call: &Call, decision: &Decision) -> Result<(), Refusal> {
+        let by = Decider::Person(decision.by.clone());
+        match &call.status {
+            CallStatus::Pending { .. } => {
+                self.reject(&call.id, decision.reason.as_deref(), by);
+            }
+            // Nothing has started yet: without a reason the call waits again, with one it is
+            // rejected.
+            CallStatus::Approved { .. } if decision.reason.is_none() => {
+                self.take_back(&call.id, by);
+                self.ask_for(&call.id);
+                return Ok(());
+            }
+            CallStatus::Approved { .. } => self.reject(&call.id, decision.reason.as_deref(), by),
+            CallStatus::Ended { status, .. } if status == "rejected" => return Ok(()),
+            CallStatus::Executing { .. } | CallStatus::Ended { .. } => {
+                return Err(already_decided(call));
+            }
+        }
+        self.advance();
+        Ok(())
+    }
+
+    pub(super) fn decide_all(
+        &mut self,
+        call_ids: Option<&[CallId]>,
+        approved: bool,
+        reason: Option<&str>,
+        by: &Actor,
+    ) -> Result<(), Refusal> {
+        let ids = match call_ids {
+            Some(ids) => ids.to_vec(),
+            None if approved => {
+                return Err(Refusal::of_field(
+                    Code::InvalidArguments,
+                    "callIds",
+                    "approving several calls needs the ids of the calls that were seen",
+                ));
+            }
+            None => {
+                let pending = self.queue().iter().filter(|call| call.is_pending());
+                pending.map(|call| call.id.clone()).collect()
+            }
+        };
+        for id in &ids {
+            self.find(id)?;
+        }
+        let by = Decider::Person(by.clone());
+        for id in &ids {
+            if !self.find(id)?.is_pending() {
+                continue;
+            }
+            if approved {
+                self.approve(id, None, by.clone(), reason);
+            } else {
+                self.reject(id, reason, by.clone());
+            }
+        }
+        if !self.events.is_empty() {
+            self.advance();
+        }
+        Ok(())
+    }
+
+    fn approve(
+        &mut self,
+        id: &CallId,
+        edited: Option<EditedArgs>,
+        by: Decider,
+        reason: Option<&str>,
+    ) {
+        self.push(Event::Decided {
+            call: id.clone(),
+            verdict: Verdict::Approved,
+            by,
+            reason: reason.map(ToOwned::to_owned),
+            edited,
+        });
+    }
+
+    pub(super) fn take_back(&mut self, id: &CallId, by: Decider) {
+        self.push(Event::Decided {
+            call: id.clone(),
+            verdict: Verdict::TakenBack,
+            by,
+            reason: None,
+            edited: None,
+        });
+    }
+
+    /// A rejected call has its result at once and does not block the rest (S2.34).
+    fn reject(&mut self, id: &CallId, reason: Option<&str>, by: Decider) {
+        let reason = reason.map(ToOwned::to_owned);
+        self.push(Event::Decided {
+            call: id.clone(),
+            verdict: Verdict::Rejected,
+            by,
+            reason: reason.clone(),
+            edited: None,
+        });
+        self.end_call(id, Outcome::Rejected { reason }, 0);
+    }
+
+    /// Gives a call its one result.
+    pub(super) fn end_call(&mut self, id: &CallId, outcome: Outcome, duration_ms: u64) {
+        let Ok(call) = self.find(id) else { return };
+        let (name, server) = (call.name.clone(), call.server().to_owned());
+        self.push(Event::Ended {
+            call: id.clone(),
+            name,
+            server,
+            outcome,
+            duration_ms,
+        });
+    }
+
+    pub(super) fn call_ended(&mut self, id: &CallId, outcome: &Outcome, duration_ms: u64) {
+        if self.find(id).is_ok_and(Call::is_executing) {
+            self.end_call(id, outcome.clone(), duration_ms);
+            self.advance();
+        }
+    }
+
+    pub(super) fn stop_call(&mut self, id: &CallId) -> Result<(), Refusal> {
+        let call = self.find(id)?;
+        match &call.status {
+            CallStatus::Executing {
+                is_stopping: false, ..
+            } => {
+                self.push(Event::CallStopRequested { call: id.clone() });
+                Ok(())
+            }
+            CallStatus::Executing {
+                is_stopping: true, ..
+            }
+            | CallStatus::Ended { .. } => Ok(()),
+            CallStatus::Pending { .. } | CallStatus::Approved { .. } => {
+                Err(nothing_to_do("the call does not run; reject it instead"))
+            }
+        }
+    }
+}
+
+fn already_decided(call: &Call) -> Refusal {
+    let message = format!("the call `{}` was decided already, or has started", call.id);
+    Refusal::of_field(Code::AlreadyDecided, "callId", message)
+}

@@ -1,0 +1,333 @@
+//! Turns: messages, model requests, answers, stopping.
+
+use super::{Draft, nothing_to_do};
+use crate::domain::{Actor, CallId, Code, Timestamp};
+use crate::session::call::{Call, CallStatus, Outcome, Output, Proposal, Resolution};
+use crate::session::command::{Answer, Failure, Refusal};
+use crate::session::event::{Event, SaidCall};
+use crate::session::state::{Phase, Turn, tool_key};
+
+/// Characters of the first message that become the title.
+const TITLE_CHARS: usize = 60;
+/// S3.29.
+const ITERATIONS_SPENT: &str = "Reached maximum tool call iterations without a final answer.";
+
+impl Draft<'_> {
+    pub(super) fn say(
+        &mut self,
+        text: &str,
+        author: &Actor,
+        client_message_id: Option<&str>,
+    ) -> Result<(), Refusal> {
+        if client_message_id.is_some_and(|id| self.control.seq_of_message(id).is_some()) {
+            return Ok(());
+        }
+        if text.trim().is_empty() {
+            return Err(Refusal::of_field(
+                Code::InvalidArguments,
+                "text",
+                "the message is empty",
+            ));
+        }
+        if self.control.waiting.len() >= self.inputs.rules.max_waiting_messages {
+            return Err(Refusal::new(
+                Code::TooManyRequests,
+                "too many messages wait for this turn; stop it or wait for its next model request",
+            ));
+        }
+        self.create();
+        self.push(Event::UserMessage {
+            text: text.to_owned(),
+            author: author.clone(),
+            client_message_id: client_message_id.map(ToOwned::to_owned),
+        });
+        if self.control.title.is_none() {
+            self.push(Event::TitleSet {
+                title: title_from(text),
+            });
+        }
+        if self.control.turn.is_none() {
+            self.ask_model(self.control.turns + 1, 1, false);
+        }
+        Ok(())
+    }
+
+    /// Starts a model request that reads everything that waits.
+    pub(super) fn ask_model(&mut self, turn: u64, iteration: u32, is_retry: bool) {
+        let model = self
+            .control
+            .model
+            .as_ref()
+            .map(|choice| choice.model.clone());
+        let took = self
+            .control
+            .waiting
+            .iter()
+            .map(|message| message.seq)
+            .collect();
+        let model = model.unwrap_or_default();
+        self.push(Event::Thinking {
+            turn,
+            iteration,
+            model,
+            took,
+            is_retry,
+        });
+    }
+
+    /// Messages left at the end of a turn start the next.
+    fn go_on_with_waiting(&mut self) {
+        if self.control.turn.is_none() && !self.control.waiting.is_empty() {
+            self.ask_model(self.control.turns + 1, 1, false);
+        }
+    }
+
+    /// The turn that asks the model with exactly this request; an answer to another one is late.
+    fn asking(&self, turn: u64, iteration: u32) -> Option<&Turn> {
+        self.control.turn.as_ref().filter(|running| {
+            running.id == turn && running.iteration == iteration && running.phase == Phase::Asking
+        })
+    }
+
+    pub(super) fn answered(&mut self, turn: u64, iteration: u32, answer: &Answer) {
+        let Some(running) = self.asking(turn, iteration) else {
+            return;
+        };
+        let started = running.started;
+        let is_last = iteration >= self.inputs.rules.max_iterations;
+        if answer.calls.is_empty() || is_last {
+            self.final_answer(turn, started, answer);
+            self.go_on_with_waiting();
+            return;
+        }
+        let calls = self.admit(&answer.calls);
+        self.push(Event::Said {
+            turn,
+            iteration,
+            text: answer.text.clone(),
+            calls: calls.iter().map(said_call).collect(),
+            usage: answer.usage,
+            cost: answer.cost,
+            native: answer.native.clone(),
+        });
+        self.push(Event::Queued { calls });
+        self.answer_invalid(&answer.calls);
+        self.apply_policy();
+        self.advance();
+    }
+
+    fn final_answer(&mut self, turn: u64, started: Timestamp, answer: &Answer) {
+        let is_spent = !answer.calls.is_empty();
+        let text = match (is_spent, answer.text.is_empty()) {
+            (true, true) => ITERATIONS_SPENT.to_owned(),
+            _ => answer.text.clone(),
+        };
+        let model = self
+            .control
+            .model
+            .as_ref()
+            .map(|choice| choice.model.clone());
+        self.push(Event::Answered {
+            turn,
+            text,
+            model: model.unwrap_or_default(),
+            usage: answer.usage,
+            cost: answer.cost,
+            duration_ms: self.inputs.now.since_ms(started),
+            finish: if is_spent {
+                "max_iterations".into()
+            } else {
+                answer.finish.clone()
+            },
+            native: answer.native.clone(),
+        });
+    }
+
+    /// Gives every call of an answer its id and place (S2.30, S2.31).
+    fn admit(&self, proposals: &[Proposal]) -> Vec<Call> {
+        let ms = self.inputs.now.0.max(self.control.last_call_ms + 1);
+        let mut seen = self.control.used_tools.clone();
+        let calls = proposals.iter().enumerate().map(|(index, proposal)| {
+            let facts = match &proposal.resolution {
+                Resolution::Ready(facts) => Some((**facts).clone()),
+                Resolution::Invalid(_) => None,
+            };
+            let why = facts.as_ref().map_or(String::new(), |facts| {
+                if self.control.unknown_equals.contains(&facts.equal) {
+                    "An equal call has an unknown outcome".to_owned()
+                } else {
+                    let (_, rule) = self.inputs.rules.effect_for(&facts.tool);
+                    format!("Asked by rule \"{rule}\"")
+                }
+            });
+            let is_first_use = facts
+                .as_ref()
+                .is_some_and(|facts| seen.insert(tool_key(&facts.tool)));
+            Call {
+                id: CallId::new(ms, index),
+                provider_id: proposal.provider_id.clone(),
+                name: proposal.name.clone(),
+                args: proposal.args.clone(),
+                original_args: None,
+                facts,
+                why,
+                is_first_use,
+                since: self.inputs.now,
+                status: CallStatus::Pending { asked: false },
+            }
+        });
+        calls.collect()
+    }
+
+    /// Calls that cannot be valid get their result at once; nobody is asked (S3.25).
+    fn answer_invalid(&mut self, proposals: &[Proposal]) {
+        let ids: Vec<CallId> = self.queue().iter().map(|call| call.id.clone()).collect();
+        let most = self.inputs.rules.max_calls_per_answer;
+        for (index, (id, proposal)) in ids.iter().zip(proposals).enumerate() {
+            let problem = match &proposal.resolution {
+                Resolution::Invalid(problem) => problem.clone(),
+                Resolution::Ready(_) if index >= most => {
+                    format!("only {most} calls are allowed in one answer; ask again for this one")
+                }
+                Resolution::Ready(_) => continue,
+            };
+            let output = Output {
+                text: problem,
+                ..Output::default()
+            };
+            self.end_call(
+                id,
+                Outcome::Failed {
+                    code: Code::InvalidArguments,
+                    output,
+                },
+                0,
+            );
+        }
+    }
+
+    pub(super) fn model_failed(&mut self, turn: u64, iteration: u32, failure: &Failure) {
+        if self.asking(turn, iteration).is_none() {
+            return;
+        }
+        self.push(Event::TurnFailed {
+            turn,
+            code: failure.code,
+            text: failure.text.clone(),
+            is_retryable: failure.is_retryable,
+        });
+    }
+
+    pub(super) fn stop(&mut self, turn: Option<u64>, said_so_far: Option<&str>) {
+        let Some(running) = &self.control.turn else {
+            return;
+        };
+        let id = running.id;
+        if turn.is_some_and(|turn| turn != id) || running.is_stopping {
+            return;
+        }
+        if running.phase == Phase::Asking {
+            let text = said_so_far
+                .filter(|text| !text.is_empty())
+                .map(ToOwned::to_owned);
+            self.push(Event::Cancelled { turn: id, text });
+            self.go_on_with_waiting();
+            return;
+        }
+        self.push(Event::StopRequested { turn: id });
+        let undecided = self
+            .queue()
+            .iter()
+            .filter(|call| call.is_pending() || call.is_approved());
+        let undecided: Vec<CallId> = undecided.map(|call| call.id.clone()).collect();
+        for call in &undecided {
+            self.end_call(call, Outcome::Cancelled, 0);
+        }
+        self.advance();
+    }
+
+    /// Ends a stopped turn once every call of it has a result.
+    pub(super) fn finish_stop(&mut self, turn: u64) {
+        self.push(Event::Cancelled { turn, text: None });
+        self.go_on_with_waiting();
+    }
+
+    pub(super) fn retry(&mut self) -> Result<(), Refusal> {
+        if self.control.turn.is_some() {
+            return Err(nothing_to_do("a turn is running; stop it first"));
+        }
+        if self.control.last_ending.is_none() {
+            return Err(nothing_to_do("there is no answer to ask again for"));
+        }
+        self.ask_model(self.control.turns + 1, 1, true);
+        Ok(())
+    }
+
+    pub(super) fn withdraw(&mut self, client_message_id: &str) -> Result<(), Refusal> {
+        let waiting = self.control.waiting.iter();
+        let mut found =
+            waiting.filter(|m| m.client_message_id.as_deref() == Some(client_message_id));
+        let Some(message_seq) = found.next().map(|message| message.seq) else {
+            return Err(nothing_to_do("the model has read that message already"));
+        };
+        self.push(Event::Withdrawn {
+            message_seq,
+            client_message_id: client_message_id.to_owned(),
+        });
+        Ok(())
+    }
+
+    pub(super) fn reset_context(&mut self) -> Result<(), Refusal> {
+        if self.control.turn.is_some() {
+            return Err(nothing_to_do("a turn is running; stop it first"));
+        }
+        if self.control.version > 0 {
+            self.push(Event::ContextReset);
+        }
+        Ok(())
+    }
+
+    pub(super) fn rename(&mut self, title: &str) -> Result<(), Refusal> {
+        let title = title.trim();
+        if title.is_empty() || title.chars().count() > 200 {
+            return Err(Refusal::of_field(
+                Code::InvalidArguments,
+                "title",
+                "a title has 1 to 200 characters",
+            ));
+        }
+        self.create();
+        if self.control.title.as_deref() != Some(title) {
+            self.push(Event::TitleSet {
+                title: title.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn queue(&self) -> &[Call] {
+        self.control.turn.as_ref().map_or(&[], |turn| &turn.queue)
+    }
+}
+
+fn said_call(call: &Call) -> SaidCall {
+    SaidCall {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        server: call.server().to_owned(),
+        args: call.args.clone(),
+    }
+}
+
+/// The first words of the first message.
+fn title_from(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= TITLE_CHARS {
+        return line;
+    }
+    let cut: String = line.chars().take(TITLE_CHARS).collect();
+    let whole_words = cut
+        .rsplit_once(' ')
+        .map_or(cut.as_str(), |(words, _)| words);
+    format!("{whole_words}…")
+}

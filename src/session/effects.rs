@@ -1,0 +1,45 @@
+//! What has to run now. The shell compares this with what does run, starts and stops.
+
+use super::call::CallStatus;
+use super::state::{Control, Phase};
+use crate::domain::CallId;
+
+/// One thing that has to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Ask the model.
+    AskModel {
+        /// For which turn.
+        turn: u64,
+        /// For which request of the turn.
+        iteration: u32,
+    },
+    /// Run an approved call.
+    RunCall {
+        /// Which.
+        call: CallId,
+        /// Whether it is to be stopped.
+        is_stopping: bool,
+    },
+}
+
+/// Everything that has to run in this state.
+pub fn effects(control: &Control) -> Vec<Effect> {
+    let Some(turn) = &control.turn else {
+        return Vec::new();
+    };
+    if turn.phase == Phase::Asking {
+        return vec![Effect::AskModel {
+            turn: turn.id,
+            iteration: turn.iteration,
+        }];
+    }
+    let running = turn.queue.iter().filter_map(|call| match &call.status {
+        CallStatus::Executing { is_stopping, .. } => Some(Effect::RunCall {
+            call: call.id.clone(),
+            is_stopping: *is_stopping || turn.is_stopping,
+        }),
+        CallStatus::Pending { .. } | CallStatus::Approved { .. } | CallStatus::Ended { .. } => None,
+    });
+    running.collect()
+}

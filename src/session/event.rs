@@ -1,0 +1,316 @@
+//! What happened: the events of the journal and the commits that hold them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::call::{Call, Decider, Outcome};
+use crate::domain::{
+    Actor, CallId, Code, CommitId, Digest, JournalId, MicroUsd, Native, SandboxId, Timestamp,
+    TokenUsage,
+};
+
+/// The schema that this release writes. Older ones are upcast when they are read.
+pub const SCHEMA: u32 = 1;
+
+/// Which model answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelChoice {
+    /// The configured provider.
+    pub provider: String,
+    /// The model's id at that provider.
+    pub model: String,
+}
+
+/// How a call was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It may run.
+    Approved,
+    /// It may not.
+    Rejected,
+    /// An approval was taken back: it waits again.
+    TakenBack,
+}
+
+/// One thing that happened. *Shown* events get the session's next `seq`; *hidden* ones none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// Hidden. The session began.
+    Created {
+        /// Names this journal to clients that resume.
+        journal: JournalId,
+        /// Whose session it is.
+        owner: Actor,
+        /// Its sandbox.
+        sandbox: SandboxId,
+        /// What answers in it.
+        model: ModelChoice,
+    },
+    /// Hidden. Another process runs the effects from here on.
+    OwnerChanged {
+        /// That process's life.
+        owner: String,
+    },
+    /// Hidden. The calls of an answer entered the queue.
+    Queued {
+        /// All of them, in order.
+        calls: Vec<Call>,
+    },
+    /// Hidden. The running turn is to stop.
+    StopRequested {
+        /// Which.
+        turn: u64,
+    },
+    /// Hidden. One running call is to stop.
+    CallStopRequested {
+        /// Which.
+        call: CallId,
+    },
+    /// A person said something.
+    UserMessage {
+        /// The text.
+        text: String,
+        /// Who.
+        author: Actor,
+        /// The client's own id, for repeats.
+        client_message_id: Option<String>,
+    },
+    /// A model request starts.
+    Thinking {
+        /// The turn, from 1.
+        turn: u64,
+        /// The request within the turn, from 1.
+        iteration: u32,
+        /// The model that is asked.
+        model: String,
+        /// `seq` of the messages that this request is the first to read.
+        took: Vec<u64>,
+        /// Whether the last answer is to be replaced.
+        is_retry: bool,
+    },
+    /// The model said something together with calls.
+    Said {
+        /// The turn.
+        turn: u64,
+        /// The request.
+        iteration: u32,
+        /// The text.
+        text: String,
+        /// Id, name, server and arguments of each call.
+        calls: Vec<SaidCall>,
+        /// What the request used.
+        usage: TokenUsage,
+        /// What it cost, if the price is known.
+        cost: Option<MicroUsd>,
+        /// Provider-native blocks.
+        native: Option<Native>,
+    },
+    /// The final answer of a turn.
+    Answered {
+        /// The turn.
+        turn: u64,
+        /// The text.
+        text: String,
+        /// The model that answered.
+        model: String,
+        /// What the request used.
+        usage: TokenUsage,
+        /// What it cost, if the price is known.
+        cost: Option<MicroUsd>,
+        /// Time of the whole turn.
+        duration_ms: u64,
+        /// Why the model stopped (`stop`, `length`, `max_iterations`, …).
+        finish: String,
+        /// Provider-native blocks.
+        native: Option<Native>,
+    },
+    /// A call waits for a decision.
+    ApprovalAsked {
+        /// The whole card, so that a replay needs nothing else.
+        call: Box<Call>,
+        /// Its place, from 1.
+        position: usize,
+        /// How many calls the answer asked for.
+        total: usize,
+        /// What the model said with the calls.
+        said: String,
+    },
+    /// A call was decided.
+    Decided {
+        /// Which.
+        call: CallId,
+        /// How.
+        verdict: Verdict,
+        /// By whom.
+        by: Decider,
+        /// Their words.
+        reason: Option<String>,
+        /// The changed arguments and their digest.
+        edited: Option<EditedArgs>,
+    },
+    /// A call runs.
+    Started {
+        /// Which.
+        call: CallId,
+        /// The tool's name.
+        name: String,
+        /// Its server.
+        server: String,
+        /// What runs; equal to what was approved.
+        digest: Digest,
+    },
+    /// A call has its result.
+    Ended {
+        /// Which.
+        call: CallId,
+        /// The tool's name.
+        name: String,
+        /// Its server.
+        server: String,
+        /// How it ended.
+        outcome: Outcome,
+        /// How long it ran.
+        duration_ms: u64,
+    },
+    /// A person said whether an unknown call happened.
+    Settled {
+        /// Which.
+        call: CallId,
+        /// The tool's name.
+        name: String,
+        /// Whether it happened.
+        happened: bool,
+        /// Who said so.
+        by: Actor,
+    },
+    /// The turn ended without an answer.
+    TurnFailed {
+        /// The turn.
+        turn: u64,
+        /// What went wrong.
+        code: Code,
+        /// In words.
+        text: String,
+        /// Whether asking again may help.
+        is_retryable: bool,
+    },
+    /// The turn was stopped, and every call of it has a result.
+    Cancelled {
+        /// The turn.
+        turn: u64,
+        /// What had been said of the answer.
+        text: Option<String>,
+    },
+    /// A waiting message was taken back.
+    Withdrawn {
+        /// Its `seq`.
+        message_seq: u64,
+        /// The client's own id.
+        client_message_id: String,
+    },
+    /// The session has a title.
+    TitleSet {
+        /// The title.
+        title: String,
+    },
+    /// The model starts with an empty context; the transcript stays.
+    ContextReset,
+}
+
+/// A call as `agent:message` names it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SaidCall {
+    /// Our id.
+    pub id: CallId,
+    /// The tool's name.
+    pub name: String,
+    /// Its server.
+    pub server: String,
+    /// The arguments as the model wrote them.
+    pub args: Value,
+}
+
+/// Arguments that a person changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EditedArgs {
+    /// The new arguments.
+    pub args: Value,
+    /// Hash of what would run now.
+    pub digest: Digest,
+    /// Hash of server, tool and new arguments.
+    pub equal: Digest,
+}
+
+impl Event {
+    /// Whether clients see it, with a `seq`.
+    pub fn is_shown(&self) -> bool {
+        !matches!(
+            self,
+            Self::Created { .. }
+                | Self::OwnerChanged { .. }
+                | Self::Queued { .. }
+                | Self::StopRequested { .. }
+                | Self::CallStopRequested { .. }
+        )
+    }
+}
+
+/// What one decision appended, atomically.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Commit {
+    /// Dense per session, from 1.
+    pub version: u64,
+    /// Read back after a time-out.
+    pub commit_id: CommitId,
+    /// Schema of the events.
+    pub schema: u32,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// `seq` of the last shown event before this commit.
+    pub seq: u64,
+    /// What happened.
+    pub events: Vec<Event>,
+}
+
+/// A stored commit cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// Written by a newer release.
+    #[error("schema {0} of a journal entry is newer than this release")]
+    NewerSchema(u32),
+    /// Not what this release or an older one writes.
+    #[error("a journal entry cannot be read")]
+    Malformed(#[from] serde_json::Error),
+}
+
+impl Commit {
+    /// `seq` of the last shown event after this commit.
+    pub fn last_seq(&self) -> u64 {
+        self.seq + self.events.iter().filter(|event| event.is_shown()).count() as u64
+    }
+
+    /// The shown events with their `seq`.
+    pub fn shown(&self) -> impl Iterator<Item = (u64, &Event)> {
+        (self.seq + 1..).zip(self.events.iter().filter(|event| event.is_shown()))
+    }
+
+    /// The stored form.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, CommitError> {
+        Ok(serde_json::to_vec(self)?)
+    }
+
+    /// Reads the stored form of this or an older release.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, CommitError> {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: u32,
+        }
+        let head: Head = serde_json::from_slice(bytes)?;
+        if head.schema > SCHEMA {
+            return Err(CommitError::NewerSchema(head.schema));
+        }
+        Ok(serde_json::from_slice(bytes)?)
+    }
+}

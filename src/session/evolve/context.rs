@@ -1,0 +1,96 @@
+//! The working context: what the model may read, oldest first.
+
+use std::sync::Arc;
+
+use crate::domain::{CallId, Entry};
+use crate::session::call::{Call, Outcome};
+use crate::session::event::Event;
+use crate::session::state::SessionState;
+
+impl SessionState {
+    /// Runs before the control state changes: it reads what waits and what the queue holds.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "most events leave the context alone; the fold of the control state is exhaustive"
+    )]
+    pub(super) fn evolve_entries(&mut self, event: &Event) {
+        match event {
+            Event::Thinking { took, is_retry, .. } => {
+                if *is_retry {
+                    self.drop_last_answer();
+                }
+                let notes = self
+                    .control
+                    .notes
+                    .iter()
+                    .map(|text| Entry::Note { text: text.clone() });
+                let messages = self
+                    .control
+                    .waiting
+                    .iter()
+                    .filter(|m| took.contains(&m.seq));
+                let messages = messages.map(|m| Entry::User {
+                    seq: m.seq,
+                    text: m.text.clone(),
+                });
+                self.entries.extend(notes.chain(messages).map(Arc::new));
+            }
+            Event::Queued { calls } => {
+                if let Some(Entry::Assistant { calls: asked, .. }) =
+                    self.entries.last_mut().map(Arc::make_mut)
+                {
+                    *asked = calls.iter().map(Call::as_model_call).collect();
+                }
+            }
+            Event::Said { text, native, .. } | Event::Answered { text, native, .. } => {
+                self.entries.push(Arc::new(Entry::Assistant {
+                    text: text.clone(),
+                    calls: Vec::new(),
+                    native: native.clone(),
+                }));
+            }
+            Event::Cancelled {
+                text: Some(text), ..
+            } if !text.is_empty() => {
+                self.entries.push(Arc::new(Entry::Assistant {
+                    text: format!("{text}\n[stopped here by the person]"),
+                    calls: Vec::new(),
+                    native: None,
+                }));
+            }
+            Event::Ended { call, outcome, .. } => self.pair(call, outcome),
+            Event::ContextReset => self.entries.clear(),
+            _ => {}
+        }
+    }
+
+    /// Adds the one result of a call.
+    fn pair(&mut self, id: &CallId, outcome: &Outcome) {
+        let Some(call) = self.control.turn.as_ref().and_then(|turn| turn.call(id)) else {
+            return;
+        };
+        let mut text = outcome.text();
+        if call.original_args.is_some() {
+            text = format!(
+                "A person changed the arguments to {} before it ran.\n{text}",
+                call.args
+            );
+        }
+        self.entries.push(Arc::new(Entry::ToolResult {
+            call_id: call.id.clone(),
+            provider_id: call.provider_id.clone(),
+            name: call.name.clone(),
+            text,
+            is_error: outcome.is_error(),
+        }));
+    }
+
+    /// A retry replaces the final answer; calls and their results stay.
+    fn drop_last_answer(&mut self) {
+        let is_final =
+            |entry: &Entry| matches!(entry, Entry::Assistant { calls, .. } if calls.is_empty());
+        while self.entries.last().is_some_and(|entry| is_final(entry)) {
+            self.entries.pop();
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Events to state: the fold that live sessions, replays and restarts share.
+
+mod context;
+mod queue;
+mod turn;
+
+use super::event::{Commit, Event};
+use super::state::{Control, SessionState, WaitingMessage};
+use crate::domain::Timestamp;
+
+/// How many client message ids are remembered for repeats.
+const REMEMBERED_MESSAGES: usize = 256;
+
+impl SessionState {
+    /// Folds a commit that follows this state.
+    pub fn apply(&mut self, commit: &Commit) {
+        for event in &commit.events {
+            self.evolve_entries(event);
+            self.control.evolve(event, commit.at);
+        }
+        self.control.version = commit.version;
+        self.control.at = commit.at;
+    }
+}
+
+impl Control {
+    /// Folds one event that happened at `at`.
+    pub(super) fn evolve(&mut self, event: &Event, at: Timestamp) {
+        if event.is_shown() {
+            self.seq += 1;
+        }
+        match event {
+            Event::Created {
+                journal,
+                owner,
+                sandbox,
+                model,
+            } => {
+                self.journal = Some(journal.clone());
+                self.owner = Some(owner.clone());
+                self.sandbox = Some(sandbox.clone());
+                self.model = Some(model.clone());
+                self.created_at = at;
+            }
+            Event::OwnerChanged { owner } => self.runner = Some(owner.clone()),
+            Event::TitleSet { title } => self.title = Some(title.clone()),
+            Event::ContextReset => self.reset(),
+            Event::UserMessage {
+                text,
+                client_message_id,
+                ..
+            } => {
+                self.receive(text, client_message_id.as_deref());
+            }
+            Event::Withdrawn { message_seq, .. } => {
+                self.waiting.retain(|message| message.seq != *message_seq);
+            }
+            Event::Settled {
+                call,
+                name,
+                happened,
+                by,
+            } => {
+                let fate = if *happened {
+                    "did happen"
+                } else {
+                    "did not happen"
+                };
+                let who = &by.name;
+                self.unknown.remove(call);
+                self.notes.push(format!(
+                    "{who} says: the call of `{name}` ({call}) whose outcome was unknown {fate}."
+                ));
+            }
+            Event::Thinking { .. }
+            | Event::Said { .. }
+            | Event::Answered { .. }
+            | Event::TurnFailed { .. }
+            | Event::Cancelled { .. }
+            | Event::StopRequested { .. } => self.evolve_turn(event, at),
+            Event::Queued { .. }
+            | Event::ApprovalAsked { .. }
+            | Event::Decided { .. }
+            | Event::Started { .. }
+            | Event::Ended { .. }
+            | Event::CallStopRequested { .. } => self.evolve_queue(event, at),
+        }
+    }
+
+    fn reset(&mut self) {
+        self.notes.clear();
+        self.last_ending = None;
+    }
+
+    fn receive(&mut self, text: &str, client_message_id: Option<&str>) {
+        self.waiting.push(WaitingMessage {
+            seq: self.seq,
+            text: text.to_owned(),
+            client_message_id: client_message_id.map(ToOwned::to_owned),
+        });
+        if let Some(id) = client_message_id {
+            if self.remembered.len() == REMEMBERED_MESSAGES {
+                self.remembered.pop_front();
+            }
+            self.remembered.push_back((id.to_owned(), self.seq));
+        }
+    }
+}

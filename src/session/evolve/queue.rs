@@ -1,0 +1,131 @@
+//! The part of the fold that moves calls along.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "`Control::evolve` is the exhaustive match"
+)]
+
+use crate::domain::{CallId, Timestamp};
+use crate::session::call::{Call, CallStatus, Decider, Outcome};
+use crate::session::event::{EditedArgs, Event, Verdict};
+use crate::session::state::{Control, tool_key};
+
+impl Control {
+    pub(super) fn evolve_queue(&mut self, event: &Event, at: Timestamp) {
+        match event {
+            Event::Queued { calls } => self.enqueue(calls),
+            Event::ApprovalAsked { call, .. } => {
+                self.change(&call.id, |call| {
+                    call.status = CallStatus::Pending { asked: true }
+                });
+            }
+            Event::Decided {
+                call,
+                verdict,
+                by,
+                edited,
+                ..
+            } => {
+                if let Some(edited) = edited {
+                    self.change(call, |call| edit(call, edited));
+                }
+                self.decided(call, *verdict, by, at);
+            }
+            Event::Started { call, .. } => self.started(call, at),
+            Event::CallStopRequested { call } => self.change(call, |call| {
+                if let CallStatus::Executing { is_stopping, .. } = &mut call.status {
+                    *is_stopping = true;
+                }
+            }),
+            Event::Ended { call, outcome, .. } => self.ended(call, outcome),
+            _ => {}
+        }
+    }
+
+    fn change(&mut self, id: &CallId, change: impl FnOnce(&mut Call)) {
+        let queue = self.turn.as_mut().map(|turn| turn.queue.iter_mut());
+        if let Some(call) = queue.into_iter().flatten().find(|call| call.id == *id) {
+            change(call);
+        }
+    }
+
+    fn enqueue(&mut self, calls: &[Call]) {
+        if let Some(turn) = &mut self.turn {
+            turn.queue = calls.to_vec();
+        }
+        let stamp = calls
+            .first()
+            .and_then(|call| call.id.as_str().split('_').nth(1));
+        if let Some(ms) = stamp.and_then(|ms| ms.parse().ok()) {
+            self.last_call_ms = ms;
+        }
+    }
+
+    fn decided(&mut self, id: &CallId, verdict: Verdict, by: &Decider, at: Timestamp) {
+        let mut rejected = None;
+        self.change(id, |call| match verdict {
+            Verdict::Approved => call.status = CallStatus::Approved { by: by.clone(), at },
+            Verdict::TakenBack => call.status = CallStatus::Pending { asked: false },
+            Verdict::Rejected => {
+                rejected = call.facts.as_ref().map(|facts| facts.equal.clone());
+                let by = Some(by.clone());
+                call.status = CallStatus::Ended {
+                    status: "rejected".into(),
+                    by,
+                };
+            }
+        });
+        if let Some(turn) = &mut self.turn {
+            turn.rejected.extend(rejected);
+        }
+    }
+
+    fn started(&mut self, id: &CallId, at: Timestamp) {
+        let mut used = None;
+        self.change(id, |call| {
+            if let CallStatus::Approved { by, .. } = &call.status {
+                call.status = CallStatus::Executing {
+                    by: by.clone(),
+                    at,
+                    is_stopping: false,
+                };
+            }
+            used = call.facts.as_ref().map(|facts| tool_key(&facts.tool));
+        });
+        self.used_tools.extend(used);
+    }
+
+    fn ended(&mut self, id: &CallId, outcome: &Outcome) {
+        let mut lost = None;
+        self.change(id, |call| {
+            let by = match &call.status {
+                CallStatus::Approved { by, .. } | CallStatus::Executing { by, .. } => {
+                    Some(by.clone())
+                }
+                CallStatus::Ended { by, .. } => by.clone(),
+                CallStatus::Pending { .. } => None,
+            };
+            call.status = CallStatus::Ended {
+                status: outcome.status().into(),
+                by,
+            };
+            lost = call
+                .facts
+                .as_ref()
+                .map(|facts| (call.name.clone(), facts.equal.clone()));
+        });
+        if let (Outcome::Unknown, Some((name, equal))) = (outcome, lost) {
+            self.unknown.insert(id.clone(), name);
+            self.unknown_equals.insert(equal);
+        }
+    }
+}
+
+/// What a person changed is what would run; what the model wrote is kept beside it.
+fn edit(call: &mut Call, edited: &EditedArgs) {
+    let before = std::mem::replace(&mut call.args, edited.args.clone());
+    call.original_args.get_or_insert(before);
+    if let Some(facts) = &mut call.facts {
+        facts.digest = edited.digest.clone();
+        facts.equal = edited.equal.clone();
+    }
+}

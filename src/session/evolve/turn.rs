@@ -1,0 +1,81 @@
+//! The part of the fold that moves a turn along.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "`Control::evolve` is the exhaustive match"
+)]
+
+use std::collections::BTreeSet;
+
+use crate::domain::{MicroUsd, Timestamp, TokenUsage};
+use crate::session::event::Event;
+use crate::session::state::{Control, Ending, Phase, Turn};
+
+impl Control {
+    pub(super) fn evolve_turn(&mut self, event: &Event, at: Timestamp) {
+        match event {
+            Event::Thinking {
+                turn,
+                iteration,
+                took,
+                ..
+            } => {
+                self.waiting.retain(|message| !took.contains(&message.seq));
+                self.notes.clear();
+                self.think(*turn, *iteration, at);
+            }
+            Event::Said {
+                text, usage, cost, ..
+            } => {
+                self.count(*usage, *cost);
+                if let Some(turn) = &mut self.turn {
+                    turn.phase = Phase::Calling;
+                    turn.phase_since = at;
+                    turn.said.clone_from(text);
+                }
+            }
+            Event::Answered { usage, cost, .. } => {
+                self.count(*usage, *cost);
+                self.end_turn(Ending::Answered);
+            }
+            Event::TurnFailed { .. } => self.end_turn(Ending::Failed),
+            Event::Cancelled { .. } => self.end_turn(Ending::Cancelled),
+            Event::StopRequested { .. } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.is_stopping = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn think(&mut self, turn: u64, iteration: u32, at: Timestamp) {
+        self.turns = turn;
+        let same = self.turn.take().filter(|running| running.id == turn);
+        let (started, rejected) = same.map_or_else(
+            || (at, BTreeSet::new()),
+            |turn| (turn.started, turn.rejected),
+        );
+        self.turn = Some(Turn {
+            id: turn,
+            iteration,
+            phase: Phase::Asking,
+            started,
+            phase_since: at,
+            is_stopping: false,
+            queue: Vec::new(),
+            said: String::new(),
+            rejected,
+        });
+    }
+
+    fn count(&mut self, usage: TokenUsage, cost: Option<MicroUsd>) {
+        self.totals += (usage, cost);
+        self.last_usage = usage;
+    }
+
+    /// The queue goes with the turn (S2.44).
+    fn end_turn(&mut self, ending: Ending) {
+        self.turn = None;
+        self.last_ending = Some(ending);
+    }
+}

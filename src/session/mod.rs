@@ -1,0 +1,27 @@
+//! The pure core: what a session is, what may happen to it, and what has to be done next.
+//!
+//! A session is the fold of its journal. [`decide`] turns a command into events, the fold
+//! ([`SessionState::apply`]) turns events into state, [`effects`] says what has to run. No clock, no randomness, no I/O: times,
+//! ids and [`Rules`] come in.
+
+mod call;
+mod command;
+mod decide;
+mod effects;
+mod event;
+mod evolve;
+mod policy;
+mod state;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod stories;
+
+pub use call::{Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution, ToolFacts};
+pub use command::{Answer, Command, Decision, Edit, Failure, Genesis, Refusal};
+pub use decide::{Inputs, decide};
+pub use effects::{Effect, effects};
+pub use event::{Commit, CommitError, Event, ModelChoice, SCHEMA, Verdict};
+pub use policy::{PolicyEffect, Rule, Rules};
+pub use state::{Activity, Control, Ending, Phase, SessionState, Turn, WaitingMessage};

@@ -1,0 +1,239 @@
+//! Random commands, outcomes, conflicts and crashes: what must hold whatever happens.
+#![expect(
+    clippy::manual_is_multiple_of,
+    reason = "`%` reads better as one choice among several"
+)]
+
+pub(crate) mod world;
+
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+use serde_json::json;
+
+use self::world::{World, answer, approve, digests, proposal, reject, say};
+use super::{
+    Command, Decision, Edit, Failure, Outcome, Output, PolicyEffect, Proposal, Resolution, Rule,
+    SessionState,
+};
+use crate::domain::{CallId, Code, Digest};
+
+/// One random step: what to do, and two numbers to choose by.
+type Step = (u8, u8, u8);
+
+/// At least 10,000 sequences; `PROPTEST_CASES` asks for more.
+fn config() -> Config {
+    let default = Config::default();
+    Config {
+        cases: default.cases.max(10_000),
+        failure_persistence: None,
+        ..default
+    }
+}
+
+const TOOLS: [&str; 4] = ["read_a", "write_a", "run", "deny_a"];
+
+fn some_call(world: &World, pick: u8) -> CallId {
+    let queue = world.queue();
+    match queue.len() {
+        0 => CallId::from_wire("call_0_0"),
+        len => queue[usize::from(pick) % len].clone(),
+    }
+}
+
+fn some_calls(count: u8, seed: u8) -> Vec<Proposal> {
+    (0..count % 6)
+        .map(|index| {
+            let tool = TOOLS[usize::from(seed.wrapping_add(index)) % TOOLS.len()];
+            let mut proposal = proposal(tool, json!({"n": seed % 3}));
+            if (seed ^ index) % 7 == 0 {
+                proposal.resolution = Resolution::Invalid("`n` is missing".into());
+            }
+            proposal
+        })
+        .collect()
+}
+
+fn edited(world: &World, call: &CallId, seed: u8) -> Command {
+    let turn = world.state.control.turn.as_ref();
+    let tool = turn
+        .and_then(|turn| turn.call(call))
+        .map_or("run", |call| call.name.as_str());
+    let args = json!({"edited": seed});
+    let (digest, equal) = digests(tool, &args);
+    Command::Decide(Decision {
+        call: call.clone(),
+        approved: true,
+        reason: Some("changed".into()),
+        edit: Some(Edit {
+            args,
+            digest,
+            equal,
+            invalid: (seed % 4 == 0).then(|| "`n` is missing".into()),
+        }),
+        digest: (seed % 5 == 0).then(|| Digest::from_wire("stale")),
+        by: World::person(),
+    })
+}
+
+fn outcome(seed: u8) -> Outcome {
+    let output = Output {
+        text: "x".into(),
+        ..Output::default()
+    };
+    match seed % 3 {
+        0 => Outcome::Failed {
+            code: Code::ToolFailed,
+            output,
+        },
+        1 => Outcome::Cancelled,
+        _ => Outcome::Completed { output },
+    }
+}
+
+fn command(world: &World, (what, a, b): Step) -> Command {
+    let call = some_call(world, a);
+    let (turn, iteration) = world
+        .state
+        .control
+        .turn
+        .as_ref()
+        .map_or((0, 0), |turn| (turn.id, turn.iteration));
+    let is_late = b % 16 == 0;
+    let iteration = if is_late { iteration + 1 } else { iteration };
+    match what % 20 {
+        0 => say("text"),
+        1 => Command::Say {
+            text: "text".into(),
+            author: World::person(),
+            client_message_id: Some(format!("m{}", a % 4)),
+        },
+        2..=5 => Command::Answered {
+            turn,
+            iteration,
+            answer: answer("text", some_calls(a.wrapping_add(1), b)),
+        },
+        6..=8 => approve(&call),
+        9 => reject(&call, (b % 2 == 0).then_some("no")),
+        10 => edited(world, &call, b),
+        11..=13 => Command::CallEnded {
+            call,
+            outcome: outcome(b),
+            duration_ms: u64::from(a),
+        },
+        14 => Command::DecideAll {
+            call_ids: (b % 3 > 0)
+                .then(|| world.queue().into_iter().take(usize::from(a % 4)).collect()),
+            approved: b % 2 == 0,
+            reason: None,
+            by: World::person(),
+        },
+        15 => Command::Stop {
+            turn: (b % 3 == 0).then_some(turn),
+            said_so_far: Some("so".into()),
+        },
+        16 => match a % 6 {
+            0 => Command::Retry,
+            1 => Command::Withdraw {
+                client_message_id: format!("m{}", b % 4),
+            },
+            2 => Command::ResetContext,
+            3 => Command::Rename {
+                title: format!("t{b}"),
+            },
+            4 => Command::Settle {
+                call: world
+                    .state
+                    .control
+                    .unknown
+                    .keys()
+                    .next()
+                    .cloned()
+                    .unwrap_or(call),
+                happened: b % 2 == 0,
+                by: World::person(),
+            },
+            _ => Command::StopCall { call },
+        },
+        17 => Command::ModelFailed {
+            turn,
+            iteration,
+            failure: Failure {
+                code: Code::ProviderUnavailable,
+                text: "away".into(),
+                is_retryable: true,
+            },
+        },
+        _ => Command::StopCall { call },
+    }
+}
+
+fn rules(world: &mut World, seed: u8) {
+    let rule = |name: &str, tool: &str, effect| Rule {
+        name: name.into(),
+        server: "*".into(),
+        tool: tool.into(),
+        effect,
+    };
+    world.rules.policy = vec![
+        rule("no", "deny_*", PolicyEffect::Deny),
+        rule(
+            "reads",
+            "read_*",
+            if seed % 2 == 0 {
+                PolicyEffect::Allow
+            } else {
+                PolicyEffect::Ask
+            },
+        ),
+    ];
+    world.rules.max_iterations = u32::from(seed % 5) + 1;
+    world.rules.max_waiting_messages = 3;
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn a_session_keeps_its_promises_whatever_happens(
+        seed in any::<u8>(),
+        steps in prop::collection::vec(any::<Step>(), 1..48),
+    ) {
+        let mut world = World::new();
+        rules(&mut world, seed);
+        // A second gateway that has read the journal up to some point.
+        let mut other = (0, SessionState::default());
+        for step in steps {
+            match step.0 {
+                230..=240 => world.crash(),
+                241..=246 => world.take_snapshot(),
+                247..=250 => world.now += 20 * 60 * 1000,
+                251..=255 => {
+                    // It decides on what it knows; a journal that went on gives a conflict, and
+                    // it reads and decides again.
+                    let command = command(&world, step);
+                    let _ = world.decide_on(&other.1, &command);
+                    for commit in &world.journal[other.0..] {
+                        other.1.apply(commit);
+                    }
+                    other.0 = world.journal.len();
+                    prop_assert_eq!(&other.1, &world.state);
+                    let _ = world.tell(&command);
+                }
+                _ => {
+                    let command = command(&world, step);
+                    let _ = world.tell(&command);
+                }
+            }
+        }
+        world.check_folds();
+        // Whatever was left, the session comes to rest.
+        world.tell(&Command::Stop { turn: None, said_so_far: None }).unwrap();
+        for call in world.queue() {
+            world.end(&call, Outcome::Cancelled);
+        }
+        while world.state.control.turn.is_some() {
+            world.answer("done", vec![]);
+        }
+        world.check_folds();
+    }
+}

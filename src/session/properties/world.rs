@@ -1,0 +1,405 @@
+//! A shell for the pure core: a journal, a fold, and checks after every commit.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a check looks at the events that it is about"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::domain::{
+    Actor, CallId, CommitId, Digest, Entry, JournalId, RunsIn, RunsInKind, SandboxId, Timestamp,
+    TokenUsage, ToolAnnotations, ToolRef, UserId,
+};
+use crate::session::{
+    Answer, Command, Commit, Decision, Effect, Event, Genesis, Inputs, ModelChoice, Outcome,
+    Output, Proposal, Refusal, Resolution, Rules, SCHEMA, SessionState, ToolFacts, Verdict, decide,
+    effects,
+};
+
+pub(crate) struct World {
+    pub(crate) state: SessionState,
+    pub(crate) journal: Vec<Commit>,
+    pub(crate) rules: Rules,
+    pub(crate) now: i64,
+    genesis: Genesis,
+    lives: u32,
+    /// Calls that this life runs.
+    running: BTreeSet<CallId>,
+    runs: BTreeMap<CallId, u32>,
+    approved: BTreeMap<CallId, Digest>,
+    snapshot: (usize, Vec<u8>),
+}
+
+pub(crate) fn say(text: &str) -> Command {
+    Command::Say {
+        text: text.into(),
+        author: World::person(),
+        client_message_id: None,
+    }
+}
+
+fn decision(call: &CallId, approved: bool, reason: Option<&str>) -> Command {
+    Command::Decide(Decision {
+        call: call.clone(),
+        approved,
+        reason: reason.map(Into::into),
+        edit: None,
+        digest: None,
+        by: World::person(),
+    })
+}
+
+pub(crate) fn approve(call: &CallId) -> Command {
+    decision(call, true, None)
+}
+
+pub(crate) fn reject(call: &CallId, reason: Option<&str>) -> Command {
+    decision(call, false, reason)
+}
+
+pub(crate) fn digests(tool: &str, args: &Value) -> (Digest, Digest) {
+    let tool = ToolRef {
+        server: "files".into(),
+        tool: tool.into(),
+    };
+    let definition = Digest::from_wire("definition");
+    (
+        Digest::of_call(&tool, &definition, args, "image"),
+        Digest::of_call(&tool, &Digest::from_wire(""), args, ""),
+    )
+}
+
+pub(crate) fn proposal(tool: &str, args: Value) -> Proposal {
+    let (digest, equal) = digests(tool, &args);
+    Proposal {
+        provider_id: format!("p-{tool}"),
+        name: tool.into(),
+        args,
+        resolution: Resolution::Ready(Box::new(ToolFacts {
+            tool: ToolRef {
+                server: "files".into(),
+                tool: tool.into(),
+            },
+            title: None,
+            description: String::new(),
+            schema: serde_json::json!({"type": "object"}),
+            annotations: ToolAnnotations {
+                read_only_hint: Some(tool.starts_with("read")),
+                ..ToolAnnotations::default()
+            },
+            is_trusted: true,
+            runs_in: RunsIn {
+                kind: RunsInKind::Sandbox,
+                hosts: vec![],
+            },
+            digest,
+            equal,
+        })),
+    }
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: SessionState::default(),
+            journal: Vec::new(),
+            rules: Rules::default(),
+            now: 1_000,
+            genesis: Genesis {
+                journal: JournalId::from_bits(1),
+                owner: Self::person(),
+                sandbox: SandboxId::from_bits(1),
+                model: ModelChoice {
+                    provider: "scripted".into(),
+                    model: "m".into(),
+                },
+            },
+            lives: 0,
+            running: BTreeSet::new(),
+            runs: BTreeMap::new(),
+            approved: BTreeMap::new(),
+            snapshot: (0, serde_json::to_vec(&SessionState::default()).unwrap()),
+        }
+    }
+
+    pub(crate) fn person() -> Actor {
+        Actor {
+            id: UserId::from_bits(7),
+            name: "Ana".into(),
+        }
+    }
+
+    pub(crate) fn decide_on(
+        &self,
+        state: &SessionState,
+        command: &Command,
+    ) -> Result<Vec<Event>, Refusal> {
+        let inputs = Inputs {
+            rules: &self.rules,
+            now: Timestamp(self.now),
+            genesis: &self.genesis,
+        };
+        decide(&state.control, command, inputs)
+    }
+
+    /// Decides and appends, as the shell does.
+    pub(crate) fn tell(&mut self, command: &Command) -> Result<(), Refusal> {
+        self.now += 1;
+        let events = self.decide_on(&self.state, command)?;
+        if !events.is_empty() {
+            self.append(events);
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, events: Vec<Event>) {
+        let control = &self.state.control;
+        let commit = Commit {
+            version: control.version + 1,
+            commit_id: CommitId::from_bits(u128::from(control.version) + 1),
+            schema: SCHEMA,
+            at: Timestamp(self.now),
+            seq: control.seq,
+            events,
+        };
+        let before = self.state.clone();
+        self.state.apply(&commit);
+        self.check(&before, &commit);
+        self.journal.push(commit);
+        self.run_effects();
+    }
+
+    /// What must hold after every commit.
+    fn check(&mut self, before: &SessionState, commit: &Commit) {
+        let (was, is) = (&before.control, &self.state.control);
+        assert_eq!(commit.seq, was.seq);
+        assert_eq!(commit.last_seq(), is.seq, "`seq` has no gap");
+        assert!(
+            is.totals.total_tokens >= was.totals.total_tokens,
+            "totals never fall"
+        );
+        assert!(is.totals.cost >= was.totals.cost);
+        let mut step = before.clone();
+        for event in &commit.events {
+            step.apply(&Commit {
+                events: vec![event.clone()],
+                ..commit.clone()
+            });
+            self.check_event(event, &step);
+        }
+    }
+
+    fn check_event(&mut self, event: &Event, after: &SessionState) {
+        match event {
+            Event::Decided {
+                call,
+                verdict: Verdict::Approved,
+                ..
+            } => {
+                let turn = after.control.turn.as_ref().unwrap();
+                let facts = turn.call(call).unwrap().facts.as_ref().unwrap();
+                let (digest, _) = digests(&facts.tool.tool, &turn.call(call).unwrap().args);
+                assert_eq!(digest, facts.digest, "the digest binds what would run");
+                self.approved.insert(call.clone(), digest);
+            }
+            Event::Decided { call, .. } => {
+                self.approved.remove(call);
+            }
+            Event::Started { call, digest, .. } => {
+                assert_eq!(
+                    self.approved.get(call),
+                    Some(digest),
+                    "no call runs undecided"
+                );
+            }
+            Event::ApprovalAsked {
+                call,
+                position,
+                total,
+                ..
+            } => {
+                let queue = &after.control.turn.as_ref().unwrap().queue;
+                assert_eq!(queue.len(), *total);
+                assert_eq!(queue[position - 1].id, call.id, "positions are stable");
+            }
+            Event::Thinking { .. } => check_pairs(&after.entries),
+            Event::Queued { calls } => {
+                for call in calls {
+                    assert!(!self.runs.contains_key(&call.id), "call ids never repeat");
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Starts what has to run and is not running in this life.
+    fn run_effects(&mut self) {
+        let mut wanted = BTreeSet::new();
+        for effect in effects(&self.state.control) {
+            if let Effect::RunCall { call, .. } = effect {
+                wanted.insert(call);
+            }
+        }
+        self.running.retain(|call| wanted.contains(call));
+        for call in wanted.difference(&self.running.clone()) {
+            let turn = self.state.control.turn.as_ref().unwrap();
+            let facts = turn.call(call).unwrap().facts.clone().unwrap();
+            assert_eq!(
+                self.approved.get(call),
+                Some(&facts.digest),
+                "exactly what was approved"
+            );
+            let runs = self.runs.entry(call.clone()).or_default();
+            *runs += 1;
+            assert!(*runs == 1 || facts.may_run_again(), "`{call}` ran twice");
+            self.running.insert(call.clone());
+        }
+    }
+
+    /// The process dies and another one folds the journal.
+    pub(crate) fn crash(&mut self) {
+        self.running.clear();
+        self.lives += 1;
+        self.state = self.folded();
+        self.tell(&Command::TakeOver {
+            owner: format!("life {}", self.lives),
+        })
+        .unwrap();
+        self.run_effects();
+    }
+
+    pub(crate) fn folded(&self) -> SessionState {
+        let mut state = SessionState::default();
+        for commit in &self.journal {
+            let stored = Commit::from_bytes(&commit.to_bytes().unwrap()).unwrap();
+            state.apply(&stored);
+        }
+        state
+    }
+
+    pub(crate) fn take_snapshot(&mut self) {
+        self.snapshot = (self.journal.len(), serde_json::to_vec(&self.state).unwrap());
+    }
+
+    pub(crate) fn check_folds(&self) {
+        assert_eq!(
+            self.folded(),
+            self.state,
+            "fold of the journal = live state"
+        );
+        let mut state: SessionState = serde_json::from_slice(&self.snapshot.1).unwrap();
+        for commit in &self.journal[self.snapshot.0..] {
+            state.apply(commit);
+        }
+        assert_eq!(state, self.state, "fold of snapshot and tail = live state");
+    }
+
+    pub(crate) fn answer(&mut self, text: &str, calls: Vec<Proposal>) {
+        let turn = self.state.control.turn.as_ref().unwrap();
+        let (turn, iteration) = (turn.id, turn.iteration);
+        let answer = answer(text, calls);
+        self.tell(&Command::Answered {
+            turn,
+            iteration,
+            answer,
+        })
+        .unwrap();
+    }
+
+    pub(crate) fn finish(&mut self, call: &CallId) {
+        self.end(
+            call,
+            Outcome::Completed {
+                output: Output::default(),
+            },
+        );
+    }
+
+    pub(crate) fn end(&mut self, call: &CallId, outcome: Outcome) {
+        self.tell(&Command::CallEnded {
+            call: call.clone(),
+            outcome,
+            duration_ms: 1,
+        })
+        .unwrap();
+    }
+
+    pub(crate) fn queue(&self) -> Vec<CallId> {
+        let turn = self.state.control.turn.as_ref();
+        turn.map_or(vec![], |turn| {
+            turn.queue.iter().map(|call| call.id.clone()).collect()
+        })
+    }
+
+    pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
+        self.journal.iter().flat_map(|commit| &commit.events)
+    }
+
+    pub(crate) fn asked(&self) -> Vec<(CallId, usize, usize)> {
+        self.events()
+            .filter_map(|event| match event {
+                Event::ApprovalAsked {
+                    call,
+                    position,
+                    total,
+                    ..
+                } => Some((call.id.clone(), *position, *total)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    pub(crate) fn started(&self) -> Vec<CallId> {
+        self.events()
+            .filter_map(|event| match event {
+                Event::Started { call, .. } => Some(call.clone()),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+pub(crate) fn answer(text: &str, calls: Vec<Proposal>) -> Answer {
+    Answer {
+        text: text.into(),
+        calls,
+        native: None,
+        usage: TokenUsage {
+            input_tokens: 3,
+            output_tokens: 2,
+            ..TokenUsage::default()
+        },
+        cost: None,
+        finish: "stop".into(),
+    }
+}
+
+/// Every call has exactly one result before anything else is said.
+fn check_pairs(entries: &[Arc<Entry>]) {
+    let mut open: BTreeSet<&CallId> = BTreeSet::new();
+    let mut closed: BTreeSet<&CallId> = BTreeSet::new();
+    for entry in entries {
+        match &**entry {
+            Entry::ToolResult { call_id, .. } => {
+                assert!(open.remove(call_id), "a result without its open call");
+                assert!(closed.insert(call_id), "two results for one call");
+            }
+            other => {
+                assert!(
+                    open.is_empty(),
+                    "{other:?} stands between a call and its result"
+                );
+                if let Entry::Assistant { calls, .. } = other {
+                    open.extend(calls.iter().map(|call| &call.id));
+                }
+            }
+        }
+    }
+    assert!(
+        open.is_empty(),
+        "a call without a result before a model request"
+    );
+}

@@ -1,0 +1,178 @@
+//! What a session is after its events: control state and the working context.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::call::Call;
+use super::event::ModelChoice;
+use crate::domain::{
+    Actor, CallId, Digest, Entry, JournalId, SandboxId, Timestamp, TokenUsage, ToolRef, Totals,
+};
+
+/// Where a turn stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The model is asked.
+    Asking,
+    /// Calls wait or run.
+    Calling,
+}
+
+/// A running turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Its number, from 1.
+    pub id: u64,
+    /// The model request it is at, from 1.
+    pub iteration: u32,
+    /// Where it stands.
+    pub phase: Phase,
+    /// When it started.
+    pub started: Timestamp,
+    /// When the phase started.
+    pub phase_since: Timestamp,
+    /// Whether it is to stop.
+    pub is_stopping: bool,
+    /// The calls of the last answer (S2.28).
+    pub queue: Vec<Call>,
+    /// What the model said with them.
+    pub said: String,
+    /// Calls (by equality) that were rejected in this turn; repeated, they are refused unasked.
+    pub rejected: BTreeSet<Digest>,
+}
+
+impl Turn {
+    /// The call with that id.
+    pub fn call(&self, id: &CallId) -> Option<&Call> {
+        self.queue.iter().find(|call| call.id == *id)
+    }
+}
+
+/// A message that waits for the running turn's next model request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WaitingMessage {
+    /// Its `seq`.
+    pub seq: u64,
+    /// The text.
+    pub text: String,
+    /// The client's own id.
+    pub client_message_id: Option<String>,
+}
+
+/// How the last turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// With an answer.
+    Answered,
+    /// With an error.
+    Failed,
+    /// Stopped by a person.
+    Cancelled,
+}
+
+/// What the session list shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activity {
+    /// Nothing runs.
+    Idle,
+    /// The model or calls run.
+    Running,
+    /// Calls wait for a person.
+    Waiting(usize),
+    /// The last turn failed.
+    Failed,
+}
+
+/// Everything but the context; small, so that `decide` may work on a copy.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Control {
+    /// Version of the last commit; 0 = nothing stored yet.
+    pub version: u64,
+    /// `seq` of the last shown event.
+    pub seq: u64,
+    /// When the last commit was decided.
+    pub at: Timestamp,
+    /// When the session was created.
+    pub created_at: Timestamp,
+    /// Names the journal.
+    pub journal: Option<JournalId>,
+    /// Whose session it is.
+    pub owner: Option<Actor>,
+    /// Its sandbox.
+    pub sandbox: Option<SandboxId>,
+    /// What answers.
+    pub model: Option<ModelChoice>,
+    /// The life of the process that runs the effects.
+    pub runner: Option<String>,
+    /// The title.
+    pub title: Option<String>,
+    /// The running turn.
+    pub turn: Option<Turn>,
+    /// Turns so far.
+    pub turns: u64,
+    /// How the last one ended.
+    pub last_ending: Option<Ending>,
+    /// Messages for the next model request.
+    pub waiting: Vec<WaitingMessage>,
+    /// Remarks for the next model request.
+    pub notes: Vec<String>,
+    /// What was used so far; only grows.
+    pub totals: Totals,
+    /// What the last model request used: the size of the context.
+    pub last_usage: TokenUsage,
+    /// Millisecond of the last batch of call ids.
+    pub last_call_ms: i64,
+    /// Tools that ran here before.
+    pub used_tools: BTreeSet<String>,
+    /// Calls of unknown fate that nobody has settled.
+    pub unknown: BTreeMap<CallId, String>,
+    /// Equality digests of calls of unknown fate; an equal call is always asked.
+    pub unknown_equals: BTreeSet<Digest>,
+    /// Client message ids and the `seq` they got, oldest first.
+    pub remembered: VecDeque<(String, u64)>,
+}
+
+/// A session: control state and the entries that the model may read.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionState {
+    /// Everything but the context.
+    pub control: Control,
+    /// The working context, oldest first.
+    pub entries: Vec<Arc<Entry>>,
+}
+
+impl Control {
+    /// Whether a turn runs (the `active` index).
+    pub fn is_active(&self) -> bool {
+        self.turn.is_some()
+    }
+
+    /// What the session list shows.
+    pub fn activity(&self) -> Activity {
+        match &self.turn {
+            None if self.last_ending == Some(Ending::Failed) => Activity::Failed,
+            None => Activity::Idle,
+            Some(turn) => match turn.queue.iter().filter(|call| call.is_pending()).count() {
+                0 => Activity::Running,
+                waiting => Activity::Waiting(waiting),
+            },
+        }
+    }
+
+    /// `seq` that a repeated message got the first time.
+    pub fn seq_of_message(&self, client_message_id: &str) -> Option<u64> {
+        self.remembered
+            .iter()
+            .find(|(id, _)| id == client_message_id)
+            .map(|(_, seq)| *seq)
+    }
+}
+
+/// How a tool is remembered as used.
+pub(super) fn tool_key(tool: &ToolRef) -> String {
+    format!("{}/{}", tool.server, tool.tool)
+}

@@ -1,0 +1,136 @@
+//! What can go wrong with stored things.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::domain::{Code, Fault};
+
+/// A situation in which the store could not do what was asked.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The database refused, broke or is away; [`Error::fault`] tells which.
+    #[error("the database did not do it")]
+    Database(#[source] Arc<sqlx::Error>),
+    /// No answer in time, or the task that would answer has ended: it may still have happened.
+    #[error("the database did not answer")]
+    NoAnswer,
+    /// The tables could not be brought to this version of the program.
+    #[error("the tables of the database do not fit this version")]
+    Migration(#[source] Arc<sqlx::migrate::MigrateError>),
+    /// Another name, because this one exists.
+    #[error("the name `{0}` is taken")]
+    Taken(String),
+    /// More than one record may hold. Nothing was written.
+    #[error("{bytes} bytes do not fit into one record of at most {limit}")]
+    TooLarge {
+        /// What was sent.
+        bytes: usize,
+        /// What is allowed.
+        limit: usize,
+    },
+    /// A stored value that this program cannot have written.
+    #[error("the stored {what} `{value}` cannot be read")]
+    Corrupt {
+        /// The kind of value.
+        what: &'static str,
+        /// The value, or where it lies.
+        value: String,
+    },
+    /// A setting or the file system does not allow the data folder or database.
+    #[error("cannot use `{path}`: {reason}")]
+    Unusable {
+        /// The folder, file or address (without credentials).
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+        /// The operating system's own reason, if it was asked.
+        #[source]
+        source: Option<Arc<std::io::Error>>,
+    },
+    /// A second server on the same data.
+    #[error("data folder `{path}` is in use by {holder}")]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+        /// Who holds it.
+        holder: super::Holder,
+    },
+}
+
+impl Error {
+    /// Who has to act.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Database(error) => fault_of(error),
+            Self::NoAnswer => Fault::Transient,
+            Self::Migration(_) | Self::Corrupt { .. } => Fault::Internal,
+            Self::Taken(_)
+            | Self::TooLarge { .. }
+            | Self::Unusable { .. }
+            | Self::Locked { .. } => Fault::Validation,
+        }
+    }
+
+    /// What a client is told.
+    pub fn code(&self) -> Code {
+        match (self, self.fault()) {
+            (Self::TooLarge { .. }, _) => Code::TooLarge,
+            (_, Fault::Transient) => Code::StoreUnavailable,
+            (_, Fault::Validation) => Code::InvalidArguments,
+            (_, Fault::External | Fault::Internal) => Code::Internal,
+        }
+    }
+
+    /// An unusable path with the system's reason.
+    pub(super) fn unusable(
+        path: impl Into<PathBuf>,
+        reason: &'static str,
+        source: std::io::Error,
+    ) -> Self {
+        Self::Unusable {
+            path: path.into(),
+            reason,
+            source: Some(Arc::new(source)),
+        }
+    }
+
+    /// A stored value that cannot be read.
+    pub(super) fn corrupt(what: &'static str, value: impl Into<String>) -> Self {
+        Self::Corrupt {
+            what,
+            value: value.into(),
+        }
+    }
+}
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(Arc::new(error))
+    }
+}
+
+/// Primary result codes of SQLite under which the same statement may work later:
+/// busy, locked, no memory, I/O, full, cannot open.
+const PASSING: [u32; 6] = [5, 6, 7, 10, 13, 14];
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "sqlx's errors are non-exhaustive"
+)]
+fn fault_of(error: &sqlx::Error) -> Fault {
+    match error {
+        sqlx::Error::Database(refusal) => {
+            // Extended codes carry the primary one in their low byte.
+            let code = refusal.code().and_then(|code| code.parse::<u32>().ok());
+            match code {
+                Some(code) if PASSING.contains(&(code & 0xff)) => Fault::Transient,
+                _ => Fault::Internal,
+            }
+        }
+        sqlx::Error::Io(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => Fault::Transient,
+        _ => Fault::Internal,
+    }
+}

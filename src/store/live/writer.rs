@@ -1,0 +1,265 @@
+//! The one writer of the journals: one transaction for everything that waits, so that many
+//! sessions share one sync to disk and a lone append does not wait for company.
+
+use std::collections::HashSet;
+
+use sqlx::{Connection as _, SqliteConnection};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::NewRecord;
+use super::packing::Packed;
+use crate::domain::SessionKey;
+use crate::store::Error;
+use crate::store::db::SqliteDb;
+
+/// The most jobs of one transaction.
+const BATCH: usize = 256;
+
+/// One thing to write, and who waits for it.
+pub(super) struct Job {
+    pub(super) key: SessionKey,
+    pub(super) work: Work,
+    pub(super) answer: oneshot::Sender<Result<Written, Error>>,
+}
+
+/// What to write.
+pub(super) enum Work {
+    Append {
+        expected_version: u64,
+        record: NewRecord,
+    },
+    Snapshot {
+        version: u64,
+        schema: u32,
+        packed: Packed,
+    },
+    Remove,
+}
+
+/// What became of a job whose transaction was committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    Done,
+    Conflict,
+}
+
+/// Owns the writing connection.
+pub(super) struct Writer {
+    db: SqliteDb,
+    queue: mpsc::Receiver<Job>,
+    shutdown: CancellationToken,
+    open: Option<Open>,
+}
+
+impl Writer {
+    pub(super) fn new(
+        db: SqliteDb,
+        queue: mpsc::Receiver<Job>,
+        shutdown: CancellationToken,
+    ) -> Self {
+        Self {
+            db,
+            queue,
+            shutdown,
+            open: None,
+        }
+    }
+
+    /// Writes until the store is dropped; after a shutdown, what is still queued.
+    pub(super) async fn run(mut self) {
+        let mut jobs = Vec::with_capacity(BATCH);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.shutdown.cancelled(), if !self.queue.is_closed() => self.queue.close(),
+                taken = self.queue.recv_many(&mut jobs, BATCH) => {
+                    if taken == 0 {
+                        break;
+                    }
+                    self.write(&mut jobs).await;
+                }
+            }
+        }
+        if let Some(open) = self.open {
+            let _ = open.connection.close().await;
+        }
+    }
+
+    /// One transaction for all jobs; if it fails, every one of them is unknown to its caller.
+    async fn write(&mut self, jobs: &mut Vec<Job>) {
+        // Who stopped waiting decides again from the head; a late write would only get in the way.
+        jobs.retain(|job| !job.answer.is_closed());
+        let turn = self.db.turn();
+        let _turn = turn.lock().await;
+        match self.commit(jobs).await {
+            Ok(outcomes) => {
+                for (job, outcome) in jobs.drain(..).zip(outcomes) {
+                    let _ = job.answer.send(Ok(outcome));
+                }
+            }
+            Err(error) => {
+                // The connection may be in the middle of anything: the next batch takes a new one.
+                self.open = None;
+                for job in jobs.drain(..) {
+                    let _ = job.answer.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    async fn commit(&mut self, jobs: &[Job]) -> Result<Vec<Written>, Error> {
+        if self.open.is_none() {
+            self.open = Some(Open::new(self.db.connect().await?).await?);
+        }
+        let Some(Open { connection, active }) = self.open.as_mut() else {
+            return Err(Error::NoAnswer);
+        };
+        let mut tx = connection.begin_with("BEGIN IMMEDIATE").await?;
+        let mut outcomes = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            outcomes.push(perform(&mut tx, active, job).await?);
+        }
+        tx.commit().await?;
+        Ok(outcomes)
+    }
+}
+
+/// A connection and what its transactions made of the `active` index: most appends leave it alone,
+/// and knowing that saves a statement each. Dropped together when a transaction fails.
+struct Open {
+    connection: SqliteConnection,
+    active: HashSet<String>,
+}
+
+impl Open {
+    async fn new(mut connection: SqliteConnection) -> Result<Self, Error> {
+        let rows: Vec<(String,)> = sqlx::query_as("SELECT tenant || '.' || session FROM active")
+            .fetch_all(&mut connection)
+            .await?;
+        Ok(Self {
+            connection,
+            active: rows.into_iter().map(|(key,)| key).collect(),
+        })
+    }
+}
+
+async fn perform(
+    connection: &mut SqliteConnection,
+    active: &mut HashSet<String>,
+    job: &Job,
+) -> Result<Written, Error> {
+    let key = &job.key;
+    match &job.work {
+        Work::Append {
+            expected_version,
+            record,
+        } => {
+            if !append(connection, key, *expected_version, record).await? {
+                return Ok(Written::Conflict);
+            }
+            mark(connection, active, key, record.is_active).await?;
+        }
+        Work::Snapshot {
+            version,
+            schema,
+            packed,
+        } => save_snapshot(connection, key, (*version, *schema), packed).await?,
+        Work::Remove => {
+            for sql in [
+                "DELETE FROM journal WHERE tenant = $1 AND session = $2",
+                "DELETE FROM snapshots WHERE tenant = $1 AND session = $2",
+            ] {
+                sqlx::query(sql)
+                    .bind(key.tenant.as_str())
+                    .bind(key.session.as_str())
+                    .execute(&mut *connection)
+                    .await?;
+            }
+            mark(connection, active, key, false).await?;
+        }
+    }
+    Ok(Written::Done)
+}
+
+/// Inserts the record if the head is what its writer saw.
+async fn append(
+    connection: &mut SqliteConnection,
+    key: &SessionKey,
+    expected_version: u64,
+    record: &NewRecord,
+) -> Result<bool, Error> {
+    let inserted = sqlx::query(
+        "INSERT INTO journal (tenant, session, version, commit_id, first_seq, last_seq, body) \
+         SELECT $1, $2, $3 + 1, $4, $5, $6, $7 WHERE $3 = coalesce(\
+         (SELECT max(version) FROM journal WHERE tenant = $1 AND session = $2), 0)",
+    )
+    .bind(key.tenant.as_str())
+    .bind(key.session.as_str())
+    .bind(int(expected_version))
+    .bind(record.commit_id.as_str())
+    .bind(int(record.first_seq))
+    .bind(int(record.last_seq))
+    .bind(&record.body[..])
+    .execute(connection)
+    .await?;
+    Ok(inserted.rows_affected() == 1)
+}
+
+async fn mark(
+    connection: &mut SqliteConnection,
+    active: &mut HashSet<String>,
+    key: &SessionKey,
+    is_active: bool,
+) -> Result<(), Error> {
+    let name = key.to_string();
+    if active.contains(&name) == is_active {
+        return Ok(());
+    }
+    let sql = if is_active {
+        "INSERT INTO active (tenant, session) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+    } else {
+        "DELETE FROM active WHERE tenant = $1 AND session = $2"
+    };
+    sqlx::query(sql)
+        .bind(key.tenant.as_str())
+        .bind(key.session.as_str())
+        .execute(connection)
+        .await?;
+    if is_active {
+        active.insert(name);
+    } else {
+        active.remove(&name);
+    }
+    Ok(())
+}
+
+async fn save_snapshot(
+    connection: &mut SqliteConnection,
+    key: &SessionKey,
+    (version, schema): (u64, u32),
+    packed: &Packed,
+) -> Result<(), Error> {
+    sqlx::query(
+        "INSERT INTO snapshots (tenant, session, version, schema, is_compressed, body) \
+         SELECT $1, $2, $3, $4, $5, $6 WHERE $3 <= \
+         (SELECT max(version) FROM journal WHERE tenant = $1 AND session = $2) \
+         ON CONFLICT (tenant, session) DO UPDATE SET version = excluded.version, \
+         schema = excluded.schema, is_compressed = excluded.is_compressed, body = excluded.body \
+         WHERE excluded.version >= snapshots.version",
+    )
+    .bind(key.tenant.as_str())
+    .bind(key.session.as_str())
+    .bind(int(version))
+    .bind(i64::from(schema))
+    .bind(packed.is_compressed)
+    .bind(&packed.body[..])
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// A count as SQL holds it.
+pub(super) fn int(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

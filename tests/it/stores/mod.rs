@@ -1,0 +1,89 @@
+//! One contract for every live store, and what only SQLite in a locked folder promises.
+
+mod contract;
+mod durability;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sepal::domain::{CommitId, SessionId, SessionKey, TenantId};
+use sepal::store::{LiveStore, NewRecord, Store};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// A store on a folder, with what keeps it running.
+struct Opened {
+    store: Store,
+    tasks: TaskTracker,
+    shutdown: CancellationToken,
+}
+
+impl Opened {
+    async fn on(dir: &Path) -> Self {
+        let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
+        let store = Store::open_in(dir, &tasks, shutdown.clone()).await.unwrap();
+        Self {
+            store,
+            tasks,
+            shutdown,
+        }
+    }
+
+    fn live(&self) -> Arc<dyn LiveStore> {
+        self.store.live()
+    }
+
+    /// Stops the writer and waits for its end.
+    async fn stop(&self) {
+        self.shutdown.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+fn key(tenant: u128, session: u128) -> SessionKey {
+    SessionKey {
+        tenant: TenantId::from_bits(tenant),
+        session: SessionId::from_bits(session),
+    }
+}
+
+/// The record of commit `n`, which shows the events `seq`.
+fn record(n: u128, seq: std::ops::RangeInclusive<u64>) -> NewRecord {
+    NewRecord {
+        commit_id: CommitId::from_bits(n),
+        first_seq: *seq.start(),
+        last_seq: *seq.end(),
+        is_active: true,
+        body: Bytes::from(format!("body of {n}")),
+    }
+}
+
+/// Runs the contract on a store of each kind.
+macro_rules! contract {
+    ($($case:ident)*) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $case() {
+                let dir = tempfile::tempdir().unwrap();
+                let opened = super::Opened::on(dir.path()).await;
+                super::contract::$case(opened.live()).await;
+                opened.stop().await;
+            })*
+        }
+    };
+}
+
+contract! {
+    an_append_needs_the_version_of_the_head
+    two_tenants_with_the_same_session_id_never_meet
+    of_64_appenders_exactly_one_gets_each_version
+    the_active_index_follows_the_last_append
+    ranges_by_version_are_dense_and_limited
+    ranges_by_seq_keep_records_whole
+    a_snapshot_never_goes_back
+    a_removed_session_leaves_nothing
+    a_body_that_is_too_large_is_never_tried
+    bodies_are_opaque
+}

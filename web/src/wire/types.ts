@@ -1,0 +1,208 @@
+/**
+ * What crosses the wire, as CONTRACTS.md section 1 and the server's event table name it,
+ * and the view models that the reducer makes of it.
+ */
+
+export type Seq = number
+
+export interface Person {
+  id: string
+  name: string
+}
+
+/** Every end state has a word of its own: `unknown` is never shown as a failure. */
+export type CallStatus =
+  | 'pending'
+  | 'approved'
+  | 'rejected'
+  | 'executing'
+  | 'completed'
+  | 'failed'
+  | 'cancelled'
+  | 'unknown'
+
+export type RunsInKind = 'sandbox' | 'container' | 'remote'
+
+export interface RunsIn {
+  kind: RunsInKind
+  /** Hosts that it may reach; empty means none for a sandbox. */
+  hosts: string[]
+}
+
+export type JsonObject = Record<string, unknown>
+
+/** Hints of the MCP server about its tool; claims, not facts. */
+export interface ToolAnnotations {
+  title?: string
+  readOnlyHint?: boolean
+  destructiveHint?: boolean
+  idempotentHint?: boolean
+  openWorldHint?: boolean
+}
+
+/** One entry of `tool:queue.calls`; `tool:approval_required` has the same fields. */
+export interface QueueCall {
+  callId: string
+  name: string
+  args: JsonObject
+  /** Counted from 1. */
+  queuePosition: number
+  totalInQueue: number
+  server: string
+  title?: string
+  description: string
+  schema: JsonObject
+  annotations: ToolAnnotations
+  runsIn: RunsIn
+  drift?: boolean
+  why: string
+  /** Hash of exactly what would run; sent back with the decision. */
+  digest: string
+  /** RFC 3339. */
+  since: string
+  expiresAt?: string
+  mayDecide: boolean
+  approvers?: Person[]
+  status: CallStatus
+  decidedBy?: Person
+  reason?: string
+  edited: boolean
+  originalArgs?: JsonObject
+  /** What the model said with the call; shown below the facts. */
+  said?: string
+  firstUse: boolean
+}
+
+/** A call as the transcript records it. */
+export interface CallView {
+  callId: string
+  name: string
+  server: string
+  args: JsonObject
+  originalArgs?: JsonObject
+  status: CallStatus
+  decidedBy?: Person
+  reason?: string
+  edited: boolean
+  output?: string
+  durationMs?: number
+  exitCode?: number
+  truncated?: { bytes: number; link?: string }
+  progress?: string
+  digest?: string
+}
+
+export interface Decision {
+  callId: string
+  approved: boolean
+  reason?: string
+  args?: JsonObject
+  digest?: string
+}
+
+export interface DecideAll {
+  callIds: string[]
+  approved: boolean
+  reason?: string
+}
+
+export interface Settlement {
+  callId: string
+  happened: boolean
+}
+
+/** A journaled event as `system:ready.state.transcript` and the events route give it. */
+export interface StoredEvent {
+  seq: Seq
+  at: string
+  event: string
+  /** Exactly the arguments of the live socket event. */
+  args: unknown[]
+}
+
+export interface WaitingMessage {
+  text: string
+  clientMessageId?: string
+  seq: Seq
+}
+
+export interface ContextUse {
+  used: number
+  window: number
+  parts?: Record<string, number>
+}
+
+export interface SessionUsage {
+  totalTokens: number
+  totalCost: number | null
+  budget: number | null
+  context: ContextUse
+  seq: Seq
+}
+
+export interface RunningTurn {
+  turn: number
+  iteration: number
+  attempt: number
+  phase: 'model' | 'calls' | 'waiting'
+  text: string
+  reasoning: string
+  since: string
+}
+
+export interface ReadyState {
+  transcript: { events: StoredEvent[]; more: boolean }
+  queue: { calls: QueueCall[]; seq: Seq }
+  usage: SessionUsage
+  running: RunningTurn | null
+  waiting: WaitingMessage[]
+}
+
+export interface SandboxState {
+  kind: 'docker' | 'bubblewrap' | 'none'
+  network: string
+  ok: boolean
+}
+
+export interface SystemReady {
+  provider: string
+  model: string
+  sessionId: string
+  containerId?: string
+  journalId: string
+  seq: Seq
+  sandbox: SandboxState
+  storage: { kind: string }
+  version: string
+  user: Person & { role: string }
+  limits: { frameBytes: number; commandsPerSocket: number }
+  resumed: boolean
+  title: string | null
+  state: ReadyState
+}
+
+export type ErrorCategory = 'validation' | 'transient' | 'external' | 'internal'
+
+export interface CommandError {
+  code: string
+  category: ErrorCategory
+  message: string
+  field?: string
+  retryable: boolean
+  requestId?: string
+}
+
+export type Ack = ({ ok: true; seq?: Seq } & JsonObject) | { ok: false; error: CommandError }
+
+export interface AgentError {
+  text: string
+  code: string
+  category: ErrorCategory
+  retryable: boolean
+  callId?: string
+  name?: string
+  requestId?: string
+  turn?: number
+  seq?: Seq
+  at?: string
+}

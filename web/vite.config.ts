@@ -1,0 +1,79 @@
+import { fileURLToPath } from 'node:url'
+import ui from '@nuxt/ui/vite'
+import vue from '@vitejs/plugin-vue'
+import { defineConfig, type Plugin } from 'vitest/config'
+
+/** The two faces of the first paint; the bold ones may come a moment later. */
+const PRELOADED_FONT = /atkinson-hyperlegible-(next|mono)-latin-400-normal.*\.woff2$/
+
+/** Font files have hashed names, so their preload links can only be written after bundling. */
+function preloadFonts(): Plugin {
+  return {
+    name: 'sepal:preload-fonts',
+    transformIndexHtml: {
+      order: 'post',
+      handler: (_html, { bundle }) =>
+        Object.keys(bundle ?? {})
+          .filter((file) => PRELOADED_FONT.test(file))
+          .map((file) => ({
+            tag: 'link',
+            attrs: { rel: 'preload', as: 'font', type: 'font/woff2', href: `./${file}`, crossorigin: '' },
+            injectTo: 'head' as const,
+          })),
+    },
+  }
+}
+
+export default defineConfig({
+  // Everything is addressed relative to `<base href>`, so one build works below any prefix.
+  base: './',
+  publicDir: 'static',
+  plugins: [
+    vue(),
+    ui({
+      components: false,
+      autoImport: false,
+      dts: false,
+      colorMode: false,
+      experimental: { componentDetection: true },
+      theme: { colors: ['primary', 'secondary', 'success', 'info', 'warning', 'error'], transitions: false },
+      icon: { clientBundle: { scan: { globInclude: ['src/**/*.{vue,ts}'], globExclude: ['node_modules'] } } },
+      ui: {
+        button: { slots: { base: 'cursor-pointer' } },
+      },
+    }),
+    preloadFonts(),
+  ],
+  resolve: {
+    alias: {
+      '@': fileURLToPath(new URL('./src', import.meta.url)),
+      // Our messages are compiled by locales/icu.ts; vue-i18n's own compiler is not shipped.
+      'vue-i18n': 'vue-i18n/dist/vue-i18n.runtime.esm-bundler.js',
+    },
+  },
+  define: {
+    __VUE_I18N_FULL_INSTALL__: 'false',
+    __VUE_I18N_LEGACY_API__: 'false',
+    __INTLIFY_PROD_DEVTOOLS__: 'false',
+    __INTLIFY_DROP_MESSAGE_COMPILER__: 'true',
+    __VUE_OPTIONS_API__: 'true',
+  },
+  build: {
+    outDir: '../public',
+    emptyOutDir: true,
+    target: 'es2022',
+    // The page's CSP has no data: source.
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+  },
+  server: {
+    proxy: {
+      '/api': 'http://127.0.0.1:3000',
+      '/socket.io': { target: 'ws://127.0.0.1:3000', ws: true },
+    },
+  },
+  test: {
+    environment: 'happy-dom',
+    include: ['src/**/*.test.ts', 'scripts/**/*.test.{ts,js}'],
+  },
+})
