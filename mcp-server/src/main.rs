@@ -1,1 +1,78 @@
-fn main() {}
+//! The MCP server inside every Sepal sandbox: files and commands below one workspace folder.
+//!
+//! It speaks JSON-RPC on stdin and stdout, ends with the end of stdin, and takes every process that
+//! it started with it.
+
+mod command;
+mod failure;
+mod files;
+mod init;
+mod server;
+mod settings;
+mod tools;
+mod until_eof;
+
+use std::{io::Write, process::ExitCode};
+
+use rmcp::{ServiceExt, transport::io::stdio_pipes};
+use rustix::process::{Pid, getpid};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    command::Groups, files::Workspace, server::Server, settings::Settings, until_eof::UntilEof,
+};
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "sepal-mcp-server: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Outcome<ExitCode> {
+    let settings = Settings::parse(std::env::args_os().skip(1))?;
+    if settings.describe {
+        std::io::stdout().write_all(tools::describe()?.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    if getpid() == Pid::INIT {
+        return Ok(runtime.block_on(init::supervise())?);
+    }
+    let groups = Groups::default();
+    let served = runtime.block_on(serve(settings, groups.clone()));
+    groups.kill_all();
+    // A read of stdin may still sit in a blocking thread; nothing waits for it.
+    runtime.shutdown_background();
+    served.map(|()| ExitCode::SUCCESS)
+}
+
+/// Answers requests until stdin ends or SIGTERM comes.
+async fn serve(settings: Settings, groups: Groups) -> Outcome<()> {
+    let workspace = Workspace::open(&settings.workspace)?;
+    let ended = CancellationToken::new();
+    let (stdin, stdout) = stdio_pipes();
+    let transport = (UntilEof::new(stdin, ended.clone()), stdout);
+    let server = Server::new(workspace, settings, groups, ended.clone())?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    let answering = async {
+        match server.serve(transport).await {
+            Ok(service) => service.waiting().await.map(drop).map_err(Into::into),
+            // A client that leaves before it said hello is no fault.
+            Err(_) if ended.is_cancelled() => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    };
+    tokio::select! {
+        answered = answering => answered,
+        _ = terminated.recv() => Ok(()),
+    }
+}

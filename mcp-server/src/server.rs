@@ -1,0 +1,173 @@
+//! The MCP side: which tool is meant, are the arguments right, and how a result looks on the wire.
+
+use std::{sync::Arc, time::Duration};
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+        JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+        Tool,
+    },
+    service::RequestContext,
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    command::{self, Groups, Progress},
+    failure::Failure,
+    files::{self, Workspace},
+    settings::Settings,
+    tools::{self, ExecuteCommand},
+};
+
+/// Shown to the model once, before the tools.
+const INSTRUCTIONS: &str = "A sealed Linux sandbox without network. All paths are below the \
+    workspace folder, which keeps its files for the whole session.";
+
+/// Answers `tools/list` and `tools/call`.
+pub(crate) struct Server {
+    workspace: Arc<Workspace>,
+    settings: Settings,
+    tools: Vec<Tool>,
+    groups: Groups,
+    /// The client has left.
+    ended: CancellationToken,
+}
+
+impl Server {
+    pub(crate) fn new(
+        workspace: Workspace,
+        settings: Settings,
+        groups: Groups,
+        ended: CancellationToken,
+    ) -> Result<Self, String> {
+        Ok(Self {
+            workspace: Arc::new(workspace),
+            settings,
+            tools: tools::definitions()?,
+            groups,
+            ended,
+        })
+    }
+
+    /// Runs one of the file tools where blocking is allowed.
+    async fn on_files<A, F>(&self, arguments: JsonObject, work: F) -> Result<Vec<String>, Failure>
+    where
+        A: DeserializeOwned + Send + 'static,
+        F: FnOnce(&Workspace, &A) -> Result<Vec<String>, Failure> + Send + 'static,
+    {
+        let arguments: A = parse(arguments)?;
+        let workspace = Arc::clone(&self.workspace);
+        tokio::task::spawn_blocking(move || work(&workspace, &arguments))
+            .await
+            .map_err(|error| Failure::new(format!("The tool broke off: {error}. Try again.")))?
+    }
+
+    async fn on_command(
+        &self,
+        arguments: JsonObject,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<command::Report, Failure> {
+        let arguments: ExecuteCommand = parse(arguments)?;
+        let longest = self.settings.command_timeout;
+        let timeout = arguments.timeout_s.map_or(longest, |seconds| {
+            Duration::from_secs(seconds.into()).min(longest)
+        });
+        let progress = Progress::new(context.meta.get_progress_token(), context.peer.clone());
+        let command = command::Order {
+            line: &arguments.command,
+            folder: &self.settings.workspace,
+            timeout,
+        };
+        let stop = async {
+            tokio::select! {
+                () = context.ct.cancelled() => (),
+                () = self.ended.cancelled() => (),
+            }
+        };
+        command::run(command, &self.groups, progress, stop).await
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(
+                Implementation::new("sepal-mcp-server", env!("CARGO_PKG_VERSION"))
+                    .with_title("Sepal sandbox"),
+            )
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools.clone()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        let result = match request.name.as_ref() {
+            "read_file" => texts(self.on_files(arguments, files::read).await),
+            "write_file" => texts(self.on_files(arguments, files::write).await),
+            "list_files" => texts(self.on_files(arguments, files::list).await),
+            "execute_command" => match self.on_command(arguments, &context).await {
+                Ok(report) => executed(&report),
+                Err(failure) => failed(&failure),
+            },
+            unknown => {
+                return Err(ErrorData::invalid_params(
+                    format!("there is no tool `{unknown}`"),
+                    None,
+                ));
+            }
+        };
+        Ok(result.into())
+    }
+}
+
+/// The model can mend its arguments, so a mismatch is a tool result and not a protocol fault.
+fn parse<A: DeserializeOwned>(arguments: JsonObject) -> Result<A, Failure> {
+    serde_json::from_value(Value::Object(arguments)).map_err(|error| {
+        Failure::new(format!(
+            "The arguments do not fit the tool's schema: {error}. Call it again with the right ones."
+        ))
+    })
+}
+
+fn texts(result: Result<Vec<String>, Failure>) -> CallToolResult {
+    match result {
+        Ok(texts) => CallToolResult::success(texts.into_iter().map(ContentBlock::text).collect()),
+        Err(failure) => failed(&failure),
+    }
+}
+
+fn failed(failure: &Failure) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(failure.to_string())])
+}
+
+/// A command that ran to its end is a success whatever its exit code says: `grep` without a match
+/// is an answer. One that was stopped is an error.
+fn executed(report: &command::Report) -> CallToolResult {
+    let content = vec![ContentBlock::text(report.text())];
+    let mut result = if report.was_stopped() {
+        CallToolResult::error(content)
+    } else {
+        CallToolResult::success(content)
+    };
+    result.structured_content = Some(report.facts());
+    result
+}

@@ -1,0 +1,192 @@
+//! `execute_command`: what comes back, and that nothing stays.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::harness::{Harness, fifo, gone, in_time, text};
+
+/// The process number that a command printed as its first line of output.
+fn pid(told: &str) -> i32 {
+    let (_, output) = told.split_once("--- stdout ---\n").unwrap();
+    output.lines().next().unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn exit_code_and_both_streams_come_back() {
+    let harness = Harness::start().await;
+    let line = "echo out; echo err >&2; exit 3";
+    let result = harness
+        .call("execute_command", json!({ "command": line }))
+        .await;
+    assert_eq!(result.is_error, Some(false));
+    assert_eq!(
+        text(&result),
+        "Exit code 3\n--- stdout ---\nout\n\n--- stderr ---\nerr\n"
+    );
+    let facts = result.structured_content.unwrap();
+    assert_eq!(facts["exit_code"], 3);
+    assert_eq!(facts["timed_out"], false);
+    let told = harness
+        .does("execute_command", json!({ "command": "true" }))
+        .await;
+    assert_eq!(told, "Exit code 0\nNo output.");
+}
+
+#[tokio::test]
+async fn it_is_bash_in_the_workspace_with_an_empty_stdin() {
+    let harness = Harness::start().await;
+    let line = "[[ -n $BASH_VERSION ]] && pwd && cat";
+    let told = harness
+        .does("execute_command", json!({ "command": line }))
+        .await;
+    let workspace = harness.workspace();
+    assert_eq!(
+        told,
+        format!("Exit code 0\n--- stdout ---\n{}\n", workspace.display())
+    );
+}
+
+#[tokio::test]
+async fn a_signal_is_told() {
+    let harness = Harness::start().await;
+    let result = harness
+        .call("execute_command", json!({ "command": "kill -9 $$" }))
+        .await;
+    assert!(text(&result).contains("SIGKILL"));
+    let facts = result.structured_content.unwrap();
+    assert_eq!(
+        (&facts["signal"], &facts["exit_code"]),
+        (&json!(9), &json!(null))
+    );
+}
+
+#[tokio::test]
+async fn a_command_that_takes_too_long_is_stopped_with_its_children() {
+    let harness = Harness::start_with(&["--command-timeout", "1"]).await;
+    for wish in [json!(null), json!(1), json!(1000)] {
+        let line = "sleep 1000 & echo $!; wait";
+        let mut arguments = json!({ "command": line });
+        if !wish.is_null() {
+            arguments["timeout_s"] = wish;
+        }
+        let result = harness.call("execute_command", arguments).await;
+        assert_eq!(result.is_error, Some(true));
+        assert!(
+            text(&result).contains("longer than 1 s"),
+            "{}",
+            text(&result)
+        );
+        assert_eq!(
+            result.structured_content.as_ref().unwrap()["timed_out"],
+            true
+        );
+        gone(pid(&text(&result))).await;
+    }
+}
+
+#[tokio::test]
+async fn a_background_child_neither_delays_the_answer_nor_outlives_it() {
+    let harness = Harness::start().await;
+    let started = Instant::now();
+    let line = "sleep 1000 & echo $!";
+    let told = harness
+        .does("execute_command", json!({ "command": line }))
+        .await;
+    assert!(started.elapsed() < Duration::from_secs(20));
+    gone(pid(&told)).await;
+}
+
+#[tokio::test]
+async fn a_child_that_left_the_group_does_not_delay_the_answer() {
+    let harness = Harness::start().await;
+    let line = "setsid sleep 1000 & echo $!";
+    let told = harness
+        .does("execute_command", json!({ "command": line }))
+        .await;
+    let pid = pid(&told);
+    let number = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(number, rustix::process::Signal::KILL).unwrap();
+    gone(pid).await;
+}
+
+#[tokio::test]
+async fn a_flood_of_output_keeps_both_ends() {
+    let harness = Harness::start().await;
+    let line = "echo first; yes | head -c 5000000; echo last";
+    let result = harness
+        .call("execute_command", json!({ "command": line }))
+        .await;
+    let told = text(&result);
+    assert!(told.len() < 40_000, "{} bytes", told.len());
+    assert!(told.contains("first\n") && told.ends_with("last\n"));
+    let left_out = 5_000_000 + "first\n".len() + "last\n".len() - 32 * 1024;
+    assert!(told.contains(&format!("[… {left_out} bytes left out …]")));
+    assert_eq!(
+        result.structured_content.unwrap()["stdout_bytes_left_out"],
+        left_out
+    );
+}
+
+#[tokio::test]
+async fn an_endless_flood_ends_in_time() {
+    let harness = Harness::start_with(&["--command-timeout", "1"]).await;
+    let told = harness
+        .refuses("execute_command", json!({ "command": "yes" }))
+        .await;
+    assert!(told.contains("longer than 1 s") && told.len() < 40_000);
+}
+
+#[tokio::test]
+async fn new_lines_are_told_while_the_command_runs() {
+    let mut harness = Harness::start().await;
+    fifo(&harness.workspace().join("gate"));
+    let running = harness
+        .begin("echo one; read line < gate; echo $line")
+        .await;
+    assert_eq!(harness.hears().await, "one");
+    harness.put("gate", "two\n");
+    assert_eq!(harness.hears().await, "two");
+    in_time(running.await_response()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cancelled_command_is_killed_with_its_children() {
+    let mut harness = Harness::start().await;
+    let running = harness.begin("sleep 1000 & echo $!; wait").await;
+    let pid = harness.hears().await.parse().unwrap();
+    running.cancel(None).await.unwrap();
+    gone(pid).await;
+    assert_eq!(
+        harness
+            .does("execute_command", json!({ "command": "true" }))
+            .await,
+        "Exit code 0\nNo output."
+    );
+}
+
+#[tokio::test]
+async fn commands_run_side_by_side() {
+    let harness = Harness::start().await;
+    fifo(&harness.workspace().join("meet"));
+    let (said, heard) = tokio::join!(
+        harness.does("execute_command", json!({ "command": "echo hello > meet" })),
+        harness.does("execute_command", json!({ "command": "cat meet" })),
+    );
+    assert_eq!(said, "Exit code 0\nNo output.");
+    assert!(heard.ends_with("hello\n"));
+}
+
+#[tokio::test]
+async fn a_command_that_cannot_start_is_said_in_words() {
+    let harness = Harness::start().await;
+    let told = harness
+        .refuses("execute_command", json!({ "command": "a\0b" }))
+        .await;
+    assert!(told.contains("NUL"), "{told}");
+    let long = "x".repeat(3_000_000);
+    let told = harness
+        .refuses("execute_command", json!({ "command": long }))
+        .await;
+    assert!(told.contains("too long"), "{told}");
+}

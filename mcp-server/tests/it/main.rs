@@ -1,0 +1,14 @@
+//! The real binary, driven by a real MCP client over its stdin and stdout.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    reason = "helper functions are not covered by the allowance for tests"
+)]
+
+mod commands;
+mod containment;
+mod endings;
+mod files;
+mod harness;
+mod tools;
