@@ -2,4 +2,6 @@
 //!
 //! The modules stand in reading order; each may use only what stands after it (`ARCHITECTURE.md`).
 
+pub mod net;
+
 pub mod domain;
