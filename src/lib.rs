@@ -2,6 +2,7 @@
 //!
 //! The modules stand in reading order; each may use only what stands after it (`ARCHITECTURE.md`).
 
+pub mod llm;
 pub mod net;
 
 pub mod domain;
