@@ -12,6 +12,7 @@ pub mod answer;
 pub mod catalogue;
 pub mod error;
 pub mod retry;
+pub mod scripted;
 pub mod tokens;
 
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
