@@ -2,15 +2,21 @@
 //! Wire forms stay inside the provider's folder; requests are built from entries, never from prose.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
+use secrecy::SecretString;
 
 use crate::domain::{Entry, Native, TokenUsage, Tool};
 
 pub mod answer;
 pub mod catalogue;
 pub mod error;
+mod http;
+mod names;
+pub mod openai;
+mod pairing;
 pub mod retry;
 pub mod scripted;
 pub mod tokens;
@@ -177,6 +183,41 @@ pub struct ListedModel {
     pub name: Option<String>,
     /// Its window in tokens, if the provider says it.
     pub context_window: Option<u64>,
+}
+
+/// What a provider needs to be reached.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The configured name.
+    pub id: String,
+    /// What it speaks.
+    pub kind: ProviderKind,
+    /// The key, if any.
+    pub api_key: Option<SecretString>,
+    /// Where it is; none = the vendor's own address.
+    pub base_url: Option<String>,
+    /// How long the scripted model waits before each piece; the others go at their own pace.
+    pub pace: Duration,
+}
+
+/// Makes a provider of its settings; refuses what can never work (S2.22).
+pub fn connect(settings: Settings, http: reqwest::Client) -> Result<Arc<dyn Provider>, Error> {
+    match settings.kind {
+        ProviderKind::OpenAi | ProviderKind::OpenAiCompatible => {
+            Ok(Arc::new(openai::ChatCompletions::new(settings, http)?))
+        }
+        ProviderKind::Scripted => Ok(Arc::new(scripted::Scripted::new(
+            settings.id,
+            settings.pace,
+        ))),
+        ProviderKind::Anthropic | ProviderKind::Gemini => Err(Error::Misconfigured {
+            provider: settings.id,
+            problem: format!(
+                "kind `{}` is not part of this version; its service can be reached as `openai-compatible`",
+                settings.kind.as_str()
+            ),
+        }),
+    }
 }
 
 #[cfg(test)]
