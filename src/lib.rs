@@ -4,9 +4,13 @@
 
 pub mod history;
 
+pub mod llm;
+
 pub mod mcp;
 
 pub mod store;
+
+pub mod net;
 
 pub mod session;
 

@@ -1,0 +1,248 @@
+//! What is known about models: windows, limits, prices, abilities, from `models.json`. Pure.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::{MicroUsd, TokenUsage};
+
+/// The window of a model that nobody described: what small local servers start with.
+const UNKNOWN_WINDOW: u64 = 32_768;
+/// Its longest answer.
+const UNKNOWN_OUTPUT: u64 = 4_096;
+
+/// The known models.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct Catalogue {
+    /// Where the entries come from.
+    pub source: String,
+    /// When they were looked up.
+    pub date: String,
+    /// The entries.
+    pub models: Vec<Model>,
+}
+
+/// One model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Model {
+    /// Its name in requests.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// Tokens of request and answer together, as the vendor counts them.
+    pub context_window: u64,
+    /// Tokens of the longest answer.
+    pub max_output: u64,
+    /// What it costs, by size of the request; empty = unknown.
+    #[serde(default)]
+    pub prices: Vec<Price>,
+    /// What it can do.
+    #[serde(default)]
+    pub abilities: Vec<Ability>,
+}
+
+/// Micro-dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Price {
+    /// Holds for requests of more input tokens than this.
+    #[serde(default)]
+    pub above: u64,
+    /// Input that was not cached.
+    pub input: u64,
+    /// Input that was; none = like other input.
+    #[serde(default)]
+    pub cached: Option<u64>,
+    /// Output, reasoning included.
+    pub output: u64,
+}
+
+/// What a model can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ability {
+    /// Asks for tools.
+    Tools,
+    /// Reads images.
+    Images,
+    /// Thinks before it answers.
+    Reasoning,
+}
+
+impl Catalogue {
+    /// The entries that come with this version.
+    pub fn built_in() -> Self {
+        // A test holds that the file can be read; without it nothing would be known.
+        serde_json::from_str(include_str!("models.json")).unwrap_or_default()
+    }
+
+    /// The same with entries of the settings, which win.
+    #[must_use]
+    pub fn with(mut self, models: Vec<Model>) -> Self {
+        self.models
+            .retain(|known| models.iter().all(|new| new.id != known.id));
+        self.models.extend(models);
+        self
+    }
+
+    /// The entry of a model, or of the model that it is a dated version of.
+    pub fn find(&self, model: &str) -> Option<&Model> {
+        let id = model.strip_prefix("models/").unwrap_or(model);
+        let exact = self.models.iter().find(|known| known.id == id);
+        exact.or_else(|| {
+            let bases = without_version(id);
+            let mut known = bases.filter_map(|base| self.models.iter().find(|m| m.id == base));
+            known.next()
+        })
+    }
+
+    /// The entry of a model, or conservative guesses.
+    pub fn describe(&self, model: &str) -> Model {
+        self.find(model).cloned().unwrap_or_else(|| Model {
+            id: model.to_owned(),
+            name: model.to_owned(),
+            context_window: UNKNOWN_WINDOW,
+            max_output: UNKNOWN_OUTPUT,
+            prices: Vec::new(),
+            abilities: vec![Ability::Tools],
+        })
+    }
+
+    /// What a request cost, rounded up; none = the price is unknown, which is not free.
+    pub fn price(&self, usage: &TokenUsage, model: &str) -> Option<MicroUsd> {
+        let prices = &self.find(model)?.prices;
+        let price = prices
+            .iter()
+            .filter(|price| price.above == 0 || usage.input_tokens > price.above)
+            .max_by_key(|price| price.above)?;
+        let cached = usage.cached_tokens.min(usage.input_tokens);
+        let fresh = usage.input_tokens.saturating_sub(cached);
+        let parts = [
+            (fresh, price.input),
+            (cached, price.cached.unwrap_or(price.input)),
+            (usage.output_tokens, price.output),
+        ];
+        let millionths: u128 = parts
+            .iter()
+            .map(|&(tokens, rate)| u128::from(tokens).saturating_mul(u128::from(rate)))
+            .fold(0, u128::saturating_add);
+        let cost = millionths.div_ceil(1_000_000);
+        Some(MicroUsd(u64::try_from(cost).unwrap_or(u64::MAX)))
+    }
+}
+
+/// What `gpt-4o-2024-08-06`, `claude-…-20250929`, `gemini-…-001` or `…-latest` may be versions of.
+fn without_version(id: &str) -> impl Iterator<Item = &str> {
+    let is_version = |ending: &str| {
+        ending == "latest"
+            || ending.len() >= 3 && ending.chars().all(|c| c.is_ascii_digit() || c == '-')
+    };
+    id.match_indices('-')
+        .filter(move |&(at, dash)| is_version(id.get(at + dash.len()..).unwrap_or_default()))
+        .filter_map(|(at, _)| id.get(..at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ability, Catalogue, Model, Price};
+    use crate::domain::{MicroUsd, TokenUsage};
+
+    fn usage(input: u64, cached: u64, output: u64) -> TokenUsage {
+        TokenUsage {
+            input_tokens: input,
+            cached_tokens: cached,
+            output_tokens: output,
+            ..TokenUsage::default()
+        }
+    }
+
+    #[test]
+    fn the_file_is_sound_and_holds_the_models_of_the_requirements() {
+        let catalogue: Catalogue = serde_json::from_str(include_str!("models.json")).unwrap();
+        assert_eq!(catalogue, Catalogue::built_in());
+        for model in &catalogue.models {
+            let same = catalogue.models.iter().filter(|m| m.id == model.id);
+            assert_eq!(same.count(), 1, "{} stands twice", model.id);
+            assert!(model.max_output <= model.context_window, "{}", model.id);
+            assert!(
+                model.prices.iter().any(|price| price.above == 0),
+                "{}",
+                model.id
+            );
+        }
+        for id in [
+            "claude-sonnet-4-5-20250929",
+            "claude-opus-4-6",
+            "claude-haiku-4-5-20251001",
+            "claude-3-opus-20240229",
+            "claude-3-5-sonnet-latest",
+            "claude-3-haiku-20240307",
+            "gemini-2.0-flash-exp",
+            "gemini-2.0-flash",
+            "models/gemini-1.5-flash-002",
+            "gemini-1.5-pro-latest",
+            "gpt-4o",
+            "gpt-4o-2024-08-06",
+            "gpt-4o-mini",
+            "gpt-4-turbo-2024-04-09",
+            "gpt-3.5-turbo-0125",
+            "scripted",
+        ] {
+            assert!(catalogue.find(id).is_some(), "{id}");
+        }
+        for id in [
+            "gpt-4o-audio-preview",
+            "gpt-9",
+            "gpt",
+            "",
+            "-",
+            "llama3.2:3b",
+        ] {
+            assert!(catalogue.find(id).is_none(), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_price_counts_cached_tokens_apart_and_rounds_up() {
+        fn check(model: &str, usage: &TokenUsage, expected: Option<u64>) {
+            let price = Catalogue::built_in().price(usage, model);
+            assert_eq!(price, expected.map(MicroUsd), "{model} {usage:?}");
+        }
+        check("gpt-4o", &usage(1_000_000, 0, 0), Some(2_500_000));
+        check(
+            "gpt-4o",
+            &usage(1_000_000, 400_000, 1_000_000),
+            Some(1_500_000 + 500_000 + 10_000_000),
+        );
+        check("gpt-4o", &usage(1, 0, 0), Some(3));
+        check("gpt-4o", &usage(0, 0, 0), Some(0));
+        check("gpt-4o", &usage(10, 20, 0), Some(13));
+        check("gpt-4-turbo", &usage(10, 10, 0), Some(100));
+        check("gemini-1.5-flash", &usage(128_000, 0, 0), Some(9_600));
+        check("gemini-1.5-flash", &usage(128_001, 0, 0), Some(19_201));
+        check("scripted", &usage(1_000, 0, 1_000), Some(0));
+        check("my-own-model", &usage(1, 0, 0), None);
+        check("gpt-4o", &usage(u64::MAX, 0, u64::MAX), Some(u64::MAX));
+    }
+
+    #[test]
+    fn settings_win_and_an_unknown_model_is_described_carefully() {
+        let own = Model {
+            prices: vec![Price {
+                above: 0,
+                input: 1_000_000,
+                cached: None,
+                output: 0,
+            }],
+            ..Catalogue::default().describe("gpt-4o")
+        };
+        assert_eq!(
+            (own.context_window, own.abilities.as_slice()),
+            (32_768, &[Ability::Tools][..])
+        );
+        let catalogue = Catalogue::built_in().with(vec![own]);
+        assert_eq!(
+            catalogue.price(&usage(5, 0, 0), "gpt-4o"),
+            Some(MicroUsd(5))
+        );
+    }
+}

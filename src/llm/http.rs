@@ -1,0 +1,399 @@
+//! What all HTTP providers share: sending, refusals, and the payloads of an event stream.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::TryFutureExt;
+use futures::stream::{self, Stream, StreamExt, TryStreamExt};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use reqwest::header::HeaderMap;
+use reqwest::{RequestBuilder, Response, StatusCode};
+use sse_stream::SseByteStream;
+
+use super::Error;
+
+/// The largest event of a stream, and the largest body that is no stream.
+pub(super) const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
+/// How much of a refusal is read.
+const MAX_REFUSAL_BYTES: usize = 64 * 1024;
+/// How much of a provider's own words is passed on.
+const MAX_SAID_CHARACTERS: usize = 500;
+
+/// A status that is no success, with what the provider said.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) status: StatusCode,
+    pub(super) retry_after: Option<Duration>,
+    pub(super) body: String,
+}
+
+/// Sends a request and waits for its head.
+pub(super) async fn send(
+    provider: &str,
+    request: RequestBuilder,
+) -> Result<Result<Response, Refused>, Error> {
+    let response = request
+        .send()
+        .await
+        .map_err(|error| unreachable_by(provider, error))?;
+    if response.status().is_success() {
+        return Ok(Ok(response));
+    }
+    let status = response.status();
+    let retry_after = retry_after(response.headers(), Timestamp::now());
+    let body = read_at_most(response, MAX_REFUSAL_BYTES).await;
+    Ok(Err(Refused {
+        status,
+        retry_after,
+        body: String::from_utf8_lossy(&body).into_owned(),
+    }))
+}
+
+/// Reads a whole answer that is no stream.
+pub(super) async fn read_whole(provider: &str, mut response: Response) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| cut(provider, error.without_url()))?
+    {
+        body.extend_from_slice(&chunk);
+        if body.len() > MAX_EVENT_BYTES {
+            return Err(too_large(provider));
+        }
+    }
+    Ok(body)
+}
+
+/// The texts that events carry. A server that answers with one plain JSON document instead of a
+/// stream gives that document.
+pub(super) fn payloads(
+    provider: &str,
+    response: Response,
+) -> impl Stream<Item = Result<String, Error>> + Send + use<> {
+    let bytes = response.bytes_stream().map_err(reqwest::Error::without_url);
+    payloads_of(Arc::from(provider), bytes)
+}
+
+fn payloads_of<S, E>(
+    provider: Arc<str>,
+    bytes: S,
+) -> impl Stream<Item = Result<String, Error>> + Send
+where
+    S: Stream<Item = Result<Bytes, E>> + Send + 'static,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let mut bytes = Box::pin(bytes);
+    async move {
+        let mut head: Vec<Bytes> = Vec::new();
+        while let Some(chunk) = bytes.try_next().await.map_err(|e| cut(&provider, e))? {
+            let begins = chunk
+                .iter()
+                .find(|byte| !byte.is_ascii_whitespace())
+                .copied();
+            head.push(chunk);
+            match begins {
+                None => {}
+                Some(b'{' | b'[') => {
+                    let rest = stream::iter(head.into_iter().map(Ok)).chain(bytes);
+                    return Ok(stream::once(document(provider, rest)).left_stream());
+                }
+                Some(b'<') => return Err(page(&provider)),
+                Some(_) => break,
+            }
+        }
+        let rest = stream::iter(head.into_iter().map(Ok)).chain(bytes);
+        Ok::<_, Error>(events(provider, rest).right_stream())
+    }
+    .try_flatten_stream()
+}
+
+async fn document<S, E>(provider: Arc<str>, bytes: S) -> Result<String, Error>
+where
+    S: Stream<Item = Result<Bytes, E>> + Send,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let mut whole = Vec::new();
+    let mut bytes = std::pin::pin!(bytes);
+    while let Some(chunk) = bytes.try_next().await.map_err(|e| cut(&provider, e))? {
+        whole.extend_from_slice(&chunk);
+        if whole.len() > MAX_EVENT_BYTES {
+            return Err(too_large(&provider));
+        }
+    }
+    String::from_utf8(whole).map_err(|_| not_text(&provider))
+}
+
+fn events<S, E>(provider: Arc<str>, bytes: S) -> impl Stream<Item = Result<String, Error>> + Send
+where
+    S: Stream<Item = Result<Bytes, E>> + Send,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    // The decoder has no limit of its own: count what it took since it last gave an event.
+    let held = Arc::new(AtomicUsize::new(0));
+    let counted = bounded(bytes, Arc::clone(&held));
+    // Some servers forget the empty line after the last event; the decoder would drop the event.
+    let end = stream::once(async { Ok(Bytes::from_static(b"\n\n")) });
+    SseByteStream::new(Box::pin(counted.chain(end))).filter_map(move |event| {
+        held.store(0, Ordering::Relaxed);
+        let payload = match event {
+            Ok(event) => event.data.filter(|data| !data.is_empty()).map(Ok),
+            Err(sse_stream::Error::Body(error)) => Some(Err(match error.downcast::<Broken<E>>() {
+                Ok(broken) => match *broken {
+                    Broken::Cut(error) => cut(&provider, error),
+                    Broken::TooLarge => too_large(&provider),
+                },
+                Err(error) => Error::Cut {
+                    provider: provider.to_string(),
+                    source: Some(error),
+                },
+            })),
+            Err(_) => Some(Err(not_text(&provider))),
+        };
+        std::future::ready(payload)
+    })
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Broken<E: std::error::Error + 'static> {
+    #[error(transparent)]
+    Cut(E),
+    #[error("an event is larger than {MAX_EVENT_BYTES} bytes")]
+    TooLarge,
+}
+
+fn bounded<S, E>(
+    bytes: S,
+    held: Arc<AtomicUsize>,
+) -> impl Stream<Item = Result<Bytes, Broken<E>>> + Send
+where
+    S: Stream<Item = Result<Bytes, E>> + Send,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    bytes.map(move |chunk| {
+        let chunk = chunk.map_err(Broken::Cut)?;
+        let before = held.fetch_add(chunk.len(), Ordering::Relaxed);
+        if before.saturating_add(chunk.len()) > MAX_EVENT_BYTES {
+            return Err(Broken::TooLarge);
+        }
+        Ok(chunk)
+    })
+}
+
+/// A provider's own words, on one line, bounded, and never with the key that we sent.
+pub(super) fn quote(text: &str, key: Option<&str>) -> String {
+    let text = match key {
+        Some(key) if !key.is_empty() => text.replace(key, "[key]"),
+        Some(_) | None => text.to_owned(),
+    };
+    let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((at, _)) = words.char_indices().nth(MAX_SAID_CHARACTERS) {
+        words.truncate(at);
+        words.push('…');
+    }
+    words
+}
+
+/// When to ask again: milliseconds, seconds, or a date.
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let seconds = |text: &str, unit: f64| {
+        let number: f64 = text.trim().parse().ok()?;
+        Duration::try_from_secs_f64(number * unit).ok()
+    };
+    if let Some(wait) = text("retry-after-ms").and_then(|ms| seconds(ms, 0.001)) {
+        return Some(wait);
+    }
+    let value = text("retry-after")?;
+    seconds(value, 1.0).or_else(|| {
+        let date = rfc2822::parse(value).ok()?.timestamp();
+        Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
+    })
+}
+
+async fn read_at_most(mut response: Response, limit: usize) -> Vec<u8> {
+    let mut body = Vec::new();
+    // What cannot be read of a refusal is not worth a second failure.
+    while let Ok(Some(chunk)) = response.chunk().await {
+        let room = limit - body.len();
+        body.extend(chunk.iter().take(room));
+        if body.len() >= limit {
+            break;
+        }
+    }
+    body
+}
+
+fn unreachable_by(provider: &str, error: reqwest::Error) -> Error {
+    let provider = provider.to_owned();
+    if error.is_builder() {
+        return Error::Misconfigured {
+            provider,
+            problem: "its address or key cannot be sent".to_owned(),
+        };
+    }
+    let place = error.url().and_then(|url| {
+        let host = url.host_str()?;
+        Some(match url.port_or_known_default() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        })
+    });
+    let place = place.unwrap_or_else(|| "its address".to_owned());
+    let said = if error.is_timeout() {
+        format!("`{place}` does not answer in time")
+    } else if error.is_connect() {
+        format!("no connection to `{place}`")
+    } else {
+        format!("`{place}` broke the connection")
+    };
+    Error::Unavailable {
+        provider,
+        said,
+        retry_after: None,
+        source: Some(error.without_url()),
+    }
+}
+
+fn cut(provider: &str, source: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::Cut {
+        provider: provider.to_owned(),
+        source: Some(Box::new(source)),
+    }
+}
+
+fn too_large(provider: &str) -> Error {
+    Error::BadAnswer {
+        provider: provider.to_owned(),
+        problem: format!("an event or document of more than {MAX_EVENT_BYTES} bytes"),
+    }
+}
+
+fn page(provider: &str) -> Error {
+    Error::BadAnswer {
+        provider: provider.to_owned(),
+        problem: "a web page; the base URL may be wrong".to_owned(),
+    }
+}
+
+fn not_text(provider: &str) -> Error {
+    Error::BadAnswer {
+        provider: provider.to_owned(),
+        problem: "bytes that are no text".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use futures::executor::block_on;
+    use futures::stream::{self, StreamExt};
+    use jiff::Timestamp;
+    use reqwest::header::HeaderMap;
+
+    use super::{MAX_EVENT_BYTES, payloads_of, quote, retry_after};
+    use crate::llm::Error;
+
+    fn decode(chunks: Vec<Vec<u8>>) -> Vec<Result<String, Error>> {
+        let chunks = chunks
+            .into_iter()
+            .map(|chunk| Ok::<_, Infallible>(Bytes::from(chunk)));
+        block_on(payloads_of(Arc::from("p"), stream::iter(chunks)).collect())
+    }
+
+    fn check(text: &str, expected: &[&str]) {
+        let texts =
+            |chunks| -> Vec<String> { decode(chunks).into_iter().map(Result::unwrap).collect() };
+        assert_eq!(texts(vec![text.as_bytes().to_vec()]), expected, "whole");
+        let bytes = text.bytes().map(|byte| vec![byte]).collect();
+        assert_eq!(texts(bytes), expected, "byte by byte");
+        for at in 0..text.len() {
+            let (head, tail) = text.as_bytes().split_at(at);
+            assert_eq!(
+                texts(vec![head.to_vec(), tail.to_vec()]),
+                expected,
+                "at {at}"
+            );
+        }
+    }
+
+    #[test]
+    fn events_are_read_however_they_are_split() {
+        check("data: a\n\ndata:b\n\n", &["a", "b"]);
+        check("data: ä€😀\r\n\r\ndata: b\r\n\r\n", &["ä€😀", "b"]);
+        check(
+            ": ping\n\nevent: x\nid: 7\nfoo: bar\ndata: a\n\n: ping\n\n",
+            &["a"],
+        );
+        check("data: {\"a\":\ndata: 1}\n\n", &["{\"a\":\n1}"]);
+        check("event: ping\n\nretry: 5\n\ndata:\n\ndata: a\n\n", &["a"]);
+        check(
+            "\n\n\ndata: last, without its empty line",
+            &["last, without its empty line"],
+        );
+        check("", &[]);
+    }
+
+    #[test]
+    fn a_plain_document_is_one_payload() {
+        check("\n {\"a\":\n\n1}\n", &["\n {\"a\":\n\n1}\n"]);
+    }
+
+    #[test]
+    fn what_is_too_large_or_no_text_ends_the_stream() {
+        let endless = vec![vec![b'x'; MAX_EVENT_BYTES / 4]; 5];
+        for head in [&b"data: "[..], b"foo", b"{"] {
+            let mut chunks = vec![head.to_vec()];
+            chunks.extend(endless.clone());
+            let got = decode(chunks);
+            assert!(
+                matches!(got.as_slice(), [Err(Error::BadAnswer { .. })]),
+                "{head:?}"
+            );
+        }
+        let got = decode(vec![b"data: \xff\n\n".to_vec(), b"data: a\n\n".to_vec()]);
+        assert!(matches!(got.as_slice(), [Err(Error::BadAnswer { .. })]));
+    }
+
+    #[test]
+    fn many_small_events_are_no_large_one() {
+        let event = b"data: 0123456789\n\n".repeat(1_000);
+        let chunks = vec![event; MAX_EVENT_BYTES / 18_000 + 2];
+        let events = chunks.len() * 1_000;
+        let got = decode(chunks);
+        assert!(got.iter().all(Result::is_ok));
+        assert_eq!(got.len(), events);
+    }
+
+    #[test]
+    fn when_to_ask_again_comes_in_three_spellings() {
+        fn check(name: &'static str, value: &str, ms: Option<u64>) {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value.parse().unwrap());
+            let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
+            let expected = ms.map(Duration::from_millis);
+            assert_eq!(retry_after(&headers, now), expected, "{name}: {value}");
+        }
+        check("retry-after", "7", Some(7_000));
+        check("retry-after", "0.5", Some(500));
+        check("retry-after-ms", "20", Some(20));
+        check("retry-after", "Sat, 21 Nov 2026 10:00:30 GMT", Some(30_000));
+        check("retry-after", "Sat, 21 Nov 2026 09:00:00 GMT", Some(0));
+        check("retry-after", "-1", None);
+        check("retry-after", "soon", None);
+    }
+
+    #[test]
+    fn a_quote_is_short_and_holds_no_key() {
+        assert_eq!(quote(" a\n b ", None), "a b");
+        assert_eq!(quote("bad key sk-1!", Some("sk-1")), "bad key [key]!");
+        assert_eq!(quote(&"ä".repeat(600), Some("")).chars().count(), 501);
+    }
+}

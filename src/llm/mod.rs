@@ -1,0 +1,247 @@
+//! Language models: one [`Provider`] per configured service, each a stream of [`ModelEvent`]s.
+//! Wire forms stay inside the provider's folder; requests are built from entries, never from prose.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use secrecy::SecretString;
+
+use crate::domain::{Entry, Native, TokenUsage, Tool};
+
+pub mod answer;
+pub mod catalogue;
+pub mod error;
+mod http;
+mod names;
+pub mod openai;
+mod pairing;
+pub mod retry;
+pub mod scripted;
+pub mod tokens;
+
+pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
+pub use catalogue::Catalogue;
+pub use error::{Error, KeyFault, Refusal};
+pub use retry::{Progress, RetryConfig, ask, attempts};
+
+/// What a model said so far, piece by piece. Dropping it ends the request at the provider.
+pub type ModelStream = BoxStream<'static, Result<ModelEvent, Error>>;
+
+/// A configured service that answers model requests.
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// Its configured name.
+    fn id(&self) -> &str;
+
+    /// What it speaks.
+    fn kind(&self) -> ProviderKind;
+
+    /// Asks a model. An error here and an error in the stream mean the same.
+    async fn stream(&self, request: Request) -> Result<ModelStream, Error>;
+
+    /// Asks which models there are.
+    async fn models(&self) -> Result<Vec<ListedModel>, Error>;
+}
+
+/// What a provider speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProviderKind {
+    /// OpenAI itself.
+    OpenAi,
+    /// Anthropic itself.
+    Anthropic,
+    /// Google's Gemini itself.
+    Gemini,
+    /// Any server that speaks Chat Completions.
+    OpenAiCompatible,
+    /// The deterministic model of demos and tests.
+    Scripted,
+}
+
+impl ProviderKind {
+    /// Reads a name of the settings; the aliases of C12 are accepted.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "openai" | "chatgpt" => Some(Self::OpenAi),
+            "anthropic" | "claude" => Some(Self::Anthropic),
+            "gemini" | "google" => Some(Self::Gemini),
+            "openai-compatible" => Some(Self::OpenAiCompatible),
+            "scripted" => Some(Self::Scripted),
+            _ => None,
+        }
+    }
+
+    /// The canonical name in settings and records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::OpenAiCompatible => "openai-compatible",
+            Self::Scripted => "scripted",
+        }
+    }
+
+    /// The name in `system:ready`, which keeps `claude` (C12).
+    pub fn wire_name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "claude",
+            Self::OpenAi | Self::Gemini | Self::OpenAiCompatible | Self::Scripted => self.as_str(),
+        }
+    }
+
+    /// Whose native blocks it understands.
+    pub fn family(self) -> &'static str {
+        self.as_str()
+    }
+}
+
+/// One request. The parts that grow are shared, so that an attempt costs no copy of the history.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The model's name at the provider.
+    pub model: String,
+    /// The system prompt.
+    pub system: Option<Arc<str>>,
+    /// The working context, oldest first.
+    pub entries: Arc<[Entry]>,
+    /// The tools that the model may ask for.
+    pub tools: Arc<[Tool]>,
+    /// Sent only when set (S0.45).
+    pub temperature: Option<f64>,
+    /// The longest answer; sent only when set and not 0 (S0.67).
+    pub max_tokens: Option<u32>,
+}
+
+/// A piece of a model's answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ModelEvent {
+    /// More text.
+    Text(String),
+    /// More of what the model thinks aloud.
+    Reasoning(String),
+    /// A tool call begins. Calls are numbered from 0 in the order in which they began.
+    CallStarted {
+        /// Its number in this answer.
+        index: usize,
+        /// The provider's id; empty when it gave none.
+        provider_id: String,
+        /// The tool's name, as the request named it.
+        name: String,
+    },
+    /// More of a call's arguments, as JSON text.
+    CallArguments {
+        /// The call's number.
+        index: usize,
+        /// The piece.
+        json: String,
+    },
+    /// What the request used; a later one replaces an earlier one.
+    Usage(TokenUsage),
+    /// Blocks to be kept with the message and sent back to the same family.
+    Native(Native),
+    /// The answer is whole; nothing follows.
+    Finished(Finish),
+}
+
+/// Why a model stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Finish {
+    /// It said all it wanted.
+    Stop,
+    /// It waits for the results of its calls.
+    Calls,
+    /// It reached the longest answer (S2.27).
+    Length,
+    /// The provider's filter stopped it.
+    Filtered,
+    /// A reason we do not know.
+    Other,
+}
+
+impl Finish {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Calls => "tool_calls",
+            Self::Length => "length",
+            Self::Filtered => "content_filter",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// A model as its provider lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedModel {
+    /// Its name in requests.
+    pub id: String,
+    /// Its name for people, if the provider gives one.
+    pub name: Option<String>,
+    /// Its window in tokens, if the provider says it.
+    pub context_window: Option<u64>,
+}
+
+/// What a provider needs to be reached.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The configured name.
+    pub id: String,
+    /// What it speaks.
+    pub kind: ProviderKind,
+    /// The key, if any.
+    pub api_key: Option<SecretString>,
+    /// Where it is; none = the vendor's own address.
+    pub base_url: Option<String>,
+    /// How long the scripted model waits before each piece; the others go at their own pace.
+    pub pace: Duration,
+}
+
+/// Makes a provider of its settings; refuses what can never work (S2.22).
+pub fn connect(settings: Settings, http: reqwest::Client) -> Result<Arc<dyn Provider>, Error> {
+    match settings.kind {
+        ProviderKind::OpenAi | ProviderKind::OpenAiCompatible => {
+            Ok(Arc::new(openai::ChatCompletions::new(settings, http)?))
+        }
+        ProviderKind::Scripted => Ok(Arc::new(scripted::Scripted::new(
+            settings.id,
+            settings.pace,
+        ))),
+        ProviderKind::Anthropic | ProviderKind::Gemini => Err(Error::Misconfigured {
+            provider: settings.id,
+            problem: format!(
+                "kind `{}` is not part of this version; its service can be reached as `openai-compatible`",
+                settings.kind.as_str()
+            ),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ProviderKind;
+
+    #[test]
+    fn names_and_aliases_are_read_and_the_wire_keeps_claude() {
+        fn check(text: &str, canonical: &str, wire: &str) {
+            let kind = ProviderKind::parse(text).unwrap();
+            assert_eq!((kind.as_str(), kind.wire_name()), (canonical, wire));
+        }
+        check("openai", "openai", "openai");
+        check("ChatGPT", "openai", "openai");
+        check("claude", "anthropic", "claude");
+        check("anthropic", "anthropic", "claude");
+        check("google", "gemini", "gemini");
+        check("gemini", "gemini", "gemini");
+        check(
+            "openai-compatible",
+            "openai-compatible",
+            "openai-compatible",
+        );
+        check(" scripted ", "scripted", "scripted");
+        assert_eq!(ProviderKind::parse("cohere"), None);
+    }
+}

@@ -1,0 +1,296 @@
+//! Lowers a [`Request`] to a Chat Completions body. Pure.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value, json};
+use tracing::warn;
+
+use super::wire::{Body, CallForm, CalledForm, FunctionForm, Message, StreamOptions, ToolForm};
+use crate::domain::{CallId, Native, Tool};
+use crate::llm::pairing::{PairedCall, Step, pair, wire_ids};
+use crate::llm::{Request, names};
+
+/// What differs from server to server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dialect<'a> {
+    /// The vendor's own address, which wants `max_completion_tokens`.
+    pub(super) is_vendor: bool,
+    /// Whether `stream_options` is understood.
+    pub(super) has_stream_options: bool,
+    /// Whose native blocks may be sent back.
+    pub(super) family: &'a str,
+}
+
+/// The body of a request.
+pub(super) fn body<'a>(request: &'a Request, dialect: Dialect<'_>) -> Body<'a> {
+    let tools = tools(&request.tools);
+    let max_tokens = request.max_tokens.filter(|&limit| limit > 0);
+    Body {
+        model: &request.model,
+        tool_choice: (!tools.is_empty()).then_some("auto"),
+        tools,
+        messages: messages(request, dialect.family),
+        temperature: request.temperature,
+        max_tokens: max_tokens.filter(|_| !dialect.is_vendor),
+        max_completion_tokens: max_tokens.filter(|_| dialect.is_vendor),
+        stream: true,
+        stream_options: dialect.has_stream_options.then_some(StreamOptions {
+            include_usage: true,
+        }),
+    }
+}
+
+fn tools(tools: &[Tool]) -> Vec<ToolForm<'_>> {
+    let mut taken = HashSet::new();
+    let mut forms = Vec::with_capacity(tools.len());
+    for tool in tools {
+        let name = names::fit(&tool.name);
+        if !taken.insert(name.clone()) {
+            warn!(tool.name = %tool.name, "Leave out a second tool `{}`", tool.name);
+            continue;
+        }
+        forms.push(ToolForm {
+            kind: "function",
+            function: FunctionForm {
+                name,
+                description: &tool.description,
+                parameters: parameters(&tool.input_schema),
+            },
+        });
+    }
+    forms
+}
+
+/// The schema of an object that says so; vendors refuse others (S3.31).
+fn parameters(schema: &Value) -> Cow<'_, Value> {
+    match schema {
+        Value::Object(object)
+            if object.contains_key("type") && object.contains_key("properties") =>
+        {
+            Cow::Borrowed(schema)
+        }
+        Value::Object(object) => {
+            let mut whole = object.clone();
+            whole.entry("type").or_insert_with(|| json!("object"));
+            whole.entry("properties").or_insert_with(|| json!({}));
+            Cow::Owned(Value::Object(whole))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Cow::Owned(json!({"type": "object", "properties": {}}))
+        }
+    }
+}
+
+fn messages<'a>(request: &'a Request, family: &str) -> Vec<Message<'a>> {
+    let steps = pair(&request.entries);
+    let ids = wire_ids(&steps);
+    let mut messages = Vec::with_capacity(steps.len() + 1);
+    if let Some(system) = request.system.as_deref().filter(|text| !text.is_empty()) {
+        messages.push(Message::System { content: system });
+    }
+    for step in steps {
+        match step {
+            Step::User(content) => messages.push(Message::User { content }),
+            Step::Assistant {
+                text,
+                native,
+                calls,
+            } => {
+                let native = native.filter(|native| native.family == family);
+                messages.push(assistant(text, native, &calls, &ids));
+                messages.extend(calls.iter().map(|paired| Message::Tool {
+                    tool_call_id: wire_id(&ids, paired),
+                    content: paired.result,
+                }));
+            }
+        }
+    }
+    messages
+}
+
+fn assistant<'a>(
+    text: &'a str,
+    native: Option<&'a Native>,
+    calls: &[PairedCall<'a>],
+    ids: &HashMap<&CallId, &'a str>,
+) -> Message<'a> {
+    let block = |name: &str| native.and_then(|native| native.blocks.get(name));
+    let extra = block("extra_content").and_then(Value::as_array);
+    let tool_calls = calls.iter().enumerate().map(|(at, paired)| CallForm {
+        id: wire_id(ids, paired),
+        kind: "function",
+        function: CalledForm {
+            name: names::fit(&paired.call.name),
+            arguments: arguments(&paired.call.args),
+        },
+        extra_content: extra
+            .and_then(|extra| extra.get(at))
+            .filter(|value| !value.is_null()),
+    });
+    Message::Assistant {
+        content: (!text.is_empty()).then_some(text),
+        reasoning_content: block("reasoning_content").and_then(Value::as_str),
+        tool_calls: tool_calls.collect(),
+    }
+}
+
+fn wire_id<'a>(ids: &HashMap<&CallId, &'a str>, paired: &PairedCall<'a>) -> &'a str {
+    let own = paired.call.id.as_str();
+    ids.get(&paired.call.id).copied().unwrap_or(own)
+}
+
+/// Arguments as JSON text of an object: local servers refuse a history with anything else, so
+/// what a model wrote wrongly is kept under one key.
+fn arguments(args: &Value) -> String {
+    match args {
+        Value::Object(_) => args.to_string(),
+        Value::Null => "{}".to_owned(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            let whole = Map::from_iter([("arguments".to_owned(), args.clone())]);
+            Value::Object(whole).to_string()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use super::{Dialect, arguments, body, parameters};
+    use crate::domain::{CallId, Entry, ModelCall, Native, Tool, ToolAnnotations};
+    use crate::llm::Request;
+
+    const VENDOR: Dialect<'_> = Dialect {
+        is_vendor: true,
+        has_stream_options: true,
+        family: "openai",
+    };
+
+    fn request(entries: Vec<Entry>) -> Request {
+        Request {
+            model: "m".to_owned(),
+            system: Some("be kind".into()),
+            entries: entries.into(),
+            tools: Arc::from([]),
+            temperature: None,
+            max_tokens: None,
+        }
+    }
+
+    fn sent(request: &Request, dialect: Dialect<'_>) -> Value {
+        serde_json::to_value(body(request, dialect)).unwrap()
+    }
+
+    #[test]
+    fn a_plain_request_holds_only_what_is_set() {
+        let request = request(vec![Entry::User {
+            seq: 1,
+            text: "hi".to_owned(),
+        }]);
+        assert_eq!(
+            sent(&request, VENDOR),
+            json!({
+                "model": "m", "stream": true, "stream_options": {"include_usage": true},
+                "messages": [{"role": "system", "content": "be kind"}, {"role": "user", "content": "hi"}],
+            })
+        );
+    }
+
+    #[test]
+    fn limits_are_named_as_the_server_knows_them_and_zero_is_none() {
+        let mut request = request(vec![]);
+        request.temperature = Some(0.0);
+        request.max_tokens = Some(9);
+        let vendor = sent(&request, VENDOR);
+        assert_eq!(
+            (&vendor["max_completion_tokens"], &vendor["temperature"]),
+            (&json!(9), &json!(0.0))
+        );
+        assert!(vendor.get("max_tokens").is_none());
+        let other = Dialect {
+            is_vendor: false,
+            has_stream_options: false,
+            family: "x",
+        };
+        let compatible = sent(&request, other);
+        assert_eq!(compatible["max_tokens"], json!(9));
+        assert!(compatible.get("stream_options").is_none());
+        request.max_tokens = Some(0);
+        assert!(
+            sent(&request, VENDOR)
+                .get("max_completion_tokens")
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn calls_results_and_native_blocks_take_their_places() {
+        let said = Entry::Assistant {
+            text: String::new(),
+            calls: vec![ModelCall {
+                id: CallId::new(1, 0),
+                provider_id: "abc".to_owned(),
+                name: "files.read".to_owned(),
+                args: json!({"path": "a"}),
+            }],
+            native: Some(Native {
+                family: "openai".to_owned(),
+                blocks: json!({"reasoning_content": "hm", "extra_content": [{"s": 1}]}),
+            }),
+        };
+        let result = Entry::ToolResult {
+            call_id: CallId::new(1, 0),
+            provider_id: "abc".to_owned(),
+            name: "files.read".to_owned(),
+            text: "text".to_owned(),
+            is_error: false,
+        };
+        let mut request = request(vec![said, result]);
+        request.tools = Arc::from([Tool {
+            name: "files.read".to_owned(),
+            title: None,
+            description: "Reads".to_owned(),
+            input_schema: Value::Null,
+            annotations: ToolAnnotations::default(),
+        }]);
+        let sent = sent(&request, VENDOR);
+        let name = &sent["tools"][0]["function"]["name"];
+        assert_eq!(sent["tool_choice"], json!("auto"));
+        assert_eq!(
+            sent["messages"].as_array().unwrap()[1..],
+            [
+                json!({"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [{
+                    "id": "abc", "type": "function", "extra_content": {"s": 1},
+                    "function": {"name": name, "arguments": "{\"path\":\"a\"}"},
+                }]}),
+                json!({"role": "tool", "tool_call_id": "abc", "content": "text"}),
+            ]
+        );
+        let foreign = Dialect {
+            family: "openai-compatible/x",
+            ..VENDOR
+        };
+        let sent = self::sent(&request, foreign);
+        assert!(sent["messages"][1].get("reasoning_content").is_none());
+    }
+
+    #[test]
+    fn schemas_and_arguments_are_always_objects() {
+        let empty = json!({"type": "object", "properties": {}});
+        for schema in [json!(null), json!({}), json!({"type": "object"}), json!([])] {
+            assert_eq!(*parameters(&schema), empty, "{schema}");
+        }
+        let whole = json!({"type": "object", "properties": {"a": {}}, "required": ["a"]});
+        assert_eq!(*parameters(&whole), whole);
+        for (args, text) in [
+            (json!({"a": 1}), r#"{"a":1}"#),
+            (json!(null), "{}"),
+            (json!("{oops"), r#"{"arguments":"{oops"}"#),
+        ] {
+            assert_eq!(arguments(&args), text);
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! Chat Completions on the wire: requests borrow from the entries, chunks from the stream's text.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{self, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::domain::TokenUsage;
+
+/// A request.
+#[derive(Debug, Serialize)]
+pub(super) struct Body<'a> {
+    pub(super) model: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) tools: Vec<ToolForm<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_choice: Option<&'static str>,
+    pub(super) messages: Vec<Message<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_completion_tokens: Option<u32>,
+    pub(super) stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) stream_options: Option<StreamOptions>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct StreamOptions {
+    pub(super) include_usage: bool,
+}
+
+/// A tool as S3.46 asks.
+#[derive(Debug, Serialize)]
+pub(super) struct ToolForm<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) function: FunctionForm<'a>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct FunctionForm<'a> {
+    pub(super) name: Cow<'a, str>,
+    pub(super) description: &'a str,
+    pub(super) parameters: Cow<'a, Value>,
+}
+
+/// A message of the conversation.
+#[derive(Debug, Serialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub(super) enum Message<'a> {
+    System {
+        content: &'a str,
+    },
+    User {
+        content: Cow<'a, str>,
+    },
+    Assistant {
+        content: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning_content: Option<&'a str>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<CallForm<'a>>,
+    },
+    Tool {
+        tool_call_id: &'a str,
+        content: &'a str,
+    },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct CallForm<'a> {
+    pub(super) id: &'a str,
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) function: CalledForm<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) extra_content: Option<&'a Value>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct CalledForm<'a> {
+    pub(super) name: Cow<'a, str>,
+    pub(super) arguments: String,
+}
+
+/// A chunk of a stream, or a whole answer: they differ in `delta` and `message` only. What is not
+/// named here is skipped.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Chunk<'a> {
+    #[serde(borrow, default, deserialize_with = "or_default")]
+    pub(super) choices: Vec<Choice<'a>>,
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
+    /// Groq puts the usage in here.
+    #[serde(borrow, default)]
+    pub(super) x_groq: Option<Extension<'a>>,
+    #[serde(borrow, default)]
+    pub(super) error: Option<&'a RawValue>,
+    /// `error` when the chunk itself is one, as older vLLM has it.
+    #[serde(borrow, default)]
+    pub(super) object: Text<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Extension<'a> {
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Choice<'a> {
+    #[serde(default)]
+    pub(super) index: Option<u64>,
+    #[serde(borrow, default)]
+    pub(super) delta: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    pub(super) message: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    pub(super) finish_reason: Text<'a>,
+    /// Moonshot puts the usage in here.
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Delta<'a> {
+    #[serde(borrow, default)]
+    pub(super) content: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) refusal: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) reasoning_content: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) reasoning: Text<'a>,
+    #[serde(borrow, default, deserialize_with = "or_default")]
+    pub(super) tool_calls: Vec<CallDelta<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct CallDelta<'a> {
+    #[serde(default)]
+    pub(super) index: Option<u64>,
+    #[serde(borrow, default)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) function: Option<FunctionDelta<'a>>,
+    /// Signatures that Gemini wants back with its calls.
+    #[serde(borrow, default)]
+    pub(super) extra_content: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct FunctionDelta<'a> {
+    #[serde(borrow, default)]
+    pub(super) name: Text<'a>,
+    /// A string by the book, an object with some servers (S3.24).
+    #[serde(borrow, default)]
+    pub(super) arguments: Option<&'a RawValue>,
+}
+
+impl CallDelta<'_> {
+    /// Whether this piece names its tool.
+    pub(super) fn has_name(&self) -> bool {
+        let function = self.function.as_ref();
+        function.is_some_and(|function| !function.name.0.is_empty())
+    }
+}
+
+impl FunctionDelta<'_> {
+    /// The piece of the arguments' JSON text.
+    pub(super) fn arguments(&self) -> Cow<'_, str> {
+        let Some(raw) = self.arguments else {
+            return Cow::Borrowed("");
+        };
+        match serde_json::from_str::<Text<'_>>(raw.get()) {
+            Ok(Text(text)) if raw.get().starts_with('"') => text,
+            Ok(_) | Err(_) => Cow::Borrowed(raw.get()),
+        }
+    }
+}
+
+/// A text that borrows where it can. Anything but a text, or a list of parts with texts, is none.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_bool<E: de::Error>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(number.to_string())))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(number.to_string())))
+    }
+
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
+        let mut whole = String::new();
+        while let Some(part) = parts.next_element::<Part<'de>>()? {
+            whole.push_str(&part.text.0);
+        }
+        Ok(Text(Cow::Owned(whole)))
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Text::default())
+    }
+}
+
+#[derive(Deserialize)]
+struct Part<'a> {
+    #[serde(borrow, default)]
+    text: Text<'a>,
+}
+
+/// Reads the usage, wherever it stood; none if it is not one.
+pub(super) fn usage(raw: &RawValue) -> Option<TokenUsage> {
+    let usage: UsageForm = serde_json::from_str(raw.get()).ok()?;
+    let input_tokens = usage.prompt_tokens?;
+    let said = usage.completion_tokens.unwrap_or_default();
+    // Some servers count reasoning in the total only.
+    let by_total = usage
+        .total_tokens
+        .unwrap_or_default()
+        .saturating_sub(input_tokens);
+    let cached = usage.prompt_tokens_details.and_then(|d| d.cached_tokens);
+    let cached = cached
+        .or(usage.prompt_cache_hit_tokens)
+        .or(usage.cached_tokens);
+    let reasoning = usage
+        .completion_tokens_details
+        .and_then(|d| d.reasoning_tokens);
+    let output_tokens = said.max(by_total);
+    Some(TokenUsage {
+        input_tokens,
+        cached_tokens: cached.unwrap_or_default().min(input_tokens),
+        output_tokens,
+        reasoning_tokens: reasoning.unwrap_or_default().min(output_tokens),
+        is_estimated: false,
+    })
+}
+
+#[derive(Deserialize)]
+struct UsageForm {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    total_tokens: Option<u64>,
+    prompt_tokens_details: Option<InputDetails>,
+    completion_tokens_details: Option<OutputDetails>,
+    /// `DeepSeek`'s name for the cached part.
+    prompt_cache_hit_tokens: Option<u64>,
+    /// Moonshot's.
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct InputDetails {
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct OutputDetails {
+    reasoning_tokens: Option<u64>,
+}
+
+/// The answer to `GET /models`: a list, in an object by the book.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum ModelList {
+    Object { data: Vec<ListedForm> },
+    Bare(Vec<ListedForm>),
+}
+
+#[derive(Deserialize)]
+pub(super) struct ListedForm {
+    pub(super) id: String,
+    pub(super) name: Option<String>,
+    /// The window has another name at every server.
+    #[serde(
+        alias = "max_model_len",
+        alias = "context_window",
+        alias = "max_context_length"
+    )]
+    pub(super) context_length: Option<u64>,
+}
+
+fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use serde_json::value::RawValue;
+
+    use super::{Chunk, Text, usage};
+
+    #[test]
+    fn plain_text_is_borrowed() {
+        let chunk: Chunk<'_> =
+            serde_json::from_str(r#"{"choices":[{"delta":{"content":"plain"}}]}"#).unwrap();
+        let delta = chunk.choices[0].delta.as_ref().unwrap();
+        assert!(matches!(delta.content.0, Cow::Borrowed("plain")));
+    }
+
+    #[test]
+    fn a_text_may_be_anything_and_is_never_fatal() {
+        for (json, expected) in [
+            (r#""a\nb""#, "a\nb"),
+            ("null", ""),
+            ("true", ""),
+            ("{\"a\":1}", ""),
+            (
+                r#"[{"type":"text","text":"a"},{"type":"x"},{"text":"b"}]"#,
+                "ab",
+            ),
+        ] {
+            let text: Text<'_> = serde_json::from_str(json).unwrap();
+            assert_eq!(text.0, expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn usage_is_read_in_every_dialect() {
+        fn check(json: &str, expected: Option<(u64, u64, u64, u64)>) {
+            let raw: &RawValue = serde_json::from_str(json).unwrap();
+            let got = usage(raw).map(|u| {
+                (
+                    u.input_tokens,
+                    u.cached_tokens,
+                    u.output_tokens,
+                    u.reasoning_tokens,
+                )
+            });
+            assert_eq!(got, expected, "{json}");
+        }
+        check(
+            r#"{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}"#,
+            Some((7, 0, 3, 0)),
+        );
+        check(
+            r#"{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":4},
+                "completion_tokens_details":{"reasoning_tokens":2,"x":1}}"#,
+            Some((7, 4, 3, 2)),
+        );
+        check(
+            r#"{"prompt_tokens":7,"completion_tokens":3,"total_tokens":20}"#,
+            Some((7, 0, 13, 0)),
+        );
+        check(
+            r#"{"prompt_tokens":7,"prompt_cache_hit_tokens":9}"#,
+            Some((7, 7, 0, 0)),
+        );
+        check(
+            r#"{"prompt_tokens":7,"cached_tokens":1,"prompt_tokens_details":null}"#,
+            Some((7, 1, 0, 0)),
+        );
+        check("{}", None);
+        check("[]", None);
+        check(r#"{"prompt_tokens":"x"}"#, None);
+    }
+}

@@ -1,0 +1,226 @@
+//! The order that every vendor insists on: a message's calls, then all of their results, then the
+//! rest. `history` repairs a transcript; this is the last guard before the wire. Pure.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use tracing::warn;
+
+use crate::domain::{CallId, Entry, ModelCall, Native};
+
+/// What a call without a recorded result gets.
+const NO_RESULT: &str = "No result of this call was recorded.";
+
+/// One message of the conversation.
+#[derive(Debug, PartialEq)]
+pub(super) enum Step<'a> {
+    /// What people, or the system on the side, said since the model's last message.
+    User(Cow<'a, str>),
+    /// What the model said, and what became of its calls, in their order.
+    Assistant {
+        text: &'a str,
+        native: Option<&'a Native>,
+        calls: Vec<PairedCall<'a>>,
+    },
+}
+
+/// A call and its result.
+#[derive(Debug, PartialEq)]
+pub(super) struct PairedCall<'a> {
+    pub(super) call: &'a ModelCall,
+    pub(super) result: &'a str,
+}
+
+/// Pairs calls and results. Messages of one side that follow each other become one, because some
+/// servers insist on alternation; empty ones vanish.
+pub(super) fn pair(entries: &[Entry]) -> Vec<Step<'_>> {
+    let mut results = results(entries);
+    let mut steps = Vec::with_capacity(entries.len());
+    for entry in entries {
+        match entry {
+            Entry::User { text, .. } => push_user(&mut steps, Cow::Borrowed(text)),
+            Entry::Note { text } => push_user(&mut steps, Cow::Owned(note(text))),
+            Entry::Assistant {
+                text,
+                calls,
+                native,
+            } => {
+                if text.is_empty() && calls.is_empty() {
+                    continue;
+                }
+                let calls = calls.iter().map(|call| PairedCall {
+                    call,
+                    result: take_result(&mut results, &call.id),
+                });
+                steps.push(Step::Assistant {
+                    text,
+                    native: native.as_ref(),
+                    calls: calls.collect(),
+                });
+            }
+            Entry::ToolResult { .. } => {}
+        }
+    }
+    for id in results.keys() {
+        warn!(call.id = %id, "Leave out the result of `{id}`: its call is gone");
+    }
+    steps
+}
+
+/// A remark of the system, as the model reads it. It goes as a user message because several
+/// servers refuse a `system` message after the first; the mark tells it from a person's words.
+fn note(text: &str) -> String {
+    format!("[System note] {text}")
+}
+
+/// The ids under which calls go out: the provider's own where it can be used, else ours. A map
+/// from our id; ids are unique in a request and at most 40 characters, as vendors demand.
+pub(super) fn wire_ids<'a>(steps: &[Step<'a>]) -> HashMap<&'a CallId, &'a str> {
+    let mut taken = HashSet::new();
+    let mut ids = HashMap::new();
+    for step in steps {
+        let Step::Assistant { calls, .. } = step else {
+            continue;
+        };
+        for PairedCall { call, .. } in calls {
+            let own = call.provider_id.as_str();
+            let usable = !own.is_empty() && own.len() <= 40 && taken.insert(own);
+            ids.insert(&call.id, if usable { own } else { call.id.as_str() });
+        }
+    }
+    ids
+}
+
+fn results(entries: &[Entry]) -> HashMap<&CallId, &str> {
+    let mut found = HashMap::new();
+    for entry in entries {
+        if let Entry::ToolResult { call_id, text, .. } = entry {
+            found.entry(call_id).or_insert(text.as_str());
+        }
+    }
+    found
+}
+
+fn take_result<'a>(results: &mut HashMap<&CallId, &'a str>, id: &CallId) -> &'a str {
+    results.remove(id).unwrap_or_else(|| {
+        warn!(call.id = %id, "Call `{id}` has no result; the model is told so");
+        NO_RESULT
+    })
+}
+
+fn push_user<'a>(steps: &mut Vec<Step<'a>>, text: Cow<'a, str>) {
+    if text.is_empty() {
+        return;
+    }
+    if let Some(Step::User(said)) = steps.last_mut() {
+        let said = said.to_mut();
+        said.push_str("\n\n");
+        said.push_str(&text);
+    } else {
+        steps.push(Step::User(text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{NO_RESULT, Step, pair, wire_ids};
+    use crate::domain::{CallId, Entry, ModelCall};
+
+    fn user(text: &str) -> Entry {
+        Entry::User {
+            seq: 0,
+            text: text.to_owned(),
+        }
+    }
+
+    fn asks(provider_ids: &[&str]) -> Entry {
+        let call = |(index, id): (usize, &&str)| ModelCall {
+            id: CallId::new(1, index),
+            provider_id: (*id).to_owned(),
+            name: "t".to_owned(),
+            args: json!({}),
+        };
+        Entry::Assistant {
+            text: String::new(),
+            calls: provider_ids.iter().enumerate().map(call).collect(),
+            native: None,
+        }
+    }
+
+    fn result(index: usize, text: &str) -> Entry {
+        Entry::ToolResult {
+            call_id: CallId::new(1, index),
+            provider_id: String::new(),
+            name: "t".to_owned(),
+            text: text.to_owned(),
+            is_error: false,
+        }
+    }
+
+    /// `u:text` for people, `a:text[results]` for the model.
+    fn check(entries: &[Entry], expected: &str) {
+        let shown = pair(entries)
+            .iter()
+            .map(|step| match step {
+                Step::User(text) => format!("u:{text}"),
+                Step::Assistant { text, calls, .. } => {
+                    let results: Vec<_> = calls.iter().map(|call| call.result).collect();
+                    format!("a:{text}[{}]", results.join(","))
+                }
+            })
+            .collect::<Vec<_>>()
+            .join(" | ");
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn results_follow_their_calls_whatever_stands_between() {
+        check(&[user("hi"), asks(&["x"]), result(0, "r")], "u:hi | a:[r]");
+        check(
+            &[asks(&["x", "y"]), result(1, "2"), result(0, "1")],
+            "a:[1,2]",
+        );
+        check(
+            &[asks(&["x"]), user("steer"), result(0, "r"), user("more")],
+            "a:[r] | u:steer\n\nmore",
+        );
+    }
+
+    #[test]
+    fn orphans_of_both_directions_are_repaired() {
+        check(&[asks(&["x"])], &format!("a:[{NO_RESULT}]"));
+        check(&[user("hi"), result(0, "r")], "u:hi");
+        check(&[asks(&["x"]), result(0, "1"), result(0, "2")], "a:[1]");
+    }
+
+    #[test]
+    fn empty_messages_vanish_and_notes_are_marked() {
+        let empty = Entry::Assistant {
+            text: String::new(),
+            calls: vec![],
+            native: None,
+        };
+        let note = Entry::Note {
+            text: "it ran".to_owned(),
+        };
+        check(
+            &[user("a"), empty, user(""), note],
+            "u:a\n\n[System note] it ran",
+        );
+    }
+
+    #[test]
+    fn a_provider_id_that_cannot_be_used_is_replaced_by_ours() {
+        let long = "x".repeat(41);
+        let entries = [asks(&["same", "same", "", &long])];
+        let steps = pair(&entries);
+        let ids = wire_ids(&steps);
+        let of = |index| ids[&CallId::new(1, index)];
+        assert_eq!(
+            [of(0), of(1), of(2), of(3)],
+            ["same", "call_1_1", "call_1_2", "call_1_3"]
+        );
+    }
+}

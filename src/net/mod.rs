@@ -1,0 +1,110 @@
+//! The one way out: every HTTP client of the product is built here, once, and shared.
+
+use std::time::Duration;
+
+use reqwest::{Client, NoProxy, Proxy, redirect};
+
+/// How long an idle connection is kept for the next request.
+const POOL_IDLE: Duration = Duration::from_secs(90);
+/// Idle connections per host.
+const POOL_IDLE_PER_HOST: usize = 64;
+/// How often an HTTP/2 connection is asked whether it still lives.
+const HTTP2_PING: Duration = Duration::from_secs(20);
+/// How long it may take to say so.
+const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How the outside is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// How long a connection may take to open.
+    pub connect_timeout: Duration,
+    /// How long a peer may be silent. There is no limit on a whole answer: streams may be long.
+    pub read_timeout: Duration,
+    /// A proxy for everything, for example `http://proxy:3128`. The environment is not asked.
+    pub proxy: Option<String>,
+    /// Hosts that are reached without it, comma-separated.
+    pub no_proxy: Option<String>,
+    /// What peers are told who we are.
+    pub user_agent: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            // A reasoning model may think for minutes before its first word.
+            read_timeout: Duration::from_mins(5),
+            proxy: None,
+            no_proxy: None,
+            user_agent: concat!("sepal/", env!("CARGO_PKG_VERSION")).to_owned(),
+        }
+    }
+}
+
+/// Why no client could be built.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The proxy's address cannot be read.
+    #[error("`{0}` is no address of a proxy")]
+    Proxy(String, #[source] reqwest::Error),
+    /// TLS or the user agent cannot be set up.
+    #[error("an HTTP client cannot be set up")]
+    Client(#[source] reqwest::Error),
+}
+
+/// Chooses ring for TLS in the whole process. Call it first thing; calling it again does nothing.
+pub fn install_tls() {
+    // An error only says that a provider is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// Builds a pooled client. Share it: cloning is cheap and keeps the pool.
+pub fn client(settings: &Settings) -> Result<Client, Error> {
+    let mut builder = Client::builder()
+        .no_proxy()
+        .user_agent(&settings.user_agent)
+        .connect_timeout(settings.connect_timeout)
+        .read_timeout(settings.read_timeout)
+        .redirect(redirect::Policy::none())
+        .tcp_nodelay(true)
+        .pool_idle_timeout(POOL_IDLE)
+        .pool_max_idle_per_host(POOL_IDLE_PER_HOST)
+        .http2_adaptive_window(true)
+        .http2_keep_alive_interval(HTTP2_PING)
+        .http2_keep_alive_timeout(HTTP2_PING_TIMEOUT)
+        .http2_keep_alive_while_idle(true);
+    if let Some(address) = &settings.proxy {
+        // The address may hold a password, so the text names only what is safe to show.
+        let proxy = Proxy::all(address).map_err(|e| Error::Proxy(shown(address), e))?;
+        let except = settings.no_proxy.as_deref().and_then(NoProxy::from_string);
+        builder = builder.proxy(proxy.no_proxy(except));
+    }
+    builder.build().map_err(Error::Client)
+}
+
+/// The address without what stands before the `@`.
+fn shown(address: &str) -> String {
+    address
+        .rsplit_once('@')
+        .map_or(address, |(_, host)| host)
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Error, Settings, client, install_tls};
+
+    #[test]
+    fn the_defaults_give_a_client_and_a_broken_proxy_is_named_without_its_password() {
+        install_tls();
+        install_tls();
+        assert!(client(&Settings::default()).is_ok());
+        let broken = Settings {
+            proxy: Some("http://me:secret@ not a host".to_owned()),
+            ..Settings::default()
+        };
+        let error = client(&broken).unwrap_err();
+        assert!(matches!(error, Error::Proxy(..)));
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }
+}
