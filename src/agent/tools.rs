@@ -1,6 +1,7 @@
 //! The second effect: run approved calls. Joins the toolbox, the sandbox and its MCP connection.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -9,11 +10,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::domain::{Code, Digest, RunsIn, RunsInKind, SandboxId, SandboxKind, Tool, ToolRef};
 use crate::mcp::{self, Connection, ToolAnswer, ToolCall, ToolProgress, Toolbox, ToolboxTool};
-use crate::sandbox::{self, Launch, Runtime};
+use crate::sandbox::{self, Bounds, Ended, Launch, Life, Program, Running, Runtime};
 use crate::session::{Call, Edit, Outcome, Output, Resolution, ToolFacts};
 
 /// How much longer than the command's own limit we wait for the server's answer.
 const ANSWER_MARGIN: Duration = Duration::from_secs(10);
+/// How long a sandbox whose stream ended may take until it is known why.
+const END_GRACE: Duration = Duration::from_secs(2);
 
 /// Where sandboxed tools run, for all sessions.
 pub struct SandboxPlace {
@@ -21,6 +24,8 @@ pub struct SandboxPlace {
     pub runtime: Arc<dyn Runtime>,
     /// The time limit of one command.
     pub command_limit: Duration,
+    /// How much one sandbox may use.
+    pub bounds: Bounds,
     /// How long a sandbox without calls is kept.
     pub idle_limit: Duration,
 }
@@ -56,7 +61,27 @@ pub struct SessionTools {
 
 struct LiveSandbox {
     connection: Connection,
-    guard: sandbox::Guard,
+    /// Taken by whoever ends it. Never held across an await.
+    life: SyncMutex<Option<Life>>,
+}
+
+impl LiveSandbox {
+    /// Ends everything inside and waits for it.
+    async fn kill(&self) {
+        let life = self.life.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(life) = life {
+            life.kill().await;
+        }
+    }
+
+    /// Why it ended, if it has.
+    async fn ended(&self) -> Ended {
+        let ended = match &*self.life.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(life) => life.ended(),
+            None => return Ended::Killed,
+        };
+        tokio::time::timeout(END_GRACE, ended).await.unwrap_or(Ended::Lost)
+    }
 }
 
 impl SessionTools {
@@ -174,13 +199,22 @@ impl SessionTools {
             return Ok(Arc::clone(live));
         }
         *live = None;
-        let launch = Launch::bundled(self.sandbox.clone(), self.place.command_limit);
-        let running = self.place.runtime.start(launch).await?;
-        let (stdout, stdin, guard) = running.split();
+        let Running { stdin, stdout, life, .. } = self.place.runtime.start(self.launch()).await?;
         let connection = Connection::open(mcp::BUNDLED_SERVER, stdout, stdin).await?;
-        let started = Arc::new(LiveSandbox { connection, guard });
+        let started = Arc::new(LiveSandbox { connection, life: SyncMutex::new(Some(life)) });
         *live = Some(Arc::clone(&started));
         Ok(started)
+    }
+
+    fn launch(&self) -> Launch {
+        Launch {
+            sandbox: self.sandbox.clone(),
+            server: mcp::BUNDLED_SERVER.to_owned(),
+            program: Program::Bundled { command_timeout: self.place.command_limit },
+            environment: BTreeMap::new(),
+            workspace: sandbox::Access::ReadWrite,
+            bounds: self.place.bounds,
+        }
     }
 
     async fn broken(&self, error: mcp::Error, live: &LiveSandbox) -> Outcome {
@@ -198,7 +232,7 @@ impl SessionTools {
                 failed(Code::ToolTimeout, text)
             }
             mcp::Error::Gone { .. } => {
-                let why = live.guard.ended_because().await;
+                let why = live.ended().await;
                 self.close().await;
                 failed(Code::ToolFailed, format!("the sandbox ended during the call: {why}"))
             }
@@ -212,7 +246,7 @@ impl SessionTools {
     pub(super) async fn close(&self) {
         let live = self.live.lock().await.take();
         if let Some(live) = live {
-            live.guard.kill().await;
+            live.kill().await;
         }
     }
 }

@@ -1,0 +1,350 @@
+//! Client commands: one table of names and forms, and the one parser for socket and REST.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::agent::Ask;
+use crate::domain::{CallId, Caller, Code, Digest, JournalId};
+use crate::session::{Command, Decision, Refusal};
+
+/// The longest message or reason, in bytes.
+const MAX_TEXT_BYTES: usize = 256 * 1024;
+/// The longest id that a client may make up.
+const MAX_ID_BYTES: usize = 128;
+
+/// One command of the table.
+pub struct CommandSpec {
+    /// The event's name.
+    pub name: &'static str,
+    /// Whether it counts against the unanswered commands of a socket; what ends or decides
+    /// something never does.
+    pub is_counted: bool,
+    /// Arguments that parse: for documentation, and for the test that tries every command as
+    /// somebody else.
+    pub example: fn() -> Vec<Value>,
+    parse: fn(&Caller, &[Value]) -> Result<Parsed, Refusal>,
+}
+
+/// What a command means.
+#[derive(Debug)]
+pub enum Parsed {
+    /// Tell the session.
+    Tell(Ask),
+    /// Send what came after that point again.
+    Resume {
+        /// What the client has.
+        last_seq: u64,
+        /// The journal it has it from.
+        journal: Option<JournalId>,
+    },
+}
+
+/// Every command that clients may send.
+pub const COMMANDS: &[CommandSpec] = &[
+    CommandSpec {
+        name: "message",
+        is_counted: true,
+        example: || vec![json!("hello"), json!({ "clientMessageId": "m1" })],
+        parse: message,
+    },
+    CommandSpec {
+        name: "tool:approval",
+        is_counted: false,
+        example: || vec![json!({ "callId": "call_1_0", "approved": true })],
+        parse: approval,
+    },
+    CommandSpec {
+        name: "tool:approval_all",
+        is_counted: false,
+        example: || vec![json!({ "callIds": ["call_1_0"], "approved": true })],
+        parse: approval_all,
+    },
+    CommandSpec {
+        name: "tool:cancel",
+        is_counted: false,
+        example: || vec![json!({ "callId": "call_1_0" })],
+        parse: |_, args| {
+            let body: OneCall = body(args)?;
+            Ok(tell(Command::StopCall { call: CallId::from_wire(body.call_id) }))
+        },
+    },
+    CommandSpec {
+        name: "tool:outcome",
+        is_counted: false,
+        example: || vec![json!({ "callId": "call_1_0", "happened": true })],
+        parse: |caller, args| {
+            let body: Outcome = body(args)?;
+            let call = CallId::from_wire(body.call_id);
+            Ok(tell(Command::Settle { call, happened: body.happened, by: caller.actor() }))
+        },
+    },
+    CommandSpec {
+        name: "agent:cancel",
+        is_counted: false,
+        example: || vec![json!({})],
+        parse: |_, args| {
+            let body: Cancel = optional_body(args)?;
+            Ok(tell(Command::Stop { turn: body.turn, said_so_far: None }))
+        },
+    },
+    CommandSpec {
+        name: "turn:retry",
+        is_counted: true,
+        example: || vec![json!({})],
+        parse: |_, _| Ok(tell(Command::Retry)),
+    },
+    CommandSpec {
+        name: "message:withdraw",
+        is_counted: true,
+        example: || vec![json!({ "clientMessageId": "m1" })],
+        parse: |_, args| {
+            let body: Withdraw = body(args)?;
+            Ok(tell(Command::Withdraw { client_message_id: body.client_message_id }))
+        },
+    },
+    CommandSpec {
+        name: "history:reset",
+        is_counted: true,
+        example: || vec![json!({})],
+        parse: |_, _| Ok(tell(Command::ResetContext)),
+    },
+    CommandSpec {
+        name: "session:resume",
+        is_counted: true,
+        example: || vec![json!({ "lastSeq": 0 })],
+        parse: |_, args| {
+            let body: Resume = body(args)?;
+            let journal = body.journal_id.as_deref().and_then(JournalId::parse);
+            Ok(Parsed::Resume { last_seq: body.last_seq, journal })
+        },
+    },
+];
+
+/// Reads a command.
+pub fn parse(caller: &Caller, name: &str, args: &[Value]) -> Result<Parsed, Refusal> {
+    let Some(spec) = COMMANDS.iter().find(|spec| spec.name == name) else {
+        let shown: String = name.chars().take(64).collect();
+        let message = format!("there is no command `{shown}`");
+        return Err(Refusal::new(Code::UnknownCommand, message));
+    };
+    (spec.parse)(caller, args)
+}
+
+fn tell(command: Command) -> Parsed {
+    Parsed::Tell(Ask::Command(command))
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct MessageRest {
+    client_message_id: Option<String>,
+    text: Option<String>,
+    images: Option<Vec<Value>>,
+}
+
+/// `"text"` with an optional second argument, or one object.
+fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+    let (text, rest) = match args.first() {
+        Some(Value::String(text)) => {
+            (Some(text.clone()), args.get(1).map_or(Ok(MessageRest::default()), read)?)
+        }
+        Some(object @ Value::Object(_)) => (None, read::<MessageRest>(object)?),
+        Some(_) | None => {
+            let message = "a message is a text, or an object with `text`";
+            return Err(Refusal::of_field(Code::InvalidArguments, "text", message));
+        }
+    };
+    if rest.images.is_some_and(|images| !images.is_empty()) {
+        let message = "images are not in this version yet";
+        return Err(Refusal::of_field(Code::InvalidArguments, "images", message));
+    }
+    let text = text.or(rest.text).unwrap_or_default();
+    bounded("text", &text, MAX_TEXT_BYTES)?;
+    let client_message_id = rest.client_message_id;
+    bounded("clientMessageId", client_message_id.as_deref().unwrap_or_default(), MAX_ID_BYTES)?;
+    Ok(tell(Command::Say { text, author: caller.actor(), client_message_id }))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Approval {
+    call_id: String,
+    approved: bool,
+    reason: Option<String>,
+    args: Option<Value>,
+    digest: Option<String>,
+    scope: Option<String>,
+    rule: Option<Value>,
+}
+
+fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+    let body: Approval = body(args)?;
+    if body.scope.as_deref().is_some_and(|scope| scope != "once") || body.rule.is_some() {
+        let message = "only `once` is in this version; rules come later";
+        return Err(Refusal::of_field(Code::InvalidArguments, "scope", message));
+    }
+    if body.args.as_ref().is_some_and(|args| !args.is_object()) {
+        let message = "changed arguments are an object";
+        return Err(Refusal::of_field(Code::InvalidArguments, "args", message));
+    }
+    bounded("reason", body.reason.as_deref().unwrap_or_default(), MAX_TEXT_BYTES)?;
+    let decision = Decision {
+        call: CallId::from_wire(body.call_id),
+        approved: body.approved,
+        reason: body.reason.filter(|reason| !reason.trim().is_empty()),
+        edit: None,
+        digest: body.digest.map(Digest::from_wire),
+        by: caller.actor(),
+    };
+    Ok(Parsed::Tell(Ask::Decide { decision, args: body.args }))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ApprovalAll {
+    call_ids: Option<Vec<String>>,
+    approved: bool,
+    reason: Option<String>,
+}
+
+fn approval_all(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+    let body: ApprovalAll = body(args)?;
+    bounded("reason", body.reason.as_deref().unwrap_or_default(), MAX_TEXT_BYTES)?;
+    let ids = |ids: Vec<String>| ids.into_iter().map(CallId::from_wire).collect();
+    Ok(tell(Command::DecideAll {
+        call_ids: body.call_ids.map(ids),
+        approved: body.approved,
+        reason: body.reason,
+        by: caller.actor(),
+    }))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OneCall {
+    call_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Outcome {
+    call_id: String,
+    happened: bool,
+}
+
+#[derive(Deserialize, Default)]
+struct Cancel {
+    turn: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Withdraw {
+    client_message_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Resume {
+    last_seq: u64,
+    journal_id: Option<String>,
+}
+
+fn body<T: DeserializeOwned>(args: &[Value]) -> Result<T, Refusal> {
+    match args.first() {
+        Some(value @ Value::Object(_)) => read(value),
+        Some(_) | None => {
+            Err(Refusal::new(Code::InvalidArguments, "the first argument must be an object"))
+        }
+    }
+}
+
+fn optional_body<T: DeserializeOwned + Default>(args: &[Value]) -> Result<T, Refusal> {
+    args.first().filter(|value| !value.is_null()).map_or(Ok(T::default()), read)
+}
+
+/// The error names the field in its words.
+fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Refusal> {
+    T::deserialize(value)
+        .map_err(|error| Refusal::new(Code::InvalidArguments, error.to_string()))
+}
+
+fn bounded(field: &'static str, text: &str, most: usize) -> Result<(), Refusal> {
+    if text.len() <= most {
+        return Ok(());
+    }
+    Err(Refusal::of_field(Code::TooLarge, field, format!("`{field}` may have {most} bytes")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{COMMANDS, Parsed, parse};
+    use crate::agent::Ask;
+    use crate::domain::{Caller, Code, Role, Tenant, TenantId, User, UserId};
+    use crate::session::Command;
+
+    fn caller() -> Caller {
+        let tenant = Tenant { id: TenantId::from_bits(1), name: "acme".into() };
+        let user = User {
+            id: UserId::from_bits(1),
+            tenant: tenant.id.clone(),
+            name: "ana".into(),
+            role: Role::Member,
+            installation_admin: false,
+        };
+        Caller { user, tenant }
+    }
+
+    #[test]
+    fn every_example_parses() {
+        for spec in COMMANDS {
+            assert!(parse(&caller(), spec.name, &(spec.example)()).is_ok(), "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn a_message_is_a_text_or_an_object() {
+        for args in [
+            vec![json!("hi")],
+            vec![json!("hi"), json!({"clientMessageId": "m"})],
+            vec![json!({"text": "hi", "clientMessageId": "m"})],
+            vec![json!("hi"), json!({"unknown": 1}), json!("more")],
+        ] {
+            let Ok(Parsed::Tell(Ask::Command(Command::Say { text, .. }))) =
+                parse(&caller(), "message", &args)
+            else {
+                panic!("{args:?}")
+            };
+            assert_eq!(text, "hi");
+        }
+    }
+
+    #[test]
+    fn wrong_types_are_refused_in_words() {
+        let cases: Vec<(&str, Vec<Value>, Code)> = vec![
+            ("message", vec![], Code::InvalidArguments),
+            ("message", vec![json!(5)], Code::InvalidArguments),
+            ("message", vec![json!([1])], Code::InvalidArguments),
+            ("message", vec![json!("x"), json!({"clientMessageId": 5})], Code::InvalidArguments),
+            ("message", vec![json!("x".repeat(300_000))], Code::TooLarge),
+            ("tool:approval", vec![json!("call")], Code::InvalidArguments),
+            ("tool:approval", vec![json!({"callId": "c"})], Code::InvalidArguments),
+            ("tool:approval", vec![json!({"callId": "c", "approved": "yes"})], Code::InvalidArguments),
+            (
+                "tool:approval",
+                vec![json!({"callId": "c", "approved": true, "scope": "always"})],
+                Code::InvalidArguments,
+            ),
+            ("tool:approval_all", vec![json!({"callIds": "c", "approved": true})], Code::InvalidArguments),
+            ("session:resume", vec![json!({"lastSeq": -1})], Code::InvalidArguments),
+            ("nonsense", vec![], Code::UnknownCommand),
+            ("__proto__", vec![], Code::UnknownCommand),
+        ];
+        for (name, args, code) in cases {
+            assert_eq!(parse(&caller(), name, &args).unwrap_err().code, code, "{name} {args:?}");
+        }
+    }
+}

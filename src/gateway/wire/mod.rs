@@ -1,0 +1,16 @@
+//! The one event table of the outside (CONTRACTS section 1): events and signals to frames, client
+//! commands to what the session core is told. Socket and REST share it.
+
+mod command;
+mod event;
+mod frame;
+mod ready;
+mod state;
+
+pub use command::{COMMANDS, CommandSpec, Parsed, parse};
+pub use event::event_frames;
+pub use frame::{Refused, refused};
+pub use ready::{Ready, ready, transcript_items};
+pub use state::{signal_frames, usage_frame};
+
+pub(super) use frame::frame;

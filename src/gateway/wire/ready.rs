@@ -1,0 +1,81 @@
+//! `system:ready`: what somebody who joins is told first.
+
+use serde_json::{Value, json};
+
+use super::event::event_frames;
+use super::frame::frame;
+use super::state::{queue_value, usage_value};
+use crate::agent::{Frame, SessionView, ShownEvent};
+use crate::domain::{Caller, SessionId};
+
+/// What `system:ready` is made of, beside the session's own view.
+pub struct Ready<'a> {
+    /// Which session.
+    pub session: &'a SessionId,
+    /// Who joined.
+    pub caller: &'a Caller,
+    /// The provider's name on the wire (C12).
+    pub provider: &'a str,
+    /// Sandbox, storage, version and limits of this installation.
+    pub installation: &'a Value,
+    /// Whether the missed events follow one by one.
+    pub is_resumed: bool,
+    /// The last page of the transcript, if not resumed.
+    pub page: &'a [ShownEvent],
+}
+
+/// The frame of `system:ready`.
+pub fn ready(view: &SessionView, ready: &Ready<'_>) -> Frame {
+    let first = ready.page.first().map_or(view.seq + 1, |event| event.seq);
+    let events: Vec<Value> = ready.page.iter().flat_map(transcript_items).collect();
+    let mut what = json!({
+        "provider": ready.provider,
+        "model": view.model.model,
+        "sessionId": ready.session,
+        "journalId": view.journal,
+        "seq": view.seq,
+        "user": {
+            "id": ready.caller.user.id, "name": ready.caller.user.name,
+            "role": ready.caller.user.role,
+        },
+        "resumed": ready.is_resumed,
+        "title": view.title,
+        "state": {
+            "transcript": { "events": events, "more": !ready.is_resumed && first > 1 },
+            "queue": queue_value(&view.queue),
+            "usage": usage_value(&view.usage),
+            "running": running(view),
+            "waiting": view.waiting.iter().map(|message| json!({
+                "text": message.text, "clientMessageId": message.client_message_id,
+                "seq": message.seq,
+            })).collect::<Vec<_>>(),
+        },
+    });
+    if let (Some(what), Some(installation)) = (what.as_object_mut(), ready.installation.as_object())
+    {
+        what.extend(installation.iter().map(|(name, value)| (name.clone(), value.clone())));
+    }
+    frame("system:ready", &[&what])
+}
+
+fn running(view: &SessionView) -> Value {
+    let Some(turn) = &view.turn else { return Value::Null };
+    let answer = view.answer.as_ref().filter(|answer| answer.turn == turn.id);
+    json!({
+        "turn": turn.id,
+        "iteration": turn.iteration,
+        "attempt": answer.map_or(1, |answer| answer.attempt),
+        "phase": turn.phase,
+        "text": answer.map_or("", |answer| &answer.text),
+        "reasoning": answer.map_or("", |answer| &answer.reasoning),
+        "since": turn.since.to_rfc3339(),
+    })
+}
+
+/// `{ seq, at, event, args }` for each frame of an event.
+pub fn transcript_items(shown: &ShownEvent) -> impl Iterator<Item = Value> {
+    let (seq, at) = (shown.seq, shown.at.to_rfc3339());
+    event_frames(shown).into_iter().map(
+        move |frame| json!({ "seq": seq, "at": at, "event": frame.name, "args": frame.args }),
+    )
+}

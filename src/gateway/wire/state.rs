@@ -1,0 +1,124 @@
+//! State and signals to frames: the queue, the totals, deltas, progress, notices.
+
+use serde_json::{Value, json};
+
+use super::event::{event_frames, who};
+use super::frame::frame;
+use crate::agent::{DeltaKind, Frame, Notice, QueueState, Signal, UsageState, What};
+use crate::session::{Call, CallStatus};
+
+/// The frames of a signal, serialized once for all who watch.
+pub fn signal_frames(signal: &Signal) -> &[Frame] {
+    signal.frames.get_or_init(|| match &signal.what {
+        What::Event(shown) => event_frames(shown),
+        What::Delta(delta) => vec![frame(
+            "agent:delta",
+            &[
+                &delta.text,
+                &json!({
+                    "turn": delta.turn, "iteration": delta.iteration, "attempt": delta.attempt,
+                    "offset": delta.offset,
+                    "kind": match delta.kind {
+                        DeltaKind::Text => "text",
+                        DeltaKind::Reasoning => "reasoning",
+                    },
+                }),
+            ],
+        )],
+        What::Progress(call, news) => vec![frame(
+            "tool:progress",
+            &[&json!({
+                "callId": call, "progress": news.progress, "total": news.total,
+                "message": news.message,
+            })],
+        )],
+        What::Queue(queue) => vec![frame("tool:queue", &[&queue_value(queue)])],
+        What::Usage(usage) => vec![usage_frame(usage)],
+        What::Notice(notice) => vec![notice_frame(notice)],
+        What::Deleted => vec![frame(
+            "error",
+            &[&"the session was deleted", &json!({ "code": "session_not_found" })],
+        )],
+    })
+}
+
+/// The frame of the totals.
+pub fn usage_frame(usage: &UsageState) -> Frame {
+    frame("session:usage", &[&usage_value(usage)])
+}
+
+pub(super) fn usage_value(usage: &UsageState) -> Value {
+    json!({
+        "totalTokens": usage.totals.total_tokens,
+        "totalCost": usage.totals.cost.as_usd(),
+        "unpricedRequests": usage.totals.unpriced_requests,
+        "budget": null,
+        "context": {
+            "used": usage.context_tokens,
+            "window": usage.window,
+            "parts": {
+                "input": usage.totals.input_tokens,
+                "output": usage.totals.output_tokens,
+            },
+        },
+        "seq": usage.seq,
+    })
+}
+
+pub(super) fn queue_value(queue: &QueueState) -> Value {
+    let total = queue.calls.len();
+    let calls: Vec<Value> = queue
+        .calls
+        .iter()
+        .enumerate()
+        .map(|(index, call)| card(call, (index + 1, total), &queue.said))
+        .collect();
+    json!({ "calls": calls, "seq": queue.seq })
+}
+
+/// Every field of `tool:approval_required`, and where the call stands.
+pub(super) fn card(call: &Call, (position, total): (usize, usize), said: &str) -> Value {
+    let facts = call.facts.as_ref();
+    let (status, by) = match &call.status {
+        CallStatus::Pending { .. } => ("pending", None),
+        CallStatus::Approved { by, .. } => ("approved", Some(by)),
+        CallStatus::Executing { by, .. } => ("executing", Some(by)),
+        CallStatus::Ended { status, by } => (status.as_str(), by.as_ref()),
+    };
+    json!({
+        "name": call.name,
+        "args": call.args,
+        "callId": call.id,
+        "queuePosition": position,
+        "totalInQueue": total,
+        "server": call.server(),
+        "title": facts.and_then(|facts| facts.title.as_deref()),
+        "description": facts.map_or("", |facts| &facts.description),
+        "schema": facts.map_or(Value::Null, |facts| facts.schema.clone()),
+        "annotations": facts.map(|facts| &facts.annotations),
+        "runsIn": facts.map(|facts| &facts.runs_in),
+        "why": call.why,
+        "digest": facts.map(|facts| &facts.digest),
+        "since": call.since.to_rfc3339(),
+        "mayDecide": true,
+        "status": status,
+        "decidedBy": by.map(who),
+        "edited": call.original_args.is_some(),
+        "originalArgs": call.original_args,
+        "said": said,
+        "firstUse": call.is_first_use,
+    })
+}
+
+fn notice_frame(notice: &Notice) -> Frame {
+    let mut rest = json!({ "code": notice.code, "turn": notice.turn });
+    if let (Some((attempt, max_attempts, delay, cause)), Some(map)) =
+        (notice.retry, rest.as_object_mut())
+    {
+        map.insert("attempt".into(), attempt.into());
+        map.insert("maxAttempts".into(), max_attempts.into());
+        map.insert("delayMs".into(), json!(delay.as_millis()));
+        map.insert("cause".into(), json!(cause));
+    }
+    frame("system:message", &[&notice.text, &rest])
+}
