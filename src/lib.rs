@@ -8,6 +8,8 @@ pub mod llm;
 
 pub mod mcp;
 
+pub mod tenancy;
+
 pub mod store;
 
 pub mod net;

@@ -5,3 +5,4 @@
 )]
 
 mod stores;
+mod tenancy;

@@ -89,6 +89,18 @@ impl<'s> WebSessions<'s> {
         Ok(())
     }
 
+    /// The ids of a user's sign-ins.
+    pub async fn of_user(&self, tenant: &TenantId, user: &UserId) -> Result<Vec<String>, Error> {
+        let rows: Vec<(String,)> = self
+            .db
+            .fetch_all(
+                "SELECT id FROM web_sessions WHERE tenant = $1 AND user_id = $2",
+                args![tenant.as_str(), user.as_str()],
+            )
+            .await?;
+        Ok(rows.into_iter().map(|(id,)| id).collect())
+    }
+
     /// Ends one.
     pub async fn end(&self, tenant: &TenantId, id: &str) -> Result<(), Error> {
         self.db

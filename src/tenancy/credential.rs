@@ -1,0 +1,279 @@
+//! From a cookie, key or ticket to a caller, and whether that still holds at the next command.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use secrecy::SecretString;
+use tokio::sync::broadcast;
+
+use super::{Error, Tenancy, secret};
+use crate::domain::{ApiKeyId, Caller, TenantId, Timestamp, UserId};
+use crate::store::records::{Access, SecretHash};
+
+/// How long an answer of the database is believed.
+const BELIEF_MS: u64 = 2_000;
+
+/// Answers that are remembered before old ones are forgotten.
+const MAX_CHECKED: usize = 10_000;
+
+/// "Last used" is written at most this often.
+const TOUCH_MS: u64 = 5 * 60_000;
+
+const DAY_MS: u64 = 24 * 60 * 60_000;
+
+/// A browser that was not seen for so long has to sign in again.
+pub(super) const IDLE_MS: u64 = 30 * DAY_MS;
+
+/// And so does every browser after this.
+pub(super) const ABSOLUTE_MS: u64 = 90 * DAY_MS;
+
+/// What somebody shows at a door.
+pub enum Credential {
+    /// The secret of a browser's cookie.
+    Cookie(SecretString),
+    /// `spl_…`.
+    ApiKey(SecretString),
+    /// From the address; single use.
+    Ticket(SecretString),
+}
+
+/// Which sign-in or key somebody entered with. Not secret.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum CredentialId {
+    /// A browser's sign-in.
+    SignIn(String),
+    /// An API key.
+    ApiKey(ApiKeyId),
+    /// None was needed (`auth.mode none`).
+    Local(UserId),
+}
+
+/// Who entered, and by what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Authenticated {
+    /// Who.
+    pub caller: Caller,
+    /// By what; a ticket counts as what it was issued for.
+    pub credential: CredentialId,
+}
+
+/// Whose access ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Revoked {
+    /// Everything of this user.
+    User(UserId),
+    /// One sign-in or key.
+    Credential(CredentialId),
+}
+
+impl Revoked {
+    /// Whether it is about this entry.
+    pub fn concerns(&self, entered: &Authenticated) -> bool {
+        match self {
+            Self::User(user) => *user == entered.caller.user.id,
+            Self::Credential(credential) => *credential == entered.credential,
+        }
+    }
+}
+
+impl Tenancy {
+    /// Whom a credential lets in.
+    pub async fn authenticate(&self, credential: &Credential) -> Result<Authenticated, Error> {
+        let now = self.now();
+        let (secret, is_key) = match credential {
+            Credential::Cookie(secret) => (secret, false),
+            Credential::ApiKey(secret) => (secret, true),
+            Credential::Ticket(ticket) => {
+                let holder = self
+                    .parts
+                    .tickets
+                    .take(ticket, now)
+                    .ok_or(Error::NotValid)?;
+                return self.refresh(&holder).await;
+            }
+        };
+        let hash = secret::hash(secret);
+        if let Some(known) = self.parts.checked.find_hash(&hash, now) {
+            return Ok(known);
+        }
+        let entered = if is_key {
+            let access = self.records().api_keys().open(&hash).await?;
+            self.admit_key(access).await?
+        } else {
+            let access = self.records().web_sessions().open(&hash).await?;
+            self.admit_sign_in(access).await?
+        };
+        self.parts
+            .checked
+            .remember(entered.clone(), Some(hash), now);
+        Ok(entered)
+    }
+
+    /// The same entry with the rights of now (at most 2 s old); `NotValid` when it was ended by
+    /// whomever, also by a command beside the server.
+    pub async fn refresh(&self, entered: &Authenticated) -> Result<Authenticated, Error> {
+        let now = self.now();
+        if let Some(known) = self.parts.checked.find(&entered.credential, now) {
+            return Ok(known);
+        }
+        let tenant = &entered.caller.tenant.id;
+        let checked = match &entered.credential {
+            CredentialId::SignIn(id) => {
+                let access = self.records().web_sessions().check(tenant, id).await?;
+                self.admit_sign_in(access).await
+            }
+            CredentialId::ApiKey(id) => {
+                let access = self.records().api_keys().check(tenant, id).await?;
+                self.admit_key(access).await
+            }
+            CredentialId::Local(id) => self.admit_local(entered, id).await,
+        };
+        match checked {
+            Ok(checked) => {
+                self.parts.checked.remember(checked.clone(), None, now);
+                Ok(checked)
+            }
+            Err(Error::NotValid) => {
+                self.revoke(Revoked::Credential(entered.credential.clone()));
+                Err(Error::NotValid)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the entry holds with the very rights that it has; asked before each command.
+    pub async fn is_still_valid(&self, entered: &Authenticated) -> Result<bool, Error> {
+        match self.refresh(entered).await {
+            Ok(fresh) => Ok(fresh == *entered),
+            Err(Error::NotValid) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A ticket for who is signed in: single use, one minute.
+    pub fn issue_ticket(&self, holder: &Authenticated) -> SecretString {
+        self.parts.tickets.issue(holder, self.now())
+    }
+
+    /// Refuses a page's request whose token does not fit its cookie.
+    pub fn check_csrf(&self, cookie: &SecretString, token: &str) -> Result<(), Error> {
+        if secret::is_csrf(cookie, token) {
+            return Ok(());
+        }
+        Err(Error::Refused("the CSRF token does not fit the sign-in"))
+    }
+
+    /// Forgets what was believed and tells the sockets.
+    pub(super) fn revoke(&self, revoked: Revoked) {
+        self.parts.checked.forget(&revoked);
+        // Nobody listening is fine.
+        let _: Result<usize, broadcast::error::SendError<_>> = self.parts.revoked.send(revoked);
+    }
+
+    async fn admit_sign_in(&self, access: Option<Access>) -> Result<Authenticated, Error> {
+        let (access, now) = (access.ok_or(Error::NotValid)?, self.now());
+        let unused_ms = now.since_ms(access.used_at);
+        if unused_ms >= IDLE_MS || now.since_ms(access.created_at) >= ABSOLUTE_MS {
+            return Err(Error::NotValid);
+        }
+        if unused_ms >= TOUCH_MS {
+            let tenant = &access.caller.tenant.id;
+            let sign_ins = self.records().web_sessions();
+            sign_ins.touch(tenant, &access.credential, now).await?;
+        }
+        Ok(Authenticated {
+            caller: access.caller,
+            credential: CredentialId::SignIn(access.credential),
+        })
+    }
+
+    async fn admit_key(&self, access: Option<Access>) -> Result<Authenticated, Error> {
+        let (access, now) = (access.ok_or(Error::NotValid)?, self.now());
+        let id = ApiKeyId::parse(&access.credential).ok_or(Error::NotValid)?;
+        if now.since_ms(access.used_at) >= TOUCH_MS {
+            let tenant = &access.caller.tenant.id;
+            self.records().api_keys().touch(tenant, &id, now).await?;
+        }
+        Ok(Authenticated {
+            caller: access.caller,
+            credential: CredentialId::ApiKey(id),
+        })
+    }
+
+    async fn admit_local(
+        &self,
+        entered: &Authenticated,
+        id: &UserId,
+    ) -> Result<Authenticated, Error> {
+        let tenant: &TenantId = &entered.caller.tenant.id;
+        let found = self.records().users().find(tenant, id).await?;
+        let found = found.filter(|found| !found.is_disabled);
+        let user = found.ok_or(Error::NotValid)?.user;
+        Ok(Authenticated {
+            caller: Caller {
+                user,
+                tenant: entered.caller.tenant.clone(),
+            },
+            credential: entered.credential.clone(),
+        })
+    }
+}
+
+/// What the database said a moment ago, so that a check per command costs no query.
+#[derive(Default)]
+pub(super) struct Checked {
+    /// Never held across an await.
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    entries: HashMap<CredentialId, (Authenticated, Timestamp)>,
+    hashes: HashMap<SecretHash, CredentialId>,
+}
+
+impl Checked {
+    fn find(&self, credential: &CredentialId, now: Timestamp) -> Option<Authenticated> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.find(credential, now)
+    }
+
+    fn find_hash(&self, hash: &SecretHash, now: Timestamp) -> Option<Authenticated> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.find(known.hashes.get(hash)?, now)
+    }
+
+    fn remember(&self, entered: Authenticated, hash: Option<SecretHash>, now: Timestamp) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.entries.len() >= MAX_CHECKED || known.hashes.len() >= MAX_CHECKED {
+            *known = Known::default();
+        }
+        if let Some(hash) = hash {
+            known.hashes.insert(hash, entered.credential.clone());
+        }
+        known
+            .entries
+            .insert(entered.credential.clone(), (entered, now));
+    }
+
+    fn forget(&self, revoked: &Revoked) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known
+            .entries
+            .retain(|_, (entered, _)| !revoked.concerns(entered));
+    }
+
+    /// Forgets one user without ending anything, so that new rights count at once.
+    pub(super) fn forget_user(&self, user: &UserId) {
+        self.forget(&Revoked::User(user.clone()));
+    }
+}
+
+impl Known {
+    fn find(&self, credential: &CredentialId, now: Timestamp) -> Option<Authenticated> {
+        let (entered, since) = self.entries.get(credential)?;
+        // A clock that was set back makes nothing younger.
+        let is_fresh = now >= *since && now.since_ms(*since) < BELIEF_MS;
+        is_fresh.then(|| entered.clone())
+    }
+}

@@ -1,0 +1,114 @@
+//! Who may enter and what they may do: setup, sign-in, keys, tickets, and the checks of every
+//! command. Knows nothing of HTTP; the gateway turns its answers into cookies and codes.
+
+mod admin;
+mod credential;
+mod error;
+mod limits;
+mod password;
+mod secret;
+mod setup;
+mod sign_in;
+mod tickets;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio::sync::broadcast;
+
+pub use admin::{CreatedKey, NewPerson, Person};
+pub use credential::{Authenticated, Credential, CredentialId, Revoked};
+pub use error::Error;
+pub use secret::{csrf_of, key_prefix};
+pub use setup::Link;
+pub use sign_in::SignedIn;
+
+use crate::domain::Timestamp;
+use crate::store::{DataDir, Records, Store};
+
+/// The tenant of who names none.
+pub const DEFAULT_TENANT: &str = "default";
+
+/// Revocations that a slow socket may be behind before it must check everybody.
+const REVOCATIONS: usize = 256;
+
+/// The time of day; a test passes its own.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
+
+impl Clock {
+    /// The system's clock.
+    pub fn system() -> Self {
+        Self::new(|| {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH);
+            let ms = since.map_or(0, |since| since.as_millis());
+            Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
+        })
+    }
+
+    /// A clock that shows what the function says.
+    pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
+}
+
+/// The service. Clones share everything.
+#[derive(Clone)]
+pub struct Tenancy {
+    parts: Arc<Parts>,
+}
+
+struct Parts {
+    records: Records,
+    dir: DataDir,
+    clock: Clock,
+    passwords: password::Passwords,
+    limits: limits::Limits,
+    checked: credential::Checked,
+    tickets: tickets::Tickets,
+    revoked: broadcast::Sender<Revoked>,
+}
+
+impl Tenancy {
+    /// A service on the records of a store.
+    pub fn new(store: &Store, clock: Clock) -> Self {
+        Self {
+            parts: Arc::new(Parts {
+                records: store.records(),
+                dir: store.dir().clone(),
+                passwords: password::Passwords::new(),
+                limits: limits::Limits::new(&clock),
+                checked: credential::Checked::default(),
+                tickets: tickets::Tickets::default(),
+                revoked: broadcast::channel(REVOCATIONS).0,
+                clock,
+            }),
+        }
+    }
+
+    /// Whose access ended, so that their sockets close. A receiver that lagged behind asks
+    /// [`Self::is_still_valid`] for everybody.
+    pub fn revocations(&self) -> broadcast::Receiver<Revoked> {
+        self.parts.revoked.subscribe()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.parts.clock.now()
+    }
+
+    fn records(&self) -> &Records {
+        &self.parts.records
+    }
+}

@@ -1,0 +1,216 @@
+//! The first start, and links that let somebody in once without a password.
+
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::credential::{ABSOLUTE_MS, Authenticated, CredentialId, IDLE_MS};
+use super::sign_in::SignedIn;
+use super::{DEFAULT_TENANT, Error, Tenancy, admin, password, secret};
+use crate::domain::{Caller, Role, Tenant, TenantId, Timestamp, User, UserId};
+use crate::store::records::{FirstOwner, NewUser};
+
+/// The file of the data folder that holds the setup link until it is used.
+const LINK_FILE: &str = "setup-link";
+
+const LINK_LIFE_MS: u64 = 30 * 60_000;
+
+/// The name of the person of `auth.mode none`.
+const LOCAL_NAME: &str = "local";
+
+/// A link that opens once. Its secret stands in the fragment, so no server or log sees it.
+pub struct Link {
+    /// The whole address, to be shown to the operator only.
+    pub address: SecretString,
+    /// Whether it opens the setup rather than a sign-in.
+    pub is_setup: bool,
+    /// When it ends.
+    pub expires_at: Timestamp,
+}
+
+impl Tenancy {
+    /// Lays the default tenant. While nobody exists, makes a new setup link, which is also written
+    /// into the data folder; those of earlier starts end.
+    pub async fn start(&self, base_url: &str) -> Result<Option<Link>, Error> {
+        self.default_tenant().await?;
+        self.forget_old().await?;
+        self.records().links().remove_setup().await?;
+        if !self.needs_setup().await? {
+            self.parts.dir.remove(LINK_FILE)?;
+            return Ok(None);
+        }
+        Ok(Some(self.setup_link(base_url).await?))
+    }
+
+    /// Whether nobody exists yet; the page then shows the welcome instead of the sign-in.
+    pub async fn needs_setup(&self) -> Result<bool, Error> {
+        Ok(!self.records().users().exist().await?)
+    }
+
+    /// Creates the first owner, who also administers the installation. Of two who try at once,
+    /// one wins and the other's link is `NotValid`.
+    pub async fn setup(
+        &self,
+        secret: &SecretString,
+        name: &str,
+        password: &SecretString,
+    ) -> Result<SignedIn, Error> {
+        let name = admin::check_user_name(name)?;
+        password::check(password)?;
+        let link = secret::hash(secret);
+        let is_open = self
+            .records()
+            .links()
+            .opens_setup(&link, self.now())
+            .await?;
+        if !is_open {
+            return Err(Error::NotValid);
+        }
+        let tenant = self.default_tenant().await?;
+        let first = FirstOwner {
+            user: User {
+                id: UserId::from_bits(rand::random()),
+                tenant: tenant.id.clone(),
+                name: name.to_owned(),
+                role: Role::Owner,
+                installation_admin: true,
+            },
+            password_hash: self.parts.passwords.hash(password).await?,
+            link,
+        };
+        if !self.records().users().add_first(&first, self.now()).await? {
+            return Err(Error::NotValid);
+        }
+        self.parts.dir.remove(LINK_FILE)?;
+        let record = self
+            .records()
+            .users()
+            .find_by_name(&tenant.id, name)
+            .await?;
+        let user = record.ok_or(Error::NotFound("user"))?.user;
+        self.parts.checked.forget_user(&user.id);
+        self.admit(user, tenant).await
+    }
+
+    /// A fresh link: to the setup if nobody exists, else for the named user or the first owner.
+    pub async fn link(
+        &self,
+        base_url: &str,
+        tenant: Option<&str>,
+        user: Option<&str>,
+    ) -> Result<Link, Error> {
+        if self.needs_setup().await? {
+            self.default_tenant().await?;
+            return self.setup_link(base_url).await;
+        }
+        let tenant = self.find_tenant(tenant.unwrap_or(DEFAULT_TENANT)).await?;
+        let users = self.records().users();
+        let record = match user {
+            Some(name) => users.find_by_name(&tenant.id, name).await?,
+            None => users.first_owner(&tenant.id).await?,
+        };
+        let record = record.filter(|record| !record.is_disabled);
+        let user = record.ok_or(Error::NotFound("user"))?.user;
+        self.new_link(base_url, &tenant.id, Some(&user.id)).await
+    }
+
+    /// Signs in by a link, which is used up.
+    pub async fn sign_in_by_link(&self, secret: &SecretString) -> Result<SignedIn, Error> {
+        let link = secret::hash(secret);
+        let target = self.records().links().open(&link, self.now()).await?;
+        let target = target.ok_or(Error::NotValid)?;
+        let tenant = self.records().tenants().find(&target.tenant).await?;
+        let users = self.records().users();
+        let user = users.find(&target.tenant, &target.user).await?;
+        let user = user.filter(|record| !record.is_disabled);
+        match (tenant, user) {
+            (Some(tenant), Some(record)) => self.admit(record.user, tenant).await,
+            _ => Err(Error::NotValid),
+        }
+    }
+
+    /// The caller of `auth.mode none`: the first owner of the default tenant, created on demand.
+    /// Only for requests from this very machine; that is the gateway's to see to.
+    pub async fn anonymous_caller(&self) -> Result<Authenticated, Error> {
+        let tenant = self.default_tenant().await?;
+        let users = self.records().users();
+        let mut owner = users.first_owner(&tenant.id).await?;
+        if owner.is_none() {
+            let new = NewUser {
+                user: User {
+                    id: UserId::from_bits(rand::random()),
+                    tenant: tenant.id.clone(),
+                    name: LOCAL_NAME.into(),
+                    role: Role::Owner,
+                    installation_admin: true,
+                },
+                password_hash: None,
+                is_local: true,
+            };
+            match users.add(&new, self.now()).await {
+                // Somebody was faster.
+                Ok(()) | Err(crate::store::Error::Taken(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+            owner = users.first_owner(&tenant.id).await?;
+        }
+        let no_owner = Error::Refused("every owner of the default tenant is disabled");
+        let user = owner.ok_or(no_owner)?.user;
+        Ok(Authenticated {
+            credential: CredentialId::Local(user.id.clone()),
+            caller: Caller { user, tenant },
+        })
+    }
+
+    /// Forgets links and sign-ins that ended by themselves; for the janitor.
+    pub async fn forget_old(&self) -> Result<(), Error> {
+        let now = self.now();
+        let before = |ms: u64| Timestamp(now.0.saturating_sub_unsigned(ms));
+        self.records().links().remove_old(now).await?;
+        let sign_ins = self.records().web_sessions();
+        sign_ins
+            .end_old(before(IDLE_MS), before(ABSOLUTE_MS))
+            .await?;
+        Ok(())
+    }
+
+    async fn default_tenant(&self) -> Result<Tenant, Error> {
+        let tenants = self.records().tenants();
+        if let Some(tenant) = tenants.find_by_name(DEFAULT_TENANT).await? {
+            return Ok(tenant);
+        }
+        let tenant = Tenant {
+            id: TenantId::from_bits(rand::random()),
+            name: DEFAULT_TENANT.into(),
+        };
+        Ok(tenants.find_or_add(tenant, self.now()).await?)
+    }
+
+    async fn setup_link(&self, base_url: &str) -> Result<Link, Error> {
+        let tenant = self.default_tenant().await?;
+        let link = self.new_link(base_url, &tenant.id, None).await?;
+        let text = format!("{}\n", link.address.expose_secret());
+        self.parts.dir.write_private(LINK_FILE, text.as_bytes())?;
+        Ok(link)
+    }
+
+    async fn new_link(
+        &self,
+        base_url: &str,
+        tenant: &TenantId,
+        user: Option<&UserId>,
+    ) -> Result<Link, Error> {
+        let secret = secret::random();
+        let expires_at = Timestamp(self.now().0.saturating_add_unsigned(LINK_LIFE_MS));
+        let links = self.records().links();
+        links
+            .add(&secret::hash(&secret), (tenant, user), expires_at)
+            .await?;
+        let is_setup = user.is_none();
+        let page = if is_setup { "welcome" } else { "sign-in" };
+        let base = base_url.trim_end_matches('/');
+        Ok(Link {
+            address: format!("{base}/{page}#{}", secret.expose_secret()).into(),
+            is_setup,
+            expires_at,
+        })
+    }
+}
