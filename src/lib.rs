@@ -9,4 +9,6 @@ pub mod store;
 
 pub mod session;
 
+pub mod config;
+
 pub mod domain;

@@ -1,0 +1,192 @@
+//! Lays the sources over each other and builds the settings, or says all that is wrong.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::check::{Raw, accepts, check};
+use super::file::Entry;
+use super::problem::did_you_mean;
+use super::table::{Definition, Fallback, Kind, LATER, SETTINGS, find};
+use super::{Problem, Problems, Settings, Source, Sources, derive, docs, file};
+
+/// What loading gives.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The settings.
+    pub settings: Settings,
+    /// What an operator should know about them; logged at start.
+    pub notices: Vec<String>,
+    /// Every key with its value and source, a line each, for `sepal config show`; secrets only as "set".
+    pub shown: String,
+}
+
+/// The checked value of one key. No `Debug`: it may be a secret.
+#[derive(Clone)]
+pub(super) struct Resolved {
+    pub(super) value: Value,
+    pub(super) source: Source,
+}
+
+/// The checked values by key.
+pub(super) type Values = BTreeMap<&'static str, Resolved>;
+
+/// Loads the settings; the error holds every problem, not the first.
+pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
+    let mut problems = Vec::new();
+    let entries = match &sources.file {
+        Some(file) => file::read(file, &sources.env, &mut problems),
+        None => Vec::new(),
+    };
+    refuse_variables(&sources.env, &mut problems);
+    refuse_flags(sources, &mut problems);
+    let mut values = Values::new();
+    for definition in SETTINGS {
+        if let Some(resolved) = resolve(definition, sources, &entries, &mut problems) {
+            values.insert(definition.key, resolved);
+        }
+    }
+    let notices = derive::fill(&mut values, sources, &mut problems);
+    derive::cross_check(&values, &mut problems);
+    if !problems.is_empty() {
+        return Err(Problems(problems));
+    }
+    match Settings::from_tree(tree(&values)) {
+        Ok(settings) => Ok(Loaded {
+            settings,
+            notices,
+            shown: docs::show(&values),
+        }),
+        Err(error) => Err(Problems(vec![Problem {
+            path: "settings".to_owned(),
+            source: None,
+            what: format!("table and structs disagree: {error}"),
+            accepted: "nothing; please report this".to_owned(),
+        }])),
+    }
+}
+
+/// The value of one key: flag, else environment, else file, else default. `None` after a problem.
+fn resolve(
+    definition: &'static Definition,
+    sources: &Sources,
+    entries: &[Entry],
+    problems: &mut Vec<Problem>,
+) -> Option<Resolved> {
+    let flag = sources.flags.iter().find(|flag| flag.key == definition.key);
+    let given = flag
+        .map(|flag| (Raw::Text(flag.value.clone()), Source::Flag(flag.name)))
+        .or_else(|| variable(definition.env.iter().copied(), sources));
+    // The file is checked even where something above hides it: it is wrong all the same.
+    let filed = entries.iter().find(|entry| entry.key == definition.key);
+    let filed = filed.map(|entry| checked(definition, &entry.raw, &entry.source, problems));
+    if let Some((raw, source)) = given {
+        return checked(definition, &raw, &source, problems);
+    }
+    filed.unwrap_or_else(|| fallback(definition))
+}
+
+/// The first of the variables that is set and not empty.
+pub(super) fn variable<'a>(
+    mut names: impl Iterator<Item = &'a str>,
+    sources: &Sources,
+) -> Option<(Raw, Source)> {
+    names.find_map(|name| {
+        let value = sources.env.get(name)?;
+        let is_set = !value.trim().is_empty();
+        is_set.then(|| (Raw::Text(value.clone()), Source::Env(name.to_owned())))
+    })
+}
+
+/// Checks one given value and remembers what is wrong with it.
+pub(super) fn checked(
+    definition: &Definition,
+    raw: &Raw,
+    source: &Source,
+    problems: &mut Vec<Problem>,
+) -> Option<Resolved> {
+    match check(definition.kind, raw) {
+        Ok(value) => Some(Resolved {
+            value,
+            source: source.clone(),
+        }),
+        Err(what) => {
+            problems.push(Problem {
+                path: definition.key.to_owned(),
+                source: Some(source.clone()),
+                what,
+                accepted: accepts(definition.kind),
+            });
+            None
+        }
+    }
+}
+
+fn fallback(definition: &Definition) -> Option<Resolved> {
+    let value = match (definition.fallback, definition.kind) {
+        (Fallback::Is(text), kind) => check(kind, &Raw::Text(text.to_owned())).ok()?,
+        (Fallback::Words(_), Kind::Origins | Kind::Networks) => Value::Array(Vec::new()),
+        (Fallback::Words(_), _) => Value::Null,
+    };
+    Some(Resolved {
+        value,
+        source: Source::Default,
+    })
+}
+
+/// Refuses variables that look like ours and are not.
+fn refuse_variables(env: &BTreeMap<String, String>, problems: &mut Vec<Problem>) {
+    let known = || SETTINGS.iter().flat_map(|definition| definition.env);
+    for (name, value) in env {
+        let is_known = known().any(|known| known == name);
+        if is_known || value.trim().is_empty() {
+            continue;
+        }
+        let is_later = LATER.iter().flat_map(|later| later.env).any(|later| {
+            let family = later.strip_suffix('*');
+            family.map_or(*later == name, |family| name.starts_with(family))
+        });
+        let (what, accepted) = if is_later {
+            ("this setting is not in this version yet", None)
+        } else if name.starts_with("SPL_") {
+            let hint = did_you_mean(name, known().copied());
+            ("unknown variable", hint)
+        } else {
+            continue;
+        };
+        problems.push(Problem {
+            path: name.clone(),
+            source: Some(Source::Env(name.clone())),
+            what: what.to_owned(),
+            accepted: accepted.unwrap_or_else(|| "leave it out".to_owned()),
+        });
+    }
+}
+
+/// Guards against a flag of ours whose key was renamed.
+fn refuse_flags(sources: &Sources, problems: &mut Vec<Problem>) {
+    for flag in sources.flags.iter().filter(|flag| find(flag.key).is_none()) {
+        problems.push(Problem {
+            path: flag.key.to_owned(),
+            source: Some(Source::Flag(flag.name)),
+            what: "unknown setting".to_owned(),
+            accepted: "the settings of docs/configuration.md".to_owned(),
+        });
+    }
+}
+
+/// The values as one nested object.
+fn tree(values: &Values) -> Value {
+    let mut root = Value::Object(Map::new());
+    for (key, resolved) in values {
+        let mut place = &mut root;
+        for segment in key.split('.') {
+            if !place.is_object() {
+                *place = Value::Object(Map::new());
+            }
+            place = &mut place[segment];
+        }
+        *place = resolved.value.clone();
+    }
+    root
+}

@@ -1,0 +1,25 @@
+//! The settings: command line, then environment, then file, then defaults.
+//!
+//! [`table`] defines every key once; loading, the documentation and `sepal config show` follow it.
+//! [`load`] is pure and names every problem at once; only `env.rs` looks at the process.
+
+mod check;
+mod derive;
+pub mod docs;
+mod env;
+mod file;
+mod layer;
+mod problem;
+mod settings;
+pub mod table;
+
+#[cfg(test)]
+mod tests;
+
+pub use env::{Flag, SourceFile, Sources};
+pub use layer::{Loaded, load};
+pub use problem::{Problem, Problems, Source};
+pub use settings::{
+    Access, Agent, Auth, AuthMode, Chat, Http, Limits, Llm, Log, LogFormat, LogLevel, LogOutput,
+    ProviderKind, Retry, Runtime, Sandbox, SandboxDriver, Settings, Socket, Store, Transports,
+};
