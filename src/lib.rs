@@ -9,6 +9,8 @@ pub mod store;
 
 pub mod session;
 
+pub mod telemetry;
+
 pub mod config;
 
 pub mod domain;
