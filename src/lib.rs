@@ -16,6 +16,8 @@ pub mod net;
 
 pub mod session;
 
+pub mod telemetry;
+
 pub mod config;
 
 pub mod domain;

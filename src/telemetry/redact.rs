@@ -1,0 +1,245 @@
+//! Keeps what looks like a secret out of log fields. A net below the rule that none is logged.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+/// What stands in place of a secret.
+const REDACTED: &str = "[redacted]";
+
+/// How API keys and tokens of the usual vendors begin; our own first.
+const PREFIXES: &[&str] = &[
+    "spl_",
+    "sk-",
+    "sk_",
+    "pk_",
+    "rk_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "AIza",
+    "AKIA",
+    "hf_",
+    "gsk_",
+    "eyJ",
+];
+
+/// Shorter ones are words (`sk-learn`).
+const SHORTEST_KEY: usize = 16;
+
+/// Endings of names whose values are secrets.
+const SECRET_NAMES: &[&str] = &[
+    "_key",
+    "apikey",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "authorization",
+    "cookie",
+    "credentials",
+];
+
+/// How much of a call's arguments a log entry shows.
+const MAX_ARGS: usize = 200;
+
+/// What the words read so far say of the next one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// Nothing.
+    Plain,
+    /// It is a secret.
+    Secret,
+    /// It is the colon between a quoted name and its secret, or nothing.
+    Colon,
+}
+
+/// The text with keys, bearer tokens, `name=value` secrets, passwords in addresses and query
+/// strings replaced.
+pub fn redact(text: &str) -> Cow<'_, str> {
+    let mut redacted = String::with_capacity(text.len());
+    let mut next = Next::Plain;
+    for piece in text.split_inclusive(ends_word) {
+        let word = piece.trim_end_matches(ends_word);
+        let end = piece.get(word.len()..).unwrap_or_default();
+        if word.is_empty() {
+            next = if ends_line(end) { Next::Plain } else { next };
+        } else {
+            let is_secret = next == Next::Secret && !is_scheme(word);
+            redacted.push_str(&if is_secret {
+                Cow::Borrowed(REDACTED)
+            } else {
+                word_without_secret(word)
+            });
+            next = if is_secret {
+                Next::Plain
+            } else {
+                after(next, word, end)
+            };
+        }
+        redacted.push_str(end);
+    }
+    if redacted == text {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(redacted)
+    }
+}
+
+/// What a word that is no secret says of the next one.
+fn after(next: Next, word: &str, end: &str) -> Next {
+    let is_colon = word == ":" || word == "=";
+    let name = word.trim_end_matches([':', '=']);
+    // "basic" alone is a word of prose.
+    let follows = word.eq_ignore_ascii_case("bearer") || next == Next::Secret;
+    if (is_scheme(word) && follows) || (next == Next::Colon && is_colon) {
+        Next::Secret
+    } else if !is_secret_name(name) || ends_line(end) {
+        Next::Plain
+    } else if name.len() < word.len() {
+        Next::Secret
+    } else if end == "\"" || end == "'" {
+        Next::Colon
+    } else {
+        Next::Plain
+    }
+}
+
+/// The word before the credentials of an `Authorization` header.
+fn is_scheme(word: &str) -> bool {
+    word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic")
+}
+
+/// The arguments of a call on one short line, members with secret names replaced.
+pub fn redact_args(args: &Value) -> String {
+    let text = without_secrets(args).to_string();
+    let short: String = text.chars().take(MAX_ARGS).collect();
+    if short.len() < text.len() {
+        format!("{short}…")
+    } else {
+        short
+    }
+}
+
+fn without_secrets(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(redact(text).into_owned()),
+        Value::Array(items) => items.iter().map(without_secrets).collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| {
+                let value = if is_secret_name(name) && !value.is_null() {
+                    Value::String(REDACTED.to_owned())
+                } else {
+                    without_secrets(value)
+                };
+                (name.clone(), value)
+            })
+            .collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+fn ends_word(letter: char) -> bool {
+    letter.is_whitespace()
+        || matches!(letter, '"' | '\'' | '`' | ',' | ';' | '<' | '>' | '(' | ')')
+        || matches!(letter, '{' | '}' | '[' | ']')
+}
+
+fn ends_line(end: &str) -> bool {
+    end.contains(['\n', ',', ';', '}'])
+}
+
+fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    name == "key" || SECRET_NAMES.iter().any(|ending| name.ends_with(ending))
+}
+
+/// One word: a key, `name=value`, or an address.
+fn word_without_secret(word: &str) -> Cow<'_, str> {
+    if word.len() >= SHORTEST_KEY && PREFIXES.iter().any(|prefix| word.starts_with(prefix)) {
+        return Cow::Borrowed(REDACTED);
+    }
+    if let Some((before, after)) = word.split_once("://") {
+        return Cow::Owned(address_without_secret(before, after));
+    }
+    match word.split_once(['=', ':']) {
+        Some((name, value)) if is_secret_name(name) && !value.is_empty() => {
+            let sign = word.get(name.len()..=name.len()).unwrap_or("=");
+            Cow::Owned(format!("{name}{sign}{REDACTED}"))
+        }
+        Some((name, value)) if PREFIXES.iter().any(|prefix| value.starts_with(prefix)) => {
+            let sign = word.get(name.len()..=name.len()).unwrap_or("=");
+            Cow::Owned(format!("{name}{sign}{}", word_without_secret(value)))
+        }
+        _ => Cow::Borrowed(word),
+    }
+}
+
+/// `user:password@` and everything behind the question mark.
+fn address_without_secret(scheme: &str, rest: &str) -> String {
+    let (rest, query) = match rest.split_once('?') {
+        Some((rest, _)) => (rest, format!("?{REDACTED}")),
+        None => (rest, String::new()),
+    };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}://{REDACTED}@{host}{path}{query}"),
+        None => format!("{scheme}://{authority}{path}{query}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{redact, redact_args};
+
+    #[test]
+    fn what_looks_like_a_secret_is_replaced_and_the_rest_stays() {
+        for (text, expected) in [
+            ("", ""),
+            (r#"no "token" here"#, r#"no "token" here"#),
+            (r#"{"token":"hush"}"#, r#"{"token":"[redacted]"}"#),
+            ("the monkey: banana", "the monkey: banana"),
+            ("Execute tool `read_file`", "Execute tool `read_file`"),
+            ("a basic example", "a basic example"),
+            ("install sk-learn", "install sk-learn"),
+            ("key sk-abcdefghijklmnop.", "key [redacted]"),
+            (
+                "Authorization: Bearer abc.def",
+                "Authorization: Bearer [redacted]",
+            ),
+            ("got bearer abc.def, then", "got bearer [redacted], then"),
+            ("api_key=hush&x", "api_key=[redacted]"),
+            ("password: hush", "password: [redacted]"),
+            (
+                r#"{"apiKey": "hush", "a": 1}"#,
+                r#"{"apiKey": "[redacted]", "a": 1}"#,
+            ),
+            ("https://u:p@h/x?key=1", "https://[redacted]@h/x?[redacted]"),
+            ("at http://h:80/x", "at http://h:80/x"),
+            ("x=sk-abcdefghijklmnop", "x=[redacted]"),
+            ("key:\nnext line", "key:\nnext line"),
+            ("zwei Wörter — ende", "zwei Wörter — ende"),
+        ] {
+            assert_eq!(redact(text), expected);
+        }
+    }
+
+    #[test]
+    fn arguments_are_short_and_without_secrets() {
+        let args = json!({"path": "a.txt", "api_token": "hush", "nested": {"password": 1}, "none_key": null});
+        assert_eq!(
+            redact_args(&args),
+            r#"{"api_token":"[redacted]","nested":{"password":"[redacted]"},"none_key":null,"path":"a.txt"}"#
+        );
+        let long = redact_args(&json!({"content": "ä".repeat(500)}));
+        assert_eq!(long.chars().count(), 201);
+        assert!(long.ends_with('…'));
+    }
+}
