@@ -71,7 +71,7 @@ impl AgentFactory {
         if self.place.is_on() {
             toolbox.add(BUNDLED_SERVER, self.bundled.to_vec(), true)?;
         }
-        let window = self.catalogue.context_window(&self.model);
+        let window = self.catalogue.find(&self.model).map(|model| model.context_window);
         Ok(AgentParts {
             provider: Arc::clone(&self.provider),
             catalogue: Arc::clone(&self.catalogue),

@@ -75,7 +75,7 @@ impl Asking {
         Ok(llm::Request {
             model: self.model.clone(),
             system: (!system.is_empty()).then(|| system.into()),
-            entries: shown.entries.into(),
+            entries: shown.entries.iter().map(|entry| Entry::clone(entry)).collect(),
             tools,
             temperature: self.parts.temperature,
             max_tokens: self.parts.max_tokens,
@@ -105,7 +105,7 @@ impl Asking {
     }
 
     fn answer(&self, answer: llm::Answer, request: &llm::Request) -> Answer {
-        let usage = answer.usage.unwrap_or_else(|| llm::tokens::estimate_usage(request, &answer));
+        let usage = answer.usage.unwrap_or_else(|| llm::tokens::estimated_usage(request, &answer));
         let calls = answer.calls.iter().map(|asked| {
             let (args, resolution) = match &asked.args {
                 Ok(args) => (args.clone(), self.parts.tools.resolve(&asked.name, args)),

@@ -41,7 +41,7 @@ impl Projection {
             owner: owner.id.clone(),
             title: control.title.clone().unwrap_or_default(),
             state,
-            waiting: u32::try_from(waiting).unwrap_or(u32::MAX),
+            waiting: waiting as u64,
             created_at: control.created_at,
             updated_at: control.at,
             version: control.version,
@@ -67,7 +67,7 @@ async fn write_rows(
         // Only the newest row of a session matters.
         let newest: BTreeMap<_, _> = batch.drain(..).map(|row| (row.key.clone(), row)).collect();
         let rows: Vec<SessionRow> = newest.into_values().collect();
-        if let Err(error) = records.project_sessions(&rows).await {
+        if let Err(error) = records.sessions().project(&rows).await {
             tracing::warn!(%error, rows = rows.len(), "The session list was not brought up to date");
         }
     }

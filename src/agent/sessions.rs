@@ -190,7 +190,7 @@ impl Sessions {
         let feed = self.0.forget(key);
         let removed = self.0.store.remove(key).await;
         removed.map_err(|error| unreadable(key, &JournalError::Store(error)))?;
-        if let Err(error) = self.0.records.remove_session(key).await {
+        if let Err(error) = self.0.records.sessions().delete(key).await {
             tracing::warn!(session.id = %key.session, %error, "The row of a deleted session is left");
         }
         if let Some(sandbox) = &state.control.sandbox {

@@ -11,6 +11,6 @@ pub use command::{COMMANDS, CommandSpec, Parsed, parse};
 pub use event::event_frames;
 pub use frame::{Refused, refused};
 pub use ready::{Ready, ready, transcript_items};
-pub use state::{signal_frames, usage_frame};
+pub use state::{delta_frame, signal_frames, view_frames};
 
 pub(super) use frame::frame;

@@ -4,27 +4,16 @@ use serde_json::{Value, json};
 
 use super::event::{event_frames, who};
 use super::frame::frame;
-use crate::agent::{DeltaKind, Frame, Notice, QueueState, Signal, UsageState, What};
+use crate::agent::{
+    Delta, DeltaKind, Frame, Notice, QueueState, SessionView, Signal, UsageState, What,
+};
 use crate::session::{Call, CallStatus};
 
 /// The frames of a signal, serialized once for all who watch.
 pub fn signal_frames(signal: &Signal) -> &[Frame] {
     signal.frames.get_or_init(|| match &signal.what {
         What::Event(shown) => event_frames(shown),
-        What::Delta(delta) => vec![frame(
-            "agent:delta",
-            &[
-                &delta.text,
-                &json!({
-                    "turn": delta.turn, "iteration": delta.iteration, "attempt": delta.attempt,
-                    "offset": delta.offset,
-                    "kind": match delta.kind {
-                        DeltaKind::Text => "text",
-                        DeltaKind::Reasoning => "reasoning",
-                    },
-                }),
-            ],
-        )],
+        What::Delta(delta) => vec![delta_frame(delta)],
         What::Progress(call, news) => vec![frame(
             "tool:progress",
             &[&json!({
@@ -32,7 +21,7 @@ pub fn signal_frames(signal: &Signal) -> &[Frame] {
                 "message": news.message,
             })],
         )],
-        What::Queue(queue) => vec![frame("tool:queue", &[&queue_value(queue)])],
+        What::Queue(queue) => vec![queue_frame(queue)],
         What::Usage(usage) => vec![usage_frame(usage)],
         What::Notice(notice) => vec![notice_frame(notice)],
         What::Deleted => vec![frame(
@@ -42,9 +31,30 @@ pub fn signal_frames(signal: &Signal) -> &[Frame] {
     })
 }
 
-/// The frame of the totals.
-pub fn usage_frame(usage: &UsageState) -> Frame {
+/// The states of a view, for a client that may have missed changes of them.
+pub fn view_frames(view: &SessionView) -> [Frame; 2] {
+    [queue_frame(&view.queue), usage_frame(&view.usage)]
+}
+
+/// A piece of the running answer.
+pub fn delta_frame(delta: &Delta) -> Frame {
+    let kind = match delta.kind {
+        DeltaKind::Text => "text",
+        DeltaKind::Reasoning => "reasoning",
+    };
+    let rest = json!({
+        "turn": delta.turn, "iteration": delta.iteration, "attempt": delta.attempt,
+        "offset": delta.offset, "kind": kind,
+    });
+    frame("agent:delta", &[&delta.text, &rest])
+}
+
+fn usage_frame(usage: &UsageState) -> Frame {
     frame("session:usage", &[&usage_value(usage)])
+}
+
+fn queue_frame(queue: &QueueState) -> Frame {
+    frame("tool:queue", &[&queue_value(queue)])
 }
 
 pub(super) fn usage_value(usage: &UsageState) -> Value {

@@ -1,0 +1,93 @@
+//! The commands of one socket, one after the other. An acknowledgement means durable.
+
+use std::sync::atomic::Ordering;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use socketioxide::extract::SocketRef;
+use tokio::sync::mpsc;
+
+use super::inbound::{Inbound, Reply};
+use super::seat::Seat;
+use super::{Doors, pump};
+use crate::agent::Accepted;
+use crate::domain::{Code, JournalId};
+use crate::gateway::wire::{self, Parsed, Refused};
+use crate::session::Refusal;
+
+/// Where to go on from, as `session:resume` says it.
+pub(super) type ResumePoint = (u64, Option<JournalId>);
+
+/// Answers commands until the socket or the person's right ends.
+pub(super) async fn run(
+    doors: &Doors,
+    socket: &SocketRef,
+    seat: &Seat,
+    (inbox, resume): (&mut mpsc::UnboundedReceiver<Inbound>, &mpsc::Sender<ResumePoint>),
+) -> Option<Refusal> {
+    while let Some(inbound) = inbox.recv().await {
+        if !seat.is_still_valid(&doors.state.tenancy).await {
+            return Some(Refusal::new(Code::Unauthorized, "the sign-in has ended; sign in again"));
+        }
+        let Inbound { name, args, reply, .. } = inbound;
+        let answer = match args.and_then(|args| wire::parse(&seat.entered.caller, &name, &args)) {
+            Ok(Parsed::Tell(ask)) => {
+                doors.state.sessions.tell(&seat.key, &seat.entered.caller, ask).await
+            }
+            Ok(Parsed::Resume { last_seq, journal }) => {
+                let _ = resume.send((last_seq, journal)).await;
+                Ok(Accepted { seq: last_seq })
+            }
+            Err(refusal) => Err(refusal),
+        };
+        seat.unanswered.fetch_sub(1, Ordering::Relaxed);
+        answer_to(socket, reply.as_ref(), &answer).await;
+    }
+    None
+}
+
+async fn answer_to(
+    socket: &SocketRef,
+    reply: Option<&Reply>,
+    answer: &Result<Accepted, Refusal>,
+) {
+    match (reply, answer) {
+        (Some(reply), Ok(accepted)) => {
+            acknowledge(reply, &json!({ "ok": true, "seq": accepted.seq })).await;
+        }
+        (Some(reply), Err(refusal)) => {
+            let error = wire::refused(refusal);
+            acknowledge(reply, &json!({ "ok": false, "error": error })).await;
+        }
+        (None, Err(refusal)) => {
+            let error: Refused = wire::refused(refusal);
+            let frame = wire::frame("agent:error", &[&error.message, &error]);
+            let _ = pump::emit(socket, &frame).await;
+        }
+        (None, Ok(_)) => {}
+    }
+}
+
+/// Waits for room in the client's buffer: an acknowledgement is never dropped.
+async fn acknowledge(reply: &Reply, answer: &Value) {
+    let mut pause = pump::FIRST_PAUSE;
+    while let Err(error) = reply.sender().send(answer) {
+        if !pump::is_full(&error) {
+            return;
+        }
+        tokio::time::sleep(pause).await;
+        pause = pump::longer(pause);
+    }
+}
+
+/// Refuses from within the handler, where nothing can be awaited; a full buffer drops it.
+pub(super) fn refuse_now(reply: Option<Reply>, refusal: &Refusal) {
+    let Some(reply) = reply else { return };
+    #[derive(Serialize)]
+    struct Answer {
+        ok: bool,
+        error: Refused,
+    }
+    let answer = Answer { ok: false, error: wire::refused(refusal) };
+    let _ = reply.sender().send(&answer);
+}

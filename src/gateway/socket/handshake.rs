@@ -1,0 +1,164 @@
+//! Who may connect, and to which session. Handlers are registered here, before the client is told
+//! that it is connected: a message that follows at once is kept.
+
+use std::fmt;
+use std::future::ready;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::extract::ConnectInfo;
+use serde::Deserialize;
+use socketioxide::extract::{Event, SocketRef, TryData};
+use tokio::sync::mpsc;
+
+use super::inbound::{Args, Inbound, Reply, ReplySlot};
+use super::seat::Seat;
+use super::{Doors, commands};
+use crate::domain::{Caller, Code, JournalId, SessionId, SessionKey};
+use crate::gateway::auth;
+use crate::gateway::wire::COMMANDS;
+use crate::session::Refusal;
+
+/// Commands that may wait for one socket, counted or not.
+const INBOX: usize = 1_000;
+
+/// The `auth` object of the handshake.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct HandshakeAuth {
+    token: Option<String>,
+    session_id: Option<String>,
+    last_seq: Option<u64>,
+    journal_id: Option<String>,
+}
+
+/// A refused handshake: `connect_error` carries only this text, so the code stands first.
+pub(super) struct HandshakeRefused(Refusal);
+
+impl fmt::Display for HandshakeRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.code.as_str(), self.0.message)
+    }
+}
+
+/// Lets a client in, or says why not.
+pub(super) async fn enter(
+    doors: &Arc<Doors>,
+    socket: &SocketRef,
+    TryData(sent): TryData<Option<HandshakeAuth>>,
+) -> Result<(), HandshakeRefused> {
+    let entered = take_seat(doors, socket, sent.ok().flatten().unwrap_or_default()).await;
+    entered.map_err(|refusal| {
+        let is_guess = matches!(refusal.code, Code::Unauthorized | Code::SessionNotFound);
+        if is_guess && doors.seats.count_failure(peer(socket)) {
+            let message = "too many failed connections from this address; wait a minute";
+            return HandshakeRefused(Refusal::new(Code::TooManyRequests, message));
+        }
+        HandshakeRefused(refusal)
+    })
+}
+
+async fn take_seat(
+    doors: &Arc<Doors>,
+    socket: &SocketRef,
+    sent: HandshakeAuth,
+) -> Result<(), Refusal> {
+    if doors.stop.is_cancelled() {
+        return Err(super::stopping());
+    }
+    let parts = socket.req_parts();
+    let entered = auth::authenticate_handshake(&doors.state, parts, sent.token.as_deref()).await?;
+    let wanted = sent.session_id.or_else(|| from_query(socket, "sessionId"));
+    let key = session_of(doors, &entered.caller, wanted.as_deref())?;
+    let place = doors.seats.take(&entered.caller.user.id);
+    let place = place.map_err(|limit| Refusal::new(Code::TooManyRequests, limit))?;
+    let journal = sent.journal_id.as_deref().and_then(JournalId::parse);
+    let has = sent.last_seq.map(|seq| (seq, journal));
+    let (inbox, messages) = mpsc::unbounded_channel();
+    let seat = Arc::new(Seat::new(entered, key, has, messages, place));
+    register(doors, socket, &seat, inbox);
+    socket.extensions.insert(seat);
+    Ok(())
+}
+
+/// Keeps the order of one socket's commands: the library starts a task for each message, so the
+/// handler itself only puts it into the inbox, before any await.
+fn register(
+    doors: &Arc<Doors>,
+    socket: &SocketRef,
+    seat: &Arc<Seat>,
+    inbox: mpsc::UnboundedSender<Inbound>,
+) {
+    let (most, held) = (doors.settings.commands_per_socket, Arc::downgrade(seat));
+    let on_message = move |Event(name): Event, ReplySlot(reply): ReplySlot, Args(args): Args| {
+        if let Some(seat) = held.upgrade() {
+            receive(&seat, most, &inbox, (name, args, reply));
+        }
+        ready(())
+    };
+    socket.on_fallback(on_message);
+    let gone = seat.gone.clone();
+    socket.on_disconnect(move || {
+        gone.cancel();
+        ready(())
+    });
+}
+
+type Received = (String, Result<Vec<serde_json::Value>, Refusal>, Option<Reply>);
+
+fn receive(
+    seat: &Seat,
+    most: Option<usize>,
+    inbox: &mpsc::UnboundedSender<Inbound>,
+    (name, args, reply): Received,
+) {
+    let is_counted = COMMANDS.iter().find(|spec| spec.name == name).is_none_or(|spec| spec.is_counted);
+    let waiting = seat.unanswered.fetch_add(1, Ordering::Relaxed);
+    let is_too_many = is_counted && most.is_some_and(|most| waiting >= most);
+    if is_too_many || waiting >= INBOX {
+        seat.unanswered.fetch_sub(1, Ordering::Relaxed);
+        let message = "too many commands without an answer; wait for the earlier ones";
+        commands::refuse_now(reply, &Refusal::new(Code::TooManyRequests, message));
+        return;
+    }
+    // The receiver ends with the socket.
+    let _ = inbox.send(Inbound { name, args, reply, is_counted });
+}
+
+/// Our ids must exist; any other name is the caller's own; none is a new session.
+fn session_of(
+    doors: &Doors,
+    caller: &Caller,
+    wanted: Option<&str>,
+) -> Result<SessionKey, Refusal> {
+    let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else {
+        return Ok(doors.state.sessions.new_session(caller));
+    };
+    if wanted.starts_with(SessionId::PREFIX) {
+        let session = SessionId::parse(wanted).ok_or_else(not_found)?;
+        return Ok(SessionKey { tenant: caller.tenant.id.clone(), session });
+    }
+    let is_name = wanted.len() <= 64
+        && wanted.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if !is_name {
+        let message = "a session name has 1 to 64 letters, digits, `_` or `-`";
+        return Err(Refusal::of_field(Code::InvalidArguments, "sessionId", message));
+    }
+    Ok(doors.state.sessions.named_session(caller, wanted))
+}
+
+fn not_found() -> Refusal {
+    Refusal::new(Code::SessionNotFound, "there is no such session")
+}
+
+fn from_query(socket: &SocketRef, name: &str) -> Option<String> {
+    let query = socket.req_parts().uri.query()?;
+    let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+    pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+fn peer(socket: &SocketRef) -> IpAddr {
+    let info = socket.req_parts().extensions.get::<ConnectInfo<SocketAddr>>();
+    info.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(address)| address.ip())
+}

@@ -1,0 +1,95 @@
+//! What a client sent: every argument of any event, and a way to answer.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use serde_json::Value;
+use socketioxide::adapter::Adapter;
+use socketioxide::extract::AckSender;
+use socketioxide::handler::FromMessageParts;
+use socketioxide::socket::Socket;
+use socketioxide_core::Value as Packet;
+
+use crate::domain::Code;
+use crate::session::Refusal;
+
+/// One command as it came.
+pub(super) struct Inbound {
+    /// The event's name.
+    pub(super) name: String,
+    /// Its arguments, or why they cannot be read.
+    pub(super) args: Result<Vec<Value>, Refusal>,
+    /// Where the answer goes; `None` if the client asked for none.
+    pub(super) reply: Option<Reply>,
+    /// Whether it counts against the socket's limit.
+    pub(super) is_counted: bool,
+}
+
+/// All arguments of an event. The library's own extractors take a fixed number of them.
+pub(super) struct Args(pub(super) Result<Vec<Value>, Refusal>);
+
+impl<A: Adapter> FromMessageParts<A> for Args {
+    type Error = Infallible;
+
+    fn from_message_parts(
+        _: &Arc<Socket<A>>,
+        packet: &mut Packet,
+        _: &Option<i64>,
+    ) -> Result<Self, Infallible> {
+        Ok(Self(match packet {
+            Packet::Str(text, None) => read(text),
+            Packet::Str(_, Some(attachments)) if !attachments.is_empty() => Err(binary()),
+            Packet::Str(text, Some(_)) => read(text),
+            Packet::Bytes(_) => Err(binary()),
+        }))
+    }
+}
+
+/// The arguments after the event's name. Deep nesting ends here, in the parser's own limit.
+fn read(text: &str) -> Result<Vec<Value>, Refusal> {
+    let mut args: Vec<Value> = serde_json::from_str(text).map_err(|error| {
+        let message = format!("the arguments cannot be read: {error}");
+        Refusal::new(Code::InvalidArguments, message)
+    })?;
+    if !args.is_empty() {
+        args.remove(0);
+    }
+    Ok(args)
+}
+
+fn binary() -> Refusal {
+    Refusal::new(Code::InvalidArguments, "binary arguments are not accepted")
+}
+
+/// An acknowledgement that can be tried again while the client's buffer is full.
+pub(super) struct Reply {
+    socket: Arc<Socket>,
+    id: i64,
+}
+
+impl FromMessageParts<socketioxide::adapter::LocalAdapter> for ReplySlot {
+    type Error = Infallible;
+
+    fn from_message_parts(
+        socket: &Arc<Socket>,
+        _: &mut Packet,
+        id: &Option<i64>,
+    ) -> Result<Self, Infallible> {
+        Ok(Self(id.map(|id| Reply { socket: Arc::clone(socket), id })))
+    }
+}
+
+/// The reply that a message asks for, if it does.
+pub(super) struct ReplySlot(pub(super) Option<Reply>);
+
+impl Reply {
+    /// A sender for one try.
+    pub(super) fn sender(&self) -> AckSender {
+        let mut nothing = Packet::Bytes(bytes::Bytes::new());
+        let sender =
+            AckSender::from_message_parts(&self.socket, &mut nothing, &Some(self.id));
+        match sender {
+            Ok(sender) => sender,
+        }
+    }
+}

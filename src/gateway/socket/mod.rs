@@ -1,0 +1,154 @@
+//! The Socket.IO door: handshake, commands in order, events without a gap.
+
+mod commands;
+mod handshake;
+mod inbound;
+mod pump;
+mod seat;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use socketioxide::SocketIo;
+use socketioxide::extract::{Extension, SocketRef};
+use socketioxide::handler::ConnectHandler as _;
+use socketioxide::layer::SocketIoLayer;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::pump::Pump;
+use self::seat::{Seat, Seats};
+use super::GatewayState;
+use super::wire::{self, Refused};
+use crate::domain::Code;
+use crate::session::Refusal;
+
+/// Packets that may wait for one slow client; the rest waits in the journal.
+const SEND_BUFFER: usize = 256;
+/// How often a socket's right to be here is checked without a command.
+const RECHECK: Duration = Duration::from_secs(30);
+
+/// Limits and times of sockets; `None` = no limit.
+#[derive(Debug, Clone)]
+pub struct SocketSettings {
+    /// Time between two heartbeats.
+    pub ping_interval: Duration,
+    /// Time that a client has to answer one.
+    pub ping_timeout: Duration,
+    /// Bytes of one packet, on websocket and polling.
+    pub frame_bytes: usize,
+    /// Unanswered commands of one socket.
+    pub commands_per_socket: Option<usize>,
+    /// Open sockets of one user.
+    pub sockets_per_user: Option<usize>,
+    /// Open sockets in all.
+    pub sockets: Option<usize>,
+    /// Failed handshakes per minute and address.
+    pub connects_per_minute: Option<u32>,
+}
+
+/// What every socket shares.
+struct Doors {
+    state: GatewayState,
+    settings: SocketSettings,
+    seats: Arc<Seats>,
+    /// Sandbox, storage, version and limits, as `system:ready` says them.
+    installation: Value,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// Builds the layer that answers below `/socket.io`. Call [`SocketIo::close`] when stopping: a
+/// pending long poll holds the server otherwise.
+pub fn layer(
+    state: GatewayState,
+    settings: SocketSettings,
+    installation: &Value,
+    (tasks, stop): (TaskTracker, CancellationToken),
+) -> (SocketIoLayer, SocketIo) {
+    let (layer, io) = SocketIo::builder()
+        .ping_interval(settings.ping_interval)
+        .ping_timeout(settings.ping_timeout)
+        .max_payload(settings.frame_bytes as u64)
+        .ws_max_message_size(settings.frame_bytes)
+        .ws_max_frame_size(settings.frame_bytes)
+        .max_buffer_size(SEND_BUFFER)
+        .connect_timeout(Duration::from_secs(10))
+        .build_layer();
+    let mut installation = installation.clone();
+    if let Some(map) = installation.as_object_mut() {
+        let limits = json!({
+            "frameBytes": settings.frame_bytes,
+            "commandsPerSocket": settings.commands_per_socket,
+        });
+        map.insert("limits".into(), limits);
+    }
+    let seats = Arc::new(Seats::new(&settings));
+    let doors = Arc::new(Doors { state, settings, seats, installation, tasks, stop });
+    let (entry, connected) = (Arc::clone(&doors), doors);
+    let enter = async move |socket: SocketRef, auth| handshake::enter(&entry, &socket, auth).await;
+    let on_connect = async move |socket: SocketRef, Extension(seat): Extension<Arc<Seat>>| {
+        let doors = Arc::clone(&connected);
+        connected.tasks.spawn(serve(doors, socket, seat));
+    };
+    io.ns("/", on_connect.with(enter));
+    (layer, io)
+}
+
+/// One socket from `system:ready` to its end.
+async fn serve(doors: Arc<Doors>, socket: SocketRef, seat: Arc<Seat>) {
+    let Some(mut inbox) = seat.take_inbox() else { return };
+    if let Some(problem) = &doors.state.model_problem {
+        return dismiss(&socket, &Refusal::new(problem.0, problem.1.clone())).await;
+    }
+    let caller = &seat.entered.caller;
+    let joined = match doors.state.sessions.join(&seat.key, caller).await {
+        Ok(joined) => joined,
+        Err(refusal) => return dismiss(&socket, &refusal).await,
+    };
+    let (resume, resumes) = tokio::sync::mpsc::channel(4);
+    let mut pump = Pump::new(Arc::clone(&doors), socket.clone(), Arc::clone(&seat), resumes);
+    let end = tokio::select! {
+        () = seat.gone.cancelled() => return,
+        () = doors.stop.cancelled() => Some(stopping()),
+        end = revoked(&doors, &seat) => Some(end),
+        end = pump.run(joined) => end,
+        end = commands::run(&doors, &socket, &seat, (&mut inbox, &resume)) => end,
+    };
+    if let Some(refusal) = end {
+        dismiss(&socket, &refusal).await;
+    }
+}
+
+/// Ends when the person may no longer be here.
+async fn revoked(doors: &Doors, seat: &Seat) -> Refusal {
+    let mut revocations = doors.state.tenancy.revocations();
+    loop {
+        let is_concerned = tokio::select! {
+            revoked = revocations.recv() => match revoked {
+                Ok(revoked) => revoked.concerns(&seat.entered),
+                Err(_) => true,
+            },
+            () = tokio::time::sleep(RECHECK) => true,
+        };
+        if is_concerned && !seat.is_still_valid(&doors.state.tenancy).await {
+            return Refusal::new(Code::Unauthorized, "the sign-in has ended; sign in again");
+        }
+    }
+}
+
+/// Says why, then disconnects.
+async fn dismiss(socket: &SocketRef, refusal: &Refusal) {
+    let refused: Refused = wire::refused(refusal);
+    let frame = wire::frame("error", &[&refused.message, &json!({
+        "code": refused.code, "category": refused.category, "requestId": refused.request_id,
+    })]);
+    if pump::emit(socket, &frame).await.is_ok() {
+        let _ = socket.clone().disconnect();
+    }
+}
+
+fn stopping() -> Refusal {
+    Refusal::new(Code::ServerStopping, "the server is stopping; connect again in a moment")
+}

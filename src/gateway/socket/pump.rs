@@ -1,0 +1,395 @@
+//! One socket's cursor into its session. The library's `emit` never waits and drops when its
+//! buffer is full, so the cursor only moves on what was taken: a slow client delays its own
+//! events, it never loses one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use socketioxide::extract::SocketRef;
+use socketioxide::{SendError, SocketError};
+use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::mpsc;
+
+use super::Doors;
+use super::commands::ResumePoint;
+use super::seat::Seat;
+use crate::agent::{
+    Delta, DeltaKind, Frame, Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, What,
+};
+use crate::domain::Code;
+use crate::gateway::wire::{self, Ready, event_frames, signal_frames};
+use crate::session::{CallStatus, Event, Refusal};
+
+/// The first wait for room in a client's buffer.
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// The longest one.
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+/// Events of the transcript that come with `system:ready`.
+const PAGE: usize = 200;
+/// A client further behind than this gets a snapshot (DESIGN section 3).
+const MOST_EVENTS_BEHIND: u64 = 1_000;
+/// The same in bytes.
+const MOST_BYTES_BEHIND: usize = 1 << 20;
+
+/// The client is gone.
+pub(super) struct Gone;
+
+/// Why a pump ends.
+enum End {
+    Gone,
+    Refused(Refusal),
+}
+
+impl From<Gone> for End {
+    fn from(_: Gone) -> Self {
+        Self::Gone
+    }
+}
+
+impl From<Refusal> for End {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// Sends a session to one socket.
+pub(super) struct Pump {
+    doors: Arc<Doors>,
+    socket: SocketRef,
+    seat: Arc<Seat>,
+    resumes: mpsc::Receiver<ResumePoint>,
+    /// `seq` of the last event that the client's buffer took.
+    seq: u64,
+    /// How much of the running answer it took.
+    told: Told,
+}
+
+/// How much of a running answer a client has, in UTF-16 code units.
+#[derive(Default, PartialEq, Eq)]
+struct Told {
+    answer: (u64, u32, u32),
+    text: usize,
+    reasoning: usize,
+}
+
+impl Told {
+    /// The count for a delta's kind; another answer or attempt begins at 0.
+    fn units(&mut self, delta: &Delta) -> &mut usize {
+        let answer = (delta.turn, delta.iteration, delta.attempt);
+        if self.answer != answer {
+            *self = Self { answer, ..Self::default() };
+        }
+        match delta.kind {
+            DeltaKind::Text => &mut self.text,
+            DeltaKind::Reasoning => &mut self.reasoning,
+        }
+    }
+
+    /// The client has the whole of this.
+    fn all_of(answer: &RunningAnswer) -> Self {
+        Self {
+            answer: (answer.turn, answer.iteration, answer.attempt),
+            text: answer.text.encode_utf16().count(),
+            reasoning: answer.reasoning.encode_utf16().count(),
+        }
+    }
+}
+
+impl Pump {
+    pub(super) fn new(
+        doors: Arc<Doors>,
+        socket: SocketRef,
+        seat: Arc<Seat>,
+        resumes: mpsc::Receiver<ResumePoint>,
+    ) -> Self {
+        Self { doors, socket, seat, resumes, seq: 0, told: Told::default() }
+    }
+
+    /// Runs until the client is gone, or for a reason that it is told.
+    pub(super) async fn run(&mut self, joined: Joined) -> Option<Refusal> {
+        let has = self.seat.has.clone();
+        let mut signals = match self.start(joined, has).await {
+            Ok(signals) => signals,
+            Err(End::Gone) => return None,
+            Err(End::Refused(refusal)) => return Some(refusal),
+        };
+        loop {
+            match self.step(&mut signals).await {
+                Ok(()) => {}
+                Err(End::Gone) => return None,
+                Err(End::Refused(refusal)) => return Some(refusal),
+            }
+        }
+    }
+
+    async fn step(&mut self, signals: &mut broadcast::Receiver<Arc<Signal>>) -> Result<(), End> {
+        tokio::select! {
+            signal = signals.recv() => match signal {
+                Ok(signal) => self.show(&signal).await,
+                Err(RecvError::Lagged(_)) => {
+                    let joined = self.join().await?;
+                    self.catch_up(&joined.view).await?;
+                    *signals = joined.signals;
+                    Ok(())
+                }
+                Err(RecvError::Closed) => Err(End::Gone),
+            },
+            point = self.resumes.recv() => {
+                let joined = self.join().await?;
+                *signals = match point {
+                    Some(point) => self.start(joined, Some(point)).await?,
+                    None => return Err(End::Gone),
+                };
+                Ok(())
+            }
+        }
+    }
+
+    async fn join(&self) -> Result<Joined, Refusal> {
+        self.doors.state.sessions.join(&self.seat.key, &self.seat.entered.caller).await
+    }
+
+    /// `system:ready`, and either what was missed or the state as it is.
+    async fn start(
+        &mut self,
+        joined: Joined,
+        has: Option<ResumePoint>,
+    ) -> Result<broadcast::Receiver<Arc<Signal>>, End> {
+        let Joined { signals, view } = joined;
+        let missed = match has {
+            Some((seq, journal)) if journal.as_ref().is_none_or(|it| *it == view.journal) => {
+                self.missed(seq, &view).await?
+            }
+            Some(_) | None => None,
+        };
+        match missed {
+            Some((seq, missed)) => {
+                self.ready(&view, true, &[]).await?;
+                self.seq = seq;
+                self.events(&missed).await?;
+                self.catch_up(&view).await?;
+            }
+            None => self.snapshot(&view).await?,
+        }
+        Ok(signals)
+    }
+
+    /// What came after `seq`, unless that is ahead of the head or too far behind.
+    async fn missed(
+        &self,
+        seq: u64,
+        view: &SessionView,
+    ) -> Result<Option<(u64, Vec<ShownEvent>)>, Refusal> {
+        let Some(behind) = view.seq.checked_sub(seq) else { return Ok(None) };
+        if behind > MOST_EVENTS_BEHIND {
+            return Ok(None);
+        }
+        let mut missed = Vec::new();
+        let mut bytes = 0;
+        let mut after = seq;
+        while after < view.seq {
+            let page = self.page(Page::After(after), PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = last.seq;
+            bytes += page.iter().map(frames_len).sum::<usize>();
+            if bytes > MOST_BYTES_BEHIND {
+                return Ok(None);
+            }
+            missed.extend(page);
+        }
+        Ok(Some((seq, missed)))
+    }
+
+    async fn page(&self, page: Page, limit: usize) -> Result<Vec<ShownEvent>, Refusal> {
+        self.doors.state.sessions.page(&self.seat.key, page, limit).await
+    }
+
+    async fn ready(
+        &self,
+        view: &SessionView,
+        is_resumed: bool,
+        page: &[ShownEvent],
+    ) -> Result<(), Gone> {
+        let ready = Ready {
+            session: &self.seat.key.session,
+            caller: &self.seat.entered.caller,
+            provider: self.doors.state.provider_name,
+            installation: &self.doors.installation,
+            is_resumed,
+            page,
+        };
+        emit(&self.socket, &wire::ready(view, &ready)).await
+    }
+
+    /// The state as it is, then the open cards again with their own `seq`.
+    async fn snapshot(&mut self, view: &SessionView) -> Result<(), End> {
+        let page = if view.seq == 0 {
+            Vec::new()
+        } else {
+            self.page(Page::Before(view.seq + 1), PAGE).await?
+        };
+        self.ready(view, false, &page).await?;
+        self.seq = view.seq;
+        self.told = view.answer.as_ref().map(Told::all_of).unwrap_or_default();
+        for card in open_cards(view, &page) {
+            for frame in event_frames(&card) {
+                emit(&self.socket, &frame).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings a client that fell behind to this view: events, the running answer, the states.
+    async fn catch_up(&mut self, view: &SessionView) -> Result<(), End> {
+        self.fill_to(view.seq).await?;
+        if let Some(answer) = &view.answer {
+            self.rest_of(answer).await?;
+        }
+        for frame in wire::view_frames(view) {
+            emit(&self.socket, &frame).await?;
+        }
+        Ok(())
+    }
+
+    async fn rest_of(&mut self, answer: &RunningAnswer) -> Result<(), Gone> {
+        if self.told.answer != (answer.turn, answer.iteration, answer.attempt) {
+            self.told = Told {
+                answer: (answer.turn, answer.iteration, answer.attempt),
+                ..Told::default()
+            };
+        }
+        for delta in answer.missing(self.told.text, self.told.reasoning) {
+            *self.told.units(&delta) = delta.offset + delta.text.encode_utf16().count();
+            emit(&self.socket, &wire::delta_frame(&delta)).await?;
+        }
+        Ok(())
+    }
+
+    async fn show(&mut self, signal: &Signal) -> Result<(), End> {
+        match &signal.what {
+            What::Event(event) if event.seq <= self.seq => return Ok(()),
+            What::Event(event) => {
+                self.fill_to(event.seq - 1).await?;
+                self.send(signal).await?;
+                self.seq = event.seq;
+                return Ok(());
+            }
+            What::Delta(delta) => {
+                let units = self.told.units(delta);
+                if *units > delta.offset {
+                    return Ok(());
+                }
+                if *units < delta.offset {
+                    return self.fill_answer().await;
+                }
+                *units += delta.text.encode_utf16().count();
+            }
+            What::Deleted => {
+                let gone = "the session was deleted";
+                return Err(End::Refused(Refusal::new(Code::SessionNotFound, gone)));
+            }
+            What::Progress(..) | What::Queue(_) | What::Usage(_) | What::Notice(_) => {}
+        }
+        self.send(signal).await?;
+        Ok(())
+    }
+
+    async fn fill_answer(&mut self) -> Result<(), End> {
+        let feed = self.doors.state.sessions.feed(&self.seat.key);
+        if let Some(answer) = feed.and_then(|feed| feed.running_answer()) {
+            self.rest_of(&answer).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads a gap from the journal.
+    async fn fill_to(&mut self, seq: u64) -> Result<(), End> {
+        while self.seq < seq {
+            let mut page = self.page(Page::After(self.seq), PAGE).await?;
+            page.retain(|event| event.seq <= seq);
+            if page.is_empty() {
+                let lost = "the journal has a gap; connect again";
+                return Err(End::Refused(Refusal::new(Code::StoreUnavailable, lost)));
+            }
+            self.events(&page).await?;
+        }
+        Ok(())
+    }
+
+    async fn events(&mut self, events: &[ShownEvent]) -> Result<(), Gone> {
+        for event in events {
+            for frame in event_frames(event) {
+                emit(&self.socket, &frame).await?;
+            }
+            self.seq = event.seq;
+        }
+        Ok(())
+    }
+
+    async fn send(&self, signal: &Signal) -> Result<(), Gone> {
+        for frame in signal_frames(signal) {
+            emit(&self.socket, frame).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The cards that still wait, as they were asked.
+fn open_cards(view: &SessionView, page: &[ShownEvent]) -> Vec<ShownEvent> {
+    let total = view.queue.calls.len();
+    let open = view.queue.calls.iter().enumerate().filter(|(_, call)| {
+        matches!(call.status, CallStatus::Pending { asked: true })
+    });
+    open.map(|(index, call)| {
+        let asked = page.iter().rev().find(|event| {
+            matches!(&event.event, Event::ApprovalAsked { call: asked, .. } if asked.id == call.id)
+        });
+        // A card older than the page is told with what is known of it now.
+        asked.cloned().unwrap_or_else(|| ShownEvent {
+            seq: view.seq,
+            at: call.since,
+            event: Event::ApprovalAsked {
+                call: Box::new(call.clone()),
+                position: index + 1,
+                total,
+                said: view.queue.said.clone(),
+            },
+        })
+    })
+    .collect()
+}
+
+fn frames_len(event: &ShownEvent) -> usize {
+    let frames = event_frames(event);
+    frames.iter().flat_map(|frame| &frame.args).map(|arg| arg.get().len()).sum()
+}
+
+/// Puts a frame into the client's buffer, waiting for room.
+pub(super) async fn emit(socket: &SocketRef, frame: &Frame) -> Result<(), Gone> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let sent = match frame.args.as_slice() {
+            [] => socket.emit(frame.name, &()),
+            [one] => socket.emit(frame.name, one),
+            [one, two, ..] => socket.emit(frame.name, &(one, two)),
+        };
+        match sent {
+            Ok(()) => return Ok(()),
+            Err(error) if is_full(&error) => tokio::time::sleep(pause).await,
+            Err(SendError::Socket(_)) => return Err(Gone),
+            Err(error) => {
+                tracing::error!(%error, event = frame.name, "A frame cannot be sent");
+                return Ok(());
+            }
+        }
+        pause = longer(pause);
+    }
+}
+
+pub(super) fn is_full(error: &SendError) -> bool {
+    matches!(error, SendError::Socket(SocketError::InternalChannelFull))
+}
+
+pub(super) fn longer(pause: Duration) -> Duration {
+    (pause * 2).min(LONGEST_PAUSE)
+}

@@ -1,0 +1,128 @@
+//! A connected client's place: who it is, which session, what it may still send.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::SocketSettings;
+use super::inbound::Inbound;
+use crate::domain::{JournalId, SessionKey, UserId};
+use crate::tenancy::{Authenticated, Tenancy};
+
+/// One connected socket.
+pub(super) struct Seat {
+    /// Who sits here.
+    pub(super) entered: Authenticated,
+    /// In which session.
+    pub(super) key: SessionKey,
+    /// What the client has already, if it says so.
+    pub(super) has: Option<(u64, Option<JournalId>)>,
+    /// Cancelled when the client is gone.
+    pub(super) gone: CancellationToken,
+    /// Counted commands that have no answer yet.
+    pub(super) unanswered: AtomicUsize,
+    inbox: Mutex<Option<mpsc::UnboundedReceiver<Inbound>>>,
+    _place: Place,
+}
+
+impl Seat {
+    pub(super) fn new(
+        entered: Authenticated,
+        key: SessionKey,
+        has: Option<(u64, Option<JournalId>)>,
+        inbox: mpsc::UnboundedReceiver<Inbound>,
+        place: Place,
+    ) -> Self {
+        Self {
+            entered,
+            key,
+            has,
+            gone: CancellationToken::new(),
+            unanswered: AtomicUsize::new(0),
+            inbox: Mutex::new(Some(inbox)),
+            _place: place,
+        }
+    }
+
+    /// The commands, including those that came before `system:ready`.
+    pub(super) fn take_inbox(&self) -> Option<mpsc::UnboundedReceiver<Inbound>> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Whether the person may still be here. A store that is away does not throw anybody out.
+    pub(super) async fn is_still_valid(&self, tenancy: &Tenancy) -> bool {
+        tenancy.is_still_valid(&self.entered).await.unwrap_or(true)
+    }
+}
+
+/// All seats, counted.
+pub(super) struct Seats {
+    total: AtomicUsize,
+    /// Never held across an await.
+    by_user: Mutex<HashMap<UserId, usize>>,
+    most: Option<usize>,
+    most_by_user: Option<usize>,
+    failures: Option<DefaultKeyedRateLimiter<IpAddr>>,
+}
+
+/// A counted place, given back when dropped.
+pub(super) struct Place {
+    seats: Arc<Seats>,
+    user: UserId,
+}
+
+impl Seats {
+    pub(super) fn new(settings: &SocketSettings) -> Self {
+        let per_minute = settings.connects_per_minute.and_then(NonZeroU32::new);
+        Self {
+            total: AtomicUsize::new(0),
+            by_user: Mutex::default(),
+            most: settings.sockets,
+            most_by_user: settings.sockets_per_user,
+            failures: per_minute.map(|most| RateLimiter::keyed(Quota::per_minute(most))),
+        }
+    }
+
+    /// Takes a place, or says which limit is reached.
+    pub(super) fn take(self: &Arc<Self>, user: &UserId) -> Result<Place, &'static str> {
+        let mut by_user = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = by_user.get(user).copied().unwrap_or(0);
+        if self.most_by_user.is_some_and(|most| own >= most) {
+            return Err("you have too many open connections; close some tabs");
+        }
+        if self.most.is_some_and(|most| self.total.load(Ordering::Relaxed) >= most) {
+            return Err("the server has too many open connections; try again later");
+        }
+        by_user.insert(user.clone(), own + 1);
+        self.total.fetch_add(1, Ordering::Relaxed);
+        Ok(Place { seats: Arc::clone(self), user: user.clone() })
+    }
+
+    /// Counts a failed handshake; whether this address has failed too often.
+    pub(super) fn count_failure(&self, peer: IpAddr) -> bool {
+        let Some(failures) = &self.failures else { return false };
+        if failures.len() > 10_000 {
+            failures.retain_recent();
+        }
+        failures.check_key(&peer).is_err()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut by_user = self.seats.by_user.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = by_user.get_mut(&self.user) {
+            *own = own.saturating_sub(1);
+            if *own == 0 {
+                by_user.remove(&self.user);
+            }
+        }
+        self.seats.total.fetch_sub(1, Ordering::Relaxed);
+    }
+}
