@@ -91,7 +91,11 @@ impl Said {
             | Value::Array(_)
             | Value::Object(_)) => other.to_string(),
         };
-        let number = form.code.as_ref().and_then(Value::as_u64);
+        let number = form.code.as_ref().and_then(|code| match code {
+            Value::String(text) => text.parse().ok(),
+            Value::Number(number) => number.as_u64(),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        });
         let words = [form.code, form.r#type].into_iter().flatten();
         Some(Self {
             message,
@@ -345,6 +349,7 @@ mod tests {
         check(r#"{"message":"x","code":429}"#, "limited");
         check(r#"{"message":"x","code":"rate_limit_exceeded"}"#, "limited");
         check(r#"{"message":"x","code":502}"#, "unavailable");
+        check(r#"{"message":"x","code":"429"}"#, "limited");
         check(r#"{"message":"x","type":"server_error"}"#, "unavailable");
         check(
             r#"{"message":"x","type":"invalid_request_error"}"#,

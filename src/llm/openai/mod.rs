@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt};
@@ -30,6 +31,8 @@ mod wire;
 const VENDOR_URL: &str = "https://api.openai.com/v1";
 /// The key of the example files (S0.25).
 const PLACEHOLDER_KEY: &str = "dummy-api-key";
+/// How long the end of a body is waited for after the model has finished.
+const DRAIN: Duration = Duration::from_millis(10);
 
 /// A service that speaks Chat Completions.
 pub struct ChatCompletions {
@@ -251,10 +254,18 @@ impl Streaming {
                 None => return Some(Err(self.failed_short())),
             };
             if ended {
+                self.drain().await;
                 self.is_over = true;
                 self.assembler.end(&mut self.ready);
             }
         }
+    }
+
+    /// Reads the end of the body: only then can its connection carry the next request.
+    async fn drain(&mut self) {
+        let rest = async { while let Some(Ok(_)) = self.payloads.next().await {} };
+        // A server that does not close its answer loses the connection, no more.
+        let _ = tokio::time::timeout(DRAIN, rest).await;
     }
 
     fn failed(&mut self, error: Error) -> Error {

@@ -47,16 +47,19 @@ impl Scripted {
 
     /// Whether the script's breakdown is due: at every attempt, or at the first.
     fn breaks_now(&self, breakdown: Breakdown, entries: &[Entry]) -> bool {
+        if breakdown.is_lasting {
+            return true;
+        }
         let mut hasher = DefaultHasher::new();
         // Entries hold JSON, which has no hash of its own; their printed form does.
         format!("{entries:?}").hash(&mut hasher);
         let key = hasher.finish();
         let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
-        if breakdown.is_lasting || !broken.remove(&key) {
+        let broke_before = broken.remove(&key);
+        if !broke_before {
             broken.insert(key);
-            return true;
         }
-        false
+        !broke_before
     }
 }
 
