@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::layer::{Resolved, Values, checked, variable};
 use super::table::{Kind, Word, find};
+use super::value::{Resolved, Values, checked, variable};
 use super::{Problem, Source, Sources};
 
 /// The key of the examples; it is accepted, and the provider will refuse it (C13).

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::check::accepts;
-use super::layer::Values;
 use super::table::{Definition, Fallback, Kind, SETTINGS};
+use super::value::Values;
 
 const INTRODUCTION: &str = "\
 # Configuration

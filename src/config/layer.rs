@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::check::{Raw, accepts, check};
+use super::check::{Raw, check};
 use super::file::Entry;
 use super::problem::did_you_mean;
 use super::table::{Definition, Fallback, Kind, LATER, SETTINGS, find};
+use super::value::{Resolved, Values, checked, variable};
 use super::{Problem, Problems, Settings, Source, Sources, derive, docs, file};
 
 /// What loading gives.
@@ -20,16 +21,6 @@ pub struct Loaded {
     /// Every key with its value and source, a line each, for `sepal config show`; secrets only as "set".
     pub shown: String,
 }
-
-/// The checked value of one key. No `Debug`: it may be a secret.
-#[derive(Clone)]
-pub(super) struct Resolved {
-    pub(super) value: Value,
-    pub(super) source: Source,
-}
-
-/// The checked values by key.
-pub(super) type Values = BTreeMap<&'static str, Resolved>;
 
 /// Loads the settings; the error holds every problem, not the first.
 pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
@@ -84,42 +75,6 @@ fn resolve(
         return checked(definition, &raw, &source, problems);
     }
     filed.unwrap_or_else(|| fallback(definition))
-}
-
-/// The first of the variables that is set and not empty.
-pub(super) fn variable<'a>(
-    mut names: impl Iterator<Item = &'a str>,
-    sources: &Sources,
-) -> Option<(Raw, Source)> {
-    names.find_map(|name| {
-        let value = sources.env.get(name)?;
-        let is_set = !value.trim().is_empty();
-        is_set.then(|| (Raw::Text(value.clone()), Source::Env(name.to_owned())))
-    })
-}
-
-/// Checks one given value and remembers what is wrong with it.
-pub(super) fn checked(
-    definition: &Definition,
-    raw: &Raw,
-    source: &Source,
-    problems: &mut Vec<Problem>,
-) -> Option<Resolved> {
-    match check(definition.kind, raw) {
-        Ok(value) => Some(Resolved {
-            value,
-            source: source.clone(),
-        }),
-        Err(what) => {
-            problems.push(Problem {
-                path: definition.key.to_owned(),
-                source: Some(source.clone()),
-                what,
-                accepted: accepts(definition.kind),
-            });
-            None
-        }
-    }
 }
 
 fn fallback(definition: &Definition) -> Option<Resolved> {

@@ -12,6 +12,7 @@ mod layer;
 mod problem;
 mod settings;
 pub mod table;
+mod value;
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,304 @@
+//! The rules of the house (DESIGN section 4), held against every file below `src`.
+
+mod rules;
+mod source;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use source::Source;
+
+/// The layers from top to bottom; each may use what stands below it. Siblings share a line and
+/// never name each other.
+const LAYERS: &[&[&str]] = &[
+    &["app"],
+    &["gateway"],
+    &["agent"],
+    &["history", "llm", "mcp", "sandbox", "tenancy"],
+    &["store"],
+    &["net"],
+    &["session"],
+    &["telemetry"],
+    &["config"],
+    &["domain"],
+];
+
+/// Modules that only compute: no waiting, no I/O, no clock.
+const PURE: &[&str] = &["domain", "history", "session"];
+
+/// Paths that a pure module must not name.
+const IMPURE_PATHS: &[&[&str]] = &[
+    &["tokio"],
+    &["std", "fs"],
+    &["std", "net"],
+    &["std", "time", "SystemTime"],
+    &["std", "time", "Instant"],
+];
+
+/// Words that a pure module must not use.
+const IMPURE_WORDS: &[&str] = &["async", "await", "SystemTime", "Instant"];
+
+/// Names that say nothing.
+const EMPTY_NAMES: &[&str] = &[
+    "common", "core", "helper", "helpers", "manager", "managers", "types", "util", "utils",
+];
+
+const MAX_LINES: usize = 400;
+
+/// Files above [`MAX_LINES`], each with its reason.
+const LONG_FILES: &[(&str, &str)] = &[(
+    "session/properties/world.rs",
+    "the random world of the property tests is one state machine",
+)];
+
+/// One file of `src`.
+struct File {
+    /// Its path below `src`.
+    path: String,
+    /// The module it holds, without `crate`.
+    place: Vec<String>,
+    text: String,
+    source: Source,
+}
+
+impl File {
+    fn new(path: &str, text: &str) -> Self {
+        let stem = path.trim_end_matches(".rs");
+        let place: Vec<&str> = stem
+            .split('/')
+            .filter(|name| !matches!(*name, "mod" | "lib" | "main"))
+            .collect();
+        Self {
+            path: path.to_owned(),
+            source: source::read(text, &place),
+            place: place.into_iter().map(str::to_owned).collect(),
+            text: text.to_owned(),
+        }
+    }
+
+    /// The top-level module; `None` for `lib.rs` and `main.rs`.
+    fn module(&self) -> Option<&str> {
+        self.place.first().map(String::as_str)
+    }
+
+    /// The paths into our own crate, without `crate`.
+    fn own_paths(&self) -> impl Iterator<Item = &[String]> {
+        let paths = self.source.paths.iter();
+        paths.filter_map(|path| path.strip_prefix(&["crate".to_owned()]))
+    }
+}
+
+fn files() -> Vec<File> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
+                files.push(File::new(name, &fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files
+}
+
+fn layer(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&module))
+}
+
+/// Uses of a layer that does not stand below.
+fn wrong_layers(files: &[File]) -> Vec<String> {
+    let mut wrong = BTreeSet::new();
+    for file in files {
+        let Some(from) = file.module() else { continue };
+        for target in file.own_paths().filter_map(<[String]>::first) {
+            let is_below = match (layer(from), layer(target)) {
+                (Some(from), Some(to)) => from < to,
+                // Not a module: a macro or an item of `lib.rs`, which belongs to nobody.
+                _ => false,
+            };
+            if target != from && !is_below {
+                wrong.insert(format!("{}: `{from}` may not use `{target}`", file.path));
+            }
+        }
+    }
+    wrong.into_iter().collect()
+}
+
+/// What a pure module says that it must not.
+fn impurities(files: &[File]) -> Vec<String> {
+    let mut wrong = BTreeSet::new();
+    let pure = |file: &&File| file.module().is_some_and(|module| PURE.contains(&module));
+    for file in files.iter().filter(pure) {
+        for path in &file.source.paths {
+            let is_impure = |impure: &&[&str]| {
+                path.len() >= impure.len() && path.iter().zip(*impure).all(|(a, b)| a == b)
+            };
+            if IMPURE_PATHS.iter().any(is_impure) {
+                wrong.insert(format!("{}: `{}`", file.path, path.join("::")));
+            }
+        }
+        let words = file.source.words.iter();
+        let words = words.filter(|word| IMPURE_WORDS.contains(&word.as_str()));
+        wrong.extend(words.map(|word| format!("{}: `{word}`", file.path)));
+    }
+    wrong.into_iter().collect()
+}
+
+/// Circles between the modules of one folder, as far as they name each other directly.
+fn circles(files: &[File]) -> Vec<String> {
+    let modules: BTreeSet<&[String]> = files.iter().map(|file| file.place.as_slice()).collect();
+    let mut uses: BTreeMap<&[String], BTreeSet<&[String]>> = BTreeMap::new();
+    for file in files {
+        for path in file.own_paths() {
+            // Both are cut to the first name in which they differ: siblings of one folder.
+            let same = file
+                .place
+                .iter()
+                .zip(path)
+                .take_while(|(a, b)| a == b)
+                .count();
+            let (from, to) = (file.place.get(..=same), path.get(..=same));
+            if let (Some(from), Some(to)) = (from, to)
+                && modules.contains(to)
+            {
+                uses.entry(from).or_default().insert(to);
+            }
+        }
+    }
+    let starts = uses.keys().filter(|start| reaches(start, start, &uses));
+    starts.map(|start| start.join("::")).collect()
+}
+
+/// Whether a module uses another, directly or through its siblings.
+fn reaches<'a>(
+    from: &'a [String],
+    goal: &[String],
+    uses: &BTreeMap<&'a [String], BTreeSet<&'a [String]>>,
+) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(module) = open.pop() {
+        for &next in uses.get(module).into_iter().flatten() {
+            if next == goal {
+                return true;
+            }
+            if seen.insert(next) {
+                open.push(next);
+            }
+        }
+    }
+    false
+}
+
+fn empty_names(files: &[File]) -> Vec<String> {
+    let mut wrong = BTreeSet::new();
+    for file in files {
+        for name in file.place.iter().chain(&file.source.modules) {
+            if EMPTY_NAMES.contains(&name.as_str()) {
+                wrong.insert(format!("{}: module `{name}`", file.path));
+            }
+        }
+    }
+    wrong.into_iter().collect()
+}
+
+fn without_front_page(files: &[File]) -> Vec<String> {
+    let without = files.iter().filter(|file| !file.text.starts_with("//!"));
+    without.map(|file| file.path.clone()).collect()
+}
+
+/// Long files without a reason, and reasons without a long file.
+fn wrong_lengths(files: &[File], reasons: &[(&str, &str)]) -> Vec<String> {
+    let is_long = |file: &&File| file.text.lines().count() > MAX_LINES;
+    let long: BTreeSet<&str> = files
+        .iter()
+        .filter(is_long)
+        .map(|file| file.path.as_str())
+        .collect();
+    let excused: BTreeSet<&str> = reasons.iter().map(|(path, _)| *path).collect();
+    let wrong = long.symmetric_difference(&excused);
+    wrong.map(|path| (*path).to_owned()).collect()
+}
+
+/// Modules of `lib.rs` that are in no layer or stand above one that they may not use.
+fn wrong_reading_order(files: &[File]) -> Vec<String> {
+    let lib = files.iter().find(|file| file.path == "lib.rs").unwrap();
+    let mut wrong = Vec::new();
+    let mut last = 0;
+    for module in &lib.source.modules {
+        match layer(module) {
+            Some(at) if at >= last => last = at,
+            Some(_) => wrong.push(format!("`{module}` stands too low")),
+            None => wrong.push(format!("`{module}` is in no layer")),
+        }
+    }
+    wrong
+}
+
+#[track_caller]
+fn assert_none(rule: &str, wrong: &[String]) {
+    assert!(wrong.is_empty(), "{rule}:\n  {}", wrong.join("\n  "));
+}
+
+#[test]
+fn a_layer_uses_only_what_stands_below_it() {
+    assert_none(
+        "Each layer may use only what stands below it, siblings never each other",
+        &wrong_layers(&files()),
+    );
+}
+
+#[test]
+fn the_pure_core_has_no_clock_and_no_io() {
+    assert_none(
+        "These modules only compute: no async, no clock, no I/O",
+        &impurities(&files()),
+    );
+}
+
+#[test]
+fn no_modules_use_each_other_in_a_circle() {
+    assert_none(
+        "These modules use each other in a circle; put what they share into a third",
+        &circles(&files()),
+    );
+}
+
+#[test]
+fn every_module_has_a_name_that_says_something() {
+    assert_none(
+        "A module is called for what it is about",
+        &empty_names(&files()),
+    );
+}
+
+#[test]
+fn every_file_opens_with_its_front_page() {
+    assert_none(
+        "Every file opens with one or two sentences after `//!`",
+        &without_front_page(&files()),
+    );
+}
+
+#[test]
+fn a_long_file_has_a_reason() {
+    assert_none(
+        "A file past 400 lines is split, or stands in LONG_FILES with its reason (and leaves it when it is short again)",
+        &wrong_lengths(&files(), LONG_FILES),
+    );
+}
+
+#[test]
+fn the_front_page_lists_the_modules_in_reading_order() {
+    assert_none(
+        "lib.rs lists the modules from the top layer to the bottom",
+        &wrong_reading_order(&files()),
+    );
+}
