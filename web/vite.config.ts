@@ -39,7 +39,7 @@ export default defineConfig({
       theme: { colors: ['primary', 'secondary', 'success', 'info', 'warning', 'error'], transitions: false },
       icon: { clientBundle: { scan: { globInclude: ['src/**/*.{vue,ts}'], globExclude: ['node_modules'] } } },
       ui: {
-        button: { slots: { base: 'cursor-pointer' } },
+        button: { slots: { base: 'cursor-pointer no-underline' } },
       },
     }),
     preloadFonts(),
@@ -65,6 +65,8 @@ export default defineConfig({
     // The page's CSP has no data: source.
     assetsInlineLimit: 0,
     reportCompressedSize: false,
+    // Read by scripts/budget.js, which removes it.
+    manifest: true,
   },
   server: {
     proxy: {

@@ -1,0 +1,55 @@
+/**
+ * Fails the build when a page needs more bytes than PAGE section 11 allows: every chunk and style that a route
+ * needs before it is usable, as brotli, and the fonts as they are.
+ */
+import { readFileSync, readdirSync, rmSync, statSync, existsSync } from 'node:fs'
+import { join } from 'node:path'
+
+const OUT = new URL('../../public/', import.meta.url).pathname
+const KB = 1000
+const BUDGETS = [
+  { name: 'sign-in', entries: ['index.html', 'src/pages/SignInPage.vue'], limit: 150 * KB },
+  {
+    name: 'session',
+    entries: ['index.html', 'src/shell/AppFrame.vue', 'src/pages/SessionPage.vue'],
+    limit: 270 * KB,
+  },
+]
+const FONT_LIMIT = 52 * KB
+
+const manifest = JSON.parse(readFileSync(join(OUT, '.vite/manifest.json'), 'utf8'))
+
+function filesOf(key, seen = new Set(), files = new Set()) {
+  if (seen.has(key)) return files
+  seen.add(key)
+  const chunk = manifest[key]
+  if (!chunk) throw new Error(`the build has no \`${key}\``)
+  files.add(chunk.file)
+  for (const style of chunk.css ?? []) files.add(style)
+  for (const imported of chunk.imports ?? []) filesOf(imported, seen, files)
+  return files
+}
+
+function bytesOf(file) {
+  const path = join(OUT, file)
+  return statSync(existsSync(`${path}.br`) ? `${path}.br` : path).size
+}
+
+function report(name, bytes, limit) {
+  console.log(`${name.padEnd(8)} ${(bytes / KB).toFixed(1).padStart(6)} kB of ${limit / KB} kB`)
+  return bytes <= limit
+}
+
+const results = BUDGETS.map(({ name, entries, limit }) => {
+  const files = new Set(entries.flatMap((entry) => [...filesOf(entry)]))
+  return report(name, [...files].reduce((sum, file) => sum + bytesOf(file), 0), limit)
+})
+const fonts = readdirSync(join(OUT, 'assets')).filter((file) => file.endsWith('.woff2'))
+results.push(report('fonts', fonts.reduce((sum, file) => sum + statSync(join(OUT, 'assets', file)).size, 0), FONT_LIMIT))
+
+// Only this script reads the manifest; it is not served.
+rmSync(join(OUT, '.vite'), { recursive: true })
+if (results.includes(false)) {
+  console.error('The page is heavier than its budget.')
+  process.exit(1)
+}

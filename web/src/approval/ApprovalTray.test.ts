@@ -1,0 +1,392 @@
+import { mount, type DOMWrapper, type VueWrapper } from '@vue/test-utils'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { nextTick, reactive } from 'vue'
+import type { QueueCall } from '@/wire/types'
+import ApprovalTray from './ApprovalTray.vue'
+import { GUARD_MS } from './guard'
+import { NOW, queueCall } from './testing'
+
+let wrapper: VueWrapper<InstanceType<typeof ApprovalTray>>
+let composer: HTMLTextAreaElement
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  composer = document.body.appendChild(document.createElement('textarea'))
+})
+afterEach(() => {
+  wrapper.unmount()
+  document.body.innerHTML = ''
+  vi.useRealTimers()
+  vi.unstubAllGlobals()
+})
+
+function show(calls: QueueCall[], isArmed = true): void {
+  wrapper = mount(ApprovalTray, { props: { calls, now: NOW, me: 'ana' }, attachTo: document.body })
+  if (isArmed) vi.advanceTimersByTime(GUARD_MS)
+}
+
+async function update(calls: QueueCall[], isArmed = true): Promise<void> {
+  await wrapper.setProps({ calls })
+  await nextTick()
+  if (isArmed) vi.advanceTimersByTime(GUARD_MS)
+}
+
+async function settled(): Promise<void> {
+  await nextTick()
+  await nextTick()
+  await nextTick()
+}
+
+function button(name: string): DOMWrapper<Element> {
+  const found = wrapper.findAll('button').find((candidate) => (candidate.attributes('aria-label') ?? candidate.text()).startsWith(name))
+  if (found === undefined) throw new Error(`no button \`${name}\``)
+  return found
+}
+
+function has(name: string): boolean {
+  return wrapper.findAll('button').some((candidate) => (candidate.attributes('aria-label') ?? candidate.text()).startsWith(name))
+}
+
+async function key(name: string, options: KeyboardEventInit = {}, target: Element | null = document.activeElement): Promise<KeyboardEvent> {
+  const event = new KeyboardEvent('keydown', { key: name, bubbles: true, cancelable: true, ...options })
+  target?.dispatchEvent(event)
+  await settled()
+  return event
+}
+
+function focusedCall(): string | undefined {
+  return (document.activeElement as HTMLElement | null)?.dataset.callId
+}
+
+const three = () => [queueCall('a'), queueCall('b'), queueCall('c')]
+
+describe('the card', () => {
+  it('says what would happen, where, and names its buttons after it', () => {
+    show([queueCall('CHANGELOG')])
+    expect(wrapper.get('section').attributes('aria-label')).toBe('Waiting for you')
+    expect(wrapper.get('h3').text()).toBe('Write CHANGELOG.md')
+    expect(wrapper.text()).toContain("this session's sandbox, no network")
+    expect(wrapper.text()).toContain('New content: 3 lines, 8 bytes')
+    for (const name of ['Approve once', 'Reject', 'Edit']) expect(has(`${name}: Write CHANGELOG.md`)).toBe(true)
+  })
+
+  it('shows hidden characters and folds long values with the exact count', () => {
+    show([queueCall('a', { name: 'execute_command', args: { command: `echo ${'x'.repeat(5_000)}\u202E` } })])
+    expect(wrapper.text()).toContain('Contains hidden characters')
+    expect(wrapper.text()).toContain('⟦U+202E⟧')
+    expect(wrapper.text()).toContain('3,006 more characters')
+  })
+
+  it('puts the gravest cue first', () => {
+    show([queueCall('a', { firstUse: true, drift: true, annotations: { destructiveHint: true }, runsIn: { kind: 'container', hosts: ['api.github.com'] } })])
+    expect(wrapper.findAll('.card-cue').map((cue) => cue.text())).toEqual([
+      'Definition changed since you last allowed it', 'The server calls this destructive', 'Leaves the sandbox', 'First use here',
+    ])
+    expect(wrapper.text()).toContain('own container, may reach api.github.com')
+  })
+
+  it('has no buttons for those who may not decide', () => {
+    show([queueCall('a', { mayDecide: false, approvers: [{ id: '1', name: 'Ana' }, { id: '2', name: 'Bo' }] })])
+    expect(wrapper.text()).toContain('Waits for an admin (Ana, Bo)')
+    expect(wrapper.find('[data-decides]').exists()).toBe(false)
+  })
+})
+
+describe('the guard', () => {
+  it('ignores clicks and keys for 400 ms after a card appears', async () => {
+    show([queueCall('a')], false)
+    await button('Approve once').trigger('click')
+    wrapper.vm.focusTray()
+    await settled()
+    await key('a')
+    vi.advanceTimersByTime(GUARD_MS - 1)
+    await key('a')
+    expect(wrapper.emitted('decide')).toBeUndefined()
+    vi.advanceTimersByTime(1)
+    await key('a')
+    expect(wrapper.emitted('decide')).toEqual([[{ callId: 'a', approved: true, digest: 'digest-a' }]])
+  })
+
+  it('starts anew when the call changes, and sends the digest that was seen', async () => {
+    show([queueCall('a')])
+    await update([queueCall('a', { digest: 'other' })], false)
+    await button('Approve once').trigger('click')
+    expect(wrapper.emitted('decide')).toBeUndefined()
+    vi.advanceTimersByTime(GUARD_MS)
+    await button('Approve once').trigger('click')
+    expect(wrapper.emitted('decide')).toEqual([[{ callId: 'a', approved: true, digest: 'other' }]])
+  })
+
+  it('starts anew when another call arrives or the window changes', async () => {
+    show([queueCall('a')])
+    await update([queueCall('a'), queueCall('b')], false)
+    await button('Approve once').trigger('click')
+    vi.advanceTimersByTime(GUARD_MS)
+    window.dispatchEvent(new Event('resize'))
+    await button('Approve once').trigger('click')
+    expect(wrapper.emitted('decide')).toBeUndefined()
+  })
+
+  it('never decides by key repeat', async () => {
+    show([queueCall('a')])
+    wrapper.vm.focusTray()
+    await settled()
+    await key('a', { repeat: true })
+    const approve = button('Approve once').element as HTMLElement
+    approve.focus()
+    const held = await key('Enter', { repeat: true })
+    expect(held.defaultPrevented).toBe(true)
+    expect(wrapper.emitted('decide')).toBeUndefined()
+  })
+
+  it('is not passed by typing elsewhere while calls arrive', async () => {
+    composer.focus()
+    show([queueCall('a')])
+    for (const [index, character] of [...'yes, and run all of it\n'].entries()) {
+      const event = await key(character === '\n' ? 'Enter' : character)
+      expect(event.defaultPrevented).toBe(false)
+      vi.advanceTimersByTime(12)
+      if (index === 5) await update([queueCall('a'), queueCall('b')], false)
+      if (index === 10) await update(three(), false)
+    }
+    expect(document.activeElement).toBe(composer)
+    expect(wrapper.emitted()).not.toHaveProperty('decide')
+    expect(wrapper.emitted()).not.toHaveProperty('decide-all')
+  })
+})
+
+describe('keys', () => {
+  it('does nothing by Enter or Space on the card: there is no default button', async () => {
+    show([queueCall('a')])
+    wrapper.vm.focusTray()
+    await settled()
+    await key('Enter')
+    await key(' ')
+    expect(wrapper.emitted('decide')).toBeUndefined()
+  })
+
+  it('rejects with a reason by R, text, Enter', async () => {
+    show([queueCall('a')])
+    wrapper.vm.focusTray()
+    await settled()
+    await key('r')
+    const field = wrapper.get<HTMLInputElement>('.card-reason input')
+    expect(document.activeElement).toBe(field.element)
+    await field.setValue('not on main')
+    await key('a')
+    expect(wrapper.emitted('decide')).toBeUndefined()
+    vi.advanceTimersByTime(GUARD_MS)
+    await key('Enter')
+    expect(wrapper.emitted('decide')).toEqual([[{ callId: 'a', approved: false, reason: 'not on main' }]])
+  })
+
+  it('closes the reason by Escape and gives the focus back to the card', async () => {
+    show([queueCall('a')])
+    wrapper.vm.focusTray()
+    await settled()
+    await key('r')
+    await key('Escape')
+    expect(focusedCall()).toBe('a')
+    expect(wrapper.emitted('leave')).toBeUndefined()
+    await key('Escape')
+    expect(wrapper.emitted('leave')).toHaveLength(1)
+  })
+
+  it('moves by arrows and shows everything by D', async () => {
+    show(three())
+    wrapper.vm.focusTray()
+    await settled()
+    await key('ArrowDown')
+    expect(focusedCall()).toBe('b')
+    await key('ArrowUp')
+    await key('ArrowUp')
+    expect(focusedCall()).toBe('c')
+    await key('d')
+    expect(wrapper.text()).toContain('"path": "c.md"')
+  })
+
+  it('ignores keys with Ctrl, Alt or Meta', async () => {
+    show([queueCall('a')])
+    wrapper.vm.focusTray()
+    await settled()
+    for (const modifier of [{ ctrlKey: true }, { altKey: true }, { metaKey: true }, { isComposing: true }]) await key('a', modifier)
+    expect(wrapper.emitted('decide')).toBeUndefined()
+  })
+})
+
+describe('a batch', () => {
+  it('says how many wait, and that nothing runs before', () => {
+    show([queueCall('a', { status: 'approved', decidedBy: { id: 'ana', name: 'Ana' } }), queueCall('b', { status: 'rejected', decidedBy: { id: 'bo', name: 'Bo' }, reason: 'no' }), queueCall('c')])
+    expect(wrapper.get('.tray-count').text()).toBe('1 of 3 waiting for you. Nothing runs until all are decided.')
+    const rows = wrapper.findAll('.tray-row').map((row) => row.text())
+    expect(rows[0]).toContain('Approved by you, runs when the other call is decided')
+    expect(rows[1]).toContain('Refused by Bo: no')
+  })
+
+  it('takes a decision back', async () => {
+    show([queueCall('a', { status: 'approved', decidedBy: { id: 'ana', name: 'Ana' } }), queueCall('b')])
+    await button('Take back: Write a.md').trigger('click')
+    await settled()
+    expect(wrapper.emitted('decide')).toEqual([[{ callId: 'a', approved: false }]])
+    await update([queueCall('a'), queueCall('b')])
+    expect(focusedCall()).toBe('a')
+    expect(has('Approve once: Write a.md')).toBe(true)
+  })
+
+  it('approves exactly the calls on the screen', async () => {
+    show(three())
+    await button('Approve all 3').trigger('click')
+    expect(wrapper.emitted('decide-all')).toEqual([[{ callIds: ['a', 'b', 'c'], approved: true }]])
+  })
+
+  it('leaves a call pending that arrived between drawing and click', async () => {
+    const calls = reactive(three())
+    show(calls)
+    const approveAll = button('Approve all 3').element as HTMLButtonElement
+    calls.push(queueCall('d'))
+    approveAll.click()
+    await settled()
+    expect(wrapper.emitted('decide-all')).toEqual([[{ callIds: ['a', 'b', 'c'], approved: true }]])
+    expect(focusedCall()).toBe('d')
+  })
+
+  it('leaves out what needs its own look, and says so', async () => {
+    show([queueCall('a'), queueCall('b', { drift: true }), queueCall('c'), queueCall('d', { runsIn: { kind: 'remote', hosts: ['x.example'] }, annotations: { destructiveHint: true } })])
+    const approve = button('Approve 2 (2 need their own look)')
+    await approve.trigger('click')
+    expect(wrapper.emitted('decide-all')).toEqual([[{ callIds: ['a', 'c'], approved: true }]])
+  })
+
+  it('approves all by Shift+A and rejects all with a reason by Shift+R', async () => {
+    show(three())
+    wrapper.vm.focusTray()
+    await settled()
+    await key('R', { shiftKey: true })
+    const field = wrapper.get<HTMLInputElement>('.tray-input')
+    expect(document.activeElement).toBe(field.element)
+    await field.setValue('wrong branch')
+    vi.advanceTimersByTime(GUARD_MS)
+    await key('Enter')
+    expect(wrapper.emitted('decide-all')).toEqual([[{ callIds: ['a', 'b', 'c'], approved: false, reason: 'wrong branch' }]])
+    wrapper.unmount()
+    show(three())
+    wrapper.vm.focusTray()
+    await settled()
+    await key('A', { shiftKey: true })
+    expect(wrapper.emitted('decide-all')).toEqual([[{ callIds: ['a', 'b', 'c'], approved: true }]])
+  })
+
+  it('runs what is approved and rejects the rest from the menu', async () => {
+    show([queueCall('a', { status: 'approved' }), queueCall('b'), queueCall('c')])
+    await button('More').trigger('click')
+    vi.advanceTimersByTime(GUARD_MS)
+    await button('Run what is approved').trigger('click')
+    expect(wrapper.emitted('decide-all')).toEqual([[{ callIds: ['b', 'c'], approved: false }]])
+  })
+
+  it('does not decide a call twice before the server answers, and can be asked again without an answer', async () => {
+    show([queueCall('a'), queueCall('b')])
+    await button('Approve once: Write a.md').trigger('click')
+    await settled()
+    await wrapper.findAll('.tray-row')[0]?.trigger('click')
+    expect(has('Approve once: Write a.md')).toBe(false)
+    vi.advanceTimersByTime(5_000)
+    await settled()
+    expect(has('Approve once: Write a.md')).toBe(true)
+  })
+
+  it('closes without a trace when everything ran', async () => {
+    show([queueCall('a')])
+    await button('Approve once').trigger('click')
+    await update([queueCall('a', { status: 'executing' })])
+    expect(wrapper.find('section').exists()).toBe(false)
+  })
+})
+
+describe('focus', () => {
+  it('is not moved by a call that arrives', async () => {
+    composer.focus()
+    show([])
+    await update([queueCall('a')])
+    await update([queueCall('a'), queueCall('b')])
+    expect(document.activeElement).toBe(composer)
+  })
+
+  it('goes to the next call after a decision, and leaves after the last one', async () => {
+    show(three())
+    wrapper.vm.focusTray()
+    await settled()
+    expect(focusedCall()).toBe('a')
+    await key('a')
+    expect(focusedCall()).toBe('b')
+    vi.advanceTimersByTime(GUARD_MS)
+    await update([queueCall('a', { status: 'approved' }), queueCall('b'), queueCall('c')])
+    expect(focusedCall()).toBe('b')
+    await key('a')
+    expect(focusedCall()).toBe('c')
+    vi.advanceTimersByTime(GUARD_MS)
+    expect(wrapper.emitted('leave')).toBeUndefined()
+    await key('a')
+    expect(wrapper.emitted('leave')).toHaveLength(1)
+    expect(wrapper.emitted('decide')).toHaveLength(3)
+  })
+
+  it('is never lost to the body when the focused call goes away', async () => {
+    show([queueCall('a'), queueCall('b')])
+    ;(button('Approve once: Write a.md').element as HTMLElement).focus()
+    await update([queueCall('b')])
+    vi.advanceTimersByTime(3_000)
+    await settled()
+    expect(focusedCall()).toBe('b')
+  })
+
+  it('leaves when the tray empties under it', async () => {
+    show([queueCall('a', { status: 'unknown' })])
+    ;(button('It happened').element as HTMLElement).focus()
+    await update([])
+    await settled()
+    expect(wrapper.emitted('leave')).toHaveLength(1)
+  })
+})
+
+describe('what others do', () => {
+  it('says who decided, and keeps the place for three seconds', async () => {
+    show([queueCall('a')])
+    await update([queueCall('a', { status: 'approved', decidedBy: { id: 'bo', name: 'Bo' } })])
+    expect(wrapper.get('.card-outcome').text()).toBe('Approved by Bo')
+    expect(has('Take back')).toBe(true)
+    vi.advanceTimersByTime(3_000)
+    await settled()
+    expect(wrapper.find('section').exists()).toBe(false)
+  })
+})
+
+describe('an unknown outcome', () => {
+  it('is settled by the person', async () => {
+    show([queueCall('a', { status: 'unknown' })])
+    expect(wrapper.text()).toContain('The server stopped while this ran. It may have happened.')
+    await button('It did not').trigger('click')
+    expect(wrapper.emitted('settle')).toEqual([[{ callId: 'a', happened: false }]])
+    expect(wrapper.emitted('leave')).toHaveLength(1)
+  })
+})
+
+describe('a phone', () => {
+  beforeEach(() => {
+    vi.stubGlobal('matchMedia', () => ({ matches: true, addEventListener: () => undefined, removeEventListener: () => undefined }))
+  })
+
+  it('shows one line until it is opened', async () => {
+    show(three())
+    await nextTick()
+    expect(wrapper.get('section').text()).toContain('3 waiting')
+    expect(has('Approve once')).toBe(false)
+    await button('3 waiting').trigger('click')
+    await settled()
+    expect(focusedCall()).toBe('a')
+    expect(has('Approve once: Write a.md')).toBe(true)
+    expect(has('Approve all')).toBe(false)
+    await button('More').trigger('click')
+    expect(has('Approve all 3')).toBe(true)
+  })
+})

@@ -1,0 +1,59 @@
+import { mount } from '@vue/test-utils'
+import { describe, expect, it } from 'vitest'
+import type { CallView } from '@/wire/types'
+import CallRow from './CallRow.vue'
+import { callView } from './testing'
+
+function row(change: Partial<CallView>, progress?: string) {
+  return mount(CallRow, { props: { call: callView(change), me: 'ana', progress } })
+}
+
+describe('CallRow', () => {
+  it.each<[Partial<CallView>, string[]]>([
+    [{ decidedBy: { id: 'ana', name: 'Ana' }, durationMs: 1_200 }, ['Done', 'execute_command', 'ls -l', 'you, once', '1.2']],
+    [{ decidedBy: { id: 'bo', name: 'Bo' }, edited: true }, ['Bo, edited']],
+    [{ status: 'rejected', decidedBy: { id: 'bo', name: 'Bo' }, reason: 'not on main' }, ['Refused', 'Bo: not on main']],
+    [{ status: 'failed' }, ['Failed']],
+    [{ status: 'cancelled' }, ['Stopped']],
+  ])('says what became of %j', (change, words) => {
+    const text = row(change).text()
+    for (const word of words) expect(text).toContain(word)
+  })
+
+  it('shows hidden characters in the one line', () => {
+    expect(row({ args: { command: 'a\u202Eb\nc' } }).text()).toContain('a⟦U+202E⟧b⟦U+000A⟧c')
+  })
+
+  it('stops its own call', async () => {
+    const wrapper = row({ status: 'executing' }, '3 of 7')
+    expect(wrapper.text()).toContain('3 of 7')
+    await wrapper.get('.row-stop').trigger('click')
+    expect(wrapper.get('.row-stop').attributes('aria-label')).toBe('Stop: Run a command')
+    expect(wrapper.emitted('stop')).toEqual([['call_1_0']])
+  })
+
+  it('asks what became of a call that the server lost', async () => {
+    const wrapper = row({ status: 'unknown' })
+    expect(wrapper.text()).toContain('The server stopped while this ran. It may have happened.')
+    await wrapper.get('.row-unknown-form button').trigger('click')
+    expect(wrapper.emitted('settle')).toEqual([[{ callId: 'call_1_0', happened: true }]])
+  })
+
+  it('opens to arguments, output and hash', async () => {
+    const wrapper = row({ output: `\u001b[31mred\u001b[0m\n${'line\n'.repeat(400)}`, digest: 'abc123', truncated: { bytes: 12_345, link: 'https://evil.example/' } })
+    expect(wrapper.find('.row-record').exists()).toBe(false)
+    await wrapper.get('.row-toggle').trigger('click')
+    expect(wrapper.get('.ansi-red').text()).toBe('red')
+    expect(wrapper.text()).toContain('152 more lines. Show all 402')
+    expect(wrapper.text()).toContain('abc123')
+    expect(wrapper.text()).toContain('12,345 bytes more')
+    expect(wrapper.find('a').exists()).toBe(false)
+  })
+
+  it('shows both the edited and the original arguments', async () => {
+    const wrapper = row({ originalArgs: { command: 'rm -rf /' }, edited: true })
+    await wrapper.get('.row-toggle').trigger('click')
+    expect(wrapper.text()).toContain('rm -rf /')
+    expect(wrapper.text()).toContain('ls -l')
+  })
+})

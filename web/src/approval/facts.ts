@@ -1,0 +1,77 @@
+/** The sentences about a call that the card, the tray and the ledger row share. */
+import { locale, t } from '@/locales'
+import { count } from '@/locales/format'
+import type { QueueCall, RunsIn } from '@/wire/types'
+import { changesOneFile, describeCall } from './describe'
+import { characterCount } from './fold'
+import { visibleHost, visibleText } from './visible'
+
+export type CueKind = 'drift' | 'destructive' | 'leaves' | 'first' | 'file'
+
+export interface Cue {
+  kind: CueKind
+  text: string
+}
+
+const HEADING_CHARACTERS = 120
+const MAX_CUES = 4
+
+interface Named {
+  name: string
+  args: Record<string, unknown>
+  title?: string
+}
+
+/** Verb and object in one sentence; a long object is folded in the middle, it stands whole in the arguments. */
+export function headingOf(call: Named): string {
+  const { verb, object, target } = describeCall(call)
+  return t(`approval.verb.${verb}`, { object: shortened(object), target: shortened(target ?? '') })
+}
+
+function shortened(text: string): string {
+  const shown = visibleText(text, { oneLine: true })
+  const characters = [...shown]
+  if (characters.length <= HEADING_CHARACTERS) return shown
+  const half = HEADING_CHARACTERS / 2
+  const middle = characters.slice(half, -half).join('')
+  return t('approval.foldedInline', { head: characters.slice(0, half).join(''), n: count(characterCount(middle)), tail: characters.slice(-half).join('') })
+}
+
+export function runsInText(runsIn: RunsIn): string {
+  const hosts = runsIn.hosts.map(visibleHost).join(', ')
+  if (runsIn.kind === 'remote') return t('approval.runsIn.remote', { hosts })
+  const reach = runsIn.hosts.length === 0 ? 'Closed' : 'Open'
+  return t(`approval.runsIn.${runsIn.kind}${reach}`, { hosts })
+}
+
+/** In one unit, so that a waiting card does not tick. */
+export function coarseDuration(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000))
+  const [unit, value]: [string, number] =
+    seconds < 60 ? ['second', seconds] : seconds < 3_600 ? ['minute', seconds / 60] : seconds < 86_400 ? ['hour', seconds / 3_600] : ['day', seconds / 86_400]
+  return new Intl.NumberFormat(locale(), { style: 'unit', unit, unitDisplay: unit === 'day' ? 'long' : 'short', maximumFractionDigits: 0, roundingMode: 'floor' } as Intl.NumberFormatOptions).format(value)
+}
+
+/** Only true ones, at most four, gravest first. */
+export function cuesOf(call: QueueCall): Cue[] {
+  const cues: (CueKind | false)[] = [
+    isDrifted(call) && 'drift',
+    call.annotations.destructiveHint === true && 'destructive',
+    call.runsIn.kind !== 'sandbox' && 'leaves',
+    call.firstUse && 'first',
+    changesOneFile(call) && 'file',
+  ]
+  return cues
+    .filter((kind): kind is CueKind => kind !== false)
+    .slice(0, MAX_CUES)
+    .map((kind) => ({ kind, text: t(`approval.cue.${kind}`) }))
+}
+
+/** Such a call is never part of an approval of all. */
+export function needsItsOwnLook(call: QueueCall): boolean {
+  return isDrifted(call) || (call.runsIn.kind !== 'sandbox' && call.annotations.destructiveHint === true)
+}
+
+function isDrifted(call: QueueCall): boolean {
+  return call.drift === true
+}

@@ -1,0 +1,48 @@
+/** Numbers, money and times as people read them. Everything goes through `Intl`. */
+import { locale, t } from '.'
+
+/** The person's own region when it speaks our language, so that clocks and dates look as usual. */
+function region(): string {
+  const language = locale().split('-')[0] ?? 'en'
+  return navigator.languages?.find((candidate) => candidate.split('-')[0] === language) ?? locale()
+}
+
+/** USD with at least two significant digits; an unknown price is said, never shown as zero. */
+export function money(usd: number | null | undefined): string {
+  if (usd === null || usd === undefined) return t('unit.priceUnknown')
+  const isSmall = Math.abs(usd) < 1 && usd !== 0
+  return new Intl.NumberFormat(locale(), {
+    style: 'currency',
+    currency: 'USD',
+    ...(isSmall ? { minimumSignificantDigits: 2, maximumSignificantDigits: 2 } : {}),
+  }).format(usd)
+}
+
+export function count(value: number): string {
+  return new Intl.NumberFormat(locale()).format(value)
+}
+
+export function shortCount(value: number): string {
+  return new Intl.NumberFormat(locale(), { notation: 'compact', maximumFractionDigits: 1 }).format(value)
+}
+
+export function duration(ms: number): string {
+  if (ms < 1000) return t('unit.ms', { n: Math.round(ms) })
+  const seconds = ms / 1000
+  if (seconds < 10) return t('unit.s', { n: decimal(seconds) })
+  if (seconds < 60) return t('unit.s', { n: Math.round(seconds) })
+  const minutes = Math.floor(seconds / 60)
+  return t('unit.minS', { min: minutes, s: Math.round(seconds - minutes * 60) })
+}
+
+export function clock(at: string): string {
+  return new Intl.DateTimeFormat(region(), { hour: '2-digit', minute: '2-digit' }).format(new Date(at))
+}
+
+export function dateTime(at: string): string {
+  return new Intl.DateTimeFormat(region(), { dateStyle: 'long', timeStyle: 'medium' }).format(new Date(at))
+}
+
+function decimal(value: number): string {
+  return new Intl.NumberFormat(locale(), { maximumFractionDigits: 1 }).format(value)
+}

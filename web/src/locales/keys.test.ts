@@ -1,0 +1,39 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import en from './en.json'
+
+/** Keys that the code puts together from a state, as `failure.${code}`. */
+const COMPUTED =
+  /^(failure|decision|note|strip\.refused|signIn\.code|welcome\.name|settings\.(key|theme|density|send|reading))\./
+
+function leaves(node: object, path = ''): string[] {
+  return Object.entries(node).flatMap(([key, value]) =>
+    typeof value === 'string' ? [path + key] : leaves(value as object, `${path}${key}.`),
+  )
+}
+
+function sources(): string {
+  const root = join(import.meta.dirname, '..')
+  return readdirSync(root, { recursive: true, encoding: 'utf8' })
+    .filter((file) => /\.(vue|ts)$/.test(file) && !file.includes('.test.'))
+    .map((file) => readFileSync(join(root, file), 'utf8'))
+    .join('\n')
+}
+
+const code = sources()
+const used = new Set([...code.matchAll(/(?:\$t|\bt|\bte)\(\s*'([\w.-]+)'/g)].map((match) => match[1] ?? ''))
+
+it('has a text for every key that is used', () => {
+  const known = new Set(leaves(en))
+  expect([...used].filter((key) => !known.has(key))).toEqual([])
+})
+
+it('has no text of ours that nothing says', () => {
+  const said = (key: string) => code.includes(`'${key}'`) || COMPUTED.test(key)
+  const ours = Object.keys(en).filter((area) => !FOREIGN_AREAS.has(area))
+  expect(leaves(en).filter((key) => ours.includes(key.split('.')[0] ?? '') && !said(key))).toEqual([])
+})
+
+/** Their keys are made of states in src/approval and src/glyph. */
+const FOREIGN_AREAS = new Set(['approval', 'glyph', 'call', 'tray', 'markdown'])

@@ -1,0 +1,43 @@
+/** The routes. Every page but the frame is a chunk of its own, so that signing in loads little. */
+import { createRouter, createWebHistory } from 'vue-router'
+import { usePerson } from '@/shell/person'
+import { basePath } from '@/wire/base'
+
+/** Pages that a person sees before being known. */
+const OPEN_TO_ALL: ReadonlySet<string> = new Set(['welcome', 'sign-in'])
+
+export const router = createRouter({
+  history: createWebHistory(basePath()),
+  routes: [
+    { path: '/', redirect: '/s/new' },
+    { path: '/welcome', name: 'welcome', component: () => import('@/pages/WelcomePage.vue') },
+    { path: '/sign-in', name: 'sign-in', component: () => import('@/pages/SignInPage.vue') },
+    {
+      path: '/',
+      component: () => import('@/shell/AppFrame.vue'),
+      children: [
+        { path: 's/new', name: 'new', component: () => import('@/pages/SessionPage.vue') },
+        { path: 's/:id', name: 'session', component: () => import('@/pages/SessionPage.vue') },
+        { path: 'settings', name: 'settings', component: () => import('@/pages/SettingsPage.vue') },
+        { path: 'admin/system', name: 'system', component: () => import('@/pages/SystemPage.vue') },
+        { path: ':rest(.*)*', name: 'lost', component: () => import('@/pages/LostPage.vue') },
+      ],
+    },
+  ],
+})
+
+router.beforeEach(async (to) => {
+  const person = usePerson()
+  if (!person.isKnown) {
+    try {
+      await person.identify()
+    } catch {
+      // The server does not answer; the page says so, and the session's socket tries again by itself.
+      return true
+    }
+  }
+  const isOpen = OPEN_TO_ALL.has(String(to.name))
+  if (person.me || isOpen) return true
+  if (person.needsSetup) return { name: 'welcome', hash: to.hash }
+  return { name: 'sign-in', query: to.fullPath === '/s/new' ? {} : { to: to.fullPath } }
+})

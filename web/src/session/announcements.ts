@@ -1,0 +1,46 @@
+/** What a person who cannot see the page is told: whole sentences, once each. */
+import { watch } from 'vue'
+import { t } from '@/locales'
+import { alertAloud, announce } from '@/shell/announcer'
+import { reading } from '@/shell/appearance'
+import type { useSession } from './store'
+
+/** The calls of one batch arrive one by one; they are one sentence. */
+const BATCH_MS = 150
+
+export function announceSession(session: ReturnType<typeof useSession>): void {
+  const told = new Set<string>()
+  let timer: ReturnType<typeof setTimeout> | undefined
+
+  watch(
+    () => session.pending,
+    (pending) => {
+      if (pending.every((call) => told.has(call.callId))) return
+      for (const call of pending) told.add(call.callId)
+      clearTimeout(timer)
+      timer = setTimeout(() => alertAloud(t('say.waiting', { n: session.pending.length })), BATCH_MS)
+    },
+  )
+  watch(
+    () => session.conversation.running?.turn,
+    (turn, before) => {
+      if (turn !== undefined && turn !== before) announce(t('say.answering'))
+    },
+  )
+  watch(
+    () => session.conversation.entries.at(-1),
+    (entry, before) => {
+      // Opening a session is not news; an answer that ends while the page is open is.
+      if (!before || !entry || entry.kind !== 'said' || entry.role !== 'answer') return
+      if (entry.seq <= before.seq) return
+      const text = spoken(entry.text)
+      if (text) announce(text)
+    },
+  )
+}
+
+function spoken(text: string): string {
+  if (reading.value === 'silent') return t('say.answered')
+  if (reading.value === 'whole') return text
+  return /^.*?[.!?](?=\s|$)/s.exec(text)?.[0] ?? text
+}

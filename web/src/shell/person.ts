@@ -1,0 +1,47 @@
+/** Who is signed in, and what the installation says about itself. */
+import { defineStore } from 'pinia'
+import { ref, shallowRef } from 'vue'
+import { rest, RequestError, useCsrfToken, type Installation, type Me } from '@/wire/rest'
+import { forgetTyped } from './remember'
+
+export const usePerson = defineStore('person', () => {
+  const me = shallowRef<Me | null>(null)
+  const installation = shallowRef<Installation | null>(null)
+  const needsSetup = ref(false)
+  /** `me` was asked and answered, with a person or with "nobody". */
+  const isKnown = ref(false)
+
+  function enter(answer: Me): void {
+    useCsrfToken(answer.csrfToken)
+    me.value = answer
+    installation.value = answer.installation
+    needsSetup.value = false
+    isKnown.value = true
+  }
+
+  /** Rejects only when the server could not be asked. */
+  async function identify(): Promise<void> {
+    try {
+      enter(await rest.me())
+    } catch (error) {
+      if (!(error instanceof RequestError) || error.status !== 401) throw error
+      me.value = null
+      installation.value = error.problem.installation ?? null
+      needsSetup.value = error.problem.setupNeeded ?? false
+      isKnown.value = true
+    }
+  }
+
+  async function signOut(): Promise<void> {
+    await rest.signOut()
+    forgetTyped()
+    me.value = null
+  }
+
+  /** The server no longer knows the cookie; the address stays, so that signing in leads back. */
+  function lost(): void {
+    me.value = null
+  }
+
+  return { me, installation, needsSetup, isKnown, enter, identify, signOut, lost }
+})

@@ -1,0 +1,5 @@
+declare module '@nuxt/ui/runtime/vue/plugins/icons.js' {
+  import type { Plugin } from 'vue'
+  const plugin: Plugin
+  export default plugin
+}
