@@ -30,7 +30,9 @@ async fn main() -> anyhow::Result<()> {
 
 async fn measure(dir: &Path, sessions: u64) -> anyhow::Result<()> {
     let tasks = TaskTracker::new();
+    let begin = Instant::now();
     let store = Store::open_in(dir, &tasks, CancellationToken::new()).await?;
+    let opened = begin.elapsed();
     let each = (APPENDS / sessions).min(APPENDS / 4);
     let begin = Instant::now();
     let turns = (0..sessions).map(|n| tasks.spawn(turn(store.clone(), n, each)));
@@ -48,10 +50,11 @@ async fn measure(dir: &Path, sessions: u64) -> anyhow::Result<()> {
     };
     let rate = latencies.len() as u128 * 1_000_000 / took.as_micros().max(1);
     println!(
-        "{sessions:>4} sessions: {rate:>6} appends/s, p50 {:>6} µs, p99 {:>6} µs ({} appends)",
+        "{sessions:>4} sessions: {rate:>6} appends/s, p50 {:>6} µs, p99 {:>6} µs ({} appends, opened in {} ms)",
         at(50).as_micros(),
         at(99).as_micros(),
         latencies.len(),
+        opened.as_millis(),
     );
     Ok(())
 }

@@ -37,7 +37,8 @@ pub struct Settings {
 pub enum Access {
     /// The one server: takes the lock.
     Serve,
-    /// A command that works beside it.
+    /// A command that works beside it. It reads journals and changes records; appending is the
+    /// server's.
     Beside,
 }
 

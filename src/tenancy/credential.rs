@@ -8,7 +8,7 @@ use tokio::sync::broadcast;
 
 use super::{Error, Tenancy, secret};
 use crate::domain::{ApiKeyId, Caller, TenantId, Timestamp, UserId};
-use crate::store::records::{Access, SecretHash};
+use crate::store::records::{Admission, SecretHash};
 
 /// How long an answer of the database is believed.
 const BELIEF_MS: u64 = 2_000;
@@ -97,11 +97,11 @@ impl Tenancy {
             return Ok(known);
         }
         let entered = if is_key {
-            let access = self.records().api_keys().open(&hash).await?;
-            self.admit_key(access).await?
+            let admission = self.records().api_keys().open(&hash).await?;
+            self.admit_key(admission).await?
         } else {
-            let access = self.records().web_sessions().open(&hash).await?;
-            self.admit_sign_in(access).await?
+            let admission = self.records().web_sessions().open(&hash).await?;
+            self.admit_sign_in(admission).await?
         };
         self.parts
             .checked
@@ -119,12 +119,12 @@ impl Tenancy {
         let tenant = &entered.caller.tenant.id;
         let checked = match &entered.credential {
             CredentialId::SignIn(id) => {
-                let access = self.records().web_sessions().check(tenant, id).await?;
-                self.admit_sign_in(access).await
+                let admission = self.records().web_sessions().check(tenant, id).await?;
+                self.admit_sign_in(admission).await
             }
             CredentialId::ApiKey(id) => {
-                let access = self.records().api_keys().check(tenant, id).await?;
-                self.admit_key(access).await
+                let admission = self.records().api_keys().check(tenant, id).await?;
+                self.admit_key(admission).await
             }
             CredentialId::Local(id) => self.admit_local(entered, id).await,
         };
@@ -170,32 +170,32 @@ impl Tenancy {
         let _: Result<usize, broadcast::error::SendError<_>> = self.parts.revoked.send(revoked);
     }
 
-    async fn admit_sign_in(&self, access: Option<Access>) -> Result<Authenticated, Error> {
-        let (access, now) = (access.ok_or(Error::NotValid)?, self.now());
-        let unused_ms = now.since_ms(access.used_at);
-        if unused_ms >= IDLE_MS || now.since_ms(access.created_at) >= ABSOLUTE_MS {
+    async fn admit_sign_in(&self, admission: Option<Admission>) -> Result<Authenticated, Error> {
+        let (admission, now) = (admission.ok_or(Error::NotValid)?, self.now());
+        let unused_ms = now.since_ms(admission.used_at);
+        if unused_ms >= IDLE_MS || now.since_ms(admission.created_at) >= ABSOLUTE_MS {
             return Err(Error::NotValid);
         }
         if unused_ms >= TOUCH_MS {
-            let tenant = &access.caller.tenant.id;
+            let tenant = &admission.caller.tenant.id;
             let sign_ins = self.records().web_sessions();
-            sign_ins.touch(tenant, &access.credential, now).await?;
+            sign_ins.touch(tenant, &admission.credential, now).await?;
         }
         Ok(Authenticated {
-            caller: access.caller,
-            credential: CredentialId::SignIn(access.credential),
+            caller: admission.caller,
+            credential: CredentialId::SignIn(admission.credential),
         })
     }
 
-    async fn admit_key(&self, access: Option<Access>) -> Result<Authenticated, Error> {
-        let (access, now) = (access.ok_or(Error::NotValid)?, self.now());
-        let id = ApiKeyId::parse(&access.credential).ok_or(Error::NotValid)?;
-        if now.since_ms(access.used_at) >= TOUCH_MS {
-            let tenant = &access.caller.tenant.id;
+    async fn admit_key(&self, admission: Option<Admission>) -> Result<Authenticated, Error> {
+        let (admission, now) = (admission.ok_or(Error::NotValid)?, self.now());
+        let id = ApiKeyId::parse(&admission.credential).ok_or(Error::NotValid)?;
+        if now.since_ms(admission.used_at) >= TOUCH_MS {
+            let tenant = &admission.caller.tenant.id;
             self.records().api_keys().touch(tenant, &id, now).await?;
         }
         Ok(Authenticated {
-            caller: access.caller,
+            caller: admission.caller,
             credential: CredentialId::ApiKey(id),
         })
     }

@@ -87,7 +87,8 @@ impl Tenancy {
             .await?;
         let user = record.ok_or(Error::NotFound("user"))?.user;
         self.parts.checked.forget_user(&user.id);
-        self.admit(user, tenant).await
+        let admitted = self.admit((user, tenant), None).await?;
+        admitted.ok_or(Error::NotValid)
     }
 
     /// A fresh link: to the setup if nobody exists, else for the named user or the first owner.
@@ -122,7 +123,10 @@ impl Tenancy {
         let user = users.find(&target.tenant, &target.user).await?;
         let user = user.filter(|record| !record.is_disabled);
         match (tenant, user) {
-            (Some(tenant), Some(record)) => self.admit(record.user, tenant).await,
+            (Some(tenant), Some(record)) => {
+                let admitted = self.admit((record.user, tenant), None).await?;
+                admitted.ok_or(Error::NotValid)
+            }
             _ => Err(Error::NotValid),
         }
     }

@@ -40,9 +40,12 @@ impl Tenancy {
         let record = self.records().users().find_by_name(tenant_id, name).await?;
         let record = record.filter(|record| !record.is_disabled);
         let hash = record.as_ref().and_then(|r| r.password_hash.clone());
-        let fits = self.parts.passwords.verify(password, hash).await?;
+        let fits = self.parts.passwords.verify(password, hash.clone()).await?;
         match (tenant, record) {
-            (Some(tenant), Some(record)) if fits => self.admit(record.user, tenant).await,
+            (Some(tenant), Some(record)) if fits => {
+                let admitted = self.admit((record.user, tenant), hash).await?;
+                admitted.ok_or(Error::WrongPassword)
+            }
             _ => Err(Error::WrongPassword),
         }
     }
@@ -83,8 +86,12 @@ impl Tenancy {
         self.replace_password((tenant, user), &hash, kept).await
     }
 
-    /// Keeps a new sign-in.
-    pub(super) async fn admit(&self, user: User, tenant: Tenant) -> Result<SignedIn, Error> {
+    /// Keeps a new sign-in; `None` if what it rests on ended meanwhile.
+    pub(super) async fn admit(
+        &self,
+        (user, tenant): (User, Tenant),
+        verified: Option<String>,
+    ) -> Result<Option<SignedIn>, Error> {
         let secret = secret::random();
         let id = format!("sgn_{:032x}", rand::random::<u128>());
         let new = NewWebSession {
@@ -92,15 +99,18 @@ impl Tenancy {
             id: id.clone(),
             user: user.id.clone(),
             hash: secret::hash(&secret),
+            verified,
         };
-        self.records().web_sessions().add(&new, self.now()).await?;
-        Ok(SignedIn {
+        if !self.records().web_sessions().add(&new, self.now()).await? {
+            return Ok(None);
+        }
+        Ok(Some(SignedIn {
             entered: Authenticated {
                 caller: Caller { user, tenant },
                 credential: CredentialId::SignIn(id),
             },
             csrf: secret::csrf_of(&secret),
             secret,
-        })
+        }))
     }
 }

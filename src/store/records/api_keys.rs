@@ -2,7 +2,7 @@
 
 use super::super::Error;
 use super::super::db::{Db, args};
-use super::access::{Access, AccessRow, SecretHash, person_of};
+use super::admission::{Admission, AdmissionRow, SecretHash, person_of};
 use super::user_id;
 use crate::domain::{ApiKeyId, TenantId, Timestamp, UserId};
 
@@ -99,8 +99,8 @@ impl<'s> ApiKeys<'s> {
     }
 
     /// Whom a secret lets in.
-    pub async fn open(&self, hash: &SecretHash) -> Result<Option<Access>, Error> {
-        let row: Option<AccessRow> = self
+    pub async fn open(&self, hash: &SecretHash) -> Result<Option<Admission>, Error> {
+        let row: Option<AdmissionRow> = self
             .db
             .fetch_optional(
                 person_of!(
@@ -111,12 +111,16 @@ impl<'s> ApiKeys<'s> {
                 args![hash.as_str()],
             )
             .await?;
-        row.map(AccessRow::into_access).transpose()
+        row.map(AdmissionRow::into_admission).transpose()
     }
 
     /// Whether a key that was opened before still lets somebody in.
-    pub async fn check(&self, tenant: &TenantId, id: &ApiKeyId) -> Result<Option<Access>, Error> {
-        let row: Option<AccessRow> = self
+    pub async fn check(
+        &self,
+        tenant: &TenantId,
+        id: &ApiKeyId,
+    ) -> Result<Option<Admission>, Error> {
+        let row: Option<AdmissionRow> = self
             .db
             .fetch_optional(
                 person_of!(
@@ -127,7 +131,7 @@ impl<'s> ApiKeys<'s> {
                 args![tenant.as_str(), id.as_str()],
             )
             .await?;
-        row.map(AccessRow::into_access).transpose()
+        row.map(AdmissionRow::into_admission).transpose()
     }
 
     /// Notes a use.

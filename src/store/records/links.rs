@@ -2,7 +2,7 @@
 
 use super::super::Error;
 use super::super::db::{Db, args};
-use super::access::SecretHash;
+use super::admission::SecretHash;
 use super::{tenant_id, user_id};
 use crate::domain::{TenantId, Timestamp, UserId};
 

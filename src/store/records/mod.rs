@@ -1,7 +1,7 @@
 //! What is known beside the journals: who may enter, and the lists of sessions. Every query
 //! carries the tenant, except those that find somebody by the hash of a secret.
 
-mod access;
+mod admission;
 mod api_keys;
 mod links;
 mod sessions;
@@ -9,7 +9,7 @@ mod tenants;
 mod users;
 mod web_sessions;
 
-pub use access::{Access, SecretHash};
+pub use admission::{Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
 pub use links::{LinkTarget, Links};
 pub use sessions::{Cursor, SessionRow, SessionState, Sessions, SessionsPage};

@@ -2,7 +2,7 @@
 
 use super::super::Error;
 use super::super::db::{Db, Statement, args, taken};
-use super::access::{SecretHash, role};
+use super::admission::{SecretHash, role};
 use super::{tenant_id, user_id};
 use crate::domain::{Role, TenantId, Timestamp, User, UserId};
 

@@ -2,11 +2,11 @@
 
 use super::super::Error;
 use super::super::db::{Db, args};
-use super::access::{Access, AccessRow, SecretHash, person_of};
+use super::admission::{Admission, AdmissionRow, SecretHash, person_of};
 use crate::domain::{TenantId, Timestamp, UserId};
 
 /// A sign-in to keep.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct NewWebSession {
     /// The tenant of the user.
     pub tenant: TenantId,
@@ -16,6 +16,8 @@ pub struct NewWebSession {
     pub user: UserId,
     /// The hash of the cookie.
     pub hash: SecretHash,
+    /// The password hash that was verified, if one was.
+    pub verified: Option<String>,
 }
 
 /// The sign-ins.
@@ -28,27 +30,31 @@ impl<'s> WebSessions<'s> {
         Self { db }
     }
 
-    /// Keeps a sign-in.
-    pub async fn add(&self, new: &NewWebSession, now: Timestamp) -> Result<(), Error> {
-        self.db
+    /// Keeps a sign-in; false if the user was disabled or got another password meanwhile.
+    pub async fn add(&self, new: &NewWebSession, now: Timestamp) -> Result<bool, Error> {
+        let added = self
+            .db
             .execute(
                 "INSERT INTO web_sessions (tenant, id, user_id, hash, created_at, last_seen_at) \
-                 VALUES ($1, $2, $3, $4, $5, $5)",
+                 SELECT tenant, $2, id, $4, $5, $5 FROM users WHERE tenant = $1 AND id = $3 \
+                 AND NOT is_disabled AND password_hash IS NOT DISTINCT FROM \
+                 coalesce($6, password_hash)",
                 args![
                     new.tenant.as_str(),
                     new.id.as_str(),
                     new.user.as_str(),
                     new.hash.as_str(),
-                    now.0
+                    now.0,
+                    new.verified.as_deref()
                 ],
             )
             .await?;
-        Ok(())
+        Ok(added > 0)
     }
 
     /// Whom a cookie lets in; its age is the caller's to judge.
-    pub async fn open(&self, hash: &SecretHash) -> Result<Option<Access>, Error> {
-        let row: Option<AccessRow> = self
+    pub async fn open(&self, hash: &SecretHash) -> Result<Option<Admission>, Error> {
+        let row: Option<AdmissionRow> = self
             .db
             .fetch_optional(
                 person_of!(
@@ -59,12 +65,12 @@ impl<'s> WebSessions<'s> {
                 args![hash.as_str()],
             )
             .await?;
-        row.map(AccessRow::into_access).transpose()
+        row.map(AdmissionRow::into_admission).transpose()
     }
 
     /// Whether a sign-in that was opened before still lets somebody in.
-    pub async fn check(&self, tenant: &TenantId, id: &str) -> Result<Option<Access>, Error> {
-        let row: Option<AccessRow> = self
+    pub async fn check(&self, tenant: &TenantId, id: &str) -> Result<Option<Admission>, Error> {
+        let row: Option<AdmissionRow> = self
             .db
             .fetch_optional(
                 person_of!(
@@ -75,7 +81,7 @@ impl<'s> WebSessions<'s> {
                 args![tenant.as_str(), id],
             )
             .await?;
-        row.map(AccessRow::into_access).transpose()
+        row.map(AdmissionRow::into_admission).transpose()
     }
 
     /// Notes a use.

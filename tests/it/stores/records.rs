@@ -1,7 +1,7 @@
 //! What the records promise beyond what signing in tests.
 
 use sepal::domain::{Role, SessionId, SessionKey, Tenant, TenantId, Timestamp, User, UserId};
-use sepal::store::records::{Cursor, NewUser, SessionRow, SessionState};
+use sepal::store::records::{Cursor, NewUser, NewWebSession, SecretHash, SessionRow, SessionState};
 use sepal::store::{Error, Records};
 
 use super::{Opened, key};
@@ -158,6 +158,47 @@ async fn names_are_taken_in_any_spelling_but_only_in_their_tenant() {
         assert!(matches!(orphan, Err(Error::Database(_))));
         let found = users.find_by_name(&two.id, "ÄNNE").await.unwrap().unwrap();
         assert_eq!(found.user.id, UserId::from_bits(2));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_sign_in_that_rests_on_an_old_password_is_not_kept() {
+    with_records(async |records| {
+        let tenant = Tenant {
+            id: TenantId::from_bits(1),
+            name: "one".into(),
+        };
+        records.tenants().add(&tenant, NOW).await.unwrap();
+        let ann = UserId::from_bits(1);
+        let new = NewUser {
+            user: User {
+                id: ann.clone(),
+                tenant: tenant.id.clone(),
+                name: "ann".into(),
+                role: Role::Member,
+                installation_admin: false,
+            },
+            password_hash: Some("new".into()),
+            is_local: false,
+        };
+        records.users().add(&new, NOW).await.unwrap();
+        let keep = async |id: &str, verified: Option<&str>| {
+            let new = NewWebSession {
+                tenant: tenant.id.clone(),
+                id: id.into(),
+                user: ann.clone(),
+                hash: SecretHash::of(id),
+                verified: verified.map(str::to_owned),
+            };
+            records.web_sessions().add(&new, NOW).await.unwrap()
+        };
+        assert!(!keep("a", Some("old")).await);
+        assert!(keep("b", Some("new")).await);
+        assert!(keep("c", None).await);
+        assert!(records.users().disable(&tenant.id, &ann).await.unwrap());
+        assert!(!keep("d", Some("new")).await);
+        assert!(!keep("e", None).await);
     })
     .await;
 }

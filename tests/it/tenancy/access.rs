@@ -1,5 +1,7 @@
 //! Cookies, keys, tickets, and their end.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use secrecy::ExposeSecret as _;
 use sepal::domain::{Code, Role};
 use sepal::tenancy::{Authenticated, Credential, CredentialId, csrf_of, key_prefix};
@@ -208,7 +210,10 @@ async fn no_secret_lies_in_the_data_folder() {
         .unwrap();
     let mut looked_at = 0;
     for entry in std::fs::read_dir(house.dir.path()).unwrap() {
-        let content = std::fs::read(entry.unwrap().path()).unwrap();
+        let path = entry.unwrap().path();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", path.display());
+        let content = std::fs::read(path).unwrap();
         let text = String::from_utf8_lossy(&content);
         for secret in [
             PASSWORD,

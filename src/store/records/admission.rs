@@ -32,7 +32,7 @@ impl fmt::Debug for SecretHash {
 
 /// A valid key or sign-in and the person it belongs to, who is not disabled.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Access {
+pub struct Admission {
     /// The id of the key or sign-in.
     pub credential: String,
     /// The person, with their rights of now.
@@ -43,7 +43,7 @@ pub struct Access {
     pub used_at: Timestamp,
 }
 
-/// The columns of [`AccessRow`] after those of the credential, with the tables to join.
+/// The columns of [`AdmissionRow`] after those of the credential, with the tables to join.
 macro_rules! person_of {
     ($credential:literal, $table:literal, $rest:literal) => {
         concat!(
@@ -61,7 +61,7 @@ macro_rules! person_of {
 pub(super) use person_of;
 
 #[derive(sqlx::FromRow)]
-pub(super) struct AccessRow {
+pub(super) struct AdmissionRow {
     credential: String,
     created_at: i64,
     used_at: i64,
@@ -73,10 +73,10 @@ pub(super) struct AccessRow {
     is_installation_admin: bool,
 }
 
-impl AccessRow {
-    pub(super) fn into_access(self) -> Result<Access, Error> {
+impl AdmissionRow {
+    pub(super) fn into_admission(self) -> Result<Admission, Error> {
         let tenant = tenant_id(self.tenant)?;
-        Ok(Access {
+        Ok(Admission {
             credential: self.credential,
             caller: Caller {
                 user: User {
