@@ -302,7 +302,26 @@ fn unusable_address(address: &str, reason: &'static str) -> Error {
 mod tests {
     use std::path::Path;
 
-    use super::sqlite_file;
+    use super::{SqliteDb, sqlite_file};
+
+    #[tokio::test]
+    async fn a_writer_waits_for_the_disk_and_for_its_turn() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = SqliteDb::open(&dir.path().join("s.db")).await.unwrap();
+        let mut connection = db.connect().await.unwrap();
+        for (sql, expected) in [
+            ("SELECT synchronous FROM pragma_synchronous", 2),
+            ("SELECT foreign_keys FROM pragma_foreign_keys", 1),
+            ("SELECT timeout FROM pragma_busy_timeout", 5_000),
+            ("SELECT journal_mode = 'wal' FROM pragma_journal_mode", 1),
+        ] {
+            let value: (i64,) = sqlx::query_as(sql)
+                .fetch_one(&mut connection)
+                .await
+                .unwrap();
+            assert_eq!(value.0, expected, "{sql}");
+        }
+    }
 
     #[test]
     fn an_address_names_a_file_or_is_refused_without_its_password() {

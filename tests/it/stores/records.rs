@@ -1,7 +1,9 @@
 //! What the records promise beyond what signing in tests.
 
 use sepal::domain::{Role, SessionId, SessionKey, Tenant, TenantId, Timestamp, User, UserId};
-use sepal::store::records::{Cursor, NewUser, NewWebSession, SecretHash, SessionRow, SessionState};
+use sepal::store::records::{
+    Cursor, FirstOwner, NewUser, NewWebSession, SecretHash, SessionRow, SessionState,
+};
 use sepal::store::{Error, Records};
 
 use super::{Opened, key};
@@ -199,6 +201,39 @@ async fn a_sign_in_that_rests_on_an_old_password_is_not_kept() {
         assert!(records.users().disable(&tenant.id, &ann).await.unwrap());
         assert!(!keep("d", Some("new")).await);
         assert!(!keep("e", None).await);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_setup_link_made_while_somebody_else_set_up_opens_nothing() {
+    with_records(async |records| {
+        let tenant = Tenant {
+            id: TenantId::from_bits(1),
+            name: "one".into(),
+        };
+        records.tenants().add(&tenant, NOW).await.unwrap();
+        let set_up = async |bits: u128, name: &str| {
+            let link = SecretHash::of(name);
+            let links = records.links();
+            let to = (&tenant.id, None);
+            links.add(&link, to, Timestamp(NOW.0 + 1)).await.unwrap();
+            let first = FirstOwner {
+                user: User {
+                    id: UserId::from_bits(bits),
+                    tenant: tenant.id.clone(),
+                    name: name.into(),
+                    role: Role::Owner,
+                    installation_admin: true,
+                },
+                password_hash: "hash".into(),
+                link,
+            };
+            records.users().add_first(&first, NOW).await.unwrap()
+        };
+        assert!(set_up(1, "ann").await);
+        assert!(!set_up(2, "eve").await);
+        assert_eq!(records.users().list(&tenant.id).await.unwrap().len(), 1);
     })
     .await;
 }
