@@ -2,104 +2,17 @@
 
 use std::path::Path;
 
-use serde::Serialize;
 use tokio::net::TcpListener;
 
 use super::model::Model;
 use super::place::{self, OpenPlace};
 use crate::config::Settings;
-use crate::domain::{Enforcement, SandboxKind};
-use crate::gateway::spa;
+use crate::domain::SandboxKind;
+use crate::gateway::{
+    Check, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo, SystemInfo, page_is_built,
+};
 use crate::llm::ProviderKind;
-use crate::sandbox::Limits;
 use crate::store::Store;
-
-/// One thing that was looked at.
-#[derive(Debug, Clone, Serialize)]
-pub struct Check {
-    /// What.
-    pub name: &'static str,
-    /// Whether it is there.
-    pub ok: bool,
-    /// What was found.
-    pub detail: String,
-    /// What to do, if anything.
-    pub remedy: Option<String>,
-}
-
-/// The whole picture, as `/api/system` and `sepal doctor` show it.
-#[derive(Debug, Clone, Serialize)]
-pub struct Report {
-    /// Of this program.
-    pub version: &'static str,
-    /// The agent's name.
-    pub installation: String,
-    /// What answers.
-    pub model: ModelReport,
-    /// Where tools run.
-    pub sandbox: SandboxReport,
-    /// Where sessions are kept.
-    pub storage: StorageReport,
-    /// Everything that was looked at.
-    pub checks: Vec<Check>,
-}
-
-/// What answers.
-#[derive(Debug, Clone, Serialize)]
-pub struct ModelReport {
-    /// The provider.
-    pub provider: &'static str,
-    /// The model.
-    pub model: String,
-    /// Whether it is the demo.
-    pub scripted: bool,
-}
-
-/// Where tools run.
-#[derive(Debug, Clone, Serialize)]
-pub struct SandboxReport {
-    /// By what.
-    pub kind: SandboxKind,
-    /// What it can reach.
-    pub network: &'static str,
-    /// Whether it works.
-    pub ok: bool,
-    /// What holds each limit.
-    pub limits: LimitsReport,
-    /// In words.
-    pub detail: String,
-}
-
-/// What holds each limit.
-#[derive(Debug, Clone, Serialize)]
-pub struct LimitsReport {
-    /// Memory.
-    pub memory: Enforcement,
-    /// Processor time.
-    pub cpu: Enforcement,
-    /// Processes and threads.
-    pub processes: Enforcement,
-    /// Life time.
-    pub time: Enforcement,
-    /// Size of the workspace.
-    pub workspace: Enforcement,
-}
-
-/// Where sessions are kept.
-#[derive(Debug, Clone, Serialize)]
-pub struct StorageReport {
-    /// By what.
-    pub kind: &'static str,
-    /// Where.
-    pub detail: String,
-}
-
-impl From<Limits> for LimitsReport {
-    fn from(limits: Limits) -> Self {
-        let Limits { memory, cpu, processes, time, workspace } = limits;
-        Self { memory, cpu, processes, time, workspace }
-    }
-}
 
 /// The picture of a running server.
 pub(super) fn report(
@@ -107,23 +20,23 @@ pub(super) fn report(
     place: &OpenPlace,
     model: &Model,
     store: &Store,
-) -> Report {
+) -> SystemInfo {
     let sandbox = sandbox_report(place);
-    let storage = StorageReport {
-        kind: "sqlite",
+    let storage = StorageInfo {
+        kind: "sqlite".to_owned(),
         detail: format!("one file in `{}`, synced at every commit", store.dir().path().display()),
     };
     let checks = vec![
-        Check { name: "storage", ok: true, detail: storage.detail.clone(), remedy: None },
+        Check { name: "storage".to_owned(), ok: true, detail: storage.detail.clone(), remedy: None },
         sandbox_check(place, &sandbox),
         model_check(model),
         page_check(),
     ];
-    Report {
-        version: env!("CARGO_PKG_VERSION"),
+    SystemInfo {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         installation: settings.agent.name.clone(),
-        model: ModelReport {
-            provider: model.provider.kind().wire_name(),
+        model: ModelInfo {
+            provider: model.provider.kind().wire_name().to_owned(),
             model: model.name.clone(),
             scripted: model.provider.kind() == ProviderKind::Scripted,
         },
@@ -133,7 +46,7 @@ pub(super) fn report(
     }
 }
 
-fn sandbox_report(place: &OpenPlace) -> SandboxReport {
+fn sandbox_report(place: &OpenPlace) -> SandboxInfo {
     let runtime = &place.place.runtime;
     let kind = runtime.kind();
     let detail = match (&place.problem, kind) {
@@ -141,20 +54,27 @@ fn sandbox_report(place: &OpenPlace) -> SandboxReport {
         (None, SandboxKind::Bubblewrap) => "bubblewrap, no network".to_owned(),
         (None, kind) => kind.as_str().to_owned(),
     };
-    SandboxReport {
+    let limits = runtime.limits();
+    SandboxInfo {
         kind,
-        network: "none",
+        network: "none".to_owned(),
         ok: place.problem.is_none(),
-        limits: runtime.limits().into(),
+        limits: SandboxLimits {
+            memory: limits.memory,
+            cpu: limits.cpu,
+            processes: limits.processes,
+            time: limits.time,
+            workspace: limits.workspace,
+        },
         detail,
     }
 }
 
-fn sandbox_check(place: &OpenPlace, report: &SandboxReport) -> Check {
+fn sandbox_check(place: &OpenPlace, report: &SandboxInfo) -> Check {
     let remedy = place.problem.as_ref().map(|problem| {
         format!("{problem}; sessions work without tools until then, start again afterwards")
     });
-    Check { name: "sandbox", ok: report.ok, detail: report.detail.clone(), remedy }
+    Check { name: "sandbox".to_owned(), ok: report.ok, detail: report.detail.clone(), remedy }
 }
 
 fn model_check(model: &Model) -> Check {
@@ -169,13 +89,13 @@ fn model_check(model: &Model) -> Check {
         ),
         (None, _) => None,
     };
-    Check { name: "model", ok: model.problem.is_none(), detail, remedy }
+    Check { name: "model".to_owned(), ok: model.problem.is_none(), detail, remedy }
 }
 
 fn page_check() -> Check {
-    let ok = spa::is_built();
+    let ok = page_is_built();
     Check {
-        name: "page",
+        name: "page".to_owned(),
         ok,
         detail: if ok { "built".to_owned() } else { "not built".to_owned() },
         remedy: (!ok).then(|| "run `./run build`".to_owned()),
@@ -197,7 +117,7 @@ pub async fn examine(settings: &Settings) -> Vec<Check> {
     match super::model::open(&settings.llm) {
         Ok(model) => checks.push(model_check(&model)),
         Err(error) => checks.push(Check {
-            name: "model",
+            name: "model".to_owned(),
             ok: false,
             detail: format!("{error:#}"),
             remedy: Some("see `sepal config show`".to_owned()),
@@ -212,7 +132,7 @@ fn data_dir_check(path: &Path) -> Check {
     let parent = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
     let is_writable = rustix::fs::access(parent, rustix::fs::Access::WRITE_OK).is_ok();
     Check {
-        name: "storage",
+        name: "storage".to_owned(),
         ok: is_writable,
         detail: format!("data folder `{}`", path.display()),
         remedy: (!is_writable).then(|| {
@@ -224,9 +144,9 @@ fn data_dir_check(path: &Path) -> Check {
 async fn port_check(settings: &Settings) -> Check {
     let port = settings.runtime.transports.http.port;
     match super::bind(settings).await.map(|listener: TcpListener| drop(listener)) {
-        Ok(()) => Check { name: "port", ok: true, detail: format!("{port} is free"), remedy: None },
+        Ok(()) => Check { name: "port".to_owned(), ok: true, detail: format!("{port} is free"), remedy: None },
         Err(error) => Check {
-            name: "port",
+            name: "port".to_owned(),
             ok: false,
             detail: format!("{error:#}"),
             remedy: Some("stop that program, or choose another port".to_owned()),

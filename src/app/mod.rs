@@ -19,11 +19,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use address::{AddressInUse, base_url, bind};
-pub use doctor::{Check, Report, examine};
+pub use doctor::examine;
 
 use crate::agent::{AgentFactory, Sessions, SessionsSettings};
 use crate::config::{AuthMode, Settings};
-use crate::gateway::{self, GatewayState, socket};
+use crate::gateway::{
+    self, AccessRules, GatewayState, Installation, ModelList, SystemInfo, socket,
+};
 use crate::history::{self, SystemPrompt};
 use crate::llm::{Catalogue, RetryConfig};
 use crate::mcp::bundled_tools;
@@ -46,7 +48,7 @@ pub struct App {
     /// The setup link, while nobody exists.
     pub setup: Option<Link>,
     /// What this machine offers and lacks.
-    pub report: Report,
+    pub report: Arc<SystemInfo>,
     /// The corridor to sessions, for tests and metrics.
     pub sessions: Sessions,
     /// People and keys, for tests.
@@ -83,7 +85,7 @@ impl App {
         let installation = installation_id(&store);
         let place = place::open(&settings.sandbox, store.dir().path(), &installation).await;
         let model = model::open(&settings.llm)?;
-        let report = doctor::report(settings, &place, &model, &store);
+        let report = Arc::new(doctor::report(settings, &place, &model, &store));
         let runtime = Arc::clone(&place.place.runtime);
         let agents = (TaskTracker::new(), CancellationToken::new());
         let sessions = Sessions::start(
@@ -99,14 +101,29 @@ impl App {
         }
         agents.0.spawn(sweep(sessions.clone(), agents.1.clone()));
         let doors = CancellationToken::new();
-        let state = GatewayState::new(gateway_parts(settings, address, &report, &model, &store, &tenancy, &sessions));
+        let state = GatewayState {
+            sessions: sessions.clone(),
+            tenancy: tenancy.clone(),
+            store: store.clone(),
+            access: Arc::new(access_rules(settings)),
+            auth_mode: settings.auth.mode,
+            installation: Arc::new(Installation {
+                name: settings.agent.name.clone(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            }),
+            system: Arc::clone(&report),
+            models: Arc::new(model.list()),
+            provider_name: model.provider.kind().wire_name(),
+            model_problem: model.problem.clone(),
+            body_limit: socket_settings(settings).frame_bytes,
+        };
         let (layer, io) = socket::layer(
             state.clone(),
             socket_settings(settings),
             &installation_view(&report),
             (agents.0.clone(), doors.clone()),
         );
-        let router = gateway::router(state, layer);
+        let router = gateway::guard(&state, gateway::router(state.clone()).layer(layer));
         let parts = Parts { doors, agents, runtime, writer, store };
         Ok(Self { address, setup, report, sessions, tenancy, listener, router, io, parts })
     }
@@ -235,8 +252,12 @@ fn socket_settings(settings: &Settings) -> socket::SocketSettings {
     }
 }
 
+fn access_rules(settings: &Settings) -> AccessRules {
+    AccessRules::new(&settings.runtime.http, &settings.runtime.transports.http.host)
+}
+
 /// What `system:ready` says of this installation.
-fn installation_view(report: &Report) -> serde_json::Value {
+fn installation_view(report: &SystemInfo) -> serde_json::Value {
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "sandbox": report.sandbox,

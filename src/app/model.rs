@@ -6,7 +6,8 @@ use async_trait::async_trait;
 
 use crate::config;
 use crate::domain::Code;
-use crate::llm::{self, KeyFault, ListedModel, ModelStream, Provider, ProviderKind, Request};
+use crate::gateway::ModelList;
+use crate::llm::{self, Catalogue, KeyFault, ListedModel, ModelStream, Provider, ProviderKind, Request};
 use crate::net;
 
 /// The provider, and why nobody can use it if so.
@@ -15,6 +16,14 @@ pub(super) struct Model {
     pub(super) name: String,
     /// Told to every client that connects (S2.22).
     pub(super) problem: Option<(Code, String)>,
+}
+
+impl Model {
+    /// What the page may choose from.
+    pub(super) fn list(&self) -> ModelList {
+        let catalogue = Arc::new(Catalogue::built_in());
+        ModelList::new(Arc::clone(&self.provider), catalogue, self.name.clone())
+    }
 }
 
 pub(super) fn open(settings: &config::Llm) -> anyhow::Result<Model> {

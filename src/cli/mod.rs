@@ -9,9 +9,10 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use secrecy::ExposeSecret as _;
-use sepal::app::{self, Check};
+use sepal::app;
 use sepal::config::{self, Flag, Loaded, Sources};
 use sepal::store::{self, Access, Store};
+use sepal::gateway::Check;
 use sepal::telemetry::Telemetry;
 use sepal::tenancy::{Clock, Tenancy};
 use tokio_util::sync::CancellationToken;
