@@ -4,6 +4,7 @@
 
 pub mod history;
 pub mod mcp;
+pub mod sandbox;
 
 pub mod store;
 

@@ -1,0 +1,202 @@
+//! From a command line to a process in its namespaces.
+
+use std::{
+    ffi::OsString,
+    fs::File,
+    io::{self, PipeReader, PipeWriter, Write},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+    process::Stdio,
+    sync::Arc,
+};
+
+use rustix::{
+    fs::{MemfdFlags, OFlags, fcntl_getfl, fcntl_setfl, memfd_create},
+    process::{Pid, Signal, pidfd_send_signal},
+};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, BufReader, Interest, unix::AsyncFd},
+    net::unix::pipe,
+    process::{Child, ChildStderr, ChildStdin, Command},
+};
+
+use super::{arguments::Arguments, cgroup::Cgroup, leftovers, probe, spawner::Spawner};
+use crate::sandbox::Error;
+
+/// Runs outside, as the first link of the chain. It leaves no descriptor open but the three standard
+/// ones and those that bubblewrap reads, enters the control groups, and becomes bubblewrap.
+///
+/// Descriptors come by way of `/proc/$PPID`: passing them on needs `unsafe`. When we are gone,
+/// `$PPID` is somebody else and the script ends.
+const SCRIPT: &str = r#"set -e
+for fd in /proc/self/fd/*; do
+  fd=${fd##*/}
+  [ "$fd" -le 2 ] || eval "exec $fd>&-"
+done
+exec 3>"/proc/$PPID/fd/$1" 4<"/proc/$PPID/fd/$2" 5<"/proc/$PPID/fd/$3"
+shift 3
+while [ "$1" != -- ]; do echo 0 >"$1"; shift; done
+shift
+exec "$@"
+"#;
+/// Outside, nothing of our own environment is needed but this.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// The most that bubblewrap says about the process it has made.
+const MAX_INFO_BYTES: u64 = 4096;
+
+/// What a start needs.
+pub(super) struct Chain {
+    pub(super) arguments: Arguments,
+    pub(super) cgroup: Option<Cgroup>,
+    /// By which the first process is recognised.
+    pub(super) mark: String,
+}
+
+/// A sandbox whose namespaces exist, or did a moment ago.
+pub(super) struct Staged {
+    pub(super) child: Child,
+    pub(super) stdin: Option<ChildStdin>,
+    /// `None` when everything has ended already.
+    pub(super) init: Option<Arc<Init>>,
+    pub(super) cgroup: Option<Cgroup>,
+}
+
+/// The first process of the namespace: when it ends, the kernel ends all others before it says so.
+#[derive(Debug)]
+pub(super) struct Init {
+    pub(super) pid: i32,
+    process: AsyncFd<OwnedFd>,
+}
+
+impl Init {
+    /// `None` when `pid` is nobody any more, or somebody else.
+    fn hold(pid: Pid, mark: &str) -> io::Result<Option<Self>> {
+        let Some(process) = leftovers::hold(pid, mark) else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            pid: pid.as_raw_nonzero().get(),
+            process: watched(process)?,
+        }))
+    }
+
+    /// Kills everything in the sandbox, now. Harmless when it has ended.
+    pub(super) fn kill(&self) {
+        let _ = pidfd_send_signal(self.process.get_ref(), Signal::KILL);
+    }
+
+    /// Resolves when no process of the sandbox is left.
+    pub(super) async fn gone(&self) {
+        let _ = self.process.readable().await;
+    }
+}
+
+/// Starts the chain and waits until bubblewrap has made the namespaces, or has said why not.
+pub(super) async fn start(spawner: &Spawner, chain: Chain) -> Result<Staged, Error> {
+    let (info, told) = io::pipe()?;
+    let walls = in_memory(&chain.arguments.walls)?;
+    let inner = in_memory(&chain.arguments.inner)?;
+    let mut command = Command::new("bash");
+    command.args(["-c", SCRIPT, "sepal-sandbox"]);
+    for descriptor in [told.as_raw_fd(), walls.as_raw_fd(), inner.as_raw_fd()] {
+        command.arg(descriptor.to_string());
+    }
+    command
+        .args(chain.cgroup.iter().flat_map(Cgroup::entrances))
+        .arg("--")
+        .args(&chain.arguments.line)
+        .env_clear()
+        .env("PATH", PATH)
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let mut child = spawner.spawn(command).await.map_err(unstarted)?;
+    // Waiting for a child closes its stdin, unless it was taken before.
+    let stdin = child.stdin.take();
+    match first_process(info, told, &mut child).await? {
+        Some(pid) => Ok(Staged {
+            init: Init::hold(pid, &chain.mark)?.map(Arc::new),
+            child,
+            stdin,
+            cgroup: chain.cgroup,
+        }),
+        None => Err(probe::refused(last_words(child.stderr.take()).await)),
+    }
+}
+
+fn unstarted(error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::NotFound {
+        Error::NotInstalled {
+            program: "bash".to_owned(),
+            package: "bash",
+        }
+    } else {
+        Error::Start(error)
+    }
+}
+
+/// Arguments as bubblewrap's `--args` reads them, in a file that has no name.
+fn in_memory(arguments: &[OsString]) -> io::Result<File> {
+    let mut file = File::from(memfd_create("sepal-sandbox", MemfdFlags::CLOEXEC)?);
+    for argument in arguments {
+        file.write_all(argument.as_encoded_bytes())?;
+        file.write_all(&[0])?;
+    }
+    Ok(file)
+}
+
+/// The number of the namespace's first process, which bubblewrap tells on `info`; `None` when it
+/// ended without. `told` is our own hold on the other side: the chain opens it by our number.
+async fn first_process(
+    info: PipeReader,
+    told: PipeWriter,
+    child: &mut Child,
+) -> io::Result<Option<Pid>> {
+    let info = pipe::Receiver::from_owned_fd_unchecked(nonblocking(info.into())?)?;
+    let mut lines = BufReader::new(info.take(MAX_INFO_BYTES)).lines();
+    let mut told = Some(told);
+    let mut pid = None;
+    loop {
+        let line = tokio::select! {
+            line = lines.next_line() => line?,
+            // What it said before is still in the pipe, which ends when nobody holds it.
+            _ = child.wait(), if told.is_some() => {
+                told = None;
+                continue;
+            }
+        };
+        let Some(line) = line else {
+            return Ok(pid);
+        };
+        if let Some((_, value)) = line.split_once("\"child-pid\":") {
+            let number = value.trim().trim_end_matches(',').parse().ok();
+            pid = number.and_then(Pid::from_raw);
+        }
+        if line.contains('}') {
+            return Ok(pid);
+        }
+    }
+}
+
+fn nonblocking(fd: OwnedFd) -> io::Result<OwnedFd> {
+    let flags = fcntl_getfl(fd.as_fd())?;
+    fcntl_setfl(fd.as_fd(), flags | OFlags::NONBLOCK)?;
+    Ok(fd)
+}
+
+#[expect(
+    deprecated,
+    reason = "its replacement is unsafe; here the descriptor is owned until it is dropped"
+)]
+fn watched(process: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(process, Interest::READABLE)
+}
+
+async fn last_words(stderr: Option<ChildStderr>) -> String {
+    let mut said = Vec::new();
+    if let Some(stderr) = stderr {
+        let _ = stderr.take(MAX_INFO_BYTES).read_to_end(&mut said).await;
+    }
+    String::from_utf8_lossy(&said).trim().to_owned()
+}
