@@ -13,6 +13,7 @@ pub mod history;
 pub mod llm;
 
 pub mod mcp;
+pub mod sandbox;
 
 pub mod sandbox;
 
