@@ -13,7 +13,6 @@ pub mod history;
 pub mod llm;
 
 pub mod mcp;
-pub mod sandbox;
 
 pub mod sandbox;
 
