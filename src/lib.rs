@@ -2,11 +2,15 @@
 //!
 //! The modules stand in reading order; each may use only what stands after it (`ARCHITECTURE.md`).
 
+pub mod agent;
+
 pub mod history;
 
 pub mod llm;
 
 pub mod mcp;
+
+pub mod sandbox;
 
 pub mod tenancy;
 

@@ -1,3 +1,9 @@
-//! The `sepal` command line.
+//! The `sepal` command line: reads it, loads the settings, hands over to the app.
 
-fn main() {}
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

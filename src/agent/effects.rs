@@ -7,11 +7,12 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::feed::What;
-use super::live::{LiveSession, Message};
-use super::model;
-use crate::domain::CallId;
-use crate::session::{Command, Effect, effects};
+use super::factory::AgentParts;
+use super::feed::{Feed, What};
+use super::message::Message;
+use super::model::Asking;
+use crate::domain::{CallId, Entry};
+use crate::session::{Command, Control, Effect, effects};
 
 /// Cancels its effect when it is dropped.
 struct Stopper(CancellationToken);
@@ -20,6 +21,15 @@ impl Drop for Stopper {
     fn drop(&mut self) {
         self.0.cancel();
     }
+}
+
+/// What has to run, and what it is made of.
+pub(super) struct Wanted<'a> {
+    pub(super) control: &'a Control,
+    pub(super) entries: &'a [Arc<Entry>],
+    pub(super) model: &'a str,
+    pub(super) feed: &'a Arc<Feed>,
+    pub(super) parts: &'a AgentParts,
 }
 
 /// The running effects of one session.
@@ -33,7 +43,12 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn new(outcomes: mpsc::WeakSender<Message>, tracker: TaskTracker) -> Self {
-        Self { model: None, calls: BTreeMap::new(), outcomes: Some(outcomes), tracker }
+        Self {
+            model: None,
+            calls: BTreeMap::new(),
+            outcomes: Some(outcomes),
+            tracker,
+        }
     }
 
     pub(super) fn tracker(&self) -> &TaskTracker {
@@ -54,21 +69,23 @@ impl Running {
     }
 
     /// Starts what is missing and stops what is no longer wanted.
-    pub(super) fn reconcile(mut self, session: &LiveSession) -> Self {
-        let wanted = effects(&session.state.control);
-        let asks = wanted.iter().find_map(|effect| match effect {
+    pub(super) fn reconcile(&mut self, wanted: &Wanted<'_>) {
+        let effects = effects(wanted.control);
+        let asks = effects.iter().find_map(|effect| match effect {
             Effect::AskModel { turn, iteration } => Some((*turn, *iteration)),
             Effect::RunCall { .. } => None,
         });
         if self.model.as_ref().map(|(request, _)| *request) != asks {
-            self.model = asks.map(|request| (request, self.ask_model(session, request)));
+            self.model = asks.map(|request| (request, self.ask_model(wanted, request)));
         }
         let mut calls = BTreeMap::new();
-        for effect in wanted {
-            let Effect::RunCall { call, is_stopping } = effect else { continue };
+        for effect in effects {
+            let Effect::RunCall { call, is_stopping } = effect else {
+                continue;
+            };
             let stopper = match self.calls.remove(&call) {
                 Some(stopper) => Some(stopper),
-                None => self.run_call(session, &call),
+                None => self.run_call(wanted, &call),
             };
             if let Some(stopper) = stopper {
                 if is_stopping {
@@ -78,13 +95,19 @@ impl Running {
             }
         }
         self.calls = calls;
-        self
     }
 
-    fn ask_model(&self, session: &LiveSession, request: (u64, u32)) -> Stopper {
+    fn ask_model(&self, wanted: &Wanted<'_>, request: (u64, u32)) -> Stopper {
         let cancel = CancellationToken::new();
-        let asked = model::Asking::new(session, request);
-        session.feed.begin_answer(request.0, request.1);
+        let asked = Asking {
+            feed: Arc::clone(wanted.feed),
+            parts: wanted.parts.clone(),
+            model: wanted.model.to_owned(),
+            entries: wanted.entries.to_vec(),
+            turn: request.0,
+            iteration: request.1,
+        };
+        wanted.feed.begin_answer(request.0, request.1);
         let (outcomes, stop) = (self.outcomes.clone(), cancel.clone());
         self.tracker.spawn(async move {
             tokio::select! {
@@ -95,18 +118,26 @@ impl Running {
         Stopper(cancel)
     }
 
-    fn run_call(&self, session: &LiveSession, id: &CallId) -> Option<Stopper> {
-        let call = session.state.control.turn.as_ref()?.call(id)?.clone();
+    fn run_call(&self, wanted: &Wanted<'_>, id: &CallId) -> Option<Stopper> {
+        let call = wanted.control.turn.as_ref()?.call(id)?.clone();
         let cancel = CancellationToken::new();
         let (outcomes, stop) = (self.outcomes.clone(), cancel.clone());
-        let (feed, tools) = (Arc::clone(&session.feed), Arc::clone(&session.parts.tools));
+        let (feed, tools) = (Arc::clone(wanted.feed), Arc::clone(&wanted.parts.tools));
         let id = id.clone();
         self.tracker.spawn(async move {
             let started = tokio::time::Instant::now();
             let news = |progress| feed.show(What::Progress(id.clone(), progress));
             let outcome = tools.run(&call, &stop, news).await;
             let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-            report(outcomes.as_ref(), Command::CallEnded { call: call.id, outcome, duration_ms }).await;
+            report(
+                outcomes.as_ref(),
+                Command::CallEnded {
+                    call: call.id,
+                    outcome,
+                    duration_ms,
+                },
+            )
+            .await;
         });
         Some(Stopper(cancel))
     }

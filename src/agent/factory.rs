@@ -62,7 +62,10 @@ pub struct AgentParts {
 impl AgentFactory {
     /// What answers in a new session.
     pub fn model_choice(&self) -> ModelChoice {
-        ModelChoice { provider: self.provider.id().to_owned(), model: self.model.clone() }
+        ModelChoice {
+            provider: self.provider.id().to_owned(),
+            model: self.model.clone(),
+        }
     }
 
     /// The agent of a session whose sandbox that is. Nothing is started yet.
@@ -71,17 +74,27 @@ impl AgentFactory {
         if self.place.is_on() {
             toolbox.add(BUNDLED_SERVER, self.bundled.to_vec(), true)?;
         }
-        let window = self.catalogue.find(&self.model).map(|model| model.context_window);
+        let window = self
+            .catalogue
+            .find(&self.model)
+            .map(|model| model.context_window);
         Ok(AgentParts {
             provider: Arc::clone(&self.provider),
             catalogue: Arc::clone(&self.catalogue),
             rules: Arc::clone(&self.rules),
             prompt: Arc::clone(&self.prompt),
-            limits: ChatLimits { history: self.history, window },
+            limits: ChatLimits {
+                history: self.history,
+                window,
+            },
             retry: self.retry,
             temperature: self.temperature,
             max_tokens: self.max_tokens,
-            tools: Arc::new(SessionTools::new(toolbox, Arc::clone(&self.place), sandbox.clone())),
+            tools: Arc::new(SessionTools::new(
+                toolbox,
+                Arc::clone(&self.place),
+                sandbox.clone(),
+            )),
         })
     }
 }

@@ -198,7 +198,10 @@ pub struct TurnView {
 
 impl Default for Feed {
     fn default() -> Self {
-        Self { ring: broadcast::Sender::new(RING), running: Mutex::new(None) }
+        Self {
+            ring: broadcast::Sender::new(RING),
+            running: Mutex::new(None),
+        }
     }
 }
 
@@ -226,22 +229,33 @@ impl Feed {
 
     /// A model request begins.
     pub(super) fn begin_answer(&self, turn: u64, iteration: u32) {
-        *self.running() =
-            Some(RunningAnswer { turn, iteration, attempt: 1, ..RunningAnswer::default() });
+        *self.running() = Some(RunningAnswer {
+            turn,
+            iteration,
+            attempt: 1,
+            ..RunningAnswer::default()
+        });
     }
 
     /// Another attempt of the running request begins at offset 0.
     pub(super) fn restart_answer(&self, attempt: u32) {
         if let Some(answer) = self.running().as_mut() {
             let (turn, iteration) = (answer.turn, answer.iteration);
-            *answer = RunningAnswer { turn, iteration, attempt, ..RunningAnswer::default() };
+            *answer = RunningAnswer {
+                turn,
+                iteration,
+                attempt,
+                ..RunningAnswer::default()
+            };
         }
     }
 
     /// More of the answer to exactly that request; a late piece of another one is dropped.
     pub(super) fn say(&self, (turn, iteration): (u64, u32), kind: DeltaKind, piece: String) {
         let mut running = self.running();
-        let Some(answer) = running.as_mut() else { return };
+        let Some(answer) = running.as_mut() else {
+            return;
+        };
         if (answer.turn, answer.iteration) != (turn, iteration) || piece.is_empty() {
             return;
         }
@@ -254,7 +268,14 @@ impl Feed {
         *length += units;
         text.push_str(&piece);
         let attempt = answer.attempt;
-        self.send(What::Delta(Delta { turn, iteration, attempt, offset, kind, text: piece }));
+        self.send(What::Delta(Delta {
+            turn,
+            iteration,
+            attempt,
+            offset,
+            kind,
+            text: piece,
+        }));
     }
 
     /// The request is over; what was said so far.
@@ -264,7 +285,10 @@ impl Feed {
 
     fn send(&self, what: What) {
         // An error only says that nobody watches.
-        let _ = self.ring.send(Arc::new(Signal { what, frames: OnceLock::new() }));
+        let _ = self.ring.send(Arc::new(Signal {
+            what,
+            frames: OnceLock::new(),
+        }));
     }
 
     fn running(&self) -> MutexGuard<'_, Option<RunningAnswer>> {
@@ -310,7 +334,9 @@ mod tests {
         feed.say((1, 2), DeltaKind::Text, "late".into());
         let mut offsets = Vec::new();
         while let Ok(signal) = signals.try_recv() {
-            let What::Delta(delta) = &signal.what else { panic!("no delta") };
+            let What::Delta(delta) = &signal.what else {
+                panic!("no delta")
+            };
             offsets.push(delta.offset);
         }
         assert_eq!(offsets, [0, 1, 3]);

@@ -61,7 +61,10 @@ impl Journal {
         mut on: impl FnMut(&Commit),
     ) -> Result<usize, JournalError> {
         let version = state.control.version;
-        let records = self.store.read_after_version(&self.key, version, PAGE).await?;
+        let records = self
+            .store
+            .read_after_version(&self.key, version, PAGE)
+            .await?;
         for record in &records {
             let commit = Commit::from_bytes(&record.body)?;
             state.apply(&commit);
@@ -99,7 +102,11 @@ impl Journal {
         let before = commit.version.saturating_sub(1);
         match self.store.read_after_version(&self.key, before, 1).await {
             Ok(records) => records.first().map(|record| {
-                if record.commit_id == commit.commit_id { Settled::Stored } else { Settled::Conflict }
+                if record.commit_id == commit.commit_id {
+                    Settled::Stored
+                } else {
+                    Settled::Conflict
+                }
             }),
             Err(error) => Some(Settled::Away(error)),
         }
@@ -110,7 +117,11 @@ impl Journal {
         let version = state.control.version;
         let body = tokio::task::spawn_blocking(move || serde_json::to_vec(&state)).await;
         let Ok(Ok(body)) = body else { return };
-        let snapshot = Snapshot { version, schema: SCHEMA, body: Bytes::from(body) };
+        let snapshot = Snapshot {
+            version,
+            schema: SCHEMA,
+            body: Bytes::from(body),
+        };
         if let Err(error) = self.store.save_snapshot(&self.key, snapshot).await {
             tracing::debug!(session.id = %self.key.session, %error, "The snapshot was not kept");
         }
@@ -149,7 +160,11 @@ fn shown(records: &[Record]) -> Result<Vec<ShownEvent>, CommitError> {
     for record in records {
         let commit = Commit::from_bytes(&record.body)?;
         let at = commit.at;
-        let shown = commit.shown().map(|(seq, event)| ShownEvent { seq, at, event: event.clone() });
+        let shown = commit.shown().map(|(seq, event)| ShownEvent {
+            seq,
+            at,
+            event: event.clone(),
+        });
         events.extend(shown);
     }
     Ok(events)

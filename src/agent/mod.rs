@@ -7,6 +7,7 @@ mod factory;
 mod feed;
 mod journal;
 mod live;
+mod message;
 mod model;
 mod projection;
 mod sessions;
@@ -17,6 +18,6 @@ pub use feed::{
     Delta, DeltaKind, Feed, Frame, Joined, Notice, QueueState, RunningAnswer, SessionView,
     ShownEvent, Signal, TurnView, UsageState, What,
 };
-pub use live::{Accepted, Ask};
+pub use message::{Accepted, Ask};
 pub use sessions::{Page, Sessions, SessionsSettings};
 pub use tools::{SandboxPlace, SessionTools};

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::factory::AgentParts;
 use super::feed::{DeltaKind, Feed, Notice, What};
-use super::live::LiveSession;
 use crate::domain::{Code, Entry, Fault};
 use crate::history;
 use crate::llm::{self, ModelEvent, Progress};
@@ -12,42 +11,42 @@ use crate::session::{Answer, Command, Failure, Proposal, Resolution};
 
 /// One model request of a turn.
 pub(super) struct Asking {
-    feed: Arc<Feed>,
-    parts: AgentParts,
-    model: String,
-    entries: Vec<Arc<Entry>>,
-    turn: u64,
-    iteration: u32,
+    pub(super) feed: Arc<Feed>,
+    pub(super) parts: AgentParts,
+    pub(super) model: String,
+    pub(super) entries: Vec<Arc<Entry>>,
+    pub(super) turn: u64,
+    pub(super) iteration: u32,
 }
 
 impl Asking {
-    pub(super) fn new(session: &LiveSession, (turn, iteration): (u64, u32)) -> Self {
-        let choice = session.state.control.model.as_ref().unwrap_or(&session.genesis.model);
-        Self {
-            feed: Arc::clone(&session.feed),
-            parts: session.parts.clone(),
-            model: choice.model.clone(),
-            entries: session.state.entries.clone(),
-            turn,
-            iteration,
-        }
-    }
-
     /// The outcome as a command.
     #[tracing::instrument(skip_all, fields(llm.model = %self.model, turn = self.turn))]
     pub(super) async fn run(self) -> Command {
         let (turn, iteration) = (self.turn, self.iteration);
         let request = match self.request() {
             Ok(request) => request,
-            Err(failure) => return Command::ModelFailed { turn, iteration, failure },
+            Err(failure) => {
+                return Command::ModelFailed {
+                    turn,
+                    iteration,
+                    failure,
+                };
+            }
         };
         let estimate = request.clone();
         let provider = Arc::clone(&self.parts.provider);
-        let answer = llm::ask(provider, request, self.parts.retry, |progress| self.show(progress));
+        let answer = llm::ask(provider, request, self.parts.retry, |progress| {
+            self.show(progress)
+        });
         match answer.await {
             Ok(answer) => {
                 let answer = self.answer(answer, &estimate);
-                Command::Answered { turn, iteration, answer }
+                Command::Answered {
+                    turn,
+                    iteration,
+                    answer,
+                }
             }
             Err(error) => {
                 tracing::warn!(?error, "The model request ended for good");
@@ -56,7 +55,11 @@ impl Asking {
                     text: error.to_string(),
                     is_retryable: matches!(error.fault(), Fault::Transient | Fault::External),
                 };
-                Command::ModelFailed { turn, iteration, failure }
+                Command::ModelFailed {
+                    turn,
+                    iteration,
+                    failure,
+                }
             }
         }
     }
@@ -68,14 +71,25 @@ impl Asking {
             text: error.to_string(),
             is_retryable: false,
         })?;
-        let shown = history::window(&self.entries, self.parts.limits.history, llm::tokens::estimate);
+        let shown = history::window(
+            &self.entries,
+            self.parts.limits.history,
+            llm::tokens::estimate,
+        );
         if shown.left_out > 0 {
-            tracing::info!(left_out = shown.left_out, "Older entries do not fit and were left out");
+            tracing::info!(
+                left_out = shown.left_out,
+                "Older entries do not fit and were left out"
+            );
         }
         Ok(llm::Request {
             model: self.model.clone(),
             system: (!system.is_empty()).then(|| system.into()),
-            entries: shown.entries.iter().map(|entry| Entry::clone(entry)).collect(),
+            entries: shown
+                .entries
+                .iter()
+                .map(|entry| Entry::clone(entry))
+                .collect(),
             tools,
             temperature: self.parts.temperature,
             max_tokens: self.parts.max_tokens,
@@ -92,7 +106,13 @@ impl Asking {
                 self.feed.say(request, DeltaKind::Reasoning, piece);
             }
             Progress::Event(_) => {}
-            Progress::Retry { attempt, max_attempts, delay, code, reason } => {
+            Progress::Retry {
+                attempt,
+                max_attempts,
+                delay,
+                code,
+                reason,
+            } => {
                 self.feed.restart_answer(attempt);
                 self.feed.show(What::Notice(Notice {
                     text: reason,
@@ -105,7 +125,9 @@ impl Asking {
     }
 
     fn answer(&self, answer: llm::Answer, request: &llm::Request) -> Answer {
-        let usage = answer.usage.unwrap_or_else(|| llm::tokens::estimated_usage(request, &answer));
+        let usage = answer
+            .usage
+            .unwrap_or_else(|| llm::tokens::estimated_usage(request, &answer));
         let calls = answer.calls.iter().map(|asked| {
             let (args, resolution) = match &asked.args {
                 Ok(args) => (args.clone(), self.parts.tools.resolve(&asked.name, args)),
@@ -115,7 +137,12 @@ impl Asking {
                 ),
             };
             let (provider_id, name) = (asked.provider_id.clone(), asked.name.clone());
-            Proposal { provider_id, name, args, resolution }
+            Proposal {
+                provider_id,
+                name,
+                args,
+                resolution,
+            }
         });
         Answer {
             calls: calls.collect(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::domain::SessionKey;
@@ -15,7 +15,15 @@ const QUEUE: usize = 4096;
 /// Takes rows and writes them when the database has time.
 #[derive(Clone)]
 pub(super) struct Projection {
-    rows: mpsc::Sender<SessionRow>,
+    news: mpsc::Sender<News>,
+}
+
+/// One change of the list.
+enum News {
+    Changed(SessionRow),
+    Gone(SessionKey),
+    /// Everything before this is written.
+    Written(oneshot::Sender<()>),
 }
 
 impl Projection {
@@ -24,8 +32,8 @@ impl Projection {
         records: Records,
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
-        let (rows, queue) = mpsc::channel(QUEUE);
-        (Self { rows }, write_rows(records, queue, stop))
+        let (news, queue) = mpsc::channel(QUEUE);
+        (Self { news }, write_news(records, queue, stop))
     }
 
     pub(super) fn tell(&self, key: &SessionKey, control: &Control) {
@@ -46,17 +54,29 @@ impl Projection {
             updated_at: control.at,
             version: control.version,
         };
-        if self.rows.try_send(row).is_err() {
+        if self.news.try_send(News::Changed(row)).is_err() {
             tracing::warn!(session.id = %key.session, "The session list lags behind");
+        }
+    }
+
+    /// Takes a deleted session off the list, after everything that was told of it.
+    pub(super) fn forget(&self, key: &SessionKey) {
+        if self.news.try_send(News::Gone(key.clone())).is_err() {
+            tracing::warn!(session.id = %key.session, "A deleted session stays on the list");
+        }
+    }
+
+    /// Waits until everything that was told is written, or will not be.
+    pub(super) async fn written(&self) {
+        let (done, written) = oneshot::channel();
+        if self.news.send(News::Written(done)).await.is_ok() {
+            // An error means that the writer has ended.
+            let _ = written.await;
         }
     }
 }
 
-async fn write_rows(
-    records: Records,
-    mut queue: mpsc::Receiver<SessionRow>,
-    stop: CancellationToken,
-) {
+async fn write_news(records: Records, mut queue: mpsc::Receiver<News>, stop: CancellationToken) {
     let mut batch = Vec::new();
     loop {
         tokio::select! {
@@ -64,11 +84,38 @@ async fn write_rows(
             taken = queue.recv_many(&mut batch, 256) => if taken == 0 { return },
             () = stop.cancelled() => return,
         }
-        // Only the newest row of a session matters.
-        let newest: BTreeMap<_, _> = batch.drain(..).map(|row| (row.key.clone(), row)).collect();
-        let rows: Vec<SessionRow> = newest.into_values().collect();
-        if let Err(error) = records.sessions().project(&rows).await {
-            tracing::warn!(%error, rows = rows.len(), "The session list was not brought up to date");
+        write(&records, batch.drain(..)).await;
+    }
+}
+
+/// Only the newest news of a session matters.
+async fn write(records: &Records, news: impl Iterator<Item = News>) {
+    let mut newest: BTreeMap<SessionKey, Option<SessionRow>> = BTreeMap::new();
+    let mut waiting = Vec::new();
+    for news in news {
+        match news {
+            News::Changed(row) => drop(newest.insert(row.key.clone(), Some(row))),
+            News::Gone(key) => drop(newest.insert(key, None)),
+            News::Written(done) => waiting.push(done),
         }
+    }
+    let (mut rows, mut gone) = (Vec::new(), Vec::new());
+    for (key, row) in newest {
+        match row {
+            Some(row) => rows.push(row),
+            None => gone.push(key),
+        }
+    }
+    if let Err(error) = records.sessions().project(&rows).await {
+        tracing::warn!(%error, rows = rows.len(), "The session list was not brought up to date");
+    }
+    for key in gone {
+        if let Err(error) = records.sessions().delete(&key).await {
+            tracing::warn!(session.id = %key.session, %error, "A deleted session stays on the list");
+        }
+    }
+    for done in waiting {
+        // Whoever asked may be gone.
+        let _ = done.send(());
     }
 }

@@ -45,7 +45,11 @@ impl SandboxPlace {
 
     /// What a digest binds beside server, definition and arguments.
     fn image(&self) -> String {
-        format!("{}:{}", self.runtime.kind().as_str(), env!("CARGO_PKG_VERSION"))
+        format!(
+            "{}:{}",
+            self.runtime.kind().as_str(),
+            env!("CARGO_PKG_VERSION")
+        )
     }
 }
 
@@ -68,7 +72,11 @@ struct LiveSandbox {
 impl LiveSandbox {
     /// Ends everything inside and waits for it.
     async fn kill(&self) {
-        let life = self.life.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let life = self
+            .life
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(life) = life {
             life.kill().await;
         }
@@ -80,14 +88,22 @@ impl LiveSandbox {
             Some(life) => life.ended(),
             None => return Ended::Killed,
         };
-        tokio::time::timeout(END_GRACE, ended).await.unwrap_or(Ended::Lost)
+        tokio::time::timeout(END_GRACE, ended)
+            .await
+            .unwrap_or(Ended::Lost)
     }
 }
 
 impl SessionTools {
     pub(super) fn new(toolbox: Toolbox, place: Arc<SandboxPlace>, sandbox: SandboxId) -> Self {
         let definitions = toolbox.definitions().cloned().collect();
-        Self { toolbox, definitions, place, sandbox, live: Mutex::new(None) }
+        Self {
+            toolbox,
+            definitions,
+            place,
+            sandbox,
+            live: Mutex::new(None),
+        }
     }
 
     /// What the model is told.
@@ -104,8 +120,16 @@ impl SessionTools {
     /// Looks a proposed call up and validates it, before anybody is asked.
     pub(super) fn resolve(&self, name: &str, args: &Value) -> Resolution {
         let Some(entry) = self.toolbox.find(name) else {
-            let known: Vec<&str> = self.definitions.iter().map(|tool| tool.name.as_str()).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let known: Vec<&str> = self
+                .definitions
+                .iter()
+                .map(|tool| tool.name.as_str())
+                .collect();
+            let known = if known.is_empty() {
+                "none".to_owned()
+            } else {
+                known.join(", ")
+            };
             return Resolution::Invalid(format!("there is no tool `{name}`; there are: {known}"));
         };
         match entry.problem_with(args) {
@@ -119,15 +143,28 @@ impl SessionTools {
         let Some(entry) = self.toolbox.find(&call.name) else {
             let invalid = Some(format!("the tool `{}` is gone", call.name));
             let nothing = Digest::from_wire("");
-            return Edit { args, digest: nothing.clone(), equal: nothing, invalid };
+            return Edit {
+                args,
+                digest: nothing.clone(),
+                equal: nothing,
+                invalid,
+            };
         };
         let (digest, equal) = self.digests(entry, &args);
-        Edit { invalid: entry.problem_with(&args), args, digest, equal }
+        Edit {
+            invalid: entry.problem_with(&args),
+            args,
+            digest,
+            equal,
+        }
     }
 
     fn digests(&self, entry: &ToolboxTool, args: &Value) -> (Digest, Digest) {
         let digest = Digest::of_call(&entry.at, &entry.definition, args, &self.place.image());
-        (digest, Digest::of_call(&entry.at, &Digest::from_wire(""), args, ""))
+        (
+            digest,
+            Digest::of_call(&entry.at, &Digest::from_wire(""), args, ""),
+        )
     }
 
     fn facts(&self, entry: &ToolboxTool, args: &Value) -> ToolFacts {
@@ -139,7 +176,10 @@ impl SessionTools {
             schema: entry.tool.input_schema.clone(),
             annotations: entry.tool.annotations.clone(),
             is_trusted: entry.is_trusted,
-            runs_in: RunsIn { kind: RunsInKind::Sandbox, hosts: Vec::new() },
+            runs_in: RunsIn {
+                kind: RunsInKind::Sandbox,
+                hosts: Vec::new(),
+            },
             digest,
             equal,
         }
@@ -170,7 +210,11 @@ impl SessionTools {
             }
         };
         let limit = self.place.command_limit + ANSWER_MARGIN;
-        let request = ToolCall { tool: tool.tool, args: call.args.clone(), limit };
+        let request = ToolCall {
+            tool: tool.tool,
+            args: call.args.clone(),
+            limit,
+        };
         match live.connection.call(request, cancel, on_progress).await {
             Ok(answer) => ended(answer),
             Err(error) => self.broken(error, &live).await,
@@ -181,7 +225,10 @@ impl SessionTools {
     fn check(&self, call: &Call) -> Result<ToolRef, Box<Outcome>> {
         let entry = self.toolbox.find(&call.name);
         let (Some(entry), Some(facts)) = (entry, &call.facts) else {
-            return Err(Box::new(failed(Code::ToolFailed, "the tool is gone".to_owned())));
+            return Err(Box::new(failed(
+                Code::ToolFailed,
+                "the tool is gone".to_owned(),
+            )));
         };
         let (digest, _) = self.digests(entry, &call.args);
         if digest == facts.digest {
@@ -199,9 +246,17 @@ impl SessionTools {
             return Ok(Arc::clone(live));
         }
         *live = None;
-        let Running { stdin, stdout, life, .. } = self.place.runtime.start(self.launch()).await?;
+        let Running {
+            stdin,
+            stdout,
+            life,
+            ..
+        } = self.place.runtime.start(self.launch()).await?;
         let connection = Connection::open(mcp::BUNDLED_SERVER, stdout, stdin).await?;
-        let started = Arc::new(LiveSandbox { connection, life: SyncMutex::new(Some(life)) });
+        let started = Arc::new(LiveSandbox {
+            connection,
+            life: SyncMutex::new(Some(life)),
+        });
         *live = Some(Arc::clone(&started));
         Ok(started)
     }
@@ -210,7 +265,9 @@ impl SessionTools {
         Launch {
             sandbox: self.sandbox.clone(),
             server: mcp::BUNDLED_SERVER.to_owned(),
-            program: Program::Bundled { command_timeout: self.place.command_limit },
+            program: Program::Bundled {
+                command_timeout: self.place.command_limit,
+            },
             environment: BTreeMap::new(),
             workspace: sandbox::Access::ReadWrite,
             bounds: self.place.bounds,
@@ -234,7 +291,10 @@ impl SessionTools {
             mcp::Error::Gone { .. } => {
                 let why = live.ended().await;
                 self.close().await;
-                failed(Code::ToolFailed, format!("the sandbox ended during the call: {why}"))
+                failed(
+                    Code::ToolFailed,
+                    format!("the sandbox ended during the call: {why}"),
+                )
             }
             mcp::Error::Refused(_) | mcp::Error::Handshake { .. } => {
                 failed(Code::ToolFailed, error.to_string())
@@ -261,17 +321,35 @@ enum StartError {
 }
 
 fn ended(answer: ToolAnswer) -> Outcome {
-    let ToolAnswer { text, structured, truncated_bytes, is_error } = answer;
-    let output = Output { text, structured, truncated_bytes };
+    let ToolAnswer {
+        text,
+        structured,
+        truncated_bytes,
+        is_error,
+    } = answer;
+    let output = Output {
+        text,
+        structured,
+        truncated_bytes,
+    };
     if is_error {
-        Outcome::Failed { code: Code::ToolFailed, output }
+        Outcome::Failed {
+            code: Code::ToolFailed,
+            output,
+        }
     } else {
         Outcome::Completed { output }
     }
 }
 
 fn failed(code: Code, text: String) -> Outcome {
-    Outcome::Failed { code, output: Output { text, ..Output::default() } }
+    Outcome::Failed {
+        code,
+        output: Output {
+            text,
+            ..Output::default()
+        },
+    }
 }
 
 /// Arguments for the log: short, one line.

@@ -291,6 +291,22 @@ impl Commit {
         self.seq + self.events.iter().filter(|event| event.is_shown()).count() as u64
     }
 
+    /// Whether a turn runs after this commit: turns begin and end by these events only.
+    pub fn is_active_after(&self, was_active: bool) -> bool {
+        let mut is_active = was_active;
+        for event in &self.events {
+            if matches!(event, Event::Thinking { .. }) {
+                is_active = true;
+            } else if matches!(
+                event,
+                Event::Answered { .. } | Event::TurnFailed { .. } | Event::Cancelled { .. }
+            ) {
+                is_active = false;
+            }
+        }
+        is_active
+    }
+
     /// The shown events with their `seq`.
     pub fn shown(&self) -> impl Iterator<Item = (u64, &Event)> {
         (self.seq + 1..).zip(self.events.iter().filter(|event| event.is_shown()))

@@ -3,20 +3,18 @@
 use std::sync::atomic::Ordering;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use socketioxide::extract::SocketRef;
 use tokio::sync::mpsc;
 
+use super::Doors;
 use super::inbound::{Inbound, Reply};
-use super::seat::Seat;
-use super::{Doors, pump};
+use super::seat::{ResumePoint, Seat};
+use super::send::{acknowledge, emit};
 use crate::agent::Accepted;
-use crate::domain::{Code, JournalId};
+use crate::domain::Code;
 use crate::gateway::wire::{self, Parsed, Refused};
 use crate::session::Refusal;
-
-/// Where to go on from, as `session:resume` says it.
-pub(super) type ResumePoint = (u64, Option<JournalId>);
 
 /// Answers commands until the socket or the person's right ends.
 pub(super) async fn run(
@@ -62,21 +60,9 @@ async fn answer_to(
         (None, Err(refusal)) => {
             let error: Refused = wire::refused(refusal);
             let frame = wire::frame("agent:error", &[&error.message, &error]);
-            let _ = pump::emit(socket, &frame).await;
+            let _ = emit(socket, &frame).await;
         }
         (None, Ok(_)) => {}
-    }
-}
-
-/// Waits for room in the client's buffer: an acknowledgement is never dropped.
-async fn acknowledge(reply: &Reply, answer: &Value) {
-    let mut pause = pump::FIRST_PAUSE;
-    while let Err(error) = reply.sender().send(answer) {
-        if !pump::is_full(&error) {
-            return;
-        }
-        tokio::time::sleep(pause).await;
-        pause = pump::longer(pause);
     }
 }
 

@@ -5,6 +5,7 @@ mod handshake;
 mod inbound;
 mod pump;
 mod seat;
+mod send;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,7 +145,7 @@ async fn dismiss(socket: &SocketRef, refusal: &Refusal) {
     let frame = wire::frame("error", &[&refused.message, &json!({
         "code": refused.code, "category": refused.category, "requestId": refused.request_id,
     })]);
-    if pump::emit(socket, &frame).await.is_ok() {
+    if send::emit(socket, &frame).await.is_ok() {
         let _ = socket.clone().disconnect();
     }
 }

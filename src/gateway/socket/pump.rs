@@ -3,16 +3,14 @@
 //! events, it never loses one.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use socketioxide::extract::SocketRef;
-use socketioxide::{SendError, SocketError};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::mpsc;
 
 use super::Doors;
-use super::commands::ResumePoint;
-use super::seat::Seat;
+use super::seat::{ResumePoint, Seat};
+use super::send::{Gone, emit};
 use crate::agent::{
     Delta, DeltaKind, Frame, Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, What,
 };
@@ -20,19 +18,12 @@ use crate::domain::Code;
 use crate::gateway::wire::{self, Ready, event_frames, signal_frames};
 use crate::session::{CallStatus, Event, Refusal};
 
-/// The first wait for room in a client's buffer.
-pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(1);
-/// The longest one.
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// Events of the transcript that come with `system:ready`.
 const PAGE: usize = 200;
 /// A client further behind than this gets a snapshot (DESIGN section 3).
 const MOST_EVENTS_BEHIND: u64 = 1_000;
 /// The same in bytes.
 const MOST_BYTES_BEHIND: usize = 1 << 20;
-
-/// The client is gone.
-pub(super) struct Gone;
 
 /// Why a pump ends.
 enum End {
@@ -362,34 +353,4 @@ fn open_cards(view: &SessionView, page: &[ShownEvent]) -> Vec<ShownEvent> {
 fn frames_len(event: &ShownEvent) -> usize {
     let frames = event_frames(event);
     frames.iter().flat_map(|frame| &frame.args).map(|arg| arg.get().len()).sum()
-}
-
-/// Puts a frame into the client's buffer, waiting for room.
-pub(super) async fn emit(socket: &SocketRef, frame: &Frame) -> Result<(), Gone> {
-    let mut pause = FIRST_PAUSE;
-    loop {
-        let sent = match frame.args.as_slice() {
-            [] => socket.emit(frame.name, &()),
-            [one] => socket.emit(frame.name, one),
-            [one, two, ..] => socket.emit(frame.name, &(one, two)),
-        };
-        match sent {
-            Ok(()) => return Ok(()),
-            Err(error) if is_full(&error) => tokio::time::sleep(pause).await,
-            Err(SendError::Socket(_)) => return Err(Gone),
-            Err(error) => {
-                tracing::error!(%error, event = frame.name, "A frame cannot be sent");
-                return Ok(());
-            }
-        }
-        pause = longer(pause);
-    }
-}
-
-pub(super) fn is_full(error: &SendError) -> bool {
-    matches!(error, SendError::Socket(SocketError::InternalChannelFull))
-}
-
-pub(super) fn longer(pause: Duration) -> Duration {
-    (pause * 2).min(LONGEST_PAUSE)
 }

@@ -15,6 +15,9 @@ use super::inbound::Inbound;
 use crate::domain::{JournalId, SessionKey, UserId};
 use crate::tenancy::{Authenticated, Tenancy};
 
+/// Where a client goes on from: the `seq` it has, and the journal it has it from.
+pub(super) type ResumePoint = (u64, Option<JournalId>);
+
 /// One connected socket.
 pub(super) struct Seat {
     /// Who sits here.
@@ -22,7 +25,7 @@ pub(super) struct Seat {
     /// In which session.
     pub(super) key: SessionKey,
     /// What the client has already, if it says so.
-    pub(super) has: Option<(u64, Option<JournalId>)>,
+    pub(super) has: Option<ResumePoint>,
     /// Cancelled when the client is gone.
     pub(super) gone: CancellationToken,
     /// Counted commands that have no answer yet.
@@ -35,7 +38,7 @@ impl Seat {
     pub(super) fn new(
         entered: Authenticated,
         key: SessionKey,
-        has: Option<(u64, Option<JournalId>)>,
+        has: Option<ResumePoint>,
         inbox: mpsc::UnboundedReceiver<Inbound>,
         place: Place,
     ) -> Self {

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::card::{card, who};
 use super::frame::frame;
-use super::state::card;
 use crate::agent::{Frame, ShownEvent};
 use crate::domain::RequestId;
 use crate::session::{Decider, Event, Outcome, Verdict};
@@ -162,15 +162,6 @@ fn add<T: serde::Serialize>(what: &mut Value, name: &str, value: Option<T>) {
     let map: Option<&mut Map<String, Value>> = what.as_object_mut();
     if let (Some(map), Some(value)) = (map, value) {
         map.insert(name.to_owned(), json!(value));
-    }
-}
-
-/// Who decided, as people read it.
-pub(super) fn who(by: &Decider) -> Value {
-    match by {
-        Decider::Person(actor) => json!(actor),
-        Decider::Rule { name } => json!({ "id": "", "name": format!("rule {name}") }),
-        Decider::System => json!({ "id": "", "name": "Sepal" }),
     }
 }
 

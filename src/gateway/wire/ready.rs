@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::card::queue_value;
 use super::event::event_frames;
 use super::frame::frame;
-use super::state::{queue_value, usage_value};
+use super::state::usage_value;
 use crate::agent::{Frame, SessionView, ShownEvent};
 use crate::domain::{Caller, SessionId};
 

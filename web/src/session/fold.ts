@@ -408,6 +408,13 @@ class Draft {
       this.note(place, { what: 'model', model: data.model })
     }
     if (typeof data.withdrawn === 'string') this.withdraw(data.withdrawn)
+    if (isObject(data.settled)) this.settled(place, data.settled as JsonObject)
+  }
+
+  /** A person said whether a call of unknown outcome happened; the row keeps their word. */
+  private settled(place: { seq: Seq; at: string }, data: JsonObject): void {
+    const by = isObject(data.by) ? (data.by as unknown as Person) : undefined
+    this.updateCall(place, data, defined({ settled: { happened: data.happened === true, by } }))
   }
 
   private withdraw(clientMessageId: string): void {

@@ -90,6 +90,8 @@ export interface CallView {
   truncated?: { bytes: number; link?: string }
   progress?: string
   digest?: string
+  /** What a person said of a call of unknown outcome. */
+  settled?: { happened: boolean; by?: Person }
 }
 
 export interface Decision {

@@ -1,0 +1,218 @@
+//! Decide, append, fold, show; and what to do while the store is away.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::LiveSession;
+use crate::agent::feed::{ShownEvent, What};
+use crate::agent::journal::{JournalError, Settled};
+use crate::agent::message::{Accepted, Message, store_away};
+use crate::domain::{Code, CommitId, Timestamp};
+use crate::session::{Command, Commit, Event, Inputs, Refusal, SCHEMA, decide};
+
+/// Commits after which the state is kept as a snapshot.
+const SNAPSHOT_EVERY: u64 = 64;
+/// Pauses between two attempts to append an outcome while the store is away.
+const STORE_RETRY: [Duration; 4] = [
+    Duration::from_millis(50),
+    Duration::from_millis(250),
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+];
+
+impl LiveSession {
+    /// A new command: refused while the store is away.
+    pub(super) async fn command(&mut self, command: Command) -> Result<Accepted, Refusal> {
+        self.commit(&command).await.map_err(|failure| match failure {
+            Failure::Refused(refusal) => refusal,
+            Failure::Away(error) => {
+                tracing::warn!(session.id = %self.key.session, error = ?error, "The store is away");
+                store_away()
+            }
+        })
+    }
+
+    /// An outcome: it happened, so it is kept until the store is back; meanwhile commands are
+    /// refused.
+    pub(super) async fn outcome(&mut self, command: Command) {
+        let mut pauses = STORE_RETRY
+            .iter()
+            .copied()
+            .chain(std::iter::repeat(Duration::from_secs(5)));
+        loop {
+            let error = match self.commit(&command).await {
+                Ok(_) => return,
+                Err(Failure::Refused(refusal)) => {
+                    tracing::debug!(session.id = %self.key.session, %refusal, "An outcome came too late");
+                    return;
+                }
+                Err(Failure::Away(error)) => error,
+            };
+            tracing::warn!(session.id = %self.key.session, ?error, "The store is away; an outcome waits");
+            let until = Instant::now() + pauses.next().unwrap_or_default();
+            if !self.refuse_until(until).await {
+                return;
+            }
+        }
+    }
+
+    /// Refuses commands until then; whether to go on.
+    async fn refuse_until(&mut self, until: Instant) -> bool {
+        let mut later = Vec::new();
+        let goes_on = loop {
+            tokio::select! {
+                () = self.stop.cancelled() => break false,
+                () = tokio::time::sleep_until(until) => break true,
+                message = self.mailbox.recv() => match message {
+                    Some(Message::Outcome(command)) => later.push(command),
+                    Some(message) => message.refuse(&store_away()),
+                    None => break false,
+                },
+            }
+        };
+        for command in later {
+            // They wait for the same store: one loop for all would lose their order.
+            Box::pin(self.outcome(command)).await;
+        }
+        goes_on
+    }
+
+    /// Decide, append, fold, show. Again from the start when somebody else wrote meanwhile.
+    async fn commit(&mut self, command: &Command) -> Result<Accepted, Failure> {
+        loop {
+            let now = now();
+            let inputs = Inputs {
+                rules: &self.parts.rules,
+                now,
+                genesis: &self.genesis,
+            };
+            let control = &self.state.control;
+            let events = decide(control, command, inputs).map_err(Failure::Refused)?;
+            if events.is_empty() {
+                return Ok(Accepted {
+                    seq: self.seq_of_repeat(command),
+                });
+            }
+            let commit = Commit {
+                version: control.version + 1,
+                commit_id: CommitId::from_bits(rand::random()),
+                schema: SCHEMA,
+                at: now.max(control.at),
+                seq: control.seq,
+                events,
+            };
+            let is_active = commit.is_active_after(control.is_active());
+            match self.journal.append(&commit, is_active).await {
+                Settled::Stored => {
+                    self.state.apply(&commit);
+                    self.show(&commit);
+                    return Ok(Accepted {
+                        seq: commit.last_seq().min(commit.seq + 1),
+                    });
+                }
+                Settled::Conflict => self.read_on().await?,
+                Settled::Away(error) => return Err(Failure::Away(error)),
+            }
+        }
+    }
+
+    fn seq_of_repeat(&self, command: &Command) -> u64 {
+        let control = &self.state.control;
+        let id = if let Command::Say {
+            client_message_id, ..
+        } = command
+        {
+            client_message_id.as_deref()
+        } else {
+            None
+        };
+        id.and_then(|id| control.seq_of_message(id))
+            .unwrap_or(control.seq)
+    }
+
+    async fn read_on(&mut self) -> Result<(), Failure> {
+        let mut commits = Vec::new();
+        let read = self
+            .journal
+            .catch_up(&mut self.state, |commit| commits.push(commit.clone()));
+        let read = read.await;
+        for commit in &commits {
+            self.show(commit);
+        }
+        match read {
+            Ok(_) => Ok(()),
+            Err(JournalError::Store(error)) => Err(Failure::Away(error)),
+            Err(JournalError::Commit(error)) => {
+                tracing::error!(session.id = %self.key.session, %error, "The journal cannot be read");
+                Err(Failure::Refused(Refusal::new(
+                    Code::Internal,
+                    "internal error",
+                )))
+            }
+        }
+    }
+
+    /// Shows what a commit changed, in the order in which it happened.
+    fn show(&mut self, commit: &Commit) {
+        for (seq, event) in commit.shown() {
+            if matches!(
+                event,
+                Event::Said { .. }
+                    | Event::Answered { .. }
+                    | Event::TurnFailed { .. }
+                    | Event::Cancelled { .. }
+            ) {
+                self.feed.end_answer();
+            }
+            let event = ShownEvent {
+                seq,
+                at: commit.at,
+                event: event.clone(),
+            };
+            self.feed.show(What::Event(event));
+        }
+        if commit.events.iter().any(changes_queue) {
+            self.feed.show(What::Queue(self.queue()));
+        }
+        if commit.events.iter().any(changes_usage) {
+            self.feed.show(What::Usage(self.usage()));
+        }
+        self.projection.tell(&self.key, &self.state.control);
+        if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
+            let (journal, state) = (self.journal.clone(), self.state.clone());
+            self.running
+                .tracker()
+                .spawn(async move { journal.keep_snapshot(state).await });
+        }
+    }
+}
+
+enum Failure {
+    Refused(Refusal),
+    Away(crate::store::Error),
+}
+
+fn changes_queue(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Queued { .. }
+            | Event::ApprovalAsked { .. }
+            | Event::Decided { .. }
+            | Event::Started { .. }
+            | Event::Ended { .. }
+            | Event::Thinking { .. }
+            | Event::Cancelled { .. }
+    )
+}
+
+fn changes_usage(event: &Event) -> bool {
+    matches!(event, Event::Said { .. } | Event::Answered { .. })
+}
+
+/// The one clock of the session layer's inputs.
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let ms = since.map_or(0, |since| since.as_millis());
+    Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,193 @@
+//! The task that owns a live session: one command after the other, decide, append, show, act.
+
+mod commit;
+mod view;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::effects::{Running, Wanted};
+use super::factory::AgentParts;
+use super::feed::Feed;
+use super::journal::Journal;
+use super::message::{Ask, Message, stopping};
+use super::projection::Projection;
+use crate::domain::{Code, SandboxId, SessionKey, UserId};
+use crate::session::{Command, Genesis, Refusal, SessionState};
+
+/// What a session's task is made of.
+pub(super) struct LiveSession {
+    pub(super) key: SessionKey,
+    pub(super) journal: Journal,
+    pub(super) feed: Arc<Feed>,
+    pub(super) parts: AgentParts,
+    pub(super) genesis: Genesis,
+    pub(super) projection: Projection,
+    /// Names this process's life (DESIGN section 3).
+    pub(super) life: Arc<str>,
+    pub(super) mailbox: mpsc::Receiver<Message>,
+    pub(super) running: Running,
+    /// The folded journal.
+    pub(super) state: SessionState,
+    pub(super) idle_after: Duration,
+    pub(super) stop: CancellationToken,
+}
+
+impl LiveSession {
+    /// Takes over what an earlier life left, and serves until nobody needs it.
+    pub(super) async fn run(mut self) {
+        // The session list may lag behind a life that ended between a commit and its row.
+        self.projection.tell(&self.key, &self.state.control);
+        if self.state.control.is_active() {
+            let owner = self.life.to_string();
+            self.outcome(Command::TakeOver { owner }).await;
+        }
+        self.reconcile();
+        let mut idle_since = Instant::now();
+        loop {
+            let idle_at = idle_since + self.idle_after();
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break,
+                message = self.mailbox.recv() => match message {
+                    Some(Message::Leave { by, reply }) => match self.admit(&by) {
+                        Ok(()) => return self.vanish(reply).await,
+                        Err(refusal) => drop(reply.send(Err(refusal))),
+                    },
+                    Some(message) => self.handle(message).await,
+                    None => break,
+                },
+                () = tokio::time::sleep_until(idle_at), if self.running.is_empty() => break,
+            }
+            idle_since = Instant::now();
+        }
+        self.leave().await;
+    }
+
+    /// A live sandbox is kept longer than a mere state.
+    fn idle_after(&self) -> Duration {
+        self.parts.tools.idle_limit().unwrap_or(self.idle_after)
+    }
+
+    /// Leaves without a trace of its own: the journal is about to go.
+    async fn vanish(mut self, reply: oneshot::Sender<Result<Option<SandboxId>, Refusal>>) {
+        self.mailbox.close();
+        self.running.stop_all();
+        self.parts.tools.close().await;
+        let gone = Refusal::new(Code::SessionNotFound, "the session was deleted");
+        while let Ok(message) = self.mailbox.try_recv() {
+            message.refuse(&gone);
+        }
+        let _ = reply.send(Ok(self.state.control.sandbox.take()));
+    }
+
+    /// Answers what was sent in the last moment, then gives everything back.
+    async fn leave(mut self) {
+        self.mailbox.close();
+        while let Ok(message) = self.mailbox.try_recv() {
+            match message {
+                message @ (Message::Tell { .. } | Message::Join { .. })
+                    if !self.stop.is_cancelled() =>
+                {
+                    self.handle(message).await;
+                }
+                message @ (Message::Tell { .. }
+                | Message::Join { .. }
+                | Message::Leave { .. }
+                | Message::Outcome(_)) => message.refuse(&stopping()),
+            }
+        }
+        self.running.stop_all();
+        self.parts.tools.close().await;
+        if self.state.control.version > 0 {
+            self.journal
+                .keep_snapshot(std::mem::take(&mut self.state))
+                .await;
+        }
+    }
+
+    async fn handle(&mut self, message: Message) {
+        match message {
+            Message::Tell { ask, by, reply } => {
+                let answer = match self.admit(&by) {
+                    Ok(()) => {
+                        let command = self.prepare(ask);
+                        self.command(command).await
+                    }
+                    Err(refusal) => Err(refusal),
+                };
+                // The door may be gone; what was decided stays decided.
+                let _ = reply.send(answer);
+            }
+            Message::Join { by, reply } => {
+                let _ = reply.send(self.admit(&by).map(|()| self.joined()));
+            }
+            Message::Outcome(command) => self.outcome(command).await,
+            // Answered in the loop, where the task can end.
+            Message::Leave { reply, .. } => drop(reply.send(Err(stopping()))),
+        }
+        self.reconcile();
+    }
+
+    /// A session is its owner's; to anybody else it does not exist.
+    fn admit(&self, by: &UserId) -> Result<(), Refusal> {
+        let owner = self
+            .state
+            .control
+            .owner
+            .as_ref()
+            .unwrap_or(&self.genesis.owner);
+        if owner.id == *by {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            Code::SessionNotFound,
+            "there is no such session",
+        ))
+    }
+
+    /// Fills in what only the session knows.
+    fn prepare(&mut self, ask: Ask) -> Command {
+        match ask {
+            Ask::Decide { mut decision, args } => {
+                let turn = self.state.control.turn.as_ref();
+                let call = turn.and_then(|turn| turn.call(&decision.call));
+                decision.edit = args
+                    .zip(call)
+                    .filter(|(args, call)| call.args != *args)
+                    .map(|(args, call)| self.parts.tools.edit(call, args));
+                Command::Decide(decision)
+            }
+            Ask::Command(Command::Stop { turn, .. }) => {
+                let running = self.state.control.turn.as_ref();
+                let is_this =
+                    running.is_some_and(|running| turn.is_none_or(|turn| turn == running.id));
+                if is_this {
+                    // Nothing of the answer may be shown after the event that ends the turn.
+                    self.running.stop_model();
+                }
+                let said = is_this.then(|| self.feed.end_answer()).flatten();
+                Command::Stop {
+                    turn,
+                    said_so_far: said.map(|answer| answer.text),
+                }
+            }
+            Ask::Command(command) => command,
+        }
+    }
+
+    fn reconcile(&mut self) {
+        let (control, genesis) = (&self.state.control, &self.genesis);
+        self.running.reconcile(&Wanted {
+            control,
+            entries: &self.state.entries,
+            model: &control.model.as_ref().unwrap_or(&genesis.model).model,
+            feed: &self.feed,
+            parts: &self.parts,
+        });
+    }
+}

@@ -1,0 +1,63 @@
+//! The session as somebody who joins sees it.
+
+use super::LiveSession;
+use crate::agent::feed::{Joined, QueueState, SessionView, TurnView, UsageState};
+use crate::session::{Activity, Phase};
+
+impl LiveSession {
+    pub(super) fn queue(&self) -> QueueState {
+        let control = &self.state.control;
+        let (calls, said) = match &control.turn {
+            Some(turn) => (turn.queue.clone(), turn.said.clone()),
+            None => (Vec::new(), String::new()),
+        };
+        QueueState {
+            calls,
+            said,
+            seq: control.seq,
+        }
+    }
+
+    pub(super) fn usage(&self) -> UsageState {
+        let control = &self.state.control;
+        UsageState {
+            totals: control.totals,
+            context_tokens: control.last_usage.total(),
+            window: self.parts.limits.window,
+            seq: control.seq,
+        }
+    }
+
+    pub(super) fn joined(&self) -> Joined {
+        let (signals, answer) = self.feed.watch();
+        let control = &self.state.control;
+        let view = SessionView {
+            journal: control
+                .journal
+                .clone()
+                .unwrap_or_else(|| self.genesis.journal.clone()),
+            seq: control.seq,
+            title: control.title.clone(),
+            model: control
+                .model
+                .clone()
+                .unwrap_or_else(|| self.genesis.model.clone()),
+            is_stored: control.version > 0,
+            queue: self.queue(),
+            usage: self.usage(),
+            turn: control.turn.as_ref().map(|turn| TurnView {
+                id: turn.id,
+                iteration: turn.iteration,
+                phase: match (turn.phase, control.activity()) {
+                    (Phase::Asking, _) => "model",
+                    (Phase::Calling, Activity::Waiting(_)) => "waiting",
+                    (Phase::Calling, _) => "calls",
+                },
+                since: turn.phase_since,
+            }),
+            answer,
+            waiting: control.waiting.clone(),
+        };
+        Joined { signals, view }
+    }
+}

@@ -1,0 +1,74 @@
+//! What a session's task is told, and the answers that need no session.
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::feed::Joined;
+use crate::domain::{Code, SandboxId, UserId};
+use crate::session::{Command, Decision, Refusal};
+
+/// What a door asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ask {
+    /// A command as it is.
+    Command(Command),
+    /// A decision whose changed arguments still have to be looked up and validated.
+    Decide {
+        /// The decision; its `edit` is filled in here.
+        decision: Decision,
+        /// The changed arguments.
+        args: Option<Value>,
+    },
+}
+
+/// A command was decided, and what it changed is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accepted {
+    /// `seq` of the first event that it caused; of the earlier one for a repeat; else of the head.
+    pub seq: u64,
+}
+
+/// What the session's task is told.
+pub(super) enum Message {
+    Tell {
+        ask: Ask,
+        by: UserId,
+        reply: oneshot::Sender<Result<Accepted, Refusal>>,
+    },
+    Join {
+        by: UserId,
+        reply: oneshot::Sender<Result<Joined, Refusal>>,
+    },
+    /// An effect ended.
+    Outcome(Command),
+    /// The session is to be deleted: stop everything and leave for good.
+    Leave {
+        by: UserId,
+        reply: oneshot::Sender<Result<Option<SandboxId>, Refusal>>,
+    },
+}
+
+impl Message {
+    pub(super) fn refuse(self, refusal: &Refusal) {
+        match self {
+            Self::Tell { reply, .. } => drop(reply.send(Err(refusal.clone()))),
+            Self::Join { reply, .. } => drop(reply.send(Err(refusal.clone()))),
+            Self::Leave { reply, .. } => drop(reply.send(Err(refusal.clone()))),
+            Self::Outcome(_) => {}
+        }
+    }
+}
+
+pub(super) fn store_away() -> Refusal {
+    Refusal::new(
+        Code::StoreUnavailable,
+        "not saved: the database does not answer; try again",
+    )
+}
+
+pub(super) fn stopping() -> Refusal {
+    Refusal::new(
+        Code::ServerStopping,
+        "the server is stopping; connect again in a moment",
+    )
+}

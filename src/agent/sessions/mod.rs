@@ -1,0 +1,242 @@
+//! The registry of live sessions: open, tell, watch, read, claim what a crash left, stop all.
+
+mod registry;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::registry::{Inner, not_found, unreadable};
+use super::factory::AgentFactory;
+use super::feed::{Feed, Joined, ShownEvent, What};
+use super::journal::{Journal, JournalError};
+use super::message::{Accepted, Ask, Message, stopping};
+use super::projection::Projection;
+use crate::domain::{Caller, Code, SessionId, SessionKey};
+use crate::session::{Command, Refusal};
+use crate::store::{LiveStore, Records};
+
+/// How sessions are kept.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionsSettings {
+    /// How long a session without work stays in memory.
+    pub idle_after: Duration,
+}
+
+impl Default for SessionsSettings {
+    fn default() -> Self {
+        Self {
+            idle_after: Duration::from_mins(1),
+        }
+    }
+}
+
+/// A part of a transcript.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Page {
+    /// What came after that `seq`.
+    After(u64),
+    /// What came just before that `seq`.
+    Before(u64),
+}
+
+/// The one corridor to sessions. Cheap to clone.
+#[derive(Clone)]
+pub struct Sessions(Arc<Inner>);
+
+impl Sessions {
+    /// Starts the registry; its tasks run on `tasks` until `stop`.
+    pub fn start(
+        store: Arc<dyn LiveStore>,
+        records: Records,
+        factory: AgentFactory,
+        settings: SessionsSettings,
+        (tasks, stop): (TaskTracker, CancellationToken),
+    ) -> Self {
+        let (projection, writing) = Projection::start(records, stop.clone());
+        tasks.spawn(writing);
+        let life: u128 = rand::random();
+        Self(Arc::new(Inner {
+            store,
+            factory,
+            settings,
+            projection,
+            life: format!("{life:032x}").into(),
+            slots: Mutex::default(),
+            tasks,
+            stop,
+        }))
+    }
+
+    /// A new session of the caller. It is stored at its first command; until then it lives as
+    /// long as somebody watches it.
+    pub fn new_session(&self, caller: &Caller) -> SessionKey {
+        let session = SessionId::from_bits(rand::random());
+        let key = SessionKey {
+            tenant: caller.tenant.id.clone(),
+            session,
+        };
+        self.0.reserve(&key, caller);
+        key
+    }
+
+    /// The caller's own session of that name, created on first use. The id is derived from tenant,
+    /// user and name, so no other user's name leads to it.
+    pub fn named_session(&self, caller: &Caller, name: &str) -> SessionKey {
+        let mut hash = Sha256::new();
+        for part in [caller.tenant.id.as_str(), caller.user.id.as_str(), name] {
+            hash.update(part.len().to_be_bytes());
+            hash.update(part.as_bytes());
+        }
+        let hash = hash.finalize();
+        let bits = hash
+            .iter()
+            .take(16)
+            .fold(0_u128, |bits, byte| (bits << 8) | u128::from(*byte));
+        let session = SessionId::from_bits(bits);
+        let key = SessionKey {
+            tenant: caller.tenant.id.clone(),
+            session,
+        };
+        self.0.reserve(&key, caller);
+        key
+    }
+
+    /// Stores a new session right away, so that it can be listed.
+    pub async fn create(
+        &self,
+        caller: &Caller,
+        title: Option<String>,
+    ) -> Result<SessionKey, Refusal> {
+        let key = self.new_session(caller);
+        self.tell(&key, caller, Ask::Command(Command::Open { title }))
+            .await?;
+        self.0.projection.written().await;
+        Ok(key)
+    }
+
+    /// Tells a session. The answer means that what it changed is durable.
+    pub async fn tell(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        ask: Ask,
+    ) -> Result<Accepted, Refusal> {
+        if !caller.user.role.may_act() {
+            return Err(Refusal::new(Code::NotAllowed, "a viewer may read, not act"));
+        }
+        let by = caller.user.id.clone();
+        self.request(key, caller, |reply| Message::Tell { ask, by, reply })
+            .await
+    }
+
+    /// The session as it is, and everything that comes after.
+    pub async fn join(&self, key: &SessionKey, caller: &Caller) -> Result<Joined, Refusal> {
+        let by = caller.user.id.clone();
+        self.request(key, caller, |reply| Message::Join { by, reply })
+            .await
+    }
+
+    /// Part of the transcript, oldest first. The caller has joined or is checked here.
+    pub async fn events(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        page: Page,
+        limit: usize,
+    ) -> Result<Vec<ShownEvent>, Refusal> {
+        self.join(key, caller).await?;
+        self.page(key, page, limit).await
+    }
+
+    /// Part of the transcript for somebody who has joined.
+    pub async fn page(
+        &self,
+        key: &SessionKey,
+        page: Page,
+        limit: usize,
+    ) -> Result<Vec<ShownEvent>, Refusal> {
+        let journal = Journal::new(Arc::clone(&self.0.store), key.clone());
+        let events = match page {
+            Page::After(seq) => journal.events_after(seq, limit).await,
+            Page::Before(seq) => journal.events_before(seq, limit).await,
+        };
+        events.map_err(|error| unreadable(key, &error))
+    }
+
+    /// Deletes a session with its journal and workspace.
+    pub async fn delete(&self, key: &SessionKey, caller: &Caller) -> Result<(), Refusal> {
+        let by = caller.user.id.clone();
+        let sandbox = self
+            .request(key, caller, |reply| Message::Leave { by, reply })
+            .await?;
+        let removed = self.0.store.remove(key).await;
+        removed.map_err(|error| unreadable(key, &JournalError::Store(error)))?;
+        self.0.projection.forget(key);
+        if let Some(feed) = self.0.forget(key) {
+            feed.show(What::Deleted);
+        }
+        if let Some(sandbox) = &sandbox {
+            self.0.factory.place.remove(sandbox).await;
+        }
+        Ok(())
+    }
+
+    /// What a watcher that fell behind reads.
+    pub fn feed(&self, key: &SessionKey) -> Option<Arc<Feed>> {
+        self.0.slots().get(key).map(|slot| Arc::clone(&slot.feed))
+    }
+
+    /// Goes on with everything that an earlier life left unfinished. How many sessions that is.
+    pub async fn claim_unfinished(&self) -> Result<usize, crate::store::Error> {
+        let unfinished = self.0.store.active().await?;
+        for key in &unfinished {
+            // Opening is enough: the session's task takes over what it finds.
+            self.0.wake(key);
+        }
+        Ok(unfinished.len())
+    }
+
+    /// Forgets sessions that nobody watches and nobody needs; called now and then.
+    pub fn sweep(&self) {
+        self.0.slots().retain(|_, slot| !slot.is_forgotten());
+    }
+
+    /// Sessions in memory, for `/metrics` and tests.
+    pub fn live_count(&self) -> usize {
+        self.0
+            .slots()
+            .values()
+            .filter(|slot| slot.is_live())
+            .count()
+    }
+
+    async fn request<T>(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        message: impl FnOnce(oneshot::Sender<Result<T, Refusal>>) -> Message,
+    ) -> Result<T, Refusal> {
+        if key.tenant != caller.tenant.id {
+            return Err(not_found());
+        }
+        let (reply, answer) = oneshot::channel();
+        let mut message = message(reply);
+        loop {
+            if self.0.stop.is_cancelled() {
+                return Err(stopping());
+            }
+            let mailbox = self.0.open(key, caller).await?;
+            match mailbox.send(message).await {
+                Ok(()) => break,
+                // It was leaving memory: open it again.
+                Err(mpsc::error::SendError(back)) => message = back,
+            }
+        }
+        answer.await.unwrap_or_else(|_| Err(stopping()))
+    }
+}

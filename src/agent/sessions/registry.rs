@@ -1,0 +1,228 @@
+//! The slots behind [`super::Sessions`]: which sessions are in memory, and their tasks.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::SessionsSettings;
+use crate::agent::effects::Running;
+use crate::agent::factory::AgentFactory;
+use crate::agent::feed::Feed;
+use crate::agent::journal::{Journal, JournalError};
+use crate::agent::live::LiveSession;
+use crate::agent::message::{Message, store_away};
+use crate::agent::projection::Projection;
+use crate::domain::{Actor, Caller, Code, JournalId, SandboxId, SessionKey, UserId};
+use crate::session::{Genesis, Refusal};
+use crate::store::LiveStore;
+
+/// Commands that may wait for one session.
+const MAILBOX: usize = 256;
+
+pub(super) struct Inner {
+    pub(super) store: Arc<dyn LiveStore>,
+    pub(super) factory: AgentFactory,
+    pub(super) settings: SessionsSettings,
+    pub(super) projection: Projection,
+    pub(super) life: Arc<str>,
+    /// Never held across an await.
+    pub(super) slots: Mutex<HashMap<SessionKey, Slot>>,
+    pub(super) tasks: TaskTracker,
+    pub(super) stop: CancellationToken,
+}
+
+/// A session that is in memory or watched.
+pub(super) struct Slot {
+    pub(super) feed: Arc<Feed>,
+    pub(super) genesis: Genesis,
+    /// May be created by its first command.
+    pub(super) is_new: bool,
+    pub(super) mailbox: Option<mpsc::Sender<Message>>,
+}
+
+impl Slot {
+    /// Whether its task runs and takes commands.
+    pub(super) fn is_live(&self) -> bool {
+        self.mailbox
+            .as_ref()
+            .is_some_and(|mailbox| !mailbox.is_closed())
+    }
+
+    /// Whether nobody needs it.
+    pub(super) fn is_forgotten(&self) -> bool {
+        !self.is_live() && !self.feed.is_watched()
+    }
+}
+
+impl Inner {
+    pub(super) fn slots(&self) -> MutexGuard<'_, HashMap<SessionKey, Slot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn genesis(&self, owner: Actor) -> Genesis {
+        Genesis {
+            journal: JournalId::from_bits(rand::random()),
+            owner,
+            sandbox: SandboxId::from_bits(rand::random()),
+            model: self.factory.model_choice(),
+        }
+    }
+
+    /// Makes room for a session that its caller may create.
+    pub(super) fn reserve(&self, key: &SessionKey, caller: &Caller) {
+        self.slots().entry(key.clone()).or_insert_with(|| Slot {
+            feed: Arc::default(),
+            genesis: self.genesis(caller.actor()),
+            is_new: true,
+            mailbox: None,
+        });
+    }
+
+    /// The mailbox of a session's task, started if need be.
+    pub(super) async fn open(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        caller: &Caller,
+    ) -> Result<mpsc::Sender<Message>, Refusal> {
+        let is_known = match self.slots().get(key) {
+            Some(Slot {
+                mailbox: Some(mailbox),
+                ..
+            }) if !mailbox.is_closed() => {
+                return Ok(mailbox.clone());
+            }
+            Some(slot) => slot.is_new,
+            None => false,
+        };
+        if !is_known {
+            let head = self.store.head(key).await;
+            let head = head.map_err(|error| unreadable(key, &JournalError::Store(error)))?;
+            if head.is_none() {
+                return Err(not_found());
+            }
+        }
+        Ok(self.spawn(key, Some(caller)))
+    }
+
+    pub(super) fn wake(self: &Arc<Self>, key: &SessionKey) {
+        drop(self.spawn(key, None));
+    }
+
+    /// Starts the task unless it runs.
+    fn spawn(self: &Arc<Self>, key: &SessionKey, caller: Option<&Caller>) -> mpsc::Sender<Message> {
+        let nobody = || Actor {
+            id: UserId::from_bits(0),
+            name: String::new(),
+        };
+        let mut slots = self.slots();
+        let slot = slots.entry(key.clone()).or_insert_with(|| Slot {
+            feed: Arc::default(),
+            // A stored session has its own; this one is never used.
+            genesis: self.genesis(caller.map_or_else(nobody, Caller::actor)),
+            is_new: false,
+            mailbox: None,
+        });
+        if let Some(mailbox) = slot.mailbox.as_ref().filter(|mailbox| !mailbox.is_closed()) {
+            return mailbox.clone();
+        }
+        let (mailbox, messages) = mpsc::channel(MAILBOX);
+        slot.mailbox = Some(mailbox.clone());
+        let (feed, genesis) = (Arc::clone(&slot.feed), slot.genesis.clone());
+        drop(slots);
+        self.tasks.spawn(Arc::clone(self).serve(
+            key.clone(),
+            feed,
+            genesis,
+            (mailbox.downgrade(), messages),
+        ));
+        mailbox
+    }
+
+    async fn serve(
+        self: Arc<Self>,
+        key: SessionKey,
+        feed: Arc<Feed>,
+        genesis: Genesis,
+        (outcomes, messages): (mpsc::WeakSender<Message>, mpsc::Receiver<Message>),
+    ) {
+        let journal = Journal::new(Arc::clone(&self.store), key.clone());
+        let state = match journal.fold().await {
+            Ok(state) => state,
+            Err(error) => return refuse_all(messages, &unreadable(&key, &error)).await,
+        };
+        let sandbox = state.control.sandbox.as_ref().unwrap_or(&genesis.sandbox);
+        let parts = match self.factory.create_agent(sandbox) {
+            Ok(parts) => parts,
+            Err(error) => {
+                tracing::error!(session.id = %key.session, %error, "The agent cannot be built");
+                return refuse_all(messages, &internal()).await;
+            }
+        };
+        let session = LiveSession {
+            running: Running::new(outcomes, self.tasks.clone()),
+            mailbox: messages,
+            projection: self.projection.clone(),
+            life: Arc::clone(&self.life),
+            idle_after: self.settings.idle_after,
+            stop: self.stop.clone(),
+            key: key.clone(),
+            state,
+            journal,
+            feed,
+            parts,
+            genesis,
+        };
+        let weak: Weak<Self> = Arc::downgrade(&self);
+        drop(self);
+        session.run().await;
+        if let Some(inner) = weak.upgrade() {
+            inner.left(&key);
+        }
+    }
+
+    /// A task has ended: its slot stays only while somebody watches.
+    fn left(&self, key: &SessionKey) {
+        let mut slots = self.slots();
+        let is_gone = slots.get(key).is_some_and(Slot::is_forgotten);
+        if is_gone {
+            slots.remove(key);
+        }
+    }
+
+    /// Takes a deleted session out; its task ends as nobody can reach it.
+    pub(super) fn forget(&self, key: &SessionKey) -> Option<Arc<Feed>> {
+        self.slots().remove(key).map(|slot| slot.feed)
+    }
+}
+
+/// Answers everything that was sent to a session that cannot be opened.
+async fn refuse_all(mut messages: mpsc::Receiver<Message>, refusal: &Refusal) {
+    messages.close();
+    while let Some(message) = messages.recv().await {
+        message.refuse(refusal);
+    }
+}
+
+pub(super) fn unreadable(key: &SessionKey, error: &JournalError) -> Refusal {
+    match error {
+        JournalError::Store(error) => {
+            tracing::warn!(session.id = %key.session, ?error, "The store is away");
+            store_away()
+        }
+        JournalError::Commit(error) => {
+            tracing::error!(session.id = %key.session, ?error, "The journal cannot be read");
+            internal()
+        }
+    }
+}
+
+fn internal() -> Refusal {
+    Refusal::new(Code::Internal, "internal error")
+}
+
+pub(super) fn not_found() -> Refusal {
+    Refusal::new(Code::SessionNotFound, "there is no such session")
+}

@@ -1,0 +1,155 @@
+//! What this machine offers and lacks, each lack with its remedy.
+
+use std::path::Path;
+
+use tokio::net::TcpListener;
+
+use super::model::Model;
+use super::place::{self, OpenPlace};
+use crate::config::Settings;
+use crate::domain::SandboxKind;
+use crate::gateway::{
+    Check, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo, SystemInfo, page_is_built,
+};
+use crate::llm::ProviderKind;
+use crate::store::Store;
+
+/// The picture of a running server.
+pub(super) fn report(
+    settings: &Settings,
+    place: &OpenPlace,
+    model: &Model,
+    store: &Store,
+) -> SystemInfo {
+    let sandbox = sandbox_report(place);
+    let storage = StorageInfo {
+        kind: "sqlite".to_owned(),
+        detail: format!("one file in `{}`, synced at every commit", store.dir().path().display()),
+    };
+    let checks = vec![
+        Check { name: "storage".to_owned(), ok: true, detail: storage.detail.clone(), remedy: None },
+        sandbox_check(place, &sandbox),
+        model_check(model),
+        page_check(),
+    ];
+    SystemInfo {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        installation: settings.agent.name.clone(),
+        model: ModelInfo {
+            provider: model.provider.kind().wire_name().to_owned(),
+            model: model.name.clone(),
+            scripted: model.provider.kind() == ProviderKind::Scripted,
+        },
+        sandbox,
+        storage,
+        checks,
+    }
+}
+
+fn sandbox_report(place: &OpenPlace) -> SandboxInfo {
+    let runtime = &place.place.runtime;
+    let kind = runtime.kind();
+    let detail = match (&place.problem, kind) {
+        (Some(problem), _) => problem.to_string(),
+        (None, SandboxKind::Bubblewrap) => "bubblewrap, no network".to_owned(),
+        (None, kind) => kind.as_str().to_owned(),
+    };
+    let limits = runtime.limits();
+    SandboxInfo {
+        kind,
+        network: "none".to_owned(),
+        ok: place.problem.is_none(),
+        limits: SandboxLimits {
+            memory: limits.memory,
+            cpu: limits.cpu,
+            processes: limits.processes,
+            time: limits.time,
+            workspace: limits.workspace,
+        },
+        detail,
+    }
+}
+
+fn sandbox_check(place: &OpenPlace, report: &SandboxInfo) -> Check {
+    let remedy = place.problem.as_ref().map(|problem| {
+        format!("{problem}; sessions work without tools until then, start again afterwards")
+    });
+    Check { name: "sandbox".to_owned(), ok: report.ok, detail: report.detail.clone(), remedy }
+}
+
+fn model_check(model: &Model) -> Check {
+    let kind = model.provider.kind();
+    let detail = format!("{} · {}", kind.as_str(), model.name);
+    let remedy = match (&model.problem, kind) {
+        (Some((_, text)), _) => Some(text.clone()),
+        (None, ProviderKind::Scripted) => Some(
+            "a demo that follows a script: set OPENAI_API_KEY, or LLM_PROVIDER=openai-compatible \
+             with OPENAI_BASE_URL"
+                .to_owned(),
+        ),
+        (None, _) => None,
+    };
+    Check { name: "model".to_owned(), ok: model.problem.is_none(), detail, remedy }
+}
+
+fn page_check() -> Check {
+    let ok = page_is_built();
+    Check {
+        name: "page".to_owned(),
+        ok,
+        detail: if ok { "built".to_owned() } else { "not built".to_owned() },
+        remedy: (!ok).then(|| "run `./run build`".to_owned()),
+    }
+}
+
+/// Looks at everything that a start needs, without starting.
+pub async fn examine(settings: &Settings) -> Vec<Check> {
+    let mut checks = vec![data_dir_check(&settings.store.data_dir)];
+    let scratch = std::env::temp_dir().join(format!("sepal-doctor-{}", std::process::id()));
+    let place = place::open(&settings.sandbox, &scratch, "doctor").await;
+    checks.push(sandbox_check(&place, &sandbox_report(&place)));
+    place.place.runtime.close().await;
+    if scratch.exists()
+        && let Err(error) = std::fs::remove_dir_all(&scratch)
+    {
+        tracing::debug!(%error, "A scratch folder is left");
+    }
+    match super::model::open(&settings.llm) {
+        Ok(model) => checks.push(model_check(&model)),
+        Err(error) => checks.push(Check {
+            name: "model".to_owned(),
+            ok: false,
+            detail: format!("{error:#}"),
+            remedy: Some("see `sepal config show`".to_owned()),
+        }),
+    }
+    checks.push(page_check());
+    checks.push(port_check(settings).await);
+    checks
+}
+
+fn data_dir_check(path: &Path) -> Check {
+    let parent = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
+    let is_writable = rustix::fs::access(parent, rustix::fs::Access::WRITE_OK).is_ok();
+    Check {
+        name: "storage".to_owned(),
+        ok: is_writable,
+        detail: format!("data folder `{}`", path.display()),
+        remedy: (!is_writable).then(|| {
+            format!("make `{}` writable, or set SPL_DATA_DIR", parent.display())
+        }),
+    }
+}
+
+async fn port_check(settings: &Settings) -> Check {
+    let port = settings.runtime.transports.http.port;
+    match super::bind(settings).await.map(|listener: TcpListener| drop(listener)) {
+        Ok(()) => Check { name: "port".to_owned(), ok: true, detail: format!("{port} is free"), remedy: None },
+        Err(error) => Check {
+            name: "port".to_owned(),
+            ok: false,
+            detail: format!("{error:#}"),
+            remedy: Some("stop that program, or choose another port".to_owned()),
+        },
+    }
+}

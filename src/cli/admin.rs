@@ -1,0 +1,290 @@
+//! `sepal admin`: tenants, people and keys, beside a running server.
+
+use std::io::Read as _;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand, ValueEnum};
+use secrecy::{ExposeSecret as _, SecretString};
+use sepal::config::Loaded;
+use sepal::domain::{ApiKeyId, Role};
+use sepal::tenancy::{DEFAULT_TENANT, NewPerson, Tenancy};
+
+use super::{Beside, say};
+
+#[derive(Subcommand)]
+pub(super) enum AdminCommand {
+    /// Tenants: isolated groups of people.
+    #[command(subcommand)]
+    Tenant(TenantCommand),
+    /// People of a tenant.
+    #[command(subcommand)]
+    User(UserCommand),
+    /// API keys of a tenant.
+    #[command(subcommand)]
+    Key(KeyCommand),
+}
+
+#[derive(Subcommand)]
+pub(super) enum TenantCommand {
+    /// Create a tenant.
+    Add {
+        /// Its name, which people sign in with.
+        name: String,
+    },
+    /// List all tenants.
+    List,
+}
+
+#[derive(Args)]
+pub(super) struct Of {
+    /// The tenant.
+    #[arg(long, default_value = DEFAULT_TENANT)]
+    tenant: String,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum RoleName {
+    Viewer,
+    Member,
+    Admin,
+    Owner,
+}
+
+impl From<RoleName> for Role {
+    fn from(name: RoleName) -> Self {
+        match name {
+            RoleName::Viewer => Self::Viewer,
+            RoleName::Member => Self::Member,
+            RoleName::Admin => Self::Admin,
+            RoleName::Owner => Self::Owner,
+        }
+    }
+}
+
+#[derive(Subcommand)]
+pub(super) enum UserCommand {
+    /// Create a person; without a password they enter by `sepal link --user NAME`.
+    Add {
+        /// Sign-in name.
+        name: String,
+        #[command(flatten)]
+        of: Of,
+        /// What they may do.
+        #[arg(long, value_enum, default_value = "member")]
+        role: RoleName,
+        /// Read a password from standard input.
+        #[arg(long)]
+        password_stdin: bool,
+    },
+    /// List the people of a tenant.
+    List {
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Give a person another role.
+    Role {
+        /// Sign-in name.
+        name: String,
+        /// The role.
+        #[arg(value_enum)]
+        role: RoleName,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Lock a person out; their sessions stay.
+    Disable {
+        /// Sign-in name.
+        name: String,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Let a person in again.
+    Enable {
+        /// Sign-in name.
+        name: String,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Set a password, read from standard input; ends their sign-ins.
+    Password {
+        /// Sign-in name.
+        name: String,
+        #[command(flatten)]
+        of: Of,
+    },
+}
+
+#[derive(Subcommand)]
+pub(super) enum KeyCommand {
+    /// Create a key with the rights of a person; it is printed once.
+    Add {
+        /// What it is for.
+        label: String,
+        /// Whose rights it has.
+        #[arg(long)]
+        user: String,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// List the keys of a tenant.
+    List {
+        #[command(flatten)]
+        of: Of,
+    },
+    /// End a key.
+    Revoke {
+        /// Its id, `key_…`.
+        id: String,
+        #[command(flatten)]
+        of: Of,
+    },
+}
+
+pub(super) async fn run(command: AdminCommand, loaded: &Loaded) -> anyhow::Result<ExitCode> {
+    let beside = Beside::open(loaded).await?;
+    let done = match command {
+        AdminCommand::Tenant(command) => tenant(&beside.tenancy, command).await,
+        AdminCommand::User(command) => user(&beside.tenancy, command).await,
+        AdminCommand::Key(command) => key(&beside.tenancy, command).await,
+    };
+    beside.close().await;
+    done.map(|()| ExitCode::SUCCESS)
+}
+
+async fn tenant(tenancy: &Tenancy, command: TenantCommand) -> anyhow::Result<()> {
+    match command {
+        TenantCommand::Add { name } => {
+            let tenant = tenancy.create_tenant(&name).await?;
+            say(&format!(
+                "Created tenant `{}`. Next: sepal admin user add NAME --tenant {} --role owner",
+                tenant.name, tenant.name
+            ));
+        }
+        TenantCommand::List => {
+            for tenant in tenancy.tenants().await? {
+                say(&format!("{}  {}", tenant.id, tenant.name));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn user(tenancy: &Tenancy, command: UserCommand) -> anyhow::Result<()> {
+    match command {
+        UserCommand::Add {
+            name,
+            of,
+            role,
+            password_stdin,
+        } => {
+            let tenant = tenancy.find_tenant(&of.tenant).await?;
+            let password = if password_stdin {
+                Some(read_password()?)
+            } else {
+                None
+            };
+            let has_password = password.is_some();
+            let person = NewPerson {
+                name,
+                role: role.into(),
+                installation_admin: false,
+                password,
+            };
+            let user = tenancy.create_user(&tenant.id, person).await?;
+            let enter = format!("sepal link --user {} --tenant {}", user.name, tenant.name);
+            let next = if has_password {
+                String::new()
+            } else {
+                format!(" They enter by: {enter}")
+            };
+            say(&format!(
+                "Created `{}` in tenant `{}`.{next}",
+                user.name, tenant.name
+            ));
+        }
+        UserCommand::List { of } => {
+            let tenant = tenancy.find_tenant(&of.tenant).await?;
+            for person in tenancy.users(&tenant.id).await? {
+                let state = if person.is_disabled { "  disabled" } else { "" };
+                let user = person.user;
+                say(&format!(
+                    "{}  {}  {}{state}",
+                    user.id,
+                    user.name,
+                    user.role.as_str()
+                ));
+            }
+        }
+        UserCommand::Role { name, role, of } => {
+            let tenant = tenancy.find_tenant(&of.tenant).await?;
+            let user = tenancy.find_user(&tenant.id, &name).await?;
+            tenancy.set_role(&tenant.id, &user.id, role.into()).await?;
+            say("Done.");
+        }
+        UserCommand::Disable { name, of } => {
+            let tenant = tenancy.find_tenant(&of.tenant).await?;
+            let user = tenancy.find_user(&tenant.id, &name).await?;
+            tenancy.disable_user(&tenant.id, &user.id).await?;
+            say("Done. Open connections end within seconds.");
+        }
+        UserCommand::Enable { name, of } => {
+            let tenant = tenancy.find_tenant(&of.tenant).await?;
+            let user = tenancy.find_user(&tenant.id, &name).await?;
+            tenancy.enable_user(&tenant.id, &user.id).await?;
+            say("Done.");
+        }
+        UserCommand::Password { name, of } => {
+            let tenant = tenancy.find_tenant(&of.tenant).await?;
+            let user = tenancy.find_user(&tenant.id, &name).await?;
+            tenancy
+                .set_password(&tenant.id, &user.id, &read_password()?)
+                .await?;
+            say("Done. Earlier sign-ins have ended.");
+        }
+    }
+    Ok(())
+}
+
+async fn key(tenancy: &Tenancy, command: KeyCommand) -> anyhow::Result<()> {
+    match command {
+        KeyCommand::Add { label, user, of } => {
+            let tenant = tenancy.find_tenant(&of.tenant).await?;
+            let user = tenancy.find_user(&tenant.id, &user).await?;
+            let key = tenancy.create_key(&tenant.id, &user.id, &label).await?;
+            say(&format!(
+                "{}  shown only now:\n{}",
+                key.id,
+                key.secret.expose_secret()
+            ));
+        }
+        KeyCommand::List { of } => {
+            let tenant = tenancy.find_tenant(&of.tenant).await?;
+            for key in tenancy.keys(&tenant.id).await? {
+                let state = if key.revoked_at.is_some() {
+                    "  revoked"
+                } else {
+                    ""
+                };
+                say(&format!("{}  {}{state}", key.id, key.name));
+            }
+        }
+        KeyCommand::Revoke { id, of } => {
+            let tenant = tenancy.find_tenant(&of.tenant).await?;
+            let id = ApiKeyId::parse(&id)
+                .context("an id looks like `key_…`; see `sepal admin key list`")?;
+            tenancy.revoke_key(&tenant.id, &id).await?;
+            say("Done. Open connections end within seconds.");
+        }
+    }
+    Ok(())
+}
+
+/// One line of standard input, so that no password stands in a process list.
+fn read_password() -> anyhow::Result<SecretString> {
+    let mut text = String::new();
+    std::io::stdin().take(4096).read_to_string(&mut text)?;
+    Ok(SecretString::from(
+        text.trim_end_matches(['\r', '\n']).to_owned(),
+    ))
+}

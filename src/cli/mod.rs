@@ -1,0 +1,239 @@
+//! Commands of the `sepal` program. What they print is for people; the log goes its own way.
+
+mod admin;
+mod serve;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use secrecy::ExposeSecret as _;
+use sepal::app;
+use sepal::config::{self, Flag, Loaded, Sources};
+use sepal::store::{self, Access, Store};
+use sepal::gateway::Check;
+use sepal::telemetry::Telemetry;
+use sepal::tenancy::{Clock, Tenancy};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// A self-hosted agent gateway in which every tool call waits for a yes.
+#[derive(Parser)]
+#[command(name = "sepal", version, propagate_version = true)]
+struct Cli {
+    #[command(flatten)]
+    options: Options,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Args, Clone)]
+struct Options {
+    /// Settings file (YAML or JSON, by its extension).
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Address or name to listen on.
+    #[arg(long, global = true)]
+    host: Option<String>,
+    /// Port to listen on.
+    #[arg(long, global = true)]
+    port: Option<String>,
+    /// Folder that holds what outlives the process.
+    #[arg(long, global = true, value_name = "FOLDER")]
+    data_dir: Option<String>,
+    /// Least serious log entries: trace, debug, info, warn, error.
+    #[arg(long, global = true, value_name = "LEVEL")]
+    log_level: Option<String>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve the gateway (the default).
+    Serve,
+    /// Print a fresh sign-in link; it opens once and lasts 30 minutes.
+    Link {
+        /// For this person instead of the first owner.
+        #[arg(long)]
+        user: Option<String>,
+        /// Of this tenant instead of `default`.
+        #[arg(long)]
+        tenant: Option<String>,
+    },
+    /// Say what this machine offers and lacks, and what to do about it.
+    Doctor,
+    /// Look at the settings.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Manage tenants, people and keys; works beside a running server.
+    #[command(subcommand)]
+    Admin(admin::AdminCommand),
+}
+
+#[derive(Subcommand)]
+enum ConfigCommand {
+    /// Say everything that is wrong with the settings.
+    Check,
+    /// Print every setting with its value and where it comes from.
+    Show,
+}
+
+/// Runs the command line; the exit code is 0, 1 (it did not work) or 2 (wrong settings).
+pub(crate) fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let telemetry = match Telemetry::start() {
+        Ok(telemetry) => telemetry,
+        Err(error) => return fail(&anyhow::Error::new(error)),
+    };
+    let loaded = match load(&cli.options) {
+        Ok(loaded) => loaded,
+        Err(problems) => {
+            complain(&problems.to_string());
+            return ExitCode::from(2);
+        }
+    };
+    if let Err(error) = telemetry.configure(&loaded.settings.runtime.log) {
+        return fail(&anyhow::Error::new(error));
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let done = runtime.map_err(anyhow::Error::new).and_then(|runtime| {
+        let done = runtime.block_on(execute(cli.command.unwrap_or(Command::Serve), &loaded));
+        runtime.shutdown_background();
+        done
+    });
+    match done {
+        Ok(code) => code,
+        Err(error) => fail(&error),
+    }
+}
+
+fn load(options: &Options) -> Result<Loaded, config::Problems> {
+    let flags = [
+        ("--host", "runtime.transports.http.host", &options.host),
+        ("--port", "runtime.transports.http.port", &options.port),
+        ("--data-dir", "store.data_dir", &options.data_dir),
+        ("--log-level", "runtime.log.level", &options.log_level),
+    ];
+    let given = |(name, key, value): (&'static str, &'static str, &Option<String>)| {
+        value.clone().map(|value| Flag { name, key, value })
+    };
+    let flags = flags.into_iter().filter_map(given).collect();
+    config::load(&Sources::of_process(options.config.as_deref(), flags)?)
+}
+
+async fn execute(command: Command, loaded: &Loaded) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve => serve::serve(loaded).await,
+        Command::Link { user, tenant } => link(loaded, tenant, user).await,
+        Command::Doctor => {
+            let checks = app::examine(&loaded.settings).await;
+            for check in &checks {
+                say(&line(check));
+            }
+            let is_well = checks.iter().all(|check| check.ok);
+            Ok(if is_well {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            })
+        }
+        Command::Config(ConfigCommand::Check) => {
+            for notice in &loaded.notices {
+                say(notice);
+            }
+            say("The settings are valid.");
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Config(ConfigCommand::Show) => {
+            say(loaded.shown.trim_end());
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Admin(command) => admin::run(command, loaded).await,
+    }
+}
+
+fn line(check: &Check) -> String {
+    let mark = if check.ok { "ok  " } else { "LACK" };
+    let remedy = check
+        .remedy
+        .as_ref()
+        .map(|remedy| format!("\n     → {remedy}"));
+    format!(
+        "{mark} {}: {}{}",
+        check.name,
+        check.detail,
+        remedy.unwrap_or_default()
+    )
+}
+
+async fn link(
+    loaded: &Loaded,
+    tenant: Option<String>,
+    user: Option<String>,
+) -> anyhow::Result<ExitCode> {
+    let beside = Beside::open(loaded).await?;
+    let url = beside.url(loaded);
+    let link = beside
+        .tenancy
+        .link(&url, tenant.as_deref(), user.as_deref())
+        .await;
+    beside.close().await;
+    say(link?.address.expose_secret());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The store, opened beside a server that may run.
+struct Beside {
+    store: Store,
+    tenancy: Tenancy,
+    writer: (TaskTracker, CancellationToken),
+}
+
+impl Beside {
+    async fn open(loaded: &Loaded) -> anyhow::Result<Self> {
+        let settings = &loaded.settings.store;
+        let settings = store::Settings {
+            data_dir: settings.data_dir.clone(),
+            database_url: Some(settings.database_url.clone()),
+            compression: settings.compression,
+        };
+        let writer = (TaskTracker::new(), CancellationToken::new());
+        let store = Store::open(&settings, Access::Beside, &writer.0, writer.1.clone()).await?;
+        let tenancy = Tenancy::new(&store, Clock::system());
+        Ok(Self {
+            store,
+            tenancy,
+            writer,
+        })
+    }
+
+    /// Where the running server says it listens, else where it would.
+    fn url(&self, loaded: &Loaded) -> String {
+        let running = self.store.dir().holder().and_then(|holder| holder.address);
+        let port = loaded.settings.runtime.transports.http.port;
+        running.unwrap_or_else(|| app::base_url(&loaded.settings, ([127, 0, 0, 1], port).into()))
+    }
+
+    async fn close(self) {
+        self.writer.1.cancel();
+        self.writer.0.close();
+        self.writer.0.wait().await;
+        self.store.close().await;
+    }
+}
+
+/// For people, on standard output. A closed pipe is not our trouble.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    complain(&format!("sepal: {error:#}"));
+    ExitCode::FAILURE
+}

@@ -1,0 +1,347 @@
+//! The walls, as bubblewrap's arguments: what is seen inside, and what is not.
+
+use std::{
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+};
+
+use crate::sandbox::{Access, Bounds, Launch, Program};
+
+/// The user inside. Where the server is root it is also the user outside.
+pub(super) const NOBODY: u32 = 65_534;
+/// Where the bundled server is seen inside.
+const SERVER: &str = "/sepal/mcp-server";
+/// What `execute_command` finds.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Folders of the system that are seen, read-only.
+const SYSTEM: [&str; 8] = [
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libexec",
+];
+/// What programs need of `/etc`, where it exists. The rest of `/etc` is ours.
+const ETC: [&str; 4] = ["alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d"];
+/// The files of `/etc` that we write: nothing of the real machine is told.
+pub(super) const OWN_ETC: [(&str, &str); 4] = [
+    (
+        "passwd",
+        "nobody:x:65534:65534:nobody:/workspace:/bin/bash\n",
+    ),
+    ("group", "nogroup:x:65534:\n"),
+    (
+        "hosts",
+        "127.0.0.1 localhost sandbox\n::1 localhost sandbox\n",
+    ),
+    (
+        "nsswitch.conf",
+        "passwd: files\ngroup: files\nhosts: files\n",
+    ),
+];
+/// The size of `/tmp` and of `/dev/shm`; both count as memory where a control group counts it.
+const TEMPORARY_BYTES: u64 = 64 << 20;
+/// Open files of one process.
+const MAX_OPEN_FILES: u32 = 1024;
+
+/// Whose rights bubblewrap has when it builds the walls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Privilege {
+    /// Root: the program gets another real user, because root's number alone, without any
+    /// capability, may write to `/proc/sys` and so change the machine.
+    Root,
+    /// An ordinary user, who is [`NOBODY`] inside by a user namespace.
+    User,
+}
+
+/// Everything that decides a command line.
+pub(super) struct Plan<'a> {
+    pub(super) launch: &'a Launch,
+    pub(super) privilege: Privilege,
+    pub(super) workspace: &'a Path,
+    /// The folder with [`OWN_ETC`].
+    pub(super) etc: &'a Path,
+    pub(super) server: &'a Path,
+    /// Put into the command line, where [`super::leftovers`] finds it.
+    pub(super) mark: &'a str,
+    /// Also bound the processes of the namespace by an rlimit; for where no control group does.
+    pub(super) needs_process_rlimit: bool,
+}
+
+/// A command line whose options are read from two descriptors: environments can hold secrets, and
+/// command lines are for all to read.
+#[derive(Debug, PartialEq)]
+pub(super) struct Arguments {
+    /// For bubblewrap, on descriptor 4.
+    pub(super) walls: Vec<OsString>,
+    /// For the inner bubblewrap that root needs, on descriptor 5.
+    pub(super) inner: Vec<OsString>,
+    /// What is executed outside. Bubblewrap tells the number of its first process on descriptor 3.
+    pub(super) line: Vec<OsString>,
+}
+
+impl Arguments {
+    pub(super) fn new(plan: &Plan<'_>) -> Self {
+        let mut walls = walls(plan);
+        let mut inner = Vec::new();
+        match plan.privilege {
+            Privilege::Root => inner = environment(plan.launch),
+            Privilege::User => walls.extend(environment(plan.launch)),
+        }
+        Self {
+            walls,
+            inner,
+            line: line(plan),
+        }
+    }
+}
+
+fn line(plan: &Plan<'_>) -> Vec<OsString> {
+    let mut line = words(["bwrap", "--info-fd", "3", "--args", "4"]);
+    line.extend(words(["--setenv", super::leftovers::NAME, plan.mark, "--"]));
+    if plan.privilege == Privilege::Root {
+        line.extend(words([
+            "setpriv",
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "--bounding-set=-all",
+            "--inh-caps=-all",
+            "--no-new-privs",
+            "--",
+            "bwrap",
+            "--args",
+            "5",
+            "--unshare-user",
+            "--disable-userns",
+            "--die-with-parent",
+            "--dev-bind",
+            "/",
+            "/",
+            "--",
+        ]));
+    }
+    line.extend(rlimits(&plan.launch.bounds, plan.needs_process_rlimit));
+    line.extend(program(&plan.launch.program));
+    line
+}
+
+fn walls(plan: &Plan<'_>) -> Vec<OsString> {
+    let mut walls = words([
+        "--unshare-ipc",
+        "--unshare-pid",
+        "--unshare-net",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+        "--die-with-parent",
+        "--new-session",
+        "--hostname",
+        "sandbox",
+        "--cap-drop",
+        "ALL",
+    ]);
+    walls.extend(match plan.privilege {
+        Privilege::Root => words([
+            "--cap-add",
+            "CAP_SETUID",
+            "--cap-add",
+            "CAP_SETGID",
+            "--cap-add",
+            "CAP_SETPCAP",
+        ]),
+        Privilege::User => words([
+            "--unshare-user",
+            "--disable-userns",
+            "--uid",
+            "65534",
+            "--gid",
+            "65534",
+        ]),
+    });
+    walls.extend(system(plan));
+    walls.extend(temporary());
+    walls.extend(workspace(plan));
+    walls.extend(words(["--remount-ro", "/dev", "--remount-ro", "/"]));
+    walls.extend(words([
+        "--chdir",
+        "/workspace",
+        "--clearenv",
+        "--setenv",
+        "PATH",
+        PATH,
+    ]));
+    walls
+}
+
+/// The system's folders, read-only, and an `/etc` that says nothing about the machine.
+fn system(plan: &Plan<'_>) -> Vec<OsString> {
+    let mut seen = Vec::new();
+    for folder in SYSTEM {
+        match std::fs::read_link(folder) {
+            Ok(target) => seen.extend(words([
+                OsStr::new("--symlink"),
+                target.as_ref(),
+                folder.as_ref(),
+            ])),
+            Err(_) => seen.extend(words(["--ro-bind-try", folder, folder])),
+        }
+    }
+    for name in ETC {
+        let path = format!("/etc/{name}");
+        seen.extend(words(["--ro-bind-try", &path, &path]));
+    }
+    for (name, _) in OWN_ETC {
+        let inside = PathBuf::from("/etc").join(name);
+        seen.extend(words([
+            OsStr::new("--ro-bind"),
+            plan.etc.join(name).as_ref(),
+            inside.as_ref(),
+        ]));
+    }
+    if matches!(plan.launch.program, Program::Bundled { .. }) {
+        seen.extend(words([
+            OsStr::new("--ro-bind"),
+            plan.server.as_ref(),
+            SERVER.as_ref(),
+        ]));
+    }
+    seen.extend(words(["--proc", "/proc", "--dev", "/dev"]));
+    seen
+}
+
+fn temporary() -> Vec<OsString> {
+    let size = TEMPORARY_BYTES.to_string();
+    ["/tmp", "/dev/shm"]
+        .iter()
+        .flat_map(|folder| words(["--perms", "1777", "--size", &size, "--tmpfs", folder]))
+        .collect()
+}
+
+fn workspace(plan: &Plan<'_>) -> Vec<OsString> {
+    let how = match plan.launch.workspace {
+        Access::None => return words(["--dir", "/workspace"]),
+        Access::ReadOnly => "--ro-bind",
+        Access::ReadWrite => "--bind",
+    };
+    words([
+        OsStr::new(how),
+        plan.workspace.as_ref(),
+        "/workspace".as_ref(),
+    ])
+}
+
+/// The environment of the program itself.
+fn environment(launch: &Launch) -> Vec<OsString> {
+    let given = launch.environment.iter();
+    let given = given.map(|(name, value)| (name.as_str(), value.as_str()));
+    [
+        ("PATH", PATH),
+        ("HOME", "/workspace"),
+        ("LANG", "C.UTF-8"),
+        ("TERM", "dumb"),
+        ("USER", "nobody"),
+    ]
+    .into_iter()
+    .chain(given)
+    .flat_map(|(name, value)| words(["--setenv", name, value]))
+    .collect()
+}
+
+fn rlimits(bounds: &Bounds, needs_process_rlimit: bool) -> Vec<OsString> {
+    let mut limits = vec![
+        OsString::from("prlimit"),
+        OsString::from(format!("--fsize={}", bounds.workspace_bytes)),
+        OsString::from(format!("--nofile={MAX_OPEN_FILES}")),
+        OsString::from("--core=0"),
+    ];
+    if needs_process_rlimit {
+        limits.push(OsString::from(format!("--nproc={}", bounds.processes)));
+    }
+    limits.push(OsString::from("--"));
+    limits
+}
+
+fn program(program: &Program) -> Vec<OsString> {
+    match program {
+        Program::Bundled { command_timeout } => words([
+            SERVER,
+            "--workspace",
+            "/workspace",
+            "--command-timeout",
+            &command_timeout.as_secs().max(1).to_string(),
+        ]),
+        Program::Command(command) => words(command),
+        // Refused before anything is planned.
+        Program::Image { image, arguments } => {
+            let mut line = words([image]);
+            line.extend(words(arguments));
+            line
+        }
+    }
+}
+
+fn words<T: AsRef<OsStr>>(words: impl IntoIterator<Item = T>) -> Vec<OsString> {
+    words
+        .into_iter()
+        .map(|word| word.as_ref().to_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, time::Duration};
+
+    use super::*;
+    use crate::domain::SandboxId;
+
+    fn arguments(privilege: Privilege, workspace: Access) -> Arguments {
+        let launch = Launch {
+            sandbox: SandboxId::from_bits(7),
+            server: "files".to_owned(),
+            program: Program::Bundled {
+                command_timeout: Duration::from_secs(30),
+            },
+            environment: BTreeMap::from([("TOKEN".to_owned(), "hush".to_owned())]),
+            workspace,
+            bounds: Bounds::default(),
+        };
+        Arguments::new(&Plan {
+            launch: &launch,
+            privilege,
+            workspace: Path::new("/data/workspaces/w"),
+            etc: Path::new("/data/etc"),
+            server: Path::new("/opt/server"),
+            mark: "house.w",
+            needs_process_rlimit: true,
+        })
+    }
+
+    fn joined(words: &[OsString]) -> String {
+        words.join(OsStr::new(" ")).into_string().unwrap()
+    }
+
+    #[test]
+    fn secrets_and_paths_of_the_machine_are_in_no_command_line() {
+        for privilege in [Privilege::Root, Privilege::User] {
+            let line = joined(&arguments(privilege, Access::ReadWrite).line);
+            assert!(!line.contains("hush") && !line.contains("/data"), "{line}");
+        }
+    }
+
+    #[test]
+    fn as_root_the_programs_environment_touches_nothing_that_still_has_rights() {
+        let arguments = arguments(Privilege::Root, Access::ReadWrite);
+        assert!(!joined(&arguments.walls).contains("TOKEN"));
+        assert!(joined(&arguments.inner).contains("--setenv TOKEN hush"));
+        let line = joined(&arguments.line);
+        let (before, after) = line.split_once("setpriv --reuid=65534").unwrap();
+        assert!(before.starts_with("bwrap") && after.contains("--disable-userns"));
+    }
+
+    #[test]
+    fn the_workspace_is_seen_as_the_launch_says() {
+        let check = |access, expected: &str| {
+            let walls = joined(&arguments(Privilege::User, access).walls);
+            assert!(walls.contains(expected), "{walls}");
+        };
+        check(Access::None, "--dir /workspace");
+        check(Access::ReadOnly, "--ro-bind /data/workspaces/w /workspace");
+        check(Access::ReadWrite, "--bind /data/workspaces/w /workspace");
+    }
+}

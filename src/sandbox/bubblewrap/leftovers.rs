@@ -1,0 +1,78 @@
+//! Sandboxes of an earlier life of this installation. `--die-with-parent` ends them with their
+//! server; this finds the one that was caught in the few milliseconds before it is in force.
+
+use std::{fs, os::fd::OwnedFd};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// The variable in bubblewrap's command line that says whose sandbox it is.
+pub(super) const NAME: &str = "SEPAL_SANDBOX";
+
+/// What stands behind [`NAME`]: the installation, a dot, the sandbox.
+pub(super) fn mark(installation: &str, sandbox: &str) -> String {
+    format!("{installation}.{sandbox}")
+}
+
+/// Kills every bubblewrap of `installation` that runs; says how many there were.
+pub(super) fn kill(installation: &str) -> usize {
+    let mut killed = 0;
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let pid = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        if let Some(pid) = pid.and_then(Pid::from_raw)
+            && is_ours(pid, installation)
+            && let Some(process) = held(pid, installation)
+            && pidfd_send_signal(&process, Signal::KILL).is_ok()
+        {
+            killed += 1;
+        }
+    }
+    killed
+}
+
+/// A descriptor of the process, if its number still means what it meant.
+fn held(pid: Pid, installation: &str) -> Option<OwnedFd> {
+    let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    is_ours(pid, installation).then_some(process)
+}
+
+fn is_ours(pid: Pid, installation: &str) -> bool {
+    fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero()))
+        .is_ok_and(|line| is_marked(&line, installation))
+}
+
+/// Whether a command line, words ended by NUL, is a bubblewrap of ours.
+fn is_marked(line: &[u8], installation: &str) -> bool {
+    let mut words = line.split(|byte| *byte == 0);
+    let is_bubblewrap = words.next().is_some_and(|word| word.ends_with(b"bwrap"));
+    let mut after_name = words.skip_while(|word| *word != NAME.as_bytes()).skip(1);
+    let owner = after_name
+        .next()
+        .and_then(|word| word.strip_prefix(installation.as_bytes()));
+    is_bubblewrap && owner.is_some_and(|rest| rest.starts_with(b"."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_installation_is_found() {
+        let check = |line: &str, expected| {
+            assert_eq!(
+                is_marked(line.replace(' ', "\0").as_bytes(), "one"),
+                expected,
+                "{line}"
+            );
+        };
+        check("bwrap --setenv SEPAL_SANDBOX one.sbx_1 --", true);
+        check("/usr/bin/bwrap --setenv SEPAL_SANDBOX one.sbx_1 --", true);
+        check("bwrap --setenv SEPAL_SANDBOX onetwo.sbx_1 --", false);
+        check("bwrap --setenv SEPAL_SANDBOX two.sbx_1 --", false);
+        check("bash --setenv SEPAL_SANDBOX one.sbx_1 --", false);
+        check("bwrap SEPAL_SANDBOX", false);
+        check("", false);
+    }
+}

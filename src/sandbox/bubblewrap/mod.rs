@@ -1,0 +1,210 @@
+//! Sandboxes by Linux namespaces, for machines without a container engine.
+//!
+//! A start goes through a chain of programs that each take something away: `bash` closes inherited
+//! descriptors and enters the control groups, `bwrap` builds the walls, `setpriv` and a second
+//! `bwrap` (where we are root) give up the real user, `prlimit` bounds single processes. One
+//! supervisor task per sandbox then waits for its end and says why it came.
+
+mod arguments;
+mod cgroup;
+mod leftovers;
+mod probe;
+mod spawner;
+mod stage;
+mod supervisor;
+mod watchdog;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use async_trait::async_trait;
+use rustix::process::geteuid;
+use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
+use tracing::info;
+
+use self::{
+    arguments::{Arguments, NOBODY, OWN_ETC, Plan, Privilege},
+    cgroup::Cgroups,
+    spawner::Spawner,
+};
+use super::{Error, Launch, Limits, Network, Program, Running, Runtime, workspace::Workspaces};
+use crate::domain::{Enforcement, SandboxId, SandboxKind};
+
+/// What the operator decides.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where workspaces are kept: `<data_dir>/workspaces/<sandbox>`.
+    pub data_dir: PathBuf,
+    /// A name that no other installation on this machine has; letters, digits, `-` and `_`.
+    pub installation: String,
+    /// The statically linked server for files and commands.
+    pub server: PathBuf,
+    /// Do without control groups even where there are some; for tests and odd machines.
+    pub forces_watchdog: bool,
+}
+
+/// The bubblewrap runtime. Dropping it ends every sandbox it has started.
+#[derive(Debug)]
+pub struct Bubblewrap {
+    settings: Settings,
+    privilege: Privilege,
+    workspaces: Workspaces,
+    cgroups: Option<Cgroups>,
+    spawner: Spawner,
+    supervisors: TaskTracker,
+    /// Told to all supervisors when everything has to end.
+    closing: watch::Sender<bool>,
+}
+
+impl Bubblewrap {
+    /// Finds out what this machine can do and tries it once.
+    pub async fn open(settings: Settings) -> Result<Self, Error> {
+        let privilege = if geteuid().is_root() {
+            Privilege::Root
+        } else {
+            Privilege::User
+        };
+        let owner = (privilege == Privilege::Root).then_some(NOBODY);
+        let cgroups = if settings.forces_watchdog {
+            None
+        } else {
+            Cgroups::find(&format!("sepal-{}", settings.installation))
+        };
+        let runtime = Self {
+            workspaces: Workspaces::open(settings.data_dir.join("workspaces"), owner)?,
+            privilege,
+            cgroups,
+            spawner: Spawner::start()?,
+            supervisors: TaskTracker::new(),
+            closing: watch::Sender::new(false),
+            settings,
+        };
+        write_etc(&runtime.etc())?;
+        probe::run(&runtime).await?;
+        let limits = runtime.limits();
+        info!(sandbox.limits = ?limits, "Use bubblewrap for sandboxes");
+        Ok(runtime)
+    }
+
+    fn etc(&self) -> PathBuf {
+        self.settings.data_dir.join("sandbox-etc")
+    }
+
+    async fn launch(&self, launch: Launch) -> Result<Running, Error> {
+        let workspace = self.workspaces.provide(&launch.sandbox)?;
+        let mark = leftovers::mark(&self.settings.installation, launch.sandbox.as_str());
+        let arguments = Arguments::new(&Plan {
+            launch: &launch,
+            privilege: self.privilege,
+            workspace: &workspace,
+            etc: &self.etc(),
+            server: &self.settings.server,
+            mark: &mark,
+            needs_process_rlimit: self.cgroups.is_none(),
+        });
+        let name = launch.sandbox.as_str();
+        let open = |groups: &Cgroups| groups.open(name, &launch.bounds);
+        let cgroup = self.cgroups.as_ref().map(open).transpose()?;
+        let staged = stage::start(&self.spawner, &arguments, cgroup).await?;
+        let closing = self.closing.subscribe();
+        Ok(supervisor::take_over(
+            staged,
+            &launch,
+            workspace,
+            (&self.supervisors, closing),
+        ))
+    }
+}
+
+#[async_trait]
+impl Runtime for Bubblewrap {
+    fn kind(&self) -> SandboxKind {
+        SandboxKind::Bubblewrap
+    }
+
+    fn limits(&self) -> Limits {
+        let held = match self.cgroups {
+            Some(_) => Enforcement::Cgroup,
+            None if Path::new("/proc/thread-self/children").exists() => Enforcement::Watchdog,
+            None => Enforcement::None,
+        };
+        Limits {
+            memory: held,
+            cpu: held,
+            processes: held,
+            time: Enforcement::Watchdog,
+            workspace: Enforcement::Watchdog,
+        }
+    }
+
+    fn network(&self) -> Network {
+        Network::Sealed
+    }
+
+    async fn start(&self, launch: Launch) -> Result<Running, Error> {
+        if *self.closing.borrow() {
+            return Err(Error::Closed);
+        }
+        launch.check()?;
+        match &launch.program {
+            Program::Image { image, .. } => {
+                return Err(Error::BadLaunch(format!(
+                    "the image `{image}` needs a container engine; set `sandbox.driver` to \
+                     `docker`, or give the server a command"
+                )));
+            }
+            Program::Bundled { .. } if !self.settings.server.is_file() => {
+                return Err(Error::NoServer(self.settings.server.clone()));
+            }
+            Program::Bundled { .. } | Program::Command(_) => {}
+        }
+        self.launch(launch).await
+    }
+
+    async fn reap(&self) -> Result<usize, Error> {
+        let marked = leftovers::kill(&self.settings.installation);
+        let grouped = match &self.cgroups {
+            Some(groups) => groups.reap().await,
+            None => 0,
+        };
+        Ok(marked.max(grouped))
+    }
+
+    async fn workspaces(&self) -> Result<Vec<SandboxId>, Error> {
+        let workspaces = self.workspaces.clone();
+        blocking(move || workspaces.all()).await
+    }
+
+    async fn remove_workspace(&self, sandbox: &SandboxId) -> Result<(), Error> {
+        let (workspaces, sandbox) = (self.workspaces.clone(), sandbox.clone());
+        blocking(move || workspaces.remove(&sandbox)).await
+    }
+
+    async fn close(&self) {
+        self.closing.send_replace(true);
+        self.supervisors.close();
+        self.supervisors.wait().await;
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Error::Start(io::Error::other(error)))?
+}
+
+fn write_etc(folder: &Path) -> Result<(), Error> {
+    fs::create_dir_all(folder)?;
+    for (name, content) in OWN_ETC {
+        fs::write(folder.join(name), content)?;
+    }
+    Ok(())
+}

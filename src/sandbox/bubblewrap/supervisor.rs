@@ -1,0 +1,226 @@
+//! One task per sandbox: waits for its end, knows why it came, and leaves nothing behind.
+
+use std::{
+    future::{Future, pending},
+    os::unix::process::ExitStatusExt,
+    path::{Path, PathBuf},
+    process::ExitStatus,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader},
+    process::ChildStderr,
+    sync::{mpsc, watch},
+    time::sleep,
+};
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use super::{cgroup::Cgroup, stage::Staged, watchdog};
+use crate::sandbox::{
+    Access, Bounds, Ended, Launch, Life, Running,
+    workspace::{Size, measure},
+};
+
+/// Lines of stderr that wait for somebody to take them.
+const MAX_WAITING_LINES: usize = 256;
+/// The most that is kept of one line.
+const MAX_LINE_BYTES: u64 = 4096;
+/// The shortest time between two looks at the workspace.
+const QUOTA_PACE: Duration = Duration::from_secs(1);
+/// Looking may take this part of the time at most.
+const QUOTA_SHARE: u32 = 20;
+
+/// Gives the streams to the owner and the rest to a supervisor.
+pub(super) fn take_over(
+    mut staged: Staged,
+    launch: &Launch,
+    workspace: PathBuf,
+    (tasks, closing): (&TaskTracker, watch::Receiver<bool>),
+) -> Running {
+    let (told, end) = watch::channel(None);
+    let (lines, stderr) = mpsc::channel(MAX_WAITING_LINES);
+    if let Some(stream) = staged.child.stderr.take() {
+        tasks.spawn(forward(stream, lines));
+    }
+    let stdin = staged.child.stdin.take();
+    let stdout = staged.child.stdout.take();
+    let init = Arc::clone(&staged.init);
+    let was_killed = Arc::new(AtomicBool::new(false));
+    let supervisor = Supervisor {
+        name: format!("{}/{}", launch.sandbox, launch.server),
+        bounds: launch.bounds,
+        workspace: (launch.workspace == Access::ReadWrite).then_some(workspace),
+        staged,
+        was_killed: Arc::clone(&was_killed),
+        closing,
+    };
+    tasks.spawn(async move {
+        let ended = supervisor.run().await;
+        told.send_replace(Some(ended));
+    });
+    Running {
+        stdin: stdin.map_or_else(|| Box::new(tokio::io::sink()) as _, |it| Box::new(it) as _),
+        stdout: stdout.map_or_else(|| Box::new(tokio::io::empty()) as _, |it| Box::new(it) as _),
+        stderr,
+        life: Life::new(
+            move || {
+                was_killed.store(true, Ordering::Release);
+                init.kill();
+            },
+            end,
+        ),
+    }
+}
+
+struct Supervisor {
+    name: String,
+    bounds: Bounds,
+    /// Where it has to be counted.
+    workspace: Option<PathBuf>,
+    staged: Staged,
+    /// The owner let go.
+    was_killed: Arc<AtomicBool>,
+    closing: watch::Receiver<bool>,
+}
+
+impl Supervisor {
+    async fn run(mut self) -> Ended {
+        let verdict = self.wait().await;
+        let init = &self.staged.init;
+        // Bubblewrap leaves a moment before the last process does.
+        init.kill();
+        init.gone().await;
+        let status = self.staged.child.wait().await.ok();
+        let memory = self
+            .staged
+            .cgroup
+            .as_ref()
+            .and_then(Cgroup::memory_exceeded);
+        if let Some(cgroup) = self.staged.cgroup.take() {
+            cgroup.remove().await;
+        }
+        let ended = verdict.unwrap_or_else(|| self.reason(status, memory));
+        if matches!(ended, Ended::Exited(_) | Ended::Killed) {
+            info!(sandbox.id = %self.name, "Sandbox: {ended}");
+        } else {
+            warn!(sandbox.id = %self.name, "Sandbox: {ended}");
+        }
+        ended
+    }
+
+    /// Waits for the end, or for a reason to bring it about.
+    async fn wait(&mut self) -> Option<Ended> {
+        let limits = limits(&self.staged, self.bounds, self.workspace.as_deref());
+        let limits = async { Some(limits.await) };
+        let closing = self.closing.wait_for(|is_closing| *is_closing);
+        let init = Arc::clone(&self.staged.init);
+        tokio::select! {
+            passed = limits => passed,
+            _ = closing => Some(Ended::Killed),
+            () = init.gone() => None,
+            code = self.staged.child.wait() => code.err().map(|_| Ended::Lost),
+        }
+    }
+
+    /// Why it ended, where we did not decide it.
+    fn reason(&self, status: Option<ExitStatus>, memory: Option<u64>) -> Ended {
+        if self.was_killed.load(Ordering::Acquire) {
+            return Ended::Killed;
+        }
+        let Some(status) = status else {
+            return Ended::Lost;
+        };
+        // Bubblewrap says 128 and the signal's number for a program that a signal ended.
+        let signal = status
+            .signal()
+            .or_else(|| status.code().filter(|it| *it > 128).map(|it| it - 128));
+        match (signal, memory, status.code()) {
+            (Some(9), Some(limit), _) => Ended::OverMemory(limit),
+            (Some(signal), ..) => Ended::Signalled(signal),
+            (None, _, Some(code)) => Ended::Exited(code),
+            (None, _, None) => Ended::Lost,
+        }
+    }
+}
+
+/// The first limit that is passed and that the kernel does not hold.
+fn limits(
+    staged: &Staged,
+    bounds: Bounds,
+    workspace: Option<&Path>,
+) -> impl Future<Output = Ended> + Send + use<> {
+    let watched = staged.cgroup.is_none().then_some(staged.init.pid);
+    let workspace = workspace.map(Path::to_owned);
+    let usage = async move {
+        match watched {
+            Some(init) => watchdog::watch(init, bounds).await,
+            None => pending().await,
+        }
+    };
+    let time = async move {
+        match bounds.lifetime {
+            Some(lifetime) => sleep(lifetime).await,
+            None => pending().await,
+        }
+    };
+    let quota = async move {
+        match workspace {
+            Some(workspace) => over_quota(&workspace, bounds.workspace_bytes).await,
+            None => pending().await,
+        }
+    };
+    async move {
+        tokio::select! {
+            ended = usage => ended,
+            () = time => Ended::OverTime(bounds.lifetime.unwrap_or_default().as_secs()),
+            ended = quota => ended,
+        }
+    }
+}
+
+/// Counts the workspace again and again until it is too large. One that was too large from the
+/// beginning may not grow, so that a session can still start and delete its files.
+async fn over_quota(workspace: &Path, limit: u64) -> Ended {
+    let mut allowed = None;
+    loop {
+        let started = Instant::now();
+        let path = workspace.to_owned();
+        let bound = allowed.unwrap_or(u64::MAX);
+        let counted = tokio::task::spawn_blocking(move || measure(&path, bound)).await;
+        match (counted, allowed) {
+            (Ok(Ok(Size::Bytes(size))), None) => allowed = Some(limit.max(size)),
+            (Ok(Ok(Size::Bytes(size))), Some(allowed)) if size > allowed => {
+                return Ended::OverWorkspace(limit);
+            }
+            (Ok(Ok(Size::Uncountable)), _) => return Ended::UncountableWorkspace,
+            (Ok(Ok(Size::Bytes(_)) | Err(_)) | Err(_), _) => {}
+        }
+        sleep(QUOTA_PACE.max(started.elapsed() * QUOTA_SHARE)).await;
+    }
+}
+
+/// Passes lines on and never waits for who takes them: a full buffer loses lines, not the sandbox.
+async fn forward(stderr: ChildStderr, lines: mpsc::Sender<String>) {
+    let mut reader = BufReader::new(stderr);
+    while let Some(line) = line(&mut reader).await {
+        let _ = lines.try_send(line);
+    }
+}
+
+async fn line(reader: &mut BufReader<impl AsyncRead + Unpin>) -> Option<String> {
+    let mut bytes = Vec::new();
+    let read = reader
+        .take(MAX_LINE_BYTES)
+        .read_until(b'\n', &mut bytes)
+        .await;
+    match read {
+        Ok(1..) => Some(String::from_utf8_lossy(&bytes).trim_end().to_owned()),
+        Ok(0) | Err(_) => None,
+    }
+}

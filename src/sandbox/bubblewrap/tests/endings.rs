@@ -1,0 +1,243 @@
+//! However a sandbox ends, nothing of it is left.
+
+use std::{collections::BTreeSet, io::Write, process::Stdio};
+
+use rustix::{
+    fd::OwnedFd,
+    process::{Pid, PidfdFlags, pidfd_open},
+};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, unix::AsyncFd};
+
+use super::{
+    super::{Bubblewrap, Settings},
+    house::{House, bash, in_time, server},
+};
+use crate::sandbox::{Ended, Error, Running, Runtime};
+
+/// Children of every kind that try to stay. All hold stdout.
+const STAYERS: &str = "trap '' TERM HUP INT
+    sleep 1000 & setsid sleep 1000 & (nohup sleep 1000 &) ; (setsid setsid sleep 1000 &)
+    echo ready; wait";
+
+/// Waits until the sandbox has said its first line.
+async fn is_ready(running: &mut Running) {
+    let mut line = [0; 6];
+    in_time(running.stdout.read_exact(&mut line)).await.unwrap();
+    assert_eq!(&line, b"ready\n");
+}
+
+/// Resolves when no process holds stdout any more, which is when all are gone.
+async fn is_silent(mut running_stdout: impl tokio::io::AsyncRead + Unpin) {
+    let mut rest = Vec::new();
+    in_time(running_stdout.read_to_end(&mut rest))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn killing_ends_everything_inside() {
+    let house = House::open().await;
+    let mut running = house.start(bash(1, STAYERS)).await;
+    is_ready(&mut running).await;
+    assert_eq!(in_time(running.life.kill()).await, Ended::Killed);
+    is_silent(running.stdout).await;
+}
+
+#[tokio::test]
+async fn letting_go_ends_everything_inside() {
+    let house = House::open().await;
+    let mut running = house.start(bash(1, STAYERS)).await;
+    is_ready(&mut running).await;
+    let ended = running.life.ended();
+    drop(running.life);
+    assert_eq!(in_time(ended).await, Ended::Killed);
+    is_silent(running.stdout).await;
+}
+
+#[tokio::test]
+async fn the_end_of_the_program_ends_what_it_left() {
+    let house = House::open().await;
+    let script = "setsid sleep 1000 & (sleep 1000 &); echo ready; exit 3";
+    let mut running = house.start(bash(1, script)).await;
+    is_ready(&mut running).await;
+    assert_eq!(in_time(running.life.ended()).await, Ended::Exited(3));
+    is_silent(running.stdout).await;
+}
+
+#[tokio::test]
+async fn closing_the_runtime_ends_all_and_refuses_new_ones() {
+    let house = House::open().await;
+    let mut running = [1, 2, 3].map(|number| bash(number, STAYERS)).into_iter();
+    let mut lives = Vec::new();
+    for launch in running.by_ref() {
+        let mut running = house.start(launch).await;
+        is_ready(&mut running).await;
+        lives.push(running);
+    }
+    in_time(house.runtime.close()).await;
+    for running in lives {
+        assert_eq!(in_time(running.life.ended()).await, Ended::Killed);
+        is_silent(running.stdout).await;
+    }
+    let error = house.runtime.start(bash(1, "")).await.unwrap_err();
+    assert!(matches!(error, Error::Closed));
+}
+
+#[tokio::test]
+async fn dropping_the_runtime_ends_all() {
+    let house = House::open().await;
+    let mut running = house.start(bash(1, STAYERS)).await;
+    is_ready(&mut running).await;
+    drop(house);
+    is_silent(running.stdout).await;
+}
+
+#[tokio::test]
+async fn many_can_start_and_end_side_by_side() {
+    let house = House::open().await;
+    let echoes =
+        (1..=12).map(|number| house.run_launch(bash(number, "cat /proc/sys/kernel/hostname")));
+    for (said, ended) in futures::future::join_all(echoes).await {
+        assert_eq!((said.as_str(), ended), ("sandbox\n", Ended::Exited(0)));
+    }
+}
+
+#[tokio::test]
+async fn stdin_and_stderr_are_passed_on() {
+    let house = House::open().await;
+    let mut running = house
+        .start(bash(1, "read -r line; echo \"$line\" >&2"))
+        .await;
+    running.stdin.write_all(b"hello\n").await.unwrap();
+    running.stdin.flush().await.unwrap();
+    assert_eq!(
+        in_time(running.stderr.recv()).await.as_deref(),
+        Some("hello")
+    );
+    assert_eq!(in_time(running.life.ended()).await, Ended::Exited(0));
+}
+
+#[tokio::test]
+async fn a_flood_of_stderr_stops_nothing() {
+    let house = House::open().await;
+    let mut running = house
+        .start(bash(1, "yes | head -c 5000000 >&2; echo done"))
+        .await;
+    let mut said = String::new();
+    in_time(running.stdout.read_to_string(&mut said))
+        .await
+        .unwrap();
+    assert_eq!(said, "done\n");
+}
+
+#[tokio::test]
+async fn control_groups_are_removed() {
+    let house = House::open().await;
+    house.run("true").await;
+    let name = format!("sepal-{}", house.runtime.settings.installation);
+    let homes = ["memory", "cpu", "pids"].map(|it| format!("/sys/fs/cgroup/{it}/{name}"));
+    for home in homes.iter().filter_map(|home| std::fs::read_dir(home).ok()) {
+        let left: Vec<_> = home.flatten().filter(|it| it.path().is_dir()).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_an_earlier_life_left_is_found_and_ended() {
+    for forces_watchdog in [false, true] {
+        let house = House::with(forces_watchdog).await;
+        let mut running = house.start(bash(1, STAYERS)).await;
+        is_ready(&mut running).await;
+        let next = in_time(Bubblewrap::open(house.runtime.settings.clone()))
+            .await
+            .unwrap();
+        assert!(next.reap().await.unwrap() > 0);
+        is_silent(running.stdout).await;
+        assert_eq!(next.reap().await.unwrap(), 0);
+    }
+}
+
+/// Says where the owner below keeps its data; only set by the test after it.
+const OWNER: &str = "owner-of-a-sandbox-in=";
+
+/// Not a test of its own: the process that [`the_owners_violent_end_ends_all`] kills. It is found
+/// by name, and does nothing in an ordinary run.
+#[tokio::test]
+async fn owner_to_be_killed() {
+    let data = std::env::args().find_map(|it| it.strip_prefix(OWNER).map(str::to_owned));
+    let Some(data) = data else { return };
+    let settings = Settings {
+        data_dir: data.into(),
+        installation: format!("test-owner-{}", std::process::id()),
+        server: server(),
+        forces_watchdog: true,
+    };
+    let runtime = Bubblewrap::open(settings).await.unwrap();
+    let mut running = runtime.start(bash(1, STAYERS)).await.unwrap();
+    is_ready(&mut running).await;
+    let below = descendants(i32::try_from(std::process::id()).unwrap());
+    let below: Vec<_> = below.iter().map(i32::to_string).collect();
+    writeln!(std::io::stdout(), "\npids {}", below.join(" ")).unwrap();
+    running.life.ended().await;
+}
+
+#[tokio::test]
+async fn the_owners_violent_end_ends_all() {
+    let data = tempfile::tempdir().unwrap();
+    let mut owner = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture"])
+        .arg("sandbox::bubblewrap::tests::endings::owner_to_be_killed")
+        .arg(format!("{OWNER}{}", data.path().display()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(owner.stdout.take().unwrap()).lines();
+    let pids = in_time(async {
+        loop {
+            let line = lines.next_line().await.unwrap().expect("the owner left");
+            if let Some(pids) = line.strip_prefix("pids ") {
+                return pids.to_owned();
+            }
+        }
+    });
+    let processes: Vec<_> = pids
+        .await
+        .split(' ')
+        .map(|pid| hold(pid.parse().unwrap()))
+        .collect();
+    assert!(
+        processes.len() >= 6,
+        "the chain, its first process and four stayers"
+    );
+    owner.start_kill().unwrap();
+    for process in processes {
+        drop(in_time(process.readable()).await.unwrap());
+    }
+}
+
+#[expect(
+    deprecated,
+    reason = "its replacement is unsafe; the descriptor is owned"
+)]
+fn hold(pid: i32) -> AsyncFd<OwnedFd> {
+    let process = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::NONBLOCK).unwrap();
+    AsyncFd::with_interest(process, tokio::io::Interest::READABLE).unwrap()
+}
+
+fn descendants(pid: i32) -> BTreeSet<i32> {
+    let mut found = BTreeSet::new();
+    for task in std::fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        for child in children.split_whitespace().map(|it| it.parse().unwrap()) {
+            found.insert(child);
+            found.extend(descendants(child));
+        }
+    }
+    found
+}

@@ -1,0 +1,165 @@
+//! A runtime with a data folder of its own, and short ways to run things in it.
+
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    path::PathBuf,
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use rmcp::{
+    RoleClient, ServiceExt,
+    model::{CallToolRequestParams, ContentBlock},
+    service::RunningService,
+};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::AsyncReadExt;
+
+use super::super::{Bubblewrap, Settings};
+use crate::{
+    domain::SandboxId,
+    sandbox::{Access, Bounds, Ended, Launch, Life, Program, Running, Runtime},
+};
+
+/// Long enough for a busy machine; only failing tests wait for it.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Tests run side by side, and none may reap another's sandboxes.
+static HOUSES: AtomicU32 = AtomicU32::new(0);
+
+pub(super) struct House {
+    pub(super) runtime: Bubblewrap,
+    pub(super) data: TempDir,
+}
+
+impl House {
+    pub(super) async fn open() -> Self {
+        Self::with(false).await
+    }
+
+    pub(super) async fn without_cgroups() -> Self {
+        Self::with(true).await
+    }
+
+    pub(super) async fn with(forces_watchdog: bool) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let settings = Settings {
+            data_dir: data.path().to_owned(),
+            installation: new_installation(),
+            server: server(),
+            forces_watchdog,
+        };
+        let runtime = in_time(Bubblewrap::open(settings)).await;
+        let runtime = runtime.unwrap_or_else(|error| panic!("no sandbox, no test: {error}"));
+        Self { runtime, data }
+    }
+
+    pub(super) async fn start(&self, launch: Launch) -> Running {
+        in_time(self.runtime.start(launch)).await.unwrap()
+    }
+
+    /// Runs a script to its end: what it said and how it ended.
+    pub(super) async fn run(&self, script: &str) -> (String, Ended) {
+        self.run_launch(bash(1, script)).await
+    }
+
+    pub(super) async fn run_launch(&self, launch: Launch) -> (String, Ended) {
+        let mut running = self.start(launch).await;
+        let mut said = String::new();
+        in_time(running.stdout.read_to_string(&mut said))
+            .await
+            .unwrap();
+        let ended = in_time(running.life.ended()).await;
+        while let Some(line) = running.stderr.recv().await {
+            said.push_str(&line);
+            said.push('\n');
+        }
+        (said, ended)
+    }
+
+    /// The bundled server in sandbox `number`, with a client.
+    pub(super) async fn serve(&self, number: u128, bounds: Bounds) -> Served {
+        let launch = Launch {
+            program: Program::Bundled {
+                command_timeout: Duration::from_secs(30),
+            },
+            bounds,
+            ..bash(number, "")
+        };
+        let running = self.start(launch).await;
+        let client = in_time(().serve((running.stdout, running.stdin)))
+            .await
+            .unwrap();
+        Served {
+            client,
+            life: running.life,
+        }
+    }
+
+    pub(super) fn workspace(&self, number: u128) -> PathBuf {
+        let id = SandboxId::from_bits(number);
+        self.data.path().join("workspaces").join(id.as_str())
+    }
+
+    /// Leaves nothing to the next test.
+    pub(super) async fn close(self) {
+        in_time(self.runtime.close()).await;
+    }
+}
+
+pub(super) struct Served {
+    pub(super) client: RunningService<RoleClient, ()>,
+    pub(super) life: Life,
+}
+
+impl Served {
+    pub(super) async fn call(&self, tool: &'static str, arguments: Value) -> String {
+        let arguments = arguments.as_object().unwrap().clone();
+        let request = CallToolRequestParams::new(tool).with_arguments(arguments);
+        let result = in_time(self.client.call_tool(request)).await.unwrap();
+        let Some(ContentBlock::Text(text)) = result.content.first() else {
+            panic!("text is expected");
+        };
+        text.text.clone()
+    }
+}
+
+pub(super) fn new_installation() -> String {
+    let number = HOUSES.fetch_add(1, Ordering::Relaxed);
+    format!("test-{}-{number}", std::process::id())
+}
+
+/// The server that cargo builds beside these tests.
+pub(super) fn server() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let server = tests.parent().unwrap().with_file_name("sepal-mcp-server");
+    assert!(
+        server.is_file(),
+        "`{}` is missing: run `cargo build -p sepal-mcp-server` first",
+        server.display()
+    );
+    server
+}
+
+pub(super) fn bash(number: u128, script: &str) -> Launch {
+    command(number, &["bash", "-c", script])
+}
+
+pub(super) fn command(number: u128, words: &[&str]) -> Launch {
+    Launch {
+        sandbox: SandboxId::from_bits(number),
+        server: "test".to_owned(),
+        program: Program::Command(words.iter().copied().map(str::to_owned).collect()),
+        environment: BTreeMap::new(),
+        workspace: Access::ReadWrite,
+        bounds: Bounds::default(),
+    }
+}
+
+pub(super) async fn in_time<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, work)
+        .await
+        .expect("it takes too long")
+}

@@ -1,0 +1,229 @@
+//! Limits where no control group holds them: measure the process tree, and stop or kill it.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::sandbox::{Bounds, Ended};
+
+/// How often we look.
+const TICK: Duration = Duration::from_millis(100);
+/// Ticks of processor time per second in `/proc`: the same on all machines that Linux still runs on
+/// with us.
+const CLOCK_HZ: u64 = 100;
+/// Processor time that may be used ahead, so that short work is not slowed down.
+const BURST: Duration = Duration::from_millis(500);
+
+/// Watches the processes below `init`, the first one of a sandbox, until one limit is passed.
+/// Processor time is held by stopping the processes for a while, so it never ends a sandbox.
+pub(super) async fn watch(init: i32, bounds: Bounds) -> Ended {
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut throttle = Throttle::new(bounds.cpu_millis);
+    let mut before = Instant::now();
+    let mut is_stopped = false;
+    loop {
+        ticks.tick().await;
+        let tree = Tree::below(init);
+        if tree.tasks > u64::from(bounds.processes) {
+            return Ended::OverProcesses(bounds.processes);
+        }
+        if tree.resident > bounds.memory_bytes && tree.proportional() > bounds.memory_bytes {
+            return Ended::OverMemory(bounds.memory_bytes);
+        }
+        let now = Instant::now();
+        let must_stop = throttle.tick(tree.processor_time, now - before);
+        before = now;
+        if must_stop || is_stopped {
+            // Sent at every tick, because children are born between looking and stopping.
+            tree.signal(if must_stop {
+                Signal::STOP
+            } else {
+                Signal::CONT
+            });
+        }
+        is_stopped = must_stop;
+    }
+}
+
+/// What the processes of a sandbox use, all together.
+#[derive(Debug, Default)]
+struct Tree {
+    /// Without `init` itself, which has to stay awake to bury the others.
+    pids: BTreeSet<i32>,
+    tasks: u64,
+    /// Shared pages count in each process: an upper bound.
+    resident: u64,
+    /// Of everything that ever ran: who has ended is counted by who buried it.
+    processor_time: Duration,
+}
+
+impl Tree {
+    fn below(init: i32) -> Self {
+        let mut tree = Self::default();
+        let mut waiting = vec![init];
+        while let Some(pid) = waiting.pop() {
+            tree.add(pid);
+            for child in children(pid) {
+                if tree.pids.insert(child) {
+                    waiting.push(child);
+                }
+            }
+        }
+        tree
+    }
+
+    fn add(&mut self, pid: i32) {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        self.tasks += number_after(&status, "Threads:").unwrap_or(1);
+        self.resident += number_after(&status, "VmRSS:").unwrap_or_default() * 1024;
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        self.processor_time += processor_time(&stat).unwrap_or_default();
+    }
+
+    /// Memory with shared pages counted once; slower to read, so only asked when it matters.
+    fn proportional(&self) -> u64 {
+        let of = |pid: &i32| {
+            let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok();
+            let exact = rollup
+                .as_deref()
+                .and_then(|text| number_after(text, "Pss:"));
+            let rough = || {
+                let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+                number_after(&status, "VmRSS:")
+            };
+            exact.or_else(rough).unwrap_or_default() * 1024
+        };
+        self.pids.iter().map(of).sum()
+    }
+
+    fn signal(&self, signal: Signal) {
+        for pid in self.pids.iter().filter_map(|pid| Pid::from_raw(*pid)) {
+            let before = born(pid);
+            // A number may change hands between looking and acting; a descriptor does not.
+            if let Ok(process) = pidfd_open(pid, PidfdFlags::empty())
+                && before.is_some()
+                && before == born(pid)
+            {
+                let _ = pidfd_send_signal(&process, signal);
+            }
+        }
+    }
+}
+
+/// When the process was started, in ticks since boot: with the number, a name for ever.
+fn born(pid: Pid) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    fields(&stat)?.nth(19)?.parse().ok()
+}
+
+fn children(pid: i32) -> Vec<i32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    tasks
+        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok())
+        .flat_map(|text| {
+            text.split_whitespace()
+                .filter_map(|it| it.parse().ok())
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn number_after(text: &str, name: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// The fields of `/proc/<pid>/stat` after the name, which may itself hold spaces and brackets.
+fn fields(stat: &str) -> Option<impl Iterator<Item = &str>> {
+    Some(stat.rsplit_once(')')?.1.split_whitespace())
+}
+
+fn processor_time(stat: &str) -> Option<Duration> {
+    let ticks: u64 = fields(stat)?
+        .skip(11)
+        .take(4)
+        .filter_map(|it| it.parse::<u64>().ok())
+        .sum();
+    Some(Duration::from_millis(ticks * 1000 / CLOCK_HZ))
+}
+
+/// Decides when a tree has to pause: an account that fills with time and is emptied by work.
+#[derive(Debug)]
+struct Throttle {
+    cpu_millis: u32,
+    seen: Duration,
+    /// What may still be used at once.
+    credit: Duration,
+    debt: Duration,
+}
+
+impl Throttle {
+    fn new(cpu_millis: u32) -> Self {
+        Self {
+            cpu_millis,
+            seen: Duration::ZERO,
+            credit: BURST,
+            debt: Duration::ZERO,
+        }
+    }
+
+    /// Whether the tree has to stand still until the next tick. `total` only grows.
+    fn tick(&mut self, total: Duration, passed: Duration) -> bool {
+        let used = total.saturating_sub(self.seen);
+        self.seen = self.seen.max(total);
+        let available = self.credit + passed * self.cpu_millis / 1000;
+        let wanted = self.debt + used;
+        self.credit = available.saturating_sub(wanted).min(BURST);
+        self.debt = wanted.saturating_sub(available);
+        !self.debt.is_zero()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_tree_gets_its_share_and_an_idle_one_may_burst() {
+        let mut throttle = Throttle::new(500);
+        let (tick, mut total, mut running) = (Duration::from_millis(100), Duration::ZERO, 0);
+        let mut must_stop = false;
+        for _ in 0..1000 {
+            if !must_stop {
+                total += tick;
+                running += 1;
+            }
+            must_stop = throttle.tick(total, tick);
+        }
+        assert!(
+            (495..=515).contains(&running),
+            "ran {running} of 1000 ticks"
+        );
+        let mut throttle = Throttle::new(500);
+        assert!(!throttle.tick(Duration::from_millis(500), tick));
+        assert!(throttle.tick(Duration::from_millis(1500), tick));
+    }
+
+    #[test]
+    fn numbers_are_read_from_proc() {
+        let stat = "7 (a) b) R 1 2 3 4 5 6 7 8 9 10 100 50 25 25 20 0 1 0 4242 0";
+        assert_eq!(processor_time(stat), Some(Duration::from_secs(2)));
+        assert_eq!(fields(stat).unwrap().nth(19), Some("4242"));
+        assert_eq!(number_after("VmRSS:\t  12 kB\n", "VmRSS:"), Some(12));
+    }
+
+    #[test]
+    fn the_tree_of_this_process_has_memory_and_tasks() {
+        let tree = Tree::below(i32::try_from(std::process::id()).unwrap());
+        assert!(tree.resident > 0 && tree.tasks > 0);
+    }
+}

@@ -1,0 +1,63 @@
+//! What can go wrong with sandboxes.
+
+use std::{io, path::PathBuf};
+
+use crate::domain::Fault;
+
+/// A situation with a sandbox.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Sandboxes are turned off.
+    #[error(
+        "tools that need a sandbox are off here; set `sandbox.driver` to `docker` or `bubblewrap`"
+    )]
+    Off,
+    /// A program of the system is missing.
+    #[error("`{program}` is missing; install it: `apt-get install {package}`")]
+    NotInstalled {
+        /// What we tried to run.
+        program: String,
+        /// What brings it.
+        package: &'static str,
+    },
+    /// The machine does not let us build a sandbox.
+    #[error("this machine refuses to make a sandbox (`{said}`); {remedy}")]
+    Refused {
+        /// The last words of the program that tried.
+        said: String,
+        /// What the operator can do.
+        remedy: &'static str,
+    },
+    /// Our own server is not where it should be.
+    #[error("the sandbox's server `{0}` is missing; run `./run build`, or reinstall")]
+    NoServer(PathBuf),
+    /// The launch cannot be right, whatever the machine does.
+    #[error("{0}")]
+    BadLaunch(String),
+    /// The folder of a workspace cannot be used.
+    #[error("the workspace folder `{path}` cannot be used")]
+    Workspace {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The operating system did not give what a start needs.
+    #[error("a sandbox could not be started")]
+    Start(#[from] io::Error),
+    /// [`super::Runtime::close`] was called.
+    #[error("the sandboxes are being closed")]
+    Closed,
+}
+
+impl Error {
+    /// Who has to act.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Off | Self::BadLaunch(_) => Fault::Validation,
+            Self::NotInstalled { .. } | Self::Refused { .. } | Self::NoServer(_) => Fault::External,
+            Self::Start(_) | Self::Closed => Fault::Transient,
+            Self::Workspace { .. } => Fault::Internal,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The seam: what every kind of sandbox can do.
+
+use async_trait::async_trait;
+
+use super::{Error, Launch, Running};
+use crate::domain::{Enforcement, SandboxId, SandboxKind};
+
+/// A way to run programs in sealed places.
+#[async_trait]
+pub trait Runtime: Send + Sync {
+    /// Which one it is.
+    fn kind(&self) -> SandboxKind;
+
+    /// What really holds each limit on this machine.
+    fn limits(&self) -> Limits;
+
+    /// What a program inside can reach at most.
+    fn network(&self) -> Network;
+
+    /// Starts one program in a place of its own; the workspace is made when it is missing.
+    async fn start(&self, launch: Launch) -> Result<Running, Error>;
+
+    /// Ends what an earlier life of this installation left running; says how many there were. To be
+    /// called once, before the first [`Runtime::start`].
+    async fn reap(&self) -> Result<usize, Error>;
+
+    /// The workspaces that exist, for the janitor to compare with the store.
+    async fn workspaces(&self) -> Result<Vec<SandboxId>, Error>;
+
+    /// Deletes a workspace for good. Its programs must have ended; one that is gone is no error.
+    async fn remove_workspace(&self, sandbox: &SandboxId) -> Result<(), Error>;
+
+    /// Ends everything that was started, and waits for it.
+    async fn close(&self);
+}
+
+/// What holds the limits in force, one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Memory of all processes together.
+    pub memory: Enforcement,
+    /// Processor time.
+    pub cpu: Enforcement,
+    /// How many processes and threads.
+    pub processes: Enforcement,
+    /// The life of a sandbox.
+    pub time: Enforcement,
+    /// The size of the workspace.
+    pub workspace: Enforcement,
+}
+
+impl Limits {
+    /// Nothing is held, because nothing runs.
+    pub const NONE: Self = Self {
+        memory: Enforcement::None,
+        cpu: Enforcement::None,
+        processes: Enforcement::None,
+        time: Enforcement::None,
+        workspace: Enforcement::None,
+    };
+}
+
+/// What a sandbox can reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// Nothing, not even this machine.
+    Sealed,
+    /// Named hosts through our proxy, for servers whose entry lists them.
+    Hosts,
+}

@@ -1,0 +1,182 @@
+//! `kill -9` of the real program: nothing acknowledged is lost, nothing runs twice.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::model_stub::ModelStub;
+use crate::support::{Person, TestSocket};
+
+/// The program in a process of its own.
+struct Server {
+    process: Child,
+    address: SocketAddr,
+}
+
+impl Server {
+    fn start(data: &Path, model: &ModelStub) -> Self {
+        let mut process = sepal(data)
+            .env("SPL_HTTP_PORT", "0")
+            .env("LLM_PROVIDER", "openai-compatible")
+            .env("OPENAI_BASE_URL", model.base_url())
+            .env("SPL_LLM_MODEL", "stub")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let first = lines.next().unwrap().unwrap();
+        let address = first.rsplit("http://").next().unwrap().replace("localhost", "127.0.0.1");
+        Self { process, address: address.parse().unwrap() }
+    }
+
+    /// `kill -9`: no farewell of any kind.
+    fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Already dead after `kill`.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn sepal(data: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sepal"));
+    command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    command.env("SPL_DATA_DIR", data).env("SPL_HTTP_HOST", "127.0.0.1");
+    command.current_dir(data.parent().unwrap());
+    command
+}
+
+fn admin(data: &Path, args: &[&str]) -> String {
+    let output = sepal(data).args(args).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A member with a key, made by the command line beside the server.
+fn person(data: &Path) -> Person {
+    admin(data, &["admin", "tenant", "add", "acme"]);
+    admin(data, &["admin", "user", "add", "ana", "--tenant", "acme"]);
+    let key = admin(data, &["admin", "key", "add", "test", "--user", "ana", "--tenant", "acme"]);
+    Person {
+        tenant: sepal::domain::TenantId::from_bits(0),
+        key: key.lines().last().unwrap().to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn a_waiting_card_survives_a_kill_and_runs_once() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let model = ModelStub::start().await;
+    model.will_call("write_file", json!({"path": "a.txt", "content": "once"})).then_say("Done");
+    let server = Server::start(&data, &model);
+    let ana = person(&data);
+    let mut socket = TestSocket::open(server.address, &ana, None).await;
+    socket.say("write").await;
+    let card = socket.wait_for_approval().await;
+    let session = socket.session();
+    server.kill();
+
+    let server = Server::start(&data, &model);
+    let mut again = TestSocket::open(server.address, &ana, Some(&session)).await;
+    let asked = again.wait_for_approval().await;
+    assert_eq!(asked["callId"], card["callId"]);
+    assert_eq!(asked["seq"], card["seq"]);
+    again.approve(&asked).await;
+    assert_eq!(again.wait_for("tool:output").await.rest()["status"], "completed");
+    assert_eq!(again.wait_for_answer().await, "Done");
+}
+
+#[tokio::test]
+async fn a_call_that_ran_when_the_server_was_killed_is_unknown_and_the_session_goes_on() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let model = ModelStub::start().await;
+    let command = "echo run >> count; echo started; sleep 28; echo finished >> count";
+    model.will_call("execute_command", json!({ "command": command })).then_say("I see");
+    let server = Server::start(&data, &model);
+    let ana = person(&data);
+    let mut socket = TestSocket::open(server.address, &ana, None).await;
+    socket.say("run").await;
+    let card = socket.wait_for_approval().await;
+    socket.approve(&card).await;
+    socket
+        .wait_where(|said| {
+            said.name == "tool:progress" && said.args[0].to_string().contains("started")
+        })
+        .await;
+    let session = socket.session();
+    server.kill();
+
+    let server = Server::start(&data, &model);
+    let mut again = TestSocket::open(server.address, &ana, Some(&session)).await;
+    let events = |socket: &TestSocket| {
+        let replayed = socket.ready["state"]["transcript"]["events"].as_array().unwrap().clone();
+        replayed.into_iter().map(|event| event.to_string()).collect::<Vec<_>>().join("\n")
+    };
+    if !events(&again).contains("agent:response") {
+        again.wait_for_answer().await;
+        again = TestSocket::open(server.address, &ana, Some(&session)).await;
+    }
+    let replayed = events(&again);
+    assert!(replayed.contains("\"status\":\"unknown\""), "{replayed}");
+    assert!(replayed.contains("I see"), "the turn went on: {replayed}");
+    let settled = json!({ "callId": card["callId"], "happened": true });
+    assert_eq!(again.ask("tool:outcome", &[settled]).await["ok"], true);
+
+    // The command ran once, and did not go on after the server was gone.
+    model.will_call("read_file", json!({"path": "count"})).then_say("Once");
+    again.say("how often?").await;
+    let card = again.wait_for_approval().await;
+    again.approve(&card).await;
+    let output = again.wait_for("tool:output").await;
+    assert_eq!(output.text().matches("run").count(), 1, "{output:?}");
+    assert!(!output.text().contains("finished"), "{output:?}");
+    let told = format!("{:?}", model.requests().last().unwrap());
+    assert!(told.contains("did happen"), "the model reads how it was settled: {told}");
+}
+
+#[tokio::test]
+async fn a_second_server_on_the_same_data_is_refused_by_name_and_a_taken_port_too() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let model = ModelStub::start().await;
+    let server = Server::start(&data, &model);
+    let second = sepal(&data).env("SPL_HTTP_PORT", "0").output().unwrap();
+    let text = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(!second.status.success() && text.contains("in use by"), "{text}");
+    let port = server.address.port().to_string();
+    let other = folder.path().join("other");
+    let taken = sepal(&other).env("SPL_HTTP_PORT", &port).output().unwrap();
+    let text = String::from_utf8_lossy(&taken.stderr).into_owned();
+    assert!(!taken.status.success(), "{text}");
+    assert!(text.contains(&format!("port {port} is taken by `sepal`")), "{text}");
+    assert!(text.contains("is free"), "{text}");
+}
+
+#[tokio::test]
+async fn all_wrong_settings_are_named_at_once_and_the_exit_code_says_so() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let output = sepal(&data)
+        .env("SPL_HTTP_PORT", "a lot")
+        .env("LLM_PROVIDER", "nobody")
+        .env("SPL_AUTH", "maybe")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    for name in ["SPL_HTTP_PORT", "LLM_PROVIDER", "SPL_AUTH"] {
+        assert!(text.contains(name), "{text}");
+    }
+}

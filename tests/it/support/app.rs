@@ -1,0 +1,181 @@
+//! The app in this process: temporary folder, free port, a stand-in for the model.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use secrecy::ExposeSecret as _;
+use sepal::app::App;
+use sepal::config::{self, Settings, Sources};
+use sepal::domain::{Role, TenantId};
+use sepal::tenancy::{NewPerson, Tenancy};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::DEADLINE;
+use super::socket::TestSocket;
+use crate::model_stub::ModelStub;
+
+/// A running server with its data.
+pub(crate) struct TestApp {
+    pub(crate) address: SocketAddr,
+    pub(crate) model: ModelStub,
+    pub(crate) tenancy: Tenancy,
+    pub(crate) sessions: sepal::agent::Sessions,
+    pub(crate) folder: TempDir,
+    extra: Vec<(String, String)>,
+    stop: CancellationToken,
+    serving: TaskTracker,
+}
+
+/// Somebody with an API key.
+#[derive(Clone)]
+pub(crate) struct Person {
+    pub(crate) tenant: TenantId,
+    pub(crate) key: String,
+}
+
+/// Settings as an environment would give them.
+pub(crate) fn settings(env: &[(&str, &str)]) -> Settings {
+    let env: BTreeMap<String, String> = env
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    let loaded = config::load(&Sources {
+        env,
+        ..Sources::default()
+    });
+    loaded
+        .unwrap_or_else(|problems| panic!("{problems}"))
+        .settings
+}
+
+impl TestApp {
+    /// A server without sandbox: what calls give is not what the test is about.
+    pub(crate) async fn start() -> Self {
+        Self::start_with(&[("SPL_SANDBOX", "none")]).await
+    }
+
+    /// A server whose tools run in a real bubblewrap sandbox.
+    pub(crate) async fn with_sandbox() -> Self {
+        Self::start_with(&[("SPL_SANDBOX", "bubblewrap")]).await
+    }
+
+    pub(crate) async fn start_with(extra: &[(&str, &str)]) -> Self {
+        let extra = extra
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let folder = TempDir::new().unwrap();
+        Self::open(folder, ModelStub::start().await, extra).await
+    }
+
+    /// Stops in order and starts again on the same data.
+    pub(crate) async fn restart(self) -> Self {
+        self.stop.cancel();
+        tokio::time::timeout(DEADLINE, self.serving.wait())
+            .await
+            .unwrap();
+        let Self {
+            folder,
+            model,
+            extra,
+            ..
+        } = self;
+        Self::open(folder, model, extra).await
+    }
+
+    async fn open(folder: TempDir, model: ModelStub, extra: Vec<(String, String)>) -> Self {
+        let data_dir = folder.path().join("data");
+        let mut env = vec![
+            ("SPL_DATA_DIR", data_dir.to_str().unwrap().to_owned()),
+            ("LLM_PROVIDER", "openai-compatible".to_owned()),
+            ("OPENAI_BASE_URL", model.base_url()),
+            ("SPL_LLM_MODEL", "stub".to_owned()),
+            ("SPL_LLM_RETRY_MAX_RETRIES", "0".to_owned()),
+            ("SPL_HTTP_HOST", "127.0.0.1".to_owned()),
+        ];
+        env.extend(
+            extra
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.clone())),
+        );
+        let env: Vec<(&str, &str)> = env
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let app = Box::pin(App::build(&settings(&env), listener))
+            .await
+            .unwrap();
+        let (address, tenancy, sessions) = (app.address, app.tenancy.clone(), app.sessions.clone());
+        let (stop, serving) = (CancellationToken::new(), TaskTracker::new());
+        let stopped = stop.clone();
+        serving.spawn(async move { app.serve(stopped).await.unwrap() });
+        serving.close();
+        Self {
+            address,
+            model,
+            tenancy,
+            sessions,
+            folder,
+            extra,
+            stop,
+            serving,
+        }
+    }
+
+    /// A member of a tenant that is created on first use.
+    pub(crate) async fn person(&self, tenant: &str) -> Person {
+        self.person_with(tenant, Role::Member).await
+    }
+
+    pub(crate) async fn person_with(&self, tenant: &str, role: Role) -> Person {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let tenant = match self.tenancy.find_tenant(tenant).await {
+            Ok(tenant) => tenant,
+            Err(_) => self.tenancy.create_tenant(tenant).await.unwrap(),
+        };
+        let name = format!("p{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let person = NewPerson {
+            name,
+            role,
+            installation_admin: false,
+            password: None,
+        };
+        let user = self.tenancy.create_user(&tenant.id, person).await.unwrap();
+        let key = self
+            .tenancy
+            .create_key(&tenant.id, &user.id, "test")
+            .await
+            .unwrap();
+        Person {
+            tenant: tenant.id,
+            key: key.secret.expose_secret().to_owned(),
+        }
+    }
+
+    /// A new person of that tenant with an open socket.
+    pub(crate) async fn socket(&self, tenant: &str) -> TestSocket {
+        let person = self.person(tenant).await;
+        TestSocket::open(self.address, &person, None).await
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// A plain HTTP client.
+    pub(crate) fn http() -> reqwest::Client {
+        sepal::net::install_tls();
+        sepal::net::client(&sepal::net::Settings::default()).unwrap()
+    }
+}
+
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}

@@ -1,0 +1,12 @@
+//! The real app on a free port, and clients with the verbs of the stories.
+
+mod app;
+mod socket;
+
+pub(crate) use app::{Person, TestApp, settings};
+pub(crate) use socket::{Said, TestSocket};
+
+use std::time::Duration;
+
+/// Longer than anything here takes; reached only when something hangs.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
