@@ -28,6 +28,7 @@ pub use http::{
     Check, Installation, ModelInfo, ModelList, SandboxInfo, SandboxLimits, StorageInfo, SystemInfo,
 };
 pub use openapi::openapi_json;
+pub use spa::page_is_built;
 
 use crate::agent::Sessions;
 use crate::config::AuthMode;

@@ -68,6 +68,9 @@ pub struct SandboxLimits {
     /// The life of a sandbox.
     #[schema(value_type = String)]
     pub time: Enforcement,
+    /// The size of the workspace.
+    #[schema(value_type = String)]
+    pub workspace: Enforcement,
 }
 
 /// Where sessions are kept.

@@ -52,6 +52,11 @@ fn embedded(path: &str) -> Option<Asset> {
     })
 }
 
+/// Whether the page is part of this build.
+pub fn page_is_built() -> bool {
+    embedded("index.html").is_some()
+}
+
 /// Everything that no route has.
 pub(super) async fn fallback(
     State(state): State<GatewayState>,
