@@ -2,6 +2,10 @@
 //!
 //! The modules stand in reading order; each may use only what stands after it (`ARCHITECTURE.md`).
 
+pub mod app;
+
+pub mod gateway;
+
 pub mod agent;
 
 pub mod history;

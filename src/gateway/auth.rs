@@ -241,13 +241,11 @@ fn signed_out() -> ApiError {
 
 /// The same, in the words of somebody who stands at a door.
 fn refused(error: tenancy::Error) -> ApiError {
-    match error {
-        tenancy::Error::NotValid => ApiError::new(
-            Code::Unauthorized,
-            "the sign-in, key or ticket is not valid (any more)",
-        ),
-        error => error.into(),
+    if matches!(error, tenancy::Error::NotValid) {
+        let text = "the sign-in, key or ticket is not valid (any more)";
+        return ApiError::new(Code::Unauthorized, text);
     }
+    error.into()
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::gateway::extract::Query;
 use crate::llm::{Catalogue, ListedModel, Provider};
 
 /// How long a provider's list is believed.
-const KEPT: Duration = Duration::from_secs(5 * 60);
+const KEPT: Duration = Duration::from_mins(5);
 /// How long a provider may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
