@@ -59,6 +59,9 @@ codes! {
     NotFound = "not_found", Validation,
         "There is no such thing, or it belongs to somebody else.",
         "Check the address.";
+    MethodNotAllowed = "method_not_allowed", Validation,
+        "The address exists, but not for this HTTP method.",
+        "Use a method that the `Allow` header names.";
     SessionNotFound = "session_not_found", Validation,
         "There is no such session for this user.",
         "Start a new session.";

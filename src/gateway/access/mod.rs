@@ -1,0 +1,277 @@
+//! Who may reach the gateway at all: the `Host` allow-list, foreign origins, and what a proxy in
+//! front says about the client. Comparing an origin with the request's own `Host` alone would pass
+//! DNS rebinding, so `Host` is held against a list first.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use axum::extract::ConnectInfo;
+use axum::http::header::{FORWARDED, HOST, ORIGIN};
+use axum::http::request::Parts;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use ipnet::IpNet;
+use url::{Origin, Url};
+
+use crate::config;
+
+/// Names of this machine, as browsers send them.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// Headers that only a proxy sets.
+const FORWARDING: [HeaderName; 6] = [
+    FORWARDED,
+    FORWARDED_FOR,
+    FORWARDED_PROTO,
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-port"),
+    HeaderName::from_static("x-real-ip"),
+];
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Under which names this installation answers, and whom it believes.
+#[derive(Debug, Clone)]
+pub struct AccessRules {
+    hosts: Vec<String>,
+    public_url: Option<Url>,
+    allowed_origins: Vec<String>,
+    trusted_proxies: Vec<IpNet>,
+}
+
+/// What a request says about where it comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Asked<'r> {
+    /// `Host`, or the authority of the request line; `None` if there is not exactly one.
+    pub host: Option<&'r str>,
+    /// `Origin`.
+    pub origin: Option<&'r str>,
+    /// `Sec-Fetch-Site`.
+    pub site: Option<&'r str>,
+    /// Whether it can change something or opens a socket: then the origin counts.
+    pub is_guarded: bool,
+}
+
+/// Why a request is turned away. The texts name the setting that would let it in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// No usable `Host`.
+    #[error("the request names no host, or more than one")]
+    NoHost,
+    /// A host that is not on the list.
+    #[error(
+        "this installation does not answer to `{0}`; set `runtime.http.public_url` (SPL_PUBLIC_URL) \
+         to the address that people use"
+    )]
+    Host(String),
+    /// A page of another origin.
+    #[error(
+        "a page of `{0}` may not do this; add it to `runtime.http.allowed_origins` \
+         (SPL_ALLOWED_ORIGINS), or set `runtime.http.public_url` (SPL_PUBLIC_URL) if it is this page"
+    )]
+    Origin(String),
+    /// Another site, which did not say which.
+    #[error(
+        "a page of another site may not do this; see `runtime.http.allowed_origins` \
+         (SPL_ALLOWED_ORIGINS)"
+    )]
+    OtherSite,
+}
+
+/// The client behind a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// Its address; behind a trusted proxy, the one that the proxy saw.
+    pub address: IpAddr,
+    /// Whether the request comes from this very machine and no proxy had a hand in it.
+    pub is_local: bool,
+    /// Whether the browser speaks https, as far as can be known.
+    pub is_encrypted: bool,
+}
+
+impl AccessRules {
+    /// The rules of a gateway that listens on `bind_host`.
+    pub fn new(settings: &config::Access, bind_host: &str) -> Self {
+        let mut hosts: Vec<String> = LOOPBACK.map(str::to_owned).into();
+        let bound = bind_host.trim_matches(['[', ']']);
+        if !bound
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_unspecified())
+        {
+            let is_v6 = bound.contains(':');
+            let bound = bound.to_ascii_lowercase();
+            hosts.push(if is_v6 { format!("[{bound}]") } else { bound });
+        }
+        let public = settings.public_url.as_ref().and_then(Url::host_str);
+        hosts.extend(public.map(str::to_ascii_lowercase));
+        Self {
+            hosts,
+            public_url: settings.public_url.clone(),
+            allowed_origins: settings.allowed_origins.clone(),
+            trusted_proxies: settings.trusted_proxies.clone(),
+        }
+    }
+
+    /// The path of the public address, with a slash at both ends.
+    pub fn base_path(&self) -> String {
+        let path = self
+            .public_url
+            .as_ref()
+            .map_or("/", Url::path)
+            .trim_matches('/');
+        if path.is_empty() {
+            "/".to_owned()
+        } else {
+            format!("/{path}/")
+        }
+    }
+
+    /// Other origins whose pages may call.
+    pub fn allowed_origins(&self) -> &[String] {
+        &self.allowed_origins
+    }
+
+    /// Whether a request may go on.
+    pub fn check(&self, asked: Asked<'_>) -> Result<(), Refused> {
+        let host = asked.host.ok_or(Refused::NoHost)?;
+        let known = split(host).filter(|(name, _)| self.hosts.iter().any(|known| known == name));
+        let Some(host) = known else {
+            return Err(Refused::Host(host.to_owned()));
+        };
+        if !asked.is_guarded {
+            return Ok(());
+        }
+        match asked.origin {
+            Some(origin) if self.is_allowed(origin) || self.is_own(origin, &host) => Ok(()),
+            Some(origin) => Err(Refused::Origin(origin.to_owned())),
+            // Browsers leave the origin out of some requests, but then name the site; programs
+            // send neither.
+            None => match asked.site {
+                None | Some("same-origin" | "none") => Ok(()),
+                Some(_) => Err(Refused::OtherSite),
+            },
+        }
+    }
+
+    /// What is known of the client.
+    pub fn peer(&self, parts: &Parts) -> Peer {
+        let info = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let socket = info.map_or(unknown, |ConnectInfo(peer)| peer.ip().to_canonical());
+        let headers = &parts.headers;
+        let is_forwarded = FORWARDING.iter().any(|name| headers.contains_key(name));
+        Peer {
+            address: self.client(socket, headers),
+            is_local: socket.is_loopback() && !is_forwarded,
+            is_encrypted: self.is_encrypted(socket, parts),
+        }
+    }
+
+    fn is_allowed(&self, origin: &str) -> bool {
+        self.allowed_origins
+            .iter()
+            .any(|allowed| allowed.eq_ignore_ascii_case(origin))
+    }
+
+    /// Whether an origin is this installation under the host that was asked for, or in public.
+    fn is_own(&self, origin: &str, (name, port): &(String, Option<u16>)) -> bool {
+        let Ok(origin) = Url::parse(origin) else {
+            return false;
+        };
+        if !matches!(origin.scheme(), "http" | "https") {
+            return false;
+        }
+        let is_public = |public: &Url| public.origin() == origin.origin();
+        if self.public_url.as_ref().is_some_and(is_public) {
+            return true;
+        }
+        let default = if origin.scheme() == "https" { 443 } else { 80 };
+        origin.host_str() == Some(name)
+            && origin.port_or_known_default() == Some(port.unwrap_or(default))
+    }
+
+    /// The last address that no trusted proxy has.
+    fn client(&self, socket: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let named = headers
+            .get_all(FORWARDED_FOR)
+            .into_iter()
+            .filter_map(|value| value.to_str().ok());
+        let mut named: Vec<&str> = named
+            .flat_map(|value| value.split(','))
+            .map(str::trim)
+            .collect();
+        let mut client = socket;
+        while self.is_trusted(client) {
+            match named.pop().and_then(|text| text.parse::<IpAddr>().ok()) {
+                Some(before) => client = before.to_canonical(),
+                None => break,
+            }
+        }
+        client
+    }
+
+    fn is_trusted(&self, address: IpAddr) -> bool {
+        self.trusted_proxies
+            .iter()
+            .any(|net| net.contains(&address))
+    }
+
+    fn is_encrypted(&self, socket: IpAddr, parts: &Parts) -> bool {
+        if self.is_trusted(socket)
+            && let Some(scheme) = parts.headers.get(FORWARDED_PROTO)
+        {
+            return scheme.as_bytes().eq_ignore_ascii_case(b"https");
+        }
+        // A proxy that says nothing: the operator said what stands in front under that name.
+        let public = self
+            .public_url
+            .as_ref()
+            .filter(|url| url.scheme() == "https");
+        let host = host_of(parts).and_then(split);
+        match (public.map(Url::origin), host) {
+            (Some(Origin::Tuple(_, name, _)), Some((host, _))) => name.to_string() == host,
+            _ => false,
+        }
+    }
+}
+
+impl<'r> Asked<'r> {
+    /// Reads a request; `is_socket` if it is meant for Socket.IO.
+    pub fn of(parts: &'r Parts, is_socket: bool) -> Self {
+        let text = |name| {
+            parts.headers.get(name).map(|value: &HeaderValue| {
+                // What cannot be read is nobody's origin.
+                value.to_str().unwrap_or("unreadable")
+            })
+        };
+        Self {
+            host: host_of(parts),
+            origin: text(ORIGIN),
+            site: text(FETCH_SITE),
+            is_guarded: is_socket || !matches!(parts.method.as_str(), "GET" | "HEAD"),
+        }
+    }
+}
+
+fn host_of(parts: &Parts) -> Option<&str> {
+    let mut named = parts.headers.get_all(HOST).iter();
+    match (named.next(), named.next()) {
+        (Some(host), None) => host.to_str().ok(),
+        (None, None) => parts.uri.authority().map(Authority::as_str),
+        _ => None,
+    }
+}
+
+/// Name (lower case, no final dot) and port of an authority.
+fn split(authority: &str) -> Option<(String, Option<u16>)> {
+    if authority.contains('@') {
+        return None;
+    }
+    let parsed: Authority = authority.parse().ok()?;
+    let name = parsed.host().to_ascii_lowercase();
+    let name = name.strip_suffix('.').unwrap_or(&name);
+    (!name.is_empty()).then(|| (name.to_owned(), parsed.port_u16()))
+}
+
+#[cfg(test)]
+mod tests;

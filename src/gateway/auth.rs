@@ -1,0 +1,343 @@
+//! Who is at the door. Handlers take [`Caller`], [`TenantAdmin`] or [`InstallationAdmin`] as an
+//! argument, so that none can touch a tenant's data without one.
+
+use axum::extract::FromRequestParts;
+use axum::http::header::{AUTHORIZATION, COOKIE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::GatewayState;
+use super::access::Peer;
+use super::error::ApiError;
+use crate::config::AuthMode;
+use crate::domain::{Caller, Code, Role};
+use crate::session::Refusal;
+use crate::tenancy::{self, Authenticated, Credential};
+
+/// What a page sends along with its cookie on everything but GET.
+const CSRF: HeaderName = HeaderName::from_static("x-csrf-token");
+
+/// The cookie over https: browsers accept it only with `Secure`, for one host, from that host.
+const SECURE_COOKIE: &str = "__Host-sepal";
+/// The cookie where there is no https; the page says that the connection is not encrypted.
+const PLAIN_COOKIE: &str = "sepal";
+/// No sign-in lives longer.
+const COOKIE_SECONDS: u64 = 90 * 24 * 60 * 60;
+
+/// Who entered, by what, and what their page needs to go on.
+#[derive(Debug, Clone)]
+pub struct Entered {
+    /// Who, by what.
+    pub authenticated: Authenticated,
+    /// The CSRF token of the cookie; empty without one.
+    pub csrf: String,
+}
+
+/// Owners and admins of a tenant.
+#[derive(Debug, Clone)]
+pub struct TenantAdmin(pub Caller);
+
+/// Who administers the installation.
+#[derive(Debug, Clone)]
+pub struct InstallationAdmin(pub Caller);
+
+impl FromRequestParts<GatewayState> for Entered {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &GatewayState,
+    ) -> Result<Self, Self::Rejection> {
+        let peer = state.access.peer(parts);
+        if state.auth_mode == AuthMode::None {
+            let authenticated = enter_locally(state, peer).await?;
+            return Ok(Self {
+                authenticated,
+                csrf: String::new(),
+            });
+        }
+        let credential = shown(&parts.headers, peer).ok_or_else(signed_out)??;
+        let mut csrf = String::new();
+        if let Credential::Cookie(cookie) = &credential {
+            if !parts.method.is_safe() {
+                let token = parts
+                    .headers
+                    .get(CSRF)
+                    .and_then(|token| token.to_str().ok());
+                state
+                    .tenancy
+                    .check_csrf(cookie, token.unwrap_or_default())
+                    .map_err(|error| {
+                        ApiError::of_field(error.code(), "X-CSRF-Token", error.to_string())
+                    })?;
+            }
+            csrf = tenancy::csrf_of(cookie);
+        }
+        let authenticated = state
+            .tenancy
+            .authenticate(&credential)
+            .await
+            .map_err(refused)?;
+        Ok(Self {
+            authenticated,
+            csrf,
+        })
+    }
+}
+
+impl FromRequestParts<GatewayState> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &GatewayState,
+    ) -> Result<Self, Self::Rejection> {
+        let entered = Entered::from_request_parts(parts, state).await?;
+        Ok(entered.authenticated.caller)
+    }
+}
+
+impl FromRequestParts<GatewayState> for TenantAdmin {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &GatewayState,
+    ) -> Result<Self, Self::Rejection> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        if caller.user.role < Role::Admin {
+            return Err(ApiError::new(
+                Code::NotAllowed,
+                "only an admin of the tenant may do this",
+            ));
+        }
+        Ok(Self(caller))
+    }
+}
+
+impl FromRequestParts<GatewayState> for InstallationAdmin {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &GatewayState,
+    ) -> Result<Self, Self::Rejection> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        if !caller.user.installation_admin {
+            let text = "only an administrator of the installation may do this";
+            return Err(ApiError::new(Code::NotAllowed, text));
+        }
+        Ok(Self(caller))
+    }
+}
+
+/// Whom a socket's handshake lets in: by the key in `auth.token`, a Bearer key, the ticket of the
+/// query, or the cookie (whose origin was checked before). A key in the address counts nothing.
+pub async fn authenticate_handshake(
+    state: &GatewayState,
+    parts: &Parts,
+    token: Option<&str>,
+) -> Result<Authenticated, Refusal> {
+    let peer = state.access.peer(parts);
+    if state.auth_mode == AuthMode::None {
+        return enter_locally(state, peer)
+            .await
+            .map_err(ApiError::into_refusal);
+    }
+    let credential = match (token.filter(|token| !token.is_empty()), ticket(parts)) {
+        (Some(key), _) => Credential::ApiKey(key.to_owned().into()),
+        (None, shown_ticket) => match (shown(&parts.headers, peer), shown_ticket) {
+            // A browser sends its cookie whether it means it or not; a ticket is meant.
+            (Some(Ok(Credential::Cookie(_))) | None, Some(ticket)) => Credential::Ticket(ticket),
+            (Some(credential), _) => credential.map_err(ApiError::into_refusal)?,
+            (None, None) => return Err(signed_out().into_refusal()),
+        },
+    };
+    let entered = state.tenancy.authenticate(&credential).await;
+    entered.map_err(|error| refused(error).into_refusal())
+}
+
+/// `auth.mode none`: the owner, for this very machine only.
+async fn enter_locally(state: &GatewayState, peer: Peer) -> Result<Authenticated, ApiError> {
+    if !peer.is_local {
+        let text = "without sign-in (`auth.mode`, SPL_AUTH) only this machine itself is answered, \
+                    and no proxy";
+        return Err(ApiError::new(Code::NotAllowed, text));
+    }
+    Ok(state.tenancy.anonymous_caller().await?)
+}
+
+/// What the headers show: a Bearer key, else the cookie.
+fn shown(headers: &HeaderMap, peer: Peer) -> Option<Result<Credential, ApiError>> {
+    if let Some(value) = headers.get(AUTHORIZATION) {
+        let key = value.to_str().ok().and_then(|value| value.split_once(' '));
+        let key = key.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        return Some(match key {
+            Some((_, key)) => Ok(Credential::ApiKey(key.trim().to_owned().into())),
+            None => Err(ApiError::new(
+                Code::Unauthorized,
+                "`Authorization` needs `Bearer <key>`",
+            )),
+        });
+    }
+    cookie(headers, peer).map(|secret| Ok(Credential::Cookie(secret)))
+}
+
+/// The sign-in's cookie. Over https only the protected one counts: a neighbouring host or a plain
+/// connection may have set the other.
+pub(super) fn cookie(headers: &HeaderMap, peer: Peer) -> Option<SecretString> {
+    let wanted = cookie_name(peer);
+    let values = headers
+        .get_all(COOKIE)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok());
+    let mut pairs = values
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.split_once('='));
+    let (_, secret) = pairs.find(|(name, _)| name.trim() == wanted)?;
+    Some(secret.trim().to_owned().into())
+}
+
+/// `Set-Cookie` for a sign-in.
+pub(super) fn set_cookie(secret: &SecretString, peer: Peer) -> Result<HeaderValue, ApiError> {
+    cookie_header(secret.expose_secret(), COOKIE_SECONDS, peer)
+}
+
+/// `Set-Cookie` that takes it back.
+pub(super) fn clear_cookie(peer: Peer) -> Result<HeaderValue, ApiError> {
+    cookie_header("", 0, peer)
+}
+
+fn cookie_header(value: &str, seconds: u64, peer: Peer) -> Result<HeaderValue, ApiError> {
+    let secure = if peer.is_encrypted { "; Secure" } else { "" };
+    let name = cookie_name(peer);
+    let text = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
+    let header = HeaderValue::try_from(text);
+    let mut header =
+        header.map_err(|_| ApiError::new(Code::Internal, "a cookie is not printable"))?;
+    header.set_sensitive(true);
+    Ok(header)
+}
+
+fn cookie_name(peer: Peer) -> &'static str {
+    if peer.is_encrypted {
+        SECURE_COOKIE
+    } else {
+        PLAIN_COOKIE
+    }
+}
+
+fn ticket(parts: &Parts) -> Option<SecretString> {
+    let query = parts.uri.query()?;
+    let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+    let (_, ticket) = pairs.find(|(name, value)| name == "ticket" && !value.is_empty())?;
+    Some(ticket.into_owned().into())
+}
+
+fn signed_out() -> ApiError {
+    ApiError::new(Code::Unauthorized, "not signed in")
+}
+
+/// The same, in the words of somebody who stands at a door.
+fn refused(error: tenancy::Error) -> ApiError {
+    if matches!(error, tenancy::Error::NotValid) {
+        let text = "the sign-in, key or ticket is not valid (any more)";
+        return ApiError::new(Code::Unauthorized, text);
+    }
+    error.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use axum::http::{HeaderMap, HeaderName, HeaderValue};
+    use secrecy::ExposeSecret as _;
+
+    use super::{clear_cookie, cookie, set_cookie, shown};
+    use crate::gateway::access::Peer;
+    use crate::tenancy::Credential;
+
+    fn peer(is_encrypted: bool) -> Peer {
+        let address: IpAddr = "192.0.2.1".parse().unwrap();
+        Peer {
+            address,
+            is_local: false,
+            is_encrypted,
+        }
+    }
+
+    fn headers(lines: &[(&str, &str)]) -> HeaderMap {
+        let line = |(name, value): &(&str, &str)| {
+            let name: HeaderName = name.parse().unwrap();
+            (name, HeaderValue::try_from(*value).unwrap())
+        };
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines.iter().map(line) {
+            headers.append(name, value);
+        }
+        headers
+    }
+
+    #[test]
+    fn a_key_goes_before_a_cookie() {
+        fn check(lines: &[(&str, &str)], is_encrypted: bool, expected: &str) {
+            let found = match shown(&headers(lines), peer(is_encrypted)) {
+                None => "nothing".to_owned(),
+                Some(Err(error)) => error.code().as_str().to_owned(),
+                Some(Ok(Credential::ApiKey(key))) => format!("key {}", key.expose_secret()),
+                Some(Ok(Credential::Cookie(cookie))) => {
+                    format!("cookie {}", cookie.expose_secret())
+                }
+                Some(Ok(Credential::Ticket(_))) => "ticket".to_owned(),
+            };
+            assert_eq!(found, expected, "{lines:?}");
+        }
+        check(&[], false, "nothing");
+        check(&[("authorization", "Bearer spl_1")], false, "key spl_1");
+        check(&[("authorization", "bearer  spl_1 ")], false, "key spl_1");
+        check(&[("authorization", "Basic YTpi")], false, "unauthorized");
+        check(&[("authorization", "Bearer")], false, "unauthorized");
+        check(
+            &[("authorization", "Bearer spl_1"), ("cookie", "sepal=c")],
+            false,
+            "key spl_1",
+        );
+        check(&[("cookie", "a=b; sepal=c; d")], false, "cookie c");
+        check(
+            &[("cookie", "a=b"), ("cookie", "sepal=c")],
+            false,
+            "cookie c",
+        );
+        check(&[("cookie", "sepal=c")], true, "nothing");
+        check(&[("cookie", "sepal=c; __Host-sepal=d")], true, "cookie d");
+        check(&[("cookie", "__Host-sepal=d")], false, "nothing");
+        check(&[("cookie", "xsepal=c; sepal")], false, "nothing");
+    }
+
+    #[test]
+    fn the_cookie_is_protected_as_far_as_the_connection_allows() {
+        let text = |is_encrypted| {
+            let header = set_cookie(&"abc".to_owned().into(), peer(is_encrypted)).unwrap();
+            assert!(header.is_sensitive());
+            header.to_str().unwrap().to_owned()
+        };
+        assert_eq!(
+            text(false),
+            "sepal=abc; Path=/; Max-Age=7776000; HttpOnly; SameSite=Lax"
+        );
+        assert_eq!(
+            text(true),
+            "__Host-sepal=abc; Path=/; Max-Age=7776000; HttpOnly; SameSite=Lax; Secure"
+        );
+        let cleared = clear_cookie(peer(false)).unwrap();
+        assert!(
+            cleared
+                .to_str()
+                .unwrap()
+                .starts_with("sepal=; Path=/; Max-Age=0")
+        );
+        assert!(cookie(&headers(&[]), peer(false)).is_none());
+    }
+}

@@ -1,0 +1,454 @@
+//! The one place where faults become status codes and problem documents (RFC 9457).
+//!
+//! A handler gives an [`ApiError`]; [`render`] makes the answer of it when the request id is known.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::access::Refused;
+use crate::domain::{Code, Fault, RequestId};
+use crate::session::Refusal;
+use crate::{store, tenancy};
+
+/// Why a request was not done.
+#[derive(Debug, Clone)]
+pub struct ApiError(Box<Inner>);
+
+#[derive(Debug, Clone)]
+struct Inner {
+    code: Code,
+    status: StatusCode,
+    detail: Cow<'static, str>,
+    fields: Vec<FieldError>,
+    retry_after: Option<Duration>,
+    /// Members of the document beside the usual ones.
+    more: Map<String, Value>,
+    /// For the log only.
+    cause: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+/// What is wrong with one field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct FieldError {
+    /// The path of the field.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// A refused request, as clients read it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Problem {
+    /// Names the kind: `urn:sepal:problem:<code>`.
+    #[schema(example = "urn:sepal:problem:not_found")]
+    r#type: String,
+    /// What the kind means.
+    title: &'static str,
+    /// The status code.
+    status: u16,
+    /// What is wrong this time.
+    detail: String,
+    /// Stable; see docs/errors.md.
+    code: &'static str,
+    /// `validation`, `transient`, `external` or `internal`.
+    category: &'static str,
+    /// The fields that are wrong.
+    errors: Vec<FieldError>,
+    /// Names the request in the log.
+    request_id: String,
+    /// The same as `detail`, for simple clients.
+    error: String,
+    #[serde(flatten)]
+    #[schema(ignore)]
+    more: Map<String, Value>,
+}
+
+impl ApiError {
+    /// An error that a client may read as it is; internal ones are replaced by [`render`].
+    pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self(Box::new(Inner {
+            code,
+            status: status_of(code),
+            detail: detail.into(),
+            fields: Vec::new(),
+            retry_after: None,
+            more: Map::new(),
+            cause: None,
+        }))
+    }
+
+    /// An error in one field.
+    pub fn of_field(code: Code, field: impl Into<String>, message: impl Into<String>) -> Self {
+        let message = message.into();
+        let mut error = Self::new(code, message.clone());
+        error.0.fields.push(FieldError {
+            field: field.into(),
+            message,
+        });
+        error
+    }
+
+    /// The same with a status code of its own.
+    #[must_use]
+    pub(super) fn with_status(mut self, status: StatusCode) -> Self {
+        self.0.status = status;
+        self
+    }
+
+    /// The same with one more member.
+    #[must_use]
+    pub(super) fn with(mut self, name: &str, value: Value) -> Self {
+        self.0.more.insert(name.to_owned(), value);
+        self
+    }
+
+    fn with_cause(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.0.cause = Some(Arc::new(cause));
+        self
+    }
+
+    /// The stable code.
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    /// The same for the doors that know no status codes. Logged here if it is ours.
+    pub(super) fn into_refusal(self) -> Refusal {
+        let detail = self.detail();
+        if self.0.code.fault() == Fault::Internal {
+            self.log();
+        }
+        Refusal::new(self.0.code, detail)
+    }
+
+    /// What a client reads: nothing of our insides.
+    fn detail(&self) -> Cow<'static, str> {
+        match self.0.code.fault() {
+            Fault::Internal => Cow::Borrowed("internal error"),
+            Fault::Validation | Fault::Transient | Fault::External => self.0.detail.clone(),
+        }
+    }
+
+    fn log(&self) {
+        let Inner {
+            code,
+            detail,
+            cause,
+            ..
+        } = &*self.0;
+        let causes = cause
+            .as_ref()
+            .map(|cause| chain(&**cause))
+            .unwrap_or_default();
+        match code.fault() {
+            Fault::Internal => tracing::error!(code = code.as_str(), causes, "{detail}"),
+            Fault::Transient | Fault::External => {
+                tracing::warn!(code = code.as_str(), causes, "{detail}");
+            }
+            Fault::Validation => tracing::debug!(code = code.as_str(), causes, "{detail}"),
+        }
+    }
+}
+
+/// The answer to a refused request. Logs it, once.
+pub(super) fn render(error: ApiError, request: &RequestId) -> Response {
+    error.log();
+    let detail = error.detail().into_owned();
+    let Inner {
+        code,
+        status,
+        fields,
+        retry_after,
+        more,
+        ..
+    } = *error.0;
+    let problem = Problem {
+        r#type: format!("urn:sepal:problem:{}", code.as_str()),
+        title: code.cause(),
+        status: status.as_u16(),
+        error: detail.clone(),
+        detail,
+        code: code.as_str(),
+        category: code.fault().as_str(),
+        errors: fields,
+        request_id: request.as_str().to_owned(),
+        more,
+    };
+    let mut response = (status, axum::Json(problem)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/problem+json"),
+    );
+    if status == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if let Some(wait) = retry_after {
+        headers.insert(
+            RETRY_AFTER,
+            HeaderValue::from(wait.as_secs().saturating_add(1)),
+        );
+    }
+    response
+}
+
+/// Waits in the extensions until [`render`] takes it.
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = self.0.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+fn status_of(code: Code) -> StatusCode {
+    match code {
+        Code::Unauthorized => StatusCode::UNAUTHORIZED,
+        Code::NotAllowed | Code::HostRefused => StatusCode::FORBIDDEN,
+        Code::NotFound | Code::SessionNotFound | Code::NoSuchCall => StatusCode::NOT_FOUND,
+        Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        Code::AlreadyDecided
+        | Code::ChangedSinceShown
+        | Code::NothingToDo
+        | Code::MissingApiKey
+        | Code::MaxIterations
+        | Code::BudgetExhausted
+        | Code::ContextOverflow => StatusCode::CONFLICT,
+        Code::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+        Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Code::ToolTimeout => StatusCode::GATEWAY_TIMEOUT,
+        Code::SandboxUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::InvalidArguments
+        | Code::UnknownCommand
+        | Code::ProviderRateLimited
+        | Code::ProviderUnavailable
+        | Code::ProviderRejected
+        | Code::ToolFailed
+        | Code::ToolUnknownOutcome
+        | Code::StoreUnavailable
+        | Code::ServerStopping
+        | Code::Internal => match code.fault() {
+            Fault::Validation => StatusCode::BAD_REQUEST,
+            Fault::Transient => StatusCode::SERVICE_UNAVAILABLE,
+            Fault::External => StatusCode::BAD_GATEWAY,
+            Fault::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        },
+    }
+}
+
+/// A cause and what lies below it, outermost first.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut texts = vec![error.to_string()];
+    let mut below = error.source();
+    while let Some(error) = below {
+        texts.push(error.to_string());
+        below = error.source();
+    }
+    texts.join(": ")
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal.field {
+            Some(field) => Self::of_field(refusal.code, field, refusal.message),
+            None => Self::new(refusal.code, refusal.message),
+        }
+    }
+}
+
+impl From<Refused> for ApiError {
+    fn from(refused: Refused) -> Self {
+        let field = match refused {
+            Refused::NoHost | Refused::Host(_) => "Host",
+            Refused::Origin(_) => "Origin",
+            Refused::OtherSite => "Sec-Fetch-Site",
+        };
+        Self::of_field(Code::HostRefused, field, refused.to_string())
+    }
+}
+
+impl From<tenancy::Error> for ApiError {
+    fn from(error: tenancy::Error) -> Self {
+        match error {
+            tenancy::Error::Store(error) => error.into(),
+            tenancy::Error::Invalid { field, .. } => {
+                Self::of_field(error.code(), field, error.to_string())
+            }
+            tenancy::Error::TooManyAttempts(wait) => {
+                let mut refused = Self::new(error.code(), error.to_string());
+                refused.0.retry_after = Some(wait);
+                refused
+            }
+            tenancy::Error::WrongPassword
+            | tenancy::Error::NotValid
+            | tenancy::Error::NotFound(_)
+            | tenancy::Error::Refused(_)
+            | tenancy::Error::Hashing => Self::new(error.code(), error.to_string()),
+        }
+    }
+}
+
+impl From<store::Error> for ApiError {
+    fn from(error: store::Error) -> Self {
+        let text = error.to_string();
+        match &error {
+            store::Error::Taken(_) => {
+                Self::of_field(error.code(), "name", text).with_status(StatusCode::CONFLICT)
+            }
+            store::Error::Database(_)
+            | store::Error::NoAnswer
+            | store::Error::Migration(_)
+            | store::Error::TooLarge { .. }
+            | store::Error::Corrupt { .. }
+            | store::Error::Unusable { .. }
+            | store::Error::Locked { .. } => Self::new(error.code(), text).with_cause(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use axum::response::{IntoResponse as _, Response};
+    use serde_json::{Value, json};
+
+    use super::{ApiError, render};
+    use crate::domain::{Code, RequestId};
+    use crate::gateway::access::Refused;
+    use crate::session::Refusal;
+    use crate::{store, tenancy};
+
+    async fn read(response: Response) -> Value {
+        let bytes = axum::body::to_bytes(response.into_body(), 1 << 20)
+            .await
+            .unwrap();
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_problem_has_every_member_of_the_contract() {
+        let error = ApiError::of_field(Code::InvalidArguments, "name", "`name` is missing")
+            .with("setupNeeded", json!(true));
+        assert_eq!(error.clone().into_response().status(), 400);
+        let response = render(error, &RequestId::from_bits(7));
+        assert_eq!(response.status(), 400);
+        assert_eq!(
+            response.headers()["content-type"],
+            "application/problem+json"
+        );
+        assert_eq!(
+            read(response).await,
+            json!({
+                "type": "urn:sepal:problem:invalid_arguments",
+                "title": Code::InvalidArguments.cause(),
+                "status": 400,
+                "detail": "`name` is missing",
+                "code": "invalid_arguments",
+                "category": "validation",
+                "errors": [{ "field": "name", "message": "`name` is missing" }],
+                "requestId": "req_00000000000000000000000000000007",
+                "error": "`name` is missing",
+                "setupNeeded": true,
+            })
+        );
+    }
+
+    #[tokio::test]
+    async fn nothing_of_our_insides_is_told() {
+        let errors: [ApiError; 3] = [
+            store::Error::Corrupt {
+                what: "tenant id",
+                value: "secret".into(),
+            }
+            .into(),
+            tenancy::Error::Hashing.into(),
+            Refusal::new(Code::Internal, "the secret path /data").into(),
+        ];
+        for error in errors {
+            assert_eq!(error.clone().into_refusal().message, "internal error");
+            let response = render(error, &RequestId::from_bits(7));
+            assert_eq!(response.status(), 500);
+            let problem = read(response).await;
+            assert_eq!(
+                (&problem["detail"], &problem["error"]),
+                (&json!("internal error"), &json!("internal error"))
+            );
+            assert!(!problem.to_string().contains("secret"));
+        }
+    }
+
+    #[test]
+    fn every_situation_has_its_status() {
+        fn check(error: impl Into<ApiError>, status: u16, code: &str) {
+            let error = error.into();
+            let (found, name) = (error.code().as_str(), error.clone());
+            assert_eq!(
+                (error.into_response().status().as_u16(), found),
+                (status, code),
+                "{name:?}"
+            );
+        }
+        check(tenancy::Error::WrongPassword, 401, "unauthorized");
+        check(tenancy::Error::NotValid, 401, "unauthorized");
+        check(
+            tenancy::Error::TooManyAttempts(Duration::from_secs(5)),
+            429,
+            "too_many_requests",
+        );
+        check(
+            tenancy::Error::Invalid {
+                field: "name",
+                reason: "is missing",
+            },
+            400,
+            "invalid_arguments",
+        );
+        check(tenancy::Error::NotFound("user"), 404, "not_found");
+        check(tenancy::Error::Refused("no"), 403, "not_allowed");
+        check(
+            tenancy::Error::Store(store::Error::NoAnswer),
+            503,
+            "store_unavailable",
+        );
+        check(store::Error::Taken("ann".into()), 409, "invalid_arguments");
+        check(
+            store::Error::TooLarge { bytes: 2, limit: 1 },
+            413,
+            "too_large",
+        );
+        check(Refused::Host("evil.example".into()), 403, "host_refused");
+        for (code, status) in [
+            (Code::SessionNotFound, 404),
+            (Code::NoSuchCall, 404),
+            (Code::AlreadyDecided, 409),
+            (Code::ChangedSinceShown, 409),
+            (Code::NothingToDo, 409),
+            (Code::NotAllowed, 403),
+            (Code::ServerStopping, 503),
+            (Code::ProviderUnavailable, 503),
+            (Code::ProviderRejected, 502),
+            (Code::ToolTimeout, 504),
+        ] {
+            check(Refusal::new(code, "x"), status, code.as_str());
+        }
+    }
+
+    #[test]
+    fn who_tried_too_often_is_told_how_long_to_wait() {
+        let error = tenancy::Error::TooManyAttempts(Duration::from_millis(4_500));
+        let response = render(error.into(), &RequestId::from_bits(7));
+        assert_eq!(response.headers()["retry-after"], "5");
+        let response = render(tenancy::Error::NotValid.into(), &RequestId::from_bits(7));
+        assert_eq!(response.headers()["www-authenticate"], "Bearer");
+    }
+}

@@ -1,0 +1,101 @@
+//! Bodies, queries and ids of requests; what is wrong with them is said with the field's name.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use serde::de::DeserializeOwned;
+
+use super::error::ApiError;
+use crate::domain::{Code, SessionId};
+
+/// A JSON body.
+pub(super) struct Body<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
+        // A form of a foreign page could be sent without asking, JSON could not.
+        if !is_json(request.headers()) {
+            let text = "the body has to be `application/json`";
+            let error = ApiError::of_field(Code::InvalidArguments, "Content-Type", text);
+            return Err(error.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        }
+        let bytes =
+            Bytes::from_request(request, state)
+                .await
+                .map_err(|rejection| match rejection.status() {
+                    StatusCode::PAYLOAD_TOO_LARGE => {
+                        ApiError::new(Code::TooLarge, "the body is larger than the limit")
+                    }
+                    _ => ApiError::new(Code::InvalidArguments, "the body did not arrive whole"),
+                })?;
+        let mut json = serde_json::Deserializer::from_slice(&bytes);
+        let read = serde_path_to_error::deserialize(&mut json).map_err(|error| wrong(&error))?;
+        json.end()
+            .map_err(|error| ApiError::new(Code::InvalidArguments, error.to_string()))?;
+        Ok(Self(read))
+    }
+}
+
+/// The query of the address.
+pub(super) struct Query<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let query = parts.uri.query().unwrap_or_default();
+        let pairs = url::form_urlencoded::parse(query.as_bytes());
+        let read = serde_path_to_error::deserialize(serde_urlencoded::Deserializer::new(pairs));
+        read.map(Self).map_err(|error| wrong(&error))
+    }
+}
+
+/// The session of `/api/sessions/{id}`. What cannot be an id is nobody's session.
+pub(super) struct SessionPath(pub(super) SessionId);
+
+impl<S: Send + Sync> FromRequestParts<S> for SessionPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let id = Path::<String>::from_request_parts(parts, state).await.ok();
+        let id = id.and_then(|Path(id)| SessionId::parse(&id));
+        let unknown = || ApiError::new(Code::SessionNotFound, "there is no such session");
+        id.map(Self).ok_or_else(unknown)
+    }
+}
+
+/// A field that has to be there. Required fields are optional for serde, because its own error
+/// for a missing one does not say where.
+pub(super) fn required<T>(field: &'static str, value: Option<T>) -> Result<T, ApiError> {
+    let missing = || {
+        ApiError::of_field(
+            Code::InvalidArguments,
+            field,
+            format!("`{field}` is missing"),
+        )
+    };
+    value.ok_or_else(missing)
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let kind = value
+        .and_then(|value| value.split(';').next())
+        .unwrap_or_default()
+        .trim();
+    kind.eq_ignore_ascii_case("application/json")
+}
+
+fn wrong<E: std::fmt::Display>(error: &serde_path_to_error::Error<E>) -> ApiError {
+    let (path, text) = (error.path().to_string(), error.inner().to_string());
+    if path == "." {
+        return ApiError::new(Code::InvalidArguments, text);
+    }
+    ApiError::of_field(Code::InvalidArguments, path, text)
+}

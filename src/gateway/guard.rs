@@ -1,0 +1,203 @@
+//! What surrounds every request, the socket's too: the public path, the request id, security
+//! headers, the host and origin check, and the answer to a panic.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderName, HeaderValue, Method, Uri};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use tower::util::MapRequestLayer;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::cors::CorsLayer;
+use tracing::Instrument as _;
+
+use super::GatewayState;
+use super::access::{AccessRules, Asked};
+use super::error::{self, ApiError};
+use crate::domain::{Code, RequestId};
+
+/// Where Socket.IO answers.
+const SOCKET_PATH: &str = "/socket.io";
+
+/// The header with the request's id.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What the page may load. No inline script or style; `base-uri` is `'self'`, because with
+/// `'none'` browsers ignore the `<base>` tag that says below which path the page lives.
+const PAGE_POLICY: &str = "default-src 'self'; img-src 'self' blob:; connect-src 'self'; \
+     frame-ancestors 'none'; object-src 'none'; base-uri 'self'; form-action 'self'";
+
+/// Answers of the API are data, never documents.
+const DATA_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
+
+/// Surrounds routes and socket layer. Nothing is reachable but through this.
+pub fn guard(state: &GatewayState, inner: Router) -> Router {
+    let base: Arc<str> = state.access.base_path().into();
+    let rewrite = move |request| strip_base(request, &base);
+    Router::new()
+        .fallback_service(inner)
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(cors(&state.access))
+        .layer(from_fn_with_state(Arc::clone(&state.access), admit))
+        .layer(from_fn(finish))
+        .layer(MapRequestLayer::new(rewrite))
+}
+
+/// Holds a request against the access rules.
+async fn admit(State(rules): State<Arc<AccessRules>>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    // Probes ask by whatever address; they learn nothing of anybody.
+    let is_probe = matches!(parts.uri.path(), "/healthz" | "/readyz");
+    let is_socket = parts.uri.path().starts_with(SOCKET_PATH);
+    match rules.check(Asked::of(&parts, is_socket)) {
+        Err(refused) if !is_probe => ApiError::from(refused).into_response(),
+        _ => next.run(Request::from_parts(parts, body)).await,
+    }
+}
+
+/// Names the request, writes refusals as problem documents, and adds the headers of all answers.
+async fn finish(mut request: Request, next: Next) -> Response {
+    let id = RequestId::from_bits(rand::random());
+    let is_data = is_data(request.uri().path());
+    let span = tracing::info_span!(
+        "request", request.id = %id, method = %request.method(), path = request.uri().path(),
+    );
+    request.extensions_mut().insert(id.clone());
+    let answer = async {
+        let mut response = next.run(request).await;
+        match response.extensions_mut().remove::<ApiError>() {
+            Some(refused) => with_headers_of(&response, error::render(refused, &id)),
+            None => response,
+        }
+    };
+    let mut response = answer.instrument(span).await;
+    if let Ok(id) = HeaderValue::try_from(id.as_str()) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    add_headers(&mut response, is_data);
+    response
+}
+
+fn is_data(path: &str) -> bool {
+    ["/api/", SOCKET_PATH, "/healthz", "/readyz"]
+        .iter()
+        .any(|start| path.starts_with(start))
+}
+
+/// Headers that a handler or layer gave to a refusal stay: `Allow`, `Vary`, a cookie, CORS.
+fn with_headers_of(from: &Response, mut to: Response) -> Response {
+    for (name, value) in from.headers() {
+        if !to.headers().contains_key(name) && name != axum::http::header::CONTENT_LENGTH {
+            to.headers_mut().append(name, value.clone());
+        }
+    }
+    to
+}
+
+fn add_headers(response: &mut Response, is_data: bool) {
+    let policy = if is_data { DATA_POLICY } else { PAGE_POLICY };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (CONTENT_SECURITY_POLICY, policy),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (X_FRAME_OPTIONS, "DENY"),
+    ] {
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
+    }
+    if is_data {
+        headers
+            .entry(CACHE_CONTROL)
+            .or_insert(HeaderValue::from_static("no-store"));
+    }
+}
+
+/// Lets pages of the allowed origins read answers. They come with a key: our cookie is never sent
+/// to another site, so credentials are not allowed.
+fn cors(rules: &AccessRules) -> CorsLayer {
+    let origins = rules.allowed_origins().iter();
+    let origins: Vec<HeaderValue> = origins.filter_map(|origin| origin.parse().ok()).collect();
+    CorsLayer::new()
+        .allow_origin(origins)
+        .allow_methods([
+            Method::GET,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+        ])
+        .allow_headers([AUTHORIZATION, CONTENT_TYPE])
+        .expose_headers([REQUEST_ID])
+}
+
+/// A proxy may leave the public path on or take it off; inside there is none.
+fn strip_base(mut request: Request, base: &str) -> Request {
+    if let Some(uri) = without_base(request.uri(), base) {
+        *request.uri_mut() = uri;
+    }
+    request
+}
+
+fn without_base(uri: &Uri, base: &str) -> Option<Uri> {
+    let base = base.trim_end_matches('/');
+    let rest = uri
+        .path_and_query()?
+        .as_str()
+        .strip_prefix(base)
+        .filter(|_| !base.is_empty())?;
+    let rest = match rest.chars().next() {
+        Some('/') => rest.to_owned(),
+        None | Some('?') => format!("/{rest}"),
+        Some(_) => return None,
+    };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(PathAndQuery::try_from(rest).ok()?);
+    Uri::from_parts(parts).ok()
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the layer hands the payload over"
+)]
+fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+    let text = format!("a handler panicked: {}", text.unwrap_or("without a text"));
+    ApiError::new(Code::Internal, text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Uri;
+
+    use super::without_base;
+
+    #[test]
+    fn the_public_path_is_taken_off_once() {
+        fn check(uri: &str, base: &str, expected: Option<&str>) {
+            let uri: Uri = uri.parse().unwrap();
+            let found = without_base(&uri, base).map(|uri| uri.to_string());
+            assert_eq!(found.as_deref(), expected, "{uri} {base}");
+        }
+        check("/sepal/api/system", "/sepal/", Some("/api/system"));
+        check("/sepal/", "/sepal/", Some("/"));
+        check("/sepal", "/sepal/", Some("/"));
+        check("/sepal?a=b", "/sepal/", Some("/?a=b"));
+        check("/sepal/s/x?a=b", "/sepal/", Some("/s/x?a=b"));
+        check("/sepalx/", "/sepal/", None);
+        check("/api/system", "/sepal/", None);
+        check("/api/system", "/", None);
+        check("/sepal/sepal/x", "/sepal/", Some("/sepal/x"));
+        check("http://h/sepal/x", "/sepal/", Some("http://h/x"));
+    }
+}

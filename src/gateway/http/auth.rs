@@ -1,0 +1,255 @@
+//! Signing in and out (`/api/auth`).
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::SET_COOKIE;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use crate::config::AuthMode;
+use crate::domain::{Caller, Code};
+use crate::gateway::GatewayState;
+use crate::gateway::auth::{self, Entered};
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::Body;
+use crate::tenancy::SignedIn;
+
+/// How long a ticket opens a socket.
+const TICKET_SECONDS: u64 = 60;
+
+/// Which Sepal this is.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Installation {
+    /// The name that the operator gave it.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// Who is signed in, and what the page needs to know first.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Me {
+    user: MyUser,
+    tenant: MyTenant,
+    /// Goes into `X-CSRF-Token` on everything but GET; empty without a cookie.
+    csrf_token: String,
+    installation: Installation,
+    /// `password` or `none`.
+    auth_mode: &'static str,
+    /// Whether the browser's connection is encrypted.
+    encrypted: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+struct MyUser {
+    id: String,
+    name: String,
+    /// `viewer`, `member`, `admin` or `owner`.
+    role: &'static str,
+}
+
+#[derive(Serialize, ToSchema)]
+struct MyTenant {
+    id: String,
+    name: String,
+}
+
+/// The first owner.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct SetUpRequest {
+    /// The secret of the setup link.
+    #[schema(value_type = String)]
+    #[serde(default)]
+    secret: SecretString,
+    /// The owner's sign-in name.
+    #[serde(default)]
+    #[schema(required)]
+    name: String,
+    /// The owner's password.
+    #[schema(value_type = String)]
+    #[serde(default)]
+    password: SecretString,
+}
+
+/// A sign-in link.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct OpenLinkRequest {
+    /// The secret of the link.
+    #[schema(value_type = String)]
+    #[serde(default)]
+    secret: SecretString,
+}
+
+/// Name and password.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct SignInRequest {
+    /// The sign-in name.
+    #[serde(default)]
+    #[schema(required)]
+    name: String,
+    /// The password.
+    #[schema(value_type = String)]
+    #[serde(default)]
+    password: SecretString,
+    /// The tenant; the default one if missing.
+    tenant: Option<String>,
+}
+
+/// What opens one socket.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct IssueTicketResponse {
+    /// For the query of the handshake, once.
+    ticket: String,
+    /// How long it is good for.
+    expires_in_seconds: u64,
+}
+
+/// An answer that sets a cookie.
+type WithCookie<T> = ([(axum::http::HeaderName, HeaderValue); 1], T);
+
+/// Who is signed in.
+///
+/// The refusal carries `installation` and `setupNeeded` for the page.
+#[utoipa::path(get, path = "/api/auth/me", tag = "auth", responses(
+    (status = 200, body = Me), (status = 401, body = Problem),
+))]
+pub(super) async fn read_me(
+    State(state): State<GatewayState>,
+    entered: Result<Entered, ApiError>,
+    parts: Parts,
+) -> Result<Json<Me>, ApiError> {
+    match entered {
+        Ok(entered) => Ok(Json(me(
+            &state,
+            entered.authenticated.caller,
+            entered.csrf,
+            &parts,
+        ))),
+        Err(refused) if refused.code() == Code::Unauthorized => {
+            let needs_setup = state.tenancy.needs_setup().await?;
+            Err(refused
+                .with("installation", json!(*state.installation))
+                .with("setupNeeded", json!(needs_setup)))
+        }
+        Err(refused) => Err(refused),
+    }
+}
+
+/// Create the first owner.
+#[utoipa::path(post, path = "/api/auth/setup", tag = "auth", request_body = SetUpRequest, responses(
+    (status = 200, body = Me), (status = 400, body = Problem), (status = 401, body = Problem),
+))]
+pub(super) async fn set_up(
+    State(state): State<GatewayState>,
+    parts: Parts,
+    Body(body): Body<SetUpRequest>,
+) -> Result<WithCookie<Json<Me>>, ApiError> {
+    let signed_in = state
+        .tenancy
+        .setup(&body.secret, &body.name, &body.password)
+        .await?;
+    enter(&state, &parts, signed_in)
+}
+
+/// Sign in by a link, which is used up.
+#[utoipa::path(post, path = "/api/auth/link", tag = "auth", request_body = OpenLinkRequest, responses(
+    (status = 200, body = Me), (status = 401, body = Problem),
+))]
+pub(super) async fn open_link(
+    State(state): State<GatewayState>,
+    parts: Parts,
+    Body(body): Body<OpenLinkRequest>,
+) -> Result<WithCookie<Json<Me>>, ApiError> {
+    let signed_in = state.tenancy.sign_in_by_link(&body.secret).await?;
+    enter(&state, &parts, signed_in)
+}
+
+/// Sign in by name and password.
+#[utoipa::path(post, path = "/api/auth/login", tag = "auth", request_body = SignInRequest, responses(
+    (status = 200, body = Me), (status = 401, body = Problem), (status = 429, body = Problem),
+))]
+pub(super) async fn sign_in(
+    State(state): State<GatewayState>,
+    parts: Parts,
+    Body(body): Body<SignInRequest>,
+) -> Result<WithCookie<Json<Me>>, ApiError> {
+    let peer = state.access.peer(&parts).address;
+    let tenant = body.tenant.as_deref().filter(|tenant| !tenant.is_empty());
+    let signed_in = state
+        .tenancy
+        .sign_in(tenant, &body.name, &body.password, peer)
+        .await?;
+    enter(&state, &parts, signed_in)
+}
+
+/// Sign out; the browser's sockets close.
+#[utoipa::path(post, path = "/api/auth/logout", tag = "auth", responses(
+    (status = 204), (status = 403, body = Problem),
+))]
+pub(super) async fn sign_out(
+    State(state): State<GatewayState>,
+    entered: Result<Entered, ApiError>,
+    parts: Parts,
+) -> Result<WithCookie<StatusCode>, ApiError> {
+    match entered {
+        Ok(entered) => state.tenancy.sign_out(&entered.authenticated).await?,
+        // Who is out already is out.
+        Err(refused) if refused.code() == Code::Unauthorized => {}
+        Err(refused) => return Err(refused),
+    }
+    let cookie = auth::clear_cookie(state.access.peer(&parts))?;
+    Ok(([(SET_COOKIE, cookie)], StatusCode::NO_CONTENT))
+}
+
+/// A ticket that opens one socket, for clients that can set neither cookie nor header.
+#[utoipa::path(post, path = "/api/auth/ticket", tag = "auth", responses(
+    (status = 200, body = IssueTicketResponse), (status = 401, body = Problem),
+))]
+pub(super) async fn issue_ticket(
+    State(state): State<GatewayState>,
+    entered: Entered,
+) -> Json<IssueTicketResponse> {
+    let ticket = state.tenancy.issue_ticket(&entered.authenticated);
+    Json(IssueTicketResponse {
+        ticket: ticket.expose_secret().to_owned(),
+        expires_in_seconds: TICKET_SECONDS,
+    })
+}
+
+fn enter(
+    state: &GatewayState,
+    parts: &Parts,
+    signed_in: SignedIn,
+) -> Result<WithCookie<Json<Me>>, ApiError> {
+    let cookie = auth::set_cookie(&signed_in.secret, state.access.peer(parts))?;
+    let me = me(state, signed_in.entered.caller, signed_in.csrf, parts);
+    Ok(([(SET_COOKIE, cookie)], Json(me)))
+}
+
+fn me(state: &GatewayState, caller: Caller, csrf_token: String, parts: &Parts) -> Me {
+    let Caller { user, tenant } = caller;
+    Me {
+        user: MyUser {
+            id: user.id.to_string(),
+            name: user.name,
+            role: user.role.as_str(),
+        },
+        tenant: MyTenant {
+            id: tenant.id.to_string(),
+            name: tenant.name,
+        },
+        csrf_token,
+        installation: (*state.installation).clone(),
+        auth_mode: match state.auth_mode {
+            AuthMode::Password => "password",
+            AuthMode::None => "none",
+        },
+        encrypted: state.access.peer(parts).is_encrypted,
+    }
+}

@@ -1,0 +1,61 @@
+//! Signs of life for probes (`/healthz`, `/readyz`). They name no person, path or key.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::domain::SandboxKind;
+use crate::gateway::GatewayState;
+
+/// The process answers.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Health {
+    /// `ok`.
+    status: &'static str,
+}
+
+/// Whether commands would be accepted.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Readiness {
+    /// `ready` or `not_ready`.
+    status: &'static str,
+    /// `ok`, or what is wrong with the database.
+    store: String,
+    /// `ok`, or `unavailable`: sessions work then, but without sandboxed tools.
+    sandbox: &'static str,
+}
+
+/// Whether the process answers.
+#[utoipa::path(get, path = "/healthz", tag = "operation", responses((status = 200, body = Health)))]
+pub(super) async fn read_health() -> Json<Health> {
+    Json(Health { status: "ok" })
+}
+
+/// Whether commands would be accepted; the body says what is missing.
+#[utoipa::path(get, path = "/readyz", tag = "operation", responses(
+    (status = 200, body = Readiness), (status = 503, body = Readiness),
+))]
+pub(super) async fn read_readiness(
+    State(state): State<GatewayState>,
+) -> (StatusCode, Json<Readiness>) {
+    let ping = state.store.ping().await;
+    let (status, word) = match &ping {
+        Ok(()) => (StatusCode::OK, "ready"),
+        Err(error) => {
+            tracing::warn!(?error, "The store does not answer the readiness probe");
+            (StatusCode::SERVICE_UNAVAILABLE, "not_ready")
+        }
+    };
+    let sandbox = &state.system.sandbox;
+    let is_sandboxed = sandbox.ok && sandbox.kind != SandboxKind::None;
+    let readiness = Readiness {
+        status: word,
+        store: ping
+            .err()
+            .map_or_else(|| "ok".to_owned(), |error| error.to_string()),
+        sandbox: if is_sandboxed { "ok" } else { "unavailable" },
+    };
+    (status, Json(readiness))
+}

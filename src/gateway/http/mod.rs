@@ -1,0 +1,43 @@
+//! The REST door, one file per noun.
+
+mod auth;
+mod health;
+mod models;
+mod sessions;
+mod system;
+
+pub use auth::Installation;
+pub use models::ModelList;
+pub use system::{Check, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo, SystemInfo};
+
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::GatewayState;
+
+/// All routes, with their description.
+pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<GatewayState> {
+    OpenApiRouter::with_openapi(description)
+        .routes(routes!(auth::read_me))
+        .routes(routes!(auth::set_up))
+        .routes(routes!(auth::open_link))
+        .routes(routes!(auth::sign_in))
+        .routes(routes!(auth::sign_out))
+        .routes(routes!(auth::issue_ticket))
+        .routes(routes!(
+            sessions::list::list_sessions,
+            sessions::list::create_session
+        ))
+        .routes(routes!(
+            sessions::one::read_session,
+            sessions::one::rename_session,
+            sessions::one::delete_session
+        ))
+        .routes(routes!(sessions::events::list_events))
+        .routes(routes!(sessions::commands::send_message))
+        .routes(routes!(sessions::commands::decide_call))
+        .routes(routes!(models::list_models))
+        .routes(routes!(system::read_system))
+        .routes(routes!(health::read_health))
+        .routes(routes!(health::read_readiness))
+}

@@ -1,0 +1,118 @@
+//! The commands of the socket by POST, read by the same parser. The answer means "durable".
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::key_of;
+use crate::domain::{Caller, Code, SessionId};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, SessionPath};
+use crate::gateway::wire::{self, Parsed};
+
+/// A command was taken, as an acknowledgement of the socket says it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::gateway::http) struct CommandAccepted {
+    /// Always true.
+    ok: bool,
+    /// `seq` of the first event that it caused.
+    seq: u64,
+}
+
+/// A message.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what `wire::parse` reads")]
+pub(in crate::gateway::http) struct SendMessageRequest {
+    /// What to say.
+    text: String,
+    /// A repeat with the same id changes nothing.
+    client_message_id: Option<String>,
+}
+
+/// A decision about one call (`callId`) or several (`callIds`; all pending, for a rejection only).
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what `wire::parse` reads")]
+pub(in crate::gateway::http) struct DecideCallRequest {
+    /// The call.
+    call_id: Option<String>,
+    /// The calls.
+    call_ids: Option<Vec<String>>,
+    /// Whether they may run; `false` takes an approval back while nothing has started.
+    approved: bool,
+    /// In the person's words; the model reads them.
+    reason: Option<String>,
+    /// Changed arguments, for one call.
+    #[schema(value_type = Option<Object>)]
+    args: Option<Value>,
+    /// What was shown, for one call.
+    digest: Option<String>,
+}
+
+/// Say something to the agent.
+#[utoipa::path(post, path = "/api/sessions/{id}/messages", tag = "sessions",
+    params(("id" = String, Path)), request_body = SendMessageRequest,
+    responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
+        (status = 404, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn send_message(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Body(body): Body<Value>,
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    tell(&state, &caller, session, ("message", body)).await
+}
+
+/// Decide one call or several.
+#[utoipa::path(post, path = "/api/sessions/{id}/approvals", tag = "sessions",
+    params(("id" = String, Path)), request_body = DecideCallRequest,
+    responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn decide_call(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Body(body): Body<Value>,
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    let name = match (body.get("callId"), body.get("callIds")) {
+        (Some(_), Some(_)) => {
+            let text = "`callId` and `callIds` exclude each other";
+            return Err(ApiError::of_field(Code::InvalidArguments, "callIds", text));
+        }
+        (Some(_), None) => "tool:approval",
+        (None, _) => "tool:approval_all",
+    };
+    tell(&state, &caller, session, (name, body)).await
+}
+
+async fn tell(
+    state: &GatewayState,
+    caller: &Caller,
+    session: SessionId,
+    (name, body): (&str, Value),
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    let Parsed::Tell(ask) = wire::parse(caller, name, &[body])? else {
+        return Err(ApiError::new(
+            Code::Internal,
+            format!("`{name}` tells a session nothing"),
+        ));
+    };
+    let accepted = state
+        .sessions
+        .tell(&key_of(caller, session), caller, ask)
+        .await?;
+    Ok((
+        StatusCode::ACCEPTED,
+        Json(CommandAccepted {
+            ok: true,
+            seq: accepted.seq,
+        }),
+    ))
+}

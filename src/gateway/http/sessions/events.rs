@@ -1,0 +1,150 @@
+//! The transcript of a session, in pages. The events are those of the socket.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+use super::key_of;
+use crate::agent::{Page, ShownEvent};
+use crate::domain::{Caller, Code};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Query, SessionPath};
+use crate::gateway::wire;
+
+const PAGE: usize = 100;
+const MAX_PAGE: usize = 500;
+
+/// A page of a transcript.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway::http) struct EventsPage {
+    /// `{ seq, at, event, args }`, oldest first. One `seq` may have two: an output and its error.
+    #[schema(value_type = Vec<EventItem>)]
+    items: Vec<Value>,
+    /// The `seq` to go on from, in the same direction, if there is more.
+    next_cursor: Option<String>,
+}
+
+/// An event as the socket would send it.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what `wire::transcript_items` writes")]
+pub(in crate::gateway::http) struct EventItem {
+    /// Its place in the session.
+    seq: u64,
+    /// When it happened (RFC 3339).
+    at: String,
+    /// Its name.
+    event: String,
+    /// Its arguments.
+    args: Vec<Value>,
+}
+
+/// Which part.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(in crate::gateway::http) struct EventsQuery {
+    /// What came after that `seq`; 0 is the beginning.
+    after: Option<u64>,
+    /// What came just before that `seq`.
+    before: Option<u64>,
+    /// Events in the page, 1 to 500.
+    limit: Option<usize>,
+}
+
+/// What happened in a session.
+#[utoipa::path(get, path = "/api/sessions/{id}/events", tag = "sessions",
+    params(("id" = String, Path), EventsQuery),
+    responses((status = 200, body = EventsPage), (status = 404, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn list_events(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Query(query): Query<EventsQuery>,
+) -> Result<Json<EventsPage>, ApiError> {
+    let (page, limit) = part(&query)?;
+    let key = key_of(&caller, session);
+    let events = state.sessions.events(&key, &caller, page, limit).await?;
+    Ok(Json(EventsPage {
+        next_cursor: next(page, limit, &events).map(|seq| seq.to_string()),
+        items: events.iter().flat_map(wire::transcript_items).collect(),
+    }))
+}
+
+fn part(query: &EventsQuery) -> Result<(Page, usize), ApiError> {
+    let wrong = |field: &str, text: &str| ApiError::of_field(Code::InvalidArguments, field, text);
+    let limit = query.limit.unwrap_or(PAGE);
+    if !(1..=MAX_PAGE).contains(&limit) {
+        return Err(wrong("limit", "`limit` is 1 to 500"));
+    }
+    match (query.after, query.before) {
+        (Some(_), Some(_)) => Err(wrong("before", "`after` and `before` exclude each other")),
+        (after, None) => Ok((Page::After(after.unwrap_or(0)), limit)),
+        (None, Some(before)) => Ok((Page::Before(before), limit)),
+    }
+}
+
+/// Where the next page begins. `seq` is dense, so a page that ends at 1 is the first one.
+fn next(page: Page, limit: usize, events: &[ShownEvent]) -> Option<u64> {
+    match page {
+        Page::After(_) if events.len() < limit => None,
+        Page::After(_) => events.last().map(|event| event.seq),
+        Page::Before(_) => events.first().map(|event| event.seq).filter(|seq| *seq > 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EventsQuery, next, part};
+    use crate::agent::{Page, ShownEvent};
+    use crate::domain::Timestamp;
+    use crate::session::Event;
+
+    #[test]
+    fn a_part_is_asked_for_in_one_direction() {
+        let query = |after, before, limit| {
+            part(&EventsQuery {
+                after,
+                before,
+                limit,
+            })
+        };
+        assert_eq!(query(None, None, None).unwrap(), (Page::After(0), 100));
+        assert_eq!(
+            query(Some(7), None, Some(500)).unwrap(),
+            (Page::After(7), 500)
+        );
+        assert_eq!(query(None, Some(7), Some(1)).unwrap(), (Page::Before(7), 1));
+        for (after, before, limit) in [
+            (Some(1), Some(2), None),
+            (None, None, Some(0)),
+            (None, None, Some(501)),
+        ] {
+            assert!(
+                query(after, before, limit).is_err(),
+                "{after:?} {before:?} {limit:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_cursor_ends_with_the_transcript() {
+        let events = |range: std::ops::RangeInclusive<u64>| -> Vec<ShownEvent> {
+            let event = |seq| ShownEvent {
+                seq,
+                at: Timestamp(0),
+                event: Event::ContextReset,
+            };
+            range.map(event).collect()
+        };
+        assert_eq!(next(Page::After(0), 3, &events(1..=3)), Some(3));
+        assert_eq!(next(Page::After(3), 3, &events(4..=5)), None);
+        assert_eq!(next(Page::After(9), 3, &[]), None);
+        assert_eq!(next(Page::Before(9), 3, &events(6..=8)), Some(6));
+        assert_eq!(next(Page::Before(3), 3, &events(1..=2)), None);
+        assert_eq!(next(Page::Before(1), 3, &[]), None);
+    }
+}

@@ -1,0 +1,101 @@
+//! The caller's sessions: list and create.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::SessionItem;
+use super::one::find;
+use crate::domain::{Caller, Code};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, Query};
+use crate::store::records::Cursor;
+
+const PAGE: usize = 50;
+const MAX_PAGE: usize = 200;
+
+/// A page of sessions.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway::http) struct SessionsPage {
+    /// Newest first.
+    items: Vec<SessionItem>,
+    /// For `cursor`, if there is more.
+    next_cursor: Option<String>,
+}
+
+/// Which page.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(in crate::gateway::http) struct SessionsQuery {
+    /// `nextCursor` of the page before.
+    cursor: Option<String>,
+    /// Sessions in the page, at most 200.
+    limit: Option<usize>,
+}
+
+/// A session to create.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(in crate::gateway::http) struct CreateSessionRequest {
+    /// What it is about.
+    title: Option<String>,
+    /// The model that answers; this version has the configured one only.
+    model: Option<String>,
+}
+
+/// My sessions, newest first.
+#[utoipa::path(get, path = "/api/sessions", tag = "sessions", params(SessionsQuery), responses(
+    (status = 200, body = SessionsPage), (status = 401, body = Problem),
+))]
+pub(in crate::gateway::http) async fn list_sessions(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Query(query): Query<SessionsQuery>,
+) -> Result<Json<SessionsPage>, ApiError> {
+    let unreadable = || {
+        ApiError::of_field(
+            Code::InvalidArguments,
+            "cursor",
+            "`cursor` is not one of ours",
+        )
+    };
+    let cursor = query.cursor.filter(|cursor| !cursor.is_empty());
+    let cursor = cursor
+        .map(|text| Cursor::parse(&text).ok_or_else(unreadable))
+        .transpose()?;
+    let limit = query.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
+    let records = state.store.records();
+    let whose = (&caller.tenant.id, &caller.user.id);
+    let page = records
+        .sessions()
+        .list(whose, cursor.as_ref(), limit)
+        .await?;
+    Ok(Json(SessionsPage {
+        items: page.rows.into_iter().map(SessionItem::of).collect(),
+        next_cursor: page.next.map(|cursor| cursor.to_wire()),
+    }))
+}
+
+/// Create a session.
+#[utoipa::path(post, path = "/api/sessions", tag = "sessions", request_body = CreateSessionRequest,
+    responses((status = 201, body = SessionItem), (status = 400, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn create_session(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Body(body): Body<CreateSessionRequest>,
+) -> Result<(StatusCode, Json<SessionItem>), ApiError> {
+    let own = &state.system.model.model;
+    if body.model.is_some_and(|model| model != *own) {
+        let text = format!("this version answers with the configured model only (`{own}`)");
+        return Err(ApiError::of_field(Code::InvalidArguments, "model", text));
+    }
+    let key = state.sessions.create(&caller, body.title).await?;
+    Ok((
+        StatusCode::CREATED,
+        Json(find(&state, &caller, &key).await?),
+    ))
+}

@@ -1,0 +1,120 @@
+//! What this installation runs on (`/api/system`): the page's status bar and doctor.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::domain::{Caller, Enforcement, SandboxKind};
+use crate::gateway::GatewayState;
+use crate::gateway::error::Problem;
+
+/// What was found at start. The store is asked anew for each answer.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct SystemInfo {
+    /// Sepal's version.
+    pub version: String,
+    /// The installation's name.
+    pub installation: String,
+    /// What answers in new sessions.
+    pub model: ModelInfo,
+    /// What seals tools in.
+    pub sandbox: SandboxInfo,
+    /// Where sessions are kept.
+    pub storage: StorageInfo,
+    /// What was looked at, good or bad.
+    pub checks: Vec<Check>,
+}
+
+/// What answers in new sessions.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct ModelInfo {
+    /// The provider's name.
+    pub provider: String,
+    /// The model's name.
+    pub model: String,
+    /// Whether it only follows a script.
+    pub scripted: bool,
+}
+
+/// What seals tools in.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct SandboxInfo {
+    /// `docker`, `bubblewrap` or `none`.
+    #[schema(value_type = String)]
+    pub kind: SandboxKind,
+    /// What can be reached from inside: `none`.
+    pub network: String,
+    /// Whether it works.
+    pub ok: bool,
+    /// What holds each limit in force.
+    pub limits: SandboxLimits,
+    /// In words.
+    pub detail: String,
+}
+
+/// What holds each limit in force: `cgroup`, `rlimit`, `watchdog` or `none`.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct SandboxLimits {
+    /// Memory of all processes together.
+    #[schema(value_type = String)]
+    pub memory: Enforcement,
+    /// Processor time.
+    #[schema(value_type = String)]
+    pub cpu: Enforcement,
+    /// Processes and threads.
+    #[schema(value_type = String)]
+    pub processes: Enforcement,
+    /// The life of a sandbox.
+    #[schema(value_type = String)]
+    pub time: Enforcement,
+    /// The size of the workspace.
+    #[schema(value_type = String)]
+    pub workspace: Enforcement,
+}
+
+/// Where sessions are kept.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct StorageInfo {
+    /// `sqlite`.
+    pub kind: String,
+    /// In words.
+    pub detail: String,
+}
+
+/// Something that was looked at.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Check {
+    /// What.
+    pub name: String,
+    /// Whether it is as it should be.
+    pub ok: bool,
+    /// What was found.
+    pub detail: String,
+    /// What to do about it.
+    pub remedy: Option<String>,
+}
+
+/// What this installation runs on.
+#[utoipa::path(get, path = "/api/system", tag = "system", responses(
+    (status = 200, body = SystemInfo), (status = 401, body = Problem),
+))]
+pub(super) async fn read_system(
+    State(state): State<GatewayState>,
+    _caller: Caller,
+) -> Json<SystemInfo> {
+    let mut system = (*state.system).clone();
+    let answer = state.store.ping().await;
+    system.checks.push(Check {
+        name: "store".into(),
+        ok: answer.is_ok(),
+        remedy: answer
+            .is_err()
+            .then(|| "Look at the disk and at the log.".into()),
+        detail: answer.map_or_else(
+            |error| error.to_string(),
+            |()| "the database answers".into(),
+        ),
+    });
+    Json(system)
+}

@@ -1,0 +1,85 @@
+//! The doors: REST, Socket.IO and the page. The only place that knows wire forms; every door
+//! reaches sessions through `agent::Sessions`, and nothing is built here.
+
+mod access;
+mod auth;
+mod error;
+mod extract;
+mod guard;
+mod http;
+mod openapi;
+pub mod socket;
+mod spa;
+pub mod wire;
+
+use std::sync::Arc;
+
+use axum::extract::DefaultBodyLimit;
+use axum::http::Method;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse as _;
+use axum::routing::get;
+
+pub use access::{AccessRules, Asked, Peer, Refused};
+pub use auth::{Entered, InstallationAdmin, TenantAdmin, authenticate_handshake};
+pub use error::{ApiError, FieldError};
+pub use guard::guard;
+pub use http::{
+    Check, Installation, ModelInfo, ModelList, SandboxInfo, SandboxLimits, StorageInfo, SystemInfo,
+};
+pub use openapi::openapi_json;
+pub use spa::page_is_built;
+
+use crate::agent::Sessions;
+use crate::config::AuthMode;
+use crate::domain::Code;
+use crate::store::Store;
+use crate::tenancy::Tenancy;
+
+/// What every door works with. Clones share everything.
+#[derive(Clone)]
+pub struct GatewayState {
+    /// The one corridor to sessions.
+    pub sessions: Sessions,
+    /// Who may enter.
+    pub tenancy: Tenancy,
+    /// For lists and the readiness probe; sessions are reached through `sessions` only.
+    pub store: Store,
+    /// Under which names we answer.
+    pub access: Arc<AccessRules>,
+    /// How people sign in.
+    pub auth_mode: AuthMode,
+    /// Which Sepal this is.
+    pub installation: Arc<Installation>,
+    /// What it runs on.
+    pub system: Arc<SystemInfo>,
+    /// The models of its provider.
+    pub models: Arc<ModelList>,
+    /// The provider's name in `system:ready` (C12).
+    pub provider_name: &'static str,
+    /// Why no session can be answered at all, for example a missing key.
+    pub model_problem: Option<(Code, String)>,
+    /// Bytes that one request body may have.
+    pub body_limit: usize,
+}
+
+/// The routes of REST and page. The socket's layer goes around it, and [`guard`] around both.
+pub fn router(state: GatewayState) -> axum::Router {
+    let (routes, description) = openapi::routes();
+    let description: Arc<str> = description.to_json().unwrap_or_default().into();
+    let describe = move || {
+        let text = axum::body::Bytes::copy_from_slice(description.as_bytes());
+        std::future::ready(([(CONTENT_TYPE, "application/json")], text))
+    };
+    routes
+        .route("/api/openapi.json", get(describe))
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(spa::fallback)
+        .layer(DefaultBodyLimit::max(state.body_limit))
+        .with_state(state)
+}
+
+async fn wrong_method(method: Method) -> axum::response::Response {
+    let text = format!("`{method}` is not possible at this address");
+    ApiError::new(Code::MethodNotAllowed, text).into_response()
+}

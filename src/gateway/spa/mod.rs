@@ -1,0 +1,228 @@
+//! The page: files of `public/` inside the binary, and `index.html` for the page's own routes.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use rust_embed::RustEmbed;
+
+use super::GatewayState;
+use super::error::ApiError;
+use crate::domain::Code;
+
+/// The built page. A debug build reads the folder anew at each request.
+#[derive(RustEmbed)]
+#[folder = "public/"]
+#[allow_missing = true]
+struct Page;
+
+/// Vite puts what has a hash in its name here.
+const HASHED: &str = "assets/";
+
+const NOT_BUILT: &str = "The page is not part of this build.\n\n\
+    Build it with `./run build` (or `npm ci && npm run build` in web/), then start Sepal again.\n\
+    The API answers below /api/, Socket.IO below /socket.io.\n";
+
+/// A file of the page.
+struct Asset {
+    bytes: Cow<'static, [u8]>,
+    etag: String,
+}
+
+/// Where files come from; tests have their own.
+type Source = fn(&str) -> Option<Asset>;
+
+fn embedded(path: &str) -> Option<Asset> {
+    let file = Page::get(path)?;
+    let hash = file.metadata.sha256_hash();
+    let mut etag = String::from("\"");
+    for byte in hash.iter().take(12) {
+        let _ = write!(etag, "{byte:02x}");
+    }
+    etag.push('"');
+    Some(Asset {
+        bytes: file.data,
+        etag,
+    })
+}
+
+/// Whether the page is part of this build.
+pub fn page_is_built() -> bool {
+    embedded("index.html").is_some()
+}
+
+/// Everything that no route has.
+pub(super) async fn fallback(
+    State(state): State<GatewayState>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    answer(
+        embedded,
+        &state.access.base_path(),
+        (&method, uri.path()),
+        &headers,
+    )
+}
+
+fn answer(
+    source: Source,
+    base: &str,
+    (method, path): (&Method, &str),
+    headers: &HeaderMap,
+) -> Response {
+    let path = path.trim_start_matches('/');
+    let first = path.split('/').next().unwrap_or_default();
+    if matches!(first, "api" | "socket.io") {
+        return ApiError::new(Code::NotFound, "there is nothing at this address").into_response();
+    }
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        let text = "the page is read with GET";
+        let error = ApiError::new(Code::MethodNotAllowed, text);
+        return ([(axum::http::header::ALLOW, "GET,HEAD")], error).into_response();
+    }
+    if path != "index.html" {
+        let asset = if is_hidden(path) { None } else { source(path) };
+        if let Some(asset) = asset {
+            return file(source, (path, asset), headers);
+        }
+        if is_hidden(path) || is_file_name(path) {
+            return ApiError::new(Code::NotFound, "there is no such file").into_response();
+        }
+    }
+    match source("index.html") {
+        Some(asset) => index(&asset, base, headers),
+        None => (StatusCode::NOT_FOUND, NOT_BUILT).into_response(),
+    }
+}
+
+/// A part begins with a dot: `..`, or notes of the build.
+fn is_hidden(path: &str) -> bool {
+    path.split(['/', '\\']).any(|part| part.starts_with('.'))
+}
+
+/// Page routes have no dot in their last part; what has one is a file that is not there. An old
+/// page that asks for a chunk of another version has to be told so.
+fn is_file_name(path: &str) -> bool {
+    path.starts_with(HASHED)
+        || path
+            .rsplit('/')
+            .next()
+            .is_some_and(|name| name.contains('.'))
+}
+
+fn file(source: Source, (path, plain): (&str, Asset), headers: &HeaderMap) -> Response {
+    let cache = if path.starts_with(HASHED) {
+        "public, max-age=31536000, immutable"
+    } else {
+        "no-cache"
+    };
+    if is_known(&plain.etag, headers) {
+        let status = StatusCode::NOT_MODIFIED;
+        return (
+            status,
+            [(ETAG, plain.etag), (CACHE_CONTROL, cache.to_owned())],
+        )
+            .into_response();
+    }
+    let kind = content_type(path);
+    let etag = plain.etag.clone();
+    let (encoding, asset) = compressed(source, path, headers)
+        .map_or((None, plain), |(encoding, asset)| (Some(encoding), asset));
+    let mut response = Body::from(asset.bytes).into_response();
+    let out = response.headers_mut();
+    out.insert(CONTENT_TYPE, kind);
+    out.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
+    out.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    if let Some(encoding) = encoding {
+        out.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
+    }
+    if let Ok(etag) = HeaderValue::try_from(etag) {
+        out.insert(ETAG, etag);
+    }
+    response
+}
+
+/// The variant that was compressed at build time, if the client takes one.
+fn compressed(source: Source, path: &str, headers: &HeaderMap) -> Option<(&'static str, Asset)> {
+    let accepted = headers
+        .get(ACCEPT_ENCODING)
+        .and_then(|value| value.to_str().ok())?;
+    [("br", "br"), ("gzip", "gz")]
+        .into_iter()
+        .find_map(|(encoding, ending)| {
+            let asset = accepts(accepted, encoding).then(|| source(&format!("{path}.{ending}")));
+            Some((encoding, asset.flatten()?))
+        })
+}
+
+fn accepts(accepted: &str, encoding: &str) -> bool {
+    accepted.split(',').any(|one| {
+        let (name, parameters) = one.split_once(';').unwrap_or((one, ""));
+        let quality = parameters
+            .trim()
+            .strip_prefix("q=")
+            .and_then(|q| q.trim().parse::<f32>().ok());
+        name.trim().eq_ignore_ascii_case(encoding) && quality.is_none_or(|quality| quality > 0.0)
+    })
+}
+
+/// `index.html`, which learns here below which path it lives.
+fn index(asset: &Asset, base: &str, headers: &HeaderMap) -> Response {
+    if is_known(&asset.etag, headers) {
+        return (StatusCode::NOT_MODIFIED, [(ETAG, asset.etag.clone())]).into_response();
+    }
+    let text = String::from_utf8_lossy(&asset.bytes);
+    let escaped = base
+        .replace('&', "&amp;")
+        .replace('"', "&quot;")
+        .replace('<', "&lt;");
+    let text = text.replacen(
+        r#"<base href="/""#,
+        &format!(r#"<base href="{escaped}""#),
+        1,
+    );
+    let fixed = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CACHE_CONTROL, "no-cache"),
+    ];
+    (fixed, [(ETAG, asset.etag.clone())], text).into_response()
+}
+
+fn is_known(etag: &str, headers: &HeaderMap) -> bool {
+    let known = headers
+        .get(IF_NONE_MATCH)
+        .and_then(|value| value.to_str().ok());
+    known.is_some_and(|known| {
+        known
+            .split(',')
+            .any(|one| one.trim().trim_start_matches("W/") == etag)
+    })
+}
+
+fn content_type(path: &str) -> HeaderValue {
+    let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+    HeaderValue::from_static(match ending {
+        "js" | "mjs" => "text/javascript; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "svg" => "image/svg+xml",
+        "json" | "map" => "application/json",
+        "webmanifest" => "application/manifest+json",
+        "woff2" => "font/woff2",
+        "png" => "image/png",
+        "ico" => "image/x-icon",
+        "html" => "text/html; charset=utf-8",
+        "txt" => "text/plain; charset=utf-8",
+        _ => "application/octet-stream",
+    })
+}
+
+#[cfg(test)]
+mod tests;
