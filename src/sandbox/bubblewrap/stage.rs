@@ -32,7 +32,8 @@ for fd in /proc/self/fd/*; do
   fd=${fd##*/}
   [ "$fd" -le 2 ] || eval "exec $fd>&-"
 done
-exec 3>"/proc/$PPID/fd/$1" 4<"/proc/$PPID/fd/$2" 5<"/proc/$PPID/fd/$3"
+exec 3>"/proc/$PPID/fd/$1" 4<"/proc/$PPID/fd/$2"
+[ "$3" = - ] || exec 5<"/proc/$PPID/fd/$3"
 shift 3
 while [ "$1" != -- ]; do echo 0 >"$1"; shift; done
 shift
@@ -97,10 +98,15 @@ pub(super) async fn start(spawner: &Spawner, chain: Chain) -> Result<Staged, Err
     let inner = in_memory(&chain.arguments.inner)?;
     let mut command = Command::new("bash");
     command.args(["-c", SCRIPT, "sepal-sandbox"]);
-    for descriptor in [told.as_raw_fd(), walls.as_raw_fd(), inner.as_raw_fd()] {
+    for descriptor in [told.as_raw_fd(), walls.as_raw_fd()] {
         command.arg(descriptor.to_string());
     }
+    let inner_name = match chain.arguments.inner.as_slice() {
+        [] => "-".to_owned(),
+        _ => inner.as_raw_fd().to_string(),
+    };
     command
+        .arg(inner_name)
         .args(chain.cgroup.iter().flat_map(Cgroup::entrances))
         .arg("--")
         .args(&chain.arguments.line)
