@@ -246,13 +246,20 @@ impl SessionTools {
             return Ok(Arc::clone(live));
         }
         *live = None;
-        let Running {
-            stdin,
-            stdout,
-            life,
-            ..
-        } = self.place.runtime.start(self.launch()).await?;
-        let connection = Connection::open(mcp::BUNDLED_SERVER, stdout, stdin).await?;
+        let Running { stdin, stdout, mut stderr, life } =
+            self.place.runtime.start(self.launch()).await?;
+        let opened = Connection::open(mcp::BUNDLED_SERVER, stdout, stdin).await;
+        let connection = match opened {
+            Ok(connection) => connection,
+            Err(error) => {
+                let ended = life.kill().await;
+                // What it said last is the likely reason.
+                while let Ok(line) = stderr.try_recv() {
+                    tracing::warn!(mcp.server = mcp::BUNDLED_SERVER, %ended, "{line}");
+                }
+                return Err(error.into());
+            }
+        };
         let started = Arc::new(LiveSandbox {
             connection,
             life: SyncMutex::new(Some(life)),

@@ -24,7 +24,9 @@ pub struct AddressInUse {
 
 fn suggestion(free: Option<u16>) -> String {
     match free {
-        Some(port) => format!("port {port} is free: start with `--port {port}`, or set PORT={port}"),
+        Some(port) => {
+            format!("port {port} is free: start with `--port {port}`, or set PORT={port}")
+        }
         None => "choose another one with `--port`".to_owned(),
     }
 }
@@ -43,15 +45,21 @@ pub async fn bind(settings: &Settings) -> anyhow::Result<TcpListener> {
         }
     }
     let error = last.unwrap_or_else(|| io::Error::other("the name leads to no address"));
-    Err(anyhow::Error::new(error).context(format!("cannot listen on `{}:{}`", http.host, http.port)))
+    Err(anyhow::Error::new(error)
+        .context(format!("cannot listen on `{}:{}`", http.host, http.port)))
 }
 
 async fn in_use(address: SocketAddr) -> AddressInUse {
     let port = address.port();
-    let holder = tokio::task::spawn_blocking(move || holder_of(port)).await.unwrap_or_default();
+    let holder = tokio::task::spawn_blocking(move || holder_of(port))
+        .await
+        .unwrap_or_default();
     let mut free = None;
     for candidate in (port.saturating_add(1)..=port.saturating_add(SUGGEST_WITHIN)).take(100) {
-        if TcpListener::bind(SocketAddr::new(address.ip(), candidate)).await.is_ok() {
+        if TcpListener::bind(SocketAddr::new(address.ip(), candidate))
+            .await
+            .is_ok()
+        {
             free = Some(candidate);
             break;
         }
@@ -73,7 +81,9 @@ pub fn base_url(settings: &Settings, address: SocketAddr) -> String {
         return url.as_str().trim_end_matches('/').to_owned();
     }
     let host = &settings.runtime.transports.http.host;
-    let is_any = host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_unspecified());
+    let is_any = host
+        .parse::<std::net::IpAddr>()
+        .is_ok_and(|ip| ip.is_unspecified());
     let host = match host.as_str() {
         _ if is_any => "localhost".to_owned(),
         host if host.contains(':') => format!("[{host}]"),

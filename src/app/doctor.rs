@@ -24,10 +24,18 @@ pub(super) fn report(
     let sandbox = sandbox_report(place);
     let storage = StorageInfo {
         kind: "sqlite".to_owned(),
-        detail: format!("one file in `{}`, synced at every commit", store.dir().path().display()),
+        detail: format!(
+            "one file in `{}`, synced at every commit",
+            store.dir().path().display()
+        ),
     };
     let checks = vec![
-        Check { name: "storage".to_owned(), ok: true, detail: storage.detail.clone(), remedy: None },
+        Check {
+            name: "storage".to_owned(),
+            ok: true,
+            detail: storage.detail.clone(),
+            remedy: None,
+        },
         sandbox_check(place, &sandbox),
         model_check(model),
         page_check(),
@@ -74,7 +82,12 @@ fn sandbox_check(place: &OpenPlace, report: &SandboxInfo) -> Check {
     let remedy = place.problem.as_ref().map(|problem| {
         format!("{problem}; sessions work without tools until then, start again afterwards")
     });
-    Check { name: "sandbox".to_owned(), ok: report.ok, detail: report.detail.clone(), remedy }
+    Check {
+        name: "sandbox".to_owned(),
+        ok: report.ok,
+        detail: report.detail.clone(),
+        remedy,
+    }
 }
 
 fn model_check(model: &Model) -> Check {
@@ -89,7 +102,12 @@ fn model_check(model: &Model) -> Check {
         ),
         (None, _) => None,
     };
-    Check { name: "model".to_owned(), ok: model.problem.is_none(), detail, remedy }
+    Check {
+        name: "model".to_owned(),
+        ok: model.problem.is_none(),
+        detail,
+        remedy,
+    }
 }
 
 fn page_check() -> Check {
@@ -97,7 +115,11 @@ fn page_check() -> Check {
     Check {
         name: "page".to_owned(),
         ok,
-        detail: if ok { "built".to_owned() } else { "not built".to_owned() },
+        detail: if ok {
+            "built".to_owned()
+        } else {
+            "not built".to_owned()
+        },
         remedy: (!ok).then(|| "run `./run build`".to_owned()),
     }
 }
@@ -129,22 +151,32 @@ pub async fn examine(settings: &Settings) -> Vec<Check> {
 }
 
 fn data_dir_check(path: &Path) -> Check {
-    let parent = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
+    let parent = path
+        .ancestors()
+        .find(|folder| folder.exists())
+        .unwrap_or(Path::new("."));
     let is_writable = rustix::fs::access(parent, rustix::fs::Access::WRITE_OK).is_ok();
     Check {
         name: "storage".to_owned(),
         ok: is_writable,
         detail: format!("data folder `{}`", path.display()),
-        remedy: (!is_writable).then(|| {
-            format!("make `{}` writable, or set SPL_DATA_DIR", parent.display())
-        }),
+        remedy: (!is_writable)
+            .then(|| format!("make `{}` writable, or set SPL_DATA_DIR", parent.display())),
     }
 }
 
 async fn port_check(settings: &Settings) -> Check {
     let port = settings.runtime.transports.http.port;
-    match super::bind(settings).await.map(|listener: TcpListener| drop(listener)) {
-        Ok(()) => Check { name: "port".to_owned(), ok: true, detail: format!("{port} is free"), remedy: None },
+    match super::bind(settings)
+        .await
+        .map(|listener: TcpListener| drop(listener))
+    {
+        Ok(()) => Check {
+            name: "port".to_owned(),
+            ok: true,
+            detail: format!("{port} is free"),
+            remedy: None,
+        },
         Err(error) => Check {
             name: "port".to_owned(),
             ok: false,

@@ -23,9 +23,7 @@ pub use doctor::examine;
 
 use crate::agent::{AgentFactory, Sessions, SessionsSettings};
 use crate::config::{AuthMode, Settings};
-use crate::gateway::{
-    self, AccessRules, GatewayState, Installation, ModelList, SystemInfo, socket,
-};
+use crate::gateway::{self, AccessRules, GatewayState, Installation, SystemInfo, socket};
 use crate::history::{self, SystemPrompt};
 use crate::llm::{Catalogue, RetryConfig};
 use crate::mcp::bundled_tools;
@@ -71,10 +69,12 @@ struct Parts {
 impl App {
     /// Builds everything and goes on with what an earlier life left. The caller owns the listener.
     pub async fn build(settings: &Settings, listener: TcpListener) -> anyhow::Result<Self> {
-        let address = listener.local_addr().context("the listener has no address")?;
+        let address = listener
+            .local_addr()
+            .context("the listener has no address")?;
         let writer = (TaskTracker::new(), CancellationToken::new());
-        let store = Store::open(&store_settings(settings), Access::Serve, &writer.0, writer.1.clone());
-        let store = store.await?;
+        let kept = store_settings(settings);
+        let store = Store::open(&kept, Access::Serve, &writer.0, writer.1.clone()).await?;
         let url = base_url(settings, address);
         store.dir().announce(&url)?;
         let tenancy = Tenancy::new(&store, Clock::system());
@@ -124,13 +124,35 @@ impl App {
             (agents.0.clone(), doors.clone()),
         );
         let router = gateway::guard(&state, gateway::router(state.clone()).layer(layer));
-        let parts = Parts { doors, agents, runtime, writer, store };
-        Ok(Self { address, setup, report, sessions, tenancy, listener, router, io, parts })
+        let parts = Parts {
+            doors,
+            agents,
+            runtime,
+            writer,
+            store,
+        };
+        Ok(Self {
+            address,
+            setup,
+            report,
+            sessions,
+            tenancy,
+            listener,
+            router,
+            io,
+            parts,
+        })
     }
 
     /// Serves until `stop`, then says goodbye to every client and ends within two seconds.
     pub async fn serve(self, stop: CancellationToken) -> anyhow::Result<()> {
-        let Self { listener, router, io, parts, .. } = self;
+        let Self {
+            listener,
+            router,
+            io,
+            parts,
+            ..
+        } = self;
         let listener = listener.tap_io(|stream| {
             // Without it the second small frame of a burst waits about 40 ms.
             if let Err(error) = stream.set_nodelay(true) {
@@ -167,8 +189,13 @@ impl Parts {
         self.doors.cancel();
         self.agents.1.cancel();
         self.agents.0.close();
-        if tokio::time::timeout(STOP_LIMIT, self.agents.0.wait()).await.is_err() {
-            tracing::warn!("Some sessions did not come to rest; they are taken over at the next start");
+        if tokio::time::timeout(STOP_LIMIT, self.agents.0.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                "Some sessions did not come to rest; they are taken over at the next start"
+            );
         }
         self.runtime.close().await;
         self.writer.1.cancel();
@@ -213,20 +240,28 @@ fn factory(
     let (chat, llm) = (&settings.chat, &settings.llm);
     let history = history::Limits {
         max_tokens: chat.max_tokens.map(|most| u64::from(most.get())),
-        max_messages: chat.max_messages.and_then(|most| usize::try_from(most.get()).ok()),
+        max_messages: chat
+            .max_messages
+            .and_then(|most| usize::try_from(most.get()).ok()),
     };
     Ok(AgentFactory {
         provider: Arc::clone(&model.provider),
         model: llm.model.clone(),
         catalogue: Arc::new(Catalogue::built_in()),
-        rules: Arc::new(Rules { max_iterations: chat.max_llm_iterations.get(), ..Rules::default() }),
+        rules: Arc::new(Rules {
+            max_iterations: chat.max_llm_iterations.get(),
+            ..Rules::default()
+        }),
         prompt: Arc::new(SystemPrompt::new(&llm.prompt_template)?),
         history,
         retry: RetryConfig {
             max_retries: llm.retry.max_retries,
             initial_backoff: llm.retry.initial_backoff,
             max_backoff: llm.retry.max_backoff,
-            #[expect(clippy::cast_possible_truncation, reason = "a factor of a few, no exact number")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "a factor of a few, no exact number"
+            )]
             backoff_multiplier: llm.retry.backoff_multiplier as f32,
         },
         temperature: llm.temperature,
@@ -238,7 +273,8 @@ fn factory(
 
 fn socket_settings(settings: &Settings) -> socket::SocketSettings {
     let runtime = &settings.runtime;
-    let limit = |most: Option<std::num::NonZeroU32>| most.and_then(|most| usize::try_from(most.get()).ok());
+    let limit =
+        |most: Option<std::num::NonZeroU32>| most.and_then(|most| usize::try_from(most.get()).ok());
     let frame = limit(runtime.limits.frame_bytes).unwrap_or(usize::MAX);
     let payload = usize::try_from(runtime.socket.max_payload).unwrap_or(usize::MAX);
     socket::SocketSettings {
@@ -248,12 +284,18 @@ fn socket_settings(settings: &Settings) -> socket::SocketSettings {
         commands_per_socket: limit(runtime.limits.commands_per_socket),
         sockets_per_user: limit(runtime.limits.sockets_per_user),
         sockets: limit(runtime.limits.sockets),
-        connects_per_minute: runtime.limits.connects_per_minute.map(std::num::NonZeroU32::get),
+        connects_per_minute: runtime
+            .limits
+            .connects_per_minute
+            .map(std::num::NonZeroU32::get),
     }
 }
 
 fn access_rules(settings: &Settings) -> AccessRules {
-    AccessRules::new(&settings.runtime.http, &settings.runtime.transports.http.host)
+    AccessRules::new(
+        &settings.runtime.http,
+        &settings.runtime.transports.http.host,
+    )
 }
 
 /// What `system:ready` says of this installation.

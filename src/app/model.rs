@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use crate::config;
 use crate::domain::Code;
 use crate::gateway::ModelList;
-use crate::llm::{self, Catalogue, KeyFault, ListedModel, ModelStream, Provider, ProviderKind, Request};
+use crate::llm::{
+    self, Catalogue, KeyFault, ListedModel, ModelStream, Provider, ProviderKind, Request,
+};
 use crate::net;
 
 /// The provider, and why nobody can use it if so.
@@ -46,15 +48,27 @@ pub(super) fn open(settings: &config::Llm) -> anyhow::Result<Model> {
     );
     let name = settings.model.clone();
     match connected {
-        Ok(provider) => Ok(Model { provider, name, problem: None }),
+        Ok(provider) => Ok(Model {
+            provider,
+            name,
+            problem: None,
+        }),
         Err(llm::Error::Key { provider, key }) => {
             let text = format!(
                 "no API key for provider `{provider}`: set OPENAI_API_KEY, or LLM_PROVIDER to \
                  another one, and start again"
             );
             tracing::warn!("{text}");
-            let provider = Arc::new(Keyless { id: provider, kind, key });
-            Ok(Model { provider, name, problem: Some((Code::MissingApiKey, text)) })
+            let provider = Arc::new(Keyless {
+                id: provider,
+                kind,
+                key,
+            });
+            Ok(Model {
+                provider,
+                name,
+                problem: Some((Code::MissingApiKey, text)),
+            })
         }
         Err(error) => Err(error.into()),
     }
@@ -69,7 +83,10 @@ struct Keyless {
 
 impl Keyless {
     fn error(&self) -> llm::Error {
-        llm::Error::Key { provider: self.id.clone(), key: self.key }
+        llm::Error::Key {
+            provider: self.id.clone(),
+            key: self.key,
+        }
     }
 }
 

@@ -78,5 +78,7 @@ fn server_binary() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
     let folders = own.ancestors().skip(1).take(2);
     let mut found = folders.flat_map(|folder| SERVERS.map(|name| folder.join(name)));
-    found.find(|path| path.is_file()).unwrap_or_else(|| own.with_file_name(SERVERS[0]))
+    found
+        .find(|path| path.is_file())
+        .unwrap_or_else(|| own.with_file_name(SERVERS[0]))
 }

@@ -27,6 +27,8 @@ use crate::domain::SandboxId;
 
 /// Deeper than any project nests its folders; what is deeper would hold too many descriptors.
 const MAX_DEPTH: usize = 256;
+/// The most folders that are open at once while a workspace is deleted.
+const MAX_HELD: usize = 128;
 /// What a file costs beside its content, so that endless empty files count too.
 const ENTRY_BYTES: u64 = 512;
 /// The unit of a file's block count, whatever the file system.
@@ -167,58 +169,90 @@ fn is_self_or_parent(name: &CStr) -> bool {
     matches!(name.to_bytes(), b"." | b"..")
 }
 
-/// Deletes `path` and everything in it. Each folder found is first moved up to the root, so that a
-/// chain of a million folders needs no stack and a few descriptors.
+/// Deletes `path` and everything in it. What lies deeper than [`MAX_HELD`] is first moved up to the
+/// root, so that a chain of a million folders needs no stack and few descriptors.
 fn remove_tree(path: &Path) -> Result<(), Errno> {
     let root = open(path, FOLDER, Mode::empty())?;
+    let mut levels = vec![Level::of(
+        CString::default(),
+        root.try_clone().map_err(|_| Errno::MFILE)?,
+    )?];
     let mut moved = 0_u64;
-    each_entry(&root, |name| empty(&root, name, &mut moved))?;
+    let mut depth = 1;
+    while let Some(level) = levels.last_mut() {
+        match level.empty()? {
+            Some((inner, folder)) if depth < MAX_HELD => {
+                levels.push(Level::of(inner, folder)?);
+                depth += 1;
+            }
+            Some((inner, _)) => raise(level.dir.fd()?, &inner, &root, &mut moved)?,
+            None => {
+                let name = levels.pop().map(|level| level.name).unwrap_or_default();
+                depth -= 1;
+                if let Some(parent) = levels.last() {
+                    unlinkat(parent.dir.fd()?, &name, AtFlags::REMOVEDIR)?;
+                }
+            }
+        }
+    }
     rustix::fs::rmdir(path)
 }
 
-/// Deletes the entry `name` of `root`; folders in it become entries of `root`.
-fn empty(root: &OwnedFd, name: &CStr, moved: &mut u64) -> Result<(), Errno> {
-    let found = statat(root, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
-        return unlinkat(root, name, AtFlags::empty());
-    }
-    // A folder may forbid its own owner. It is no link, and nobody is left to swap it.
-    let _ = chmodat(root, name, Mode::RWXU, AtFlags::empty());
-    let folder = openat(root, name, FOLDER, Mode::empty())?;
-    each_entry(&folder, |inner| {
-        match unlinkat(&folder, inner, AtFlags::empty()) {
-            Err(Errno::ISDIR) => {
-                let _ = chmodat(&folder, inner, Mode::RWXU, AtFlags::empty());
-                raise(&folder, inner, root, moved)
-            }
-            removed => removed,
-        }
-    })?;
-    unlinkat(root, name, AtFlags::REMOVEDIR)
+/// A folder that is being emptied.
+struct Level {
+    name: CString,
+    dir: Dir,
+    /// Nothing was found since the last look from the beginning.
+    is_empty: bool,
 }
 
-/// Calls `remove` for the entries of `folder` until there are none.
-fn each_entry(
-    folder: &OwnedFd,
-    mut remove: impl FnMut(&CStr) -> Result<(), Errno>,
-) -> Result<(), Errno> {
-    loop {
-        let mut is_empty = true;
-        for entry in Dir::read_from(folder)? {
+impl Level {
+    fn of(name: CString, folder: OwnedFd) -> Result<Self, Errno> {
+        Ok(Self {
+            name,
+            dir: Dir::new(folder)?,
+            is_empty: true,
+        })
+    }
+
+    /// Deletes files until a folder comes; `None` when nothing is left.
+    fn empty(&mut self) -> Result<Option<(CString, OwnedFd)>, Errno> {
+        loop {
+            let Some(entry) = self.dir.read() else {
+                if self.is_empty {
+                    return Ok(None);
+                }
+                self.dir.rewind();
+                self.is_empty = true;
+                continue;
+            };
             let entry = entry?;
-            if !is_self_or_parent(entry.file_name()) {
-                is_empty = false;
-                remove(entry.file_name())?;
+            let name = entry.file_name();
+            if is_self_or_parent(name) {
+                continue;
             }
-        }
-        if is_empty {
-            return Ok(());
+            self.is_empty = false;
+            let folder = self.dir.fd()?;
+            match unlinkat(folder, name, AtFlags::empty()) {
+                Err(Errno::ISDIR) => {
+                    // It may forbid its own owner. It is no link, and nobody is left to swap it.
+                    let _ = chmodat(folder, name, Mode::RWXU, AtFlags::empty());
+                    let inner = openat(folder, name, FOLDER, Mode::empty())?;
+                    return Ok(Some((name.to_owned(), inner)));
+                }
+                removed => removed?,
+            }
         }
     }
 }
 
 /// Moves a folder to a free name in `root`.
-fn raise(folder: &OwnedFd, name: &CStr, root: &OwnedFd, moved: &mut u64) -> Result<(), Errno> {
+fn raise(
+    folder: BorrowedFd<'_>,
+    name: &CStr,
+    root: &OwnedFd,
+    moved: &mut u64,
+) -> Result<(), Errno> {
     loop {
         *moved += 1;
         let free = CString::new(format!(".sepal-removed-{moved}")).map_err(|_| Errno::INVAL)?;
@@ -273,7 +307,7 @@ mod tests {
         std::fs::create_dir(path.join(".sepal-removed-1")).unwrap();
         std::fs::write(path.join(".sepal-removed-1/x"), "x").unwrap();
         std::fs::write(path.join(".sepal-removed-2"), "x").unwrap();
-        std::fs::set_permissions(path.join("a/b/c"), Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(path.join("a/b/c"), Permissions::from_mode(0o000)).unwrap();
         workspaces.remove(&sandbox).unwrap();
         assert!(!path.exists());
         assert!(outside.join("precious").exists());
@@ -293,7 +327,7 @@ mod tests {
         let (_home, workspaces) = workspaces();
         let sandbox = SandboxId::from_bits(1);
         let path = workspaces.provide(&sandbox).unwrap();
-        dig(&path, 20_000);
+        dig(&path, 3_000);
         assert_eq!(measure(&path, u64::MAX), Ok(Size::Uncountable));
         workspaces.remove(&sandbox).unwrap();
         assert!(!path.exists());

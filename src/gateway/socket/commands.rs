@@ -1,7 +1,5 @@
 //! The commands of one socket, one after the other. An acknowledgement means durable.
 
-use std::sync::atomic::Ordering;
-
 use serde::Serialize;
 use serde_json::json;
 use socketioxide::extract::SocketRef;
@@ -21,16 +19,31 @@ pub(super) async fn run(
     doors: &Doors,
     socket: &SocketRef,
     seat: &Seat,
-    (inbox, resume): (&mut mpsc::UnboundedReceiver<Inbound>, &mpsc::Sender<ResumePoint>),
+    (inbox, resume): (
+        &mut mpsc::UnboundedReceiver<Inbound>,
+        &mpsc::Sender<ResumePoint>,
+    ),
 ) -> Option<Refusal> {
     while let Some(inbound) = inbox.recv().await {
         if !seat.is_still_valid(&doors.state.tenancy).await {
-            return Some(Refusal::new(Code::Unauthorized, "the sign-in has ended; sign in again"));
+            return Some(Refusal::new(
+                Code::Unauthorized,
+                "the sign-in has ended; sign in again",
+            ));
         }
-        let Inbound { name, args, reply, .. } = inbound;
+        let Inbound {
+            name,
+            args,
+            reply,
+            is_counted,
+        } = inbound;
         let answer = match args.and_then(|args| wire::parse(&seat.entered.caller, &name, &args)) {
             Ok(Parsed::Tell(ask)) => {
-                doors.state.sessions.tell(&seat.key, &seat.entered.caller, ask).await
+                doors
+                    .state
+                    .sessions
+                    .tell(&seat.key, &seat.entered.caller, ask)
+                    .await
             }
             Ok(Parsed::Resume { last_seq, journal }) => {
                 let _ = resume.send((last_seq, journal)).await;
@@ -38,17 +51,13 @@ pub(super) async fn run(
             }
             Err(refusal) => Err(refusal),
         };
-        seat.unanswered.fetch_sub(1, Ordering::Relaxed);
+        seat.end(is_counted);
         answer_to(socket, reply.as_ref(), &answer).await;
     }
     None
 }
 
-async fn answer_to(
-    socket: &SocketRef,
-    reply: Option<&Reply>,
-    answer: &Result<Accepted, Refusal>,
-) {
+async fn answer_to(socket: &SocketRef, reply: Option<&Reply>, answer: &Result<Accepted, Refusal>) {
     match (reply, answer) {
         (Some(reply), Ok(accepted)) => {
             acknowledge(reply, &json!({ "ok": true, "seq": accepted.seq })).await;
@@ -74,6 +83,9 @@ pub(super) fn refuse_now(reply: Option<Reply>, refusal: &Refusal) {
         ok: bool,
         error: Refused,
     }
-    let answer = Answer { ok: false, error: wire::refused(refusal) };
+    let answer = Answer {
+        ok: false,
+        error: wire::refused(refusal),
+    };
     let _ = reply.sender().send(&answer);
 }

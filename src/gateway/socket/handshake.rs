@@ -5,7 +5,6 @@ use std::fmt;
 use std::future::ready;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use axum::extract::ConnectInfo;
 use serde::Deserialize;
@@ -19,9 +18,6 @@ use crate::domain::{Caller, Code, JournalId, SessionId, SessionKey};
 use crate::gateway::auth;
 use crate::gateway::wire::COMMANDS;
 use crate::session::Refusal;
-
-/// Commands that may wait for one socket, counted or not.
-const INBOX: usize = 1_000;
 
 /// The `auth` object of the handshake.
 #[derive(Debug, Default, Deserialize)]
@@ -105,7 +101,11 @@ fn register(
     });
 }
 
-type Received = (String, Result<Vec<serde_json::Value>, Refusal>, Option<Reply>);
+type Received = (
+    String,
+    Result<Vec<serde_json::Value>, Refusal>,
+    Option<Reply>,
+);
 
 fn receive(
     seat: &Seat,
@@ -113,37 +113,47 @@ fn receive(
     inbox: &mpsc::UnboundedSender<Inbound>,
     (name, args, reply): Received,
 ) {
-    let is_counted = COMMANDS.iter().find(|spec| spec.name == name).is_none_or(|spec| spec.is_counted);
-    let waiting = seat.unanswered.fetch_add(1, Ordering::Relaxed);
-    let is_too_many = is_counted && most.is_some_and(|most| waiting >= most);
-    if is_too_many || waiting >= INBOX {
-        seat.unanswered.fetch_sub(1, Ordering::Relaxed);
+    let is_counted = COMMANDS
+        .iter()
+        .find(|spec| spec.name == name)
+        .is_none_or(|spec| spec.is_counted);
+    if seat.begin(is_counted, most) {
         let message = "too many commands without an answer; wait for the earlier ones";
         commands::refuse_now(reply, &Refusal::new(Code::TooManyRequests, message));
         return;
     }
     // The receiver ends with the socket.
-    let _ = inbox.send(Inbound { name, args, reply, is_counted });
+    let _ = inbox.send(Inbound {
+        name,
+        args,
+        reply,
+        is_counted,
+    });
 }
 
 /// Our ids must exist; any other name is the caller's own; none is a new session.
-fn session_of(
-    doors: &Doors,
-    caller: &Caller,
-    wanted: Option<&str>,
-) -> Result<SessionKey, Refusal> {
+fn session_of(doors: &Doors, caller: &Caller, wanted: Option<&str>) -> Result<SessionKey, Refusal> {
     let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else {
         return Ok(doors.state.sessions.new_session(caller));
     };
     if wanted.starts_with(SessionId::PREFIX) {
         let session = SessionId::parse(wanted).ok_or_else(not_found)?;
-        return Ok(SessionKey { tenant: caller.tenant.id.clone(), session });
+        return Ok(SessionKey {
+            tenant: caller.tenant.id.clone(),
+            session,
+        });
     }
     let is_name = wanted.len() <= 64
-        && wanted.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        && wanted
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     if !is_name {
         let message = "a session name has 1 to 64 letters, digits, `_` or `-`";
-        return Err(Refusal::of_field(Code::InvalidArguments, "sessionId", message));
+        return Err(Refusal::of_field(
+            Code::InvalidArguments,
+            "sessionId",
+            message,
+        ));
     }
     Ok(doors.state.sessions.named_session(caller, wanted))
 }
@@ -155,10 +165,17 @@ fn not_found() -> Refusal {
 fn from_query(socket: &SocketRef, name: &str) -> Option<String> {
     let query = socket.req_parts().uri.query()?;
     let mut pairs = url::form_urlencoded::parse(query.as_bytes());
-    pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+    pairs
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
 }
 
 fn peer(socket: &SocketRef) -> IpAddr {
-    let info = socket.req_parts().extensions.get::<ConnectInfo<SocketAddr>>();
-    info.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(address)| address.ip())
+    let info = socket
+        .req_parts()
+        .extensions
+        .get::<ConnectInfo<SocketAddr>>();
+    info.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(address)| {
+        address.ip()
+    })
 }

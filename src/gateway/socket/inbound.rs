@@ -75,7 +75,10 @@ impl FromMessageParts<socketioxide::adapter::LocalAdapter> for ReplySlot {
         _: &mut Packet,
         id: &Option<i64>,
     ) -> Result<Self, Infallible> {
-        Ok(Self(id.map(|id| Reply { socket: Arc::clone(socket), id })))
+        Ok(Self(id.map(|id| Reply {
+            socket: Arc::clone(socket),
+            id,
+        })))
     }
 }
 
@@ -86,8 +89,7 @@ impl Reply {
     /// A sender for one try.
     pub(super) fn sender(&self) -> AckSender {
         let mut nothing = Packet::Bytes(bytes::Bytes::new());
-        let sender =
-            AckSender::from_message_parts(&self.socket, &mut nothing, &Some(self.id));
+        let sender = AckSender::from_message_parts(&self.socket, &mut nothing, &Some(self.id));
         match sender {
             Ok(sender) => sender,
         }

@@ -86,7 +86,14 @@ pub fn layer(
         map.insert("limits".into(), limits);
     }
     let seats = Arc::new(Seats::new(&settings));
-    let doors = Arc::new(Doors { state, settings, seats, installation, tasks, stop });
+    let doors = Arc::new(Doors {
+        state,
+        settings,
+        seats,
+        installation,
+        tasks,
+        stop,
+    });
     let (entry, connected) = (Arc::clone(&doors), doors);
     let enter = async move |socket: SocketRef, auth| handshake::enter(&entry, &socket, auth).await;
     let on_connect = async move |socket: SocketRef, Extension(seat): Extension<Arc<Seat>>| {
@@ -99,7 +106,9 @@ pub fn layer(
 
 /// One socket from `system:ready` to its end.
 async fn serve(doors: Arc<Doors>, socket: SocketRef, seat: Arc<Seat>) {
-    let Some(mut inbox) = seat.take_inbox() else { return };
+    let Some(mut inbox) = seat.take_inbox() else {
+        return;
+    };
     if let Some(problem) = &doors.state.model_problem {
         return dismiss(&socket, &Refusal::new(problem.0, problem.1.clone())).await;
     }
@@ -109,7 +118,12 @@ async fn serve(doors: Arc<Doors>, socket: SocketRef, seat: Arc<Seat>) {
         Err(refusal) => return dismiss(&socket, &refusal).await,
     };
     let (resume, resumes) = tokio::sync::mpsc::channel(4);
-    let mut pump = Pump::new(Arc::clone(&doors), socket.clone(), Arc::clone(&seat), resumes);
+    let mut pump = Pump::new(
+        Arc::clone(&doors),
+        socket.clone(),
+        Arc::clone(&seat),
+        resumes,
+    );
     let end = tokio::select! {
         () = seat.gone.cancelled() => return,
         () = doors.stop.cancelled() => Some(stopping()),
@@ -142,14 +156,23 @@ async fn revoked(doors: &Doors, seat: &Seat) -> Refusal {
 /// Says why, then disconnects.
 async fn dismiss(socket: &SocketRef, refusal: &Refusal) {
     let refused: Refused = wire::refused(refusal);
-    let frame = wire::frame("error", &[&refused.message, &json!({
-        "code": refused.code, "category": refused.category, "requestId": refused.request_id,
-    })]);
+    let frame = wire::frame(
+        "error",
+        &[
+            &refused.message,
+            &json!({
+                "code": refused.code, "category": refused.category, "requestId": refused.request_id,
+            }),
+        ],
+    );
     if send::emit(socket, &frame).await.is_ok() {
         let _ = socket.clone().disconnect();
     }
 }
 
 fn stopping() -> Refusal {
-    Refusal::new(Code::ServerStopping, "the server is stopping; connect again in a moment")
+    Refusal::new(
+        Code::ServerStopping,
+        "the server is stopping; connect again in a moment",
+    )
 }

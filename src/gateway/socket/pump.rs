@@ -12,7 +12,7 @@ use super::Doors;
 use super::seat::{ResumePoint, Seat};
 use super::send::{Gone, emit};
 use crate::agent::{
-    Delta, DeltaKind, Frame, Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, What,
+    Delta, DeltaKind, Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, What,
 };
 use crate::domain::Code;
 use crate::gateway::wire::{self, Ready, event_frames, signal_frames};
@@ -68,7 +68,10 @@ impl Told {
     fn units(&mut self, delta: &Delta) -> &mut usize {
         let answer = (delta.turn, delta.iteration, delta.attempt);
         if self.answer != answer {
-            *self = Self { answer, ..Self::default() };
+            *self = Self {
+                answer,
+                ..Self::default()
+            };
         }
         match delta.kind {
             DeltaKind::Text => &mut self.text,
@@ -93,7 +96,14 @@ impl Pump {
         seat: Arc<Seat>,
         resumes: mpsc::Receiver<ResumePoint>,
     ) -> Self {
-        Self { doors, socket, seat, resumes, seq: 0, told: Told::default() }
+        Self {
+            doors,
+            socket,
+            seat,
+            resumes,
+            seq: 0,
+            told: Told::default(),
+        }
     }
 
     /// Runs until the client is gone, or for a reason that it is told.
@@ -137,7 +147,11 @@ impl Pump {
     }
 
     async fn join(&self) -> Result<Joined, Refusal> {
-        self.doors.state.sessions.join(&self.seat.key, &self.seat.entered.caller).await
+        self.doors
+            .state
+            .sessions
+            .join(&self.seat.key, &self.seat.entered.caller)
+            .await
     }
 
     /// `system:ready`, and either what was missed or the state as it is.
@@ -171,7 +185,9 @@ impl Pump {
         seq: u64,
         view: &SessionView,
     ) -> Result<Option<(u64, Vec<ShownEvent>)>, Refusal> {
-        let Some(behind) = view.seq.checked_sub(seq) else { return Ok(None) };
+        let Some(behind) = view.seq.checked_sub(seq) else {
+            return Ok(None);
+        };
         if behind > MOST_EVENTS_BEHIND {
             return Ok(None);
         }
@@ -192,7 +208,11 @@ impl Pump {
     }
 
     async fn page(&self, page: Page, limit: usize) -> Result<Vec<ShownEvent>, Refusal> {
-        self.doors.state.sessions.page(&self.seat.key, page, limit).await
+        self.doors
+            .state
+            .sessions
+            .page(&self.seat.key, page, limit)
+            .await
     }
 
     async fn ready(
@@ -328,9 +348,12 @@ impl Pump {
 /// The cards that still wait, as they were asked.
 fn open_cards(view: &SessionView, page: &[ShownEvent]) -> Vec<ShownEvent> {
     let total = view.queue.calls.len();
-    let open = view.queue.calls.iter().enumerate().filter(|(_, call)| {
-        matches!(call.status, CallStatus::Pending { asked: true })
-    });
+    let open = view
+        .queue
+        .calls
+        .iter()
+        .enumerate()
+        .filter(|(_, call)| matches!(call.status, CallStatus::Pending { asked: true }));
     open.map(|(index, call)| {
         let asked = page.iter().rev().find(|event| {
             matches!(&event.event, Event::ApprovalAsked { call: asked, .. } if asked.id == call.id)
@@ -352,5 +375,9 @@ fn open_cards(view: &SessionView, page: &[ShownEvent]) -> Vec<ShownEvent> {
 
 fn frames_len(event: &ShownEvent) -> usize {
     let frames = event_frames(event);
-    frames.iter().flat_map(|frame| &frame.args).map(|arg| arg.get().len()).sum()
+    frames
+        .iter()
+        .flat_map(|frame| &frame.args)
+        .map(|arg| arg.get().len())
+        .sum()
 }

@@ -15,6 +15,9 @@ use super::inbound::Inbound;
 use crate::domain::{JournalId, SessionKey, UserId};
 use crate::tenancy::{Authenticated, Tenancy};
 
+/// Commands that may wait for one socket, counted or not.
+const INBOX: usize = 1_000;
+
 /// Where a client goes on from: the `seq` it has, and the journal it has it from.
 pub(super) type ResumePoint = (u64, Option<JournalId>);
 
@@ -28,8 +31,10 @@ pub(super) struct Seat {
     pub(super) has: Option<ResumePoint>,
     /// Cancelled when the client is gone.
     pub(super) gone: CancellationToken,
-    /// Counted commands that have no answer yet.
+    /// Commands that have no answer yet.
     pub(super) unanswered: AtomicUsize,
+    /// Those of them that count against the limit.
+    pub(super) counted: AtomicUsize,
     inbox: Mutex<Option<mpsc::UnboundedReceiver<Inbound>>>,
     _place: Place,
 }
@@ -48,14 +53,38 @@ impl Seat {
             has,
             gone: CancellationToken::new(),
             unanswered: AtomicUsize::new(0),
+            counted: AtomicUsize::new(0),
             inbox: Mutex::new(Some(inbox)),
             _place: place,
         }
     }
 
+    /// Takes note of a command; whether it is one too many.
+    pub(super) fn begin(&self, is_counted: bool, most: Option<usize>) -> bool {
+        let counted = usize::from(is_counted);
+        let unanswered = self.unanswered.fetch_add(1, Ordering::Relaxed);
+        let before = self.counted.fetch_add(counted, Ordering::Relaxed);
+        let is_too_many =
+            unanswered >= INBOX || is_counted && most.is_some_and(|most| before >= most);
+        if is_too_many {
+            self.end(is_counted);
+        }
+        is_too_many
+    }
+
+    /// A command was answered.
+    pub(super) fn end(&self, is_counted: bool) {
+        self.unanswered.fetch_sub(1, Ordering::Relaxed);
+        self.counted
+            .fetch_sub(usize::from(is_counted), Ordering::Relaxed);
+    }
+
     /// The commands, including those that came before `system:ready`.
     pub(super) fn take_inbox(&self) -> Option<mpsc::UnboundedReceiver<Inbound>> {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.inbox
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     /// Whether the person may still be here. A store that is away does not throw anybody out.
@@ -99,17 +128,25 @@ impl Seats {
         if self.most_by_user.is_some_and(|most| own >= most) {
             return Err("you have too many open connections; close some tabs");
         }
-        if self.most.is_some_and(|most| self.total.load(Ordering::Relaxed) >= most) {
+        if self
+            .most
+            .is_some_and(|most| self.total.load(Ordering::Relaxed) >= most)
+        {
             return Err("the server has too many open connections; try again later");
         }
         by_user.insert(user.clone(), own + 1);
         self.total.fetch_add(1, Ordering::Relaxed);
-        Ok(Place { seats: Arc::clone(self), user: user.clone() })
+        Ok(Place {
+            seats: Arc::clone(self),
+            user: user.clone(),
+        })
     }
 
     /// Counts a failed handshake; whether this address has failed too often.
     pub(super) fn count_failure(&self, peer: IpAddr) -> bool {
-        let Some(failures) = &self.failures else { return false };
+        let Some(failures) = &self.failures else {
+            return false;
+        };
         if failures.len() > 10_000 {
             failures.retain_recent();
         }
@@ -119,7 +156,11 @@ impl Seats {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut by_user = self.seats.by_user.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_user = self
+            .seats
+            .by_user
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = by_user.get_mut(&self.user) {
             *own = own.saturating_sub(1);
             if *own == 0 {

@@ -57,4 +57,3 @@ pub(super) async fn acknowledge(reply: &Reply, answer: &Value) {
         pause = longer(pause);
     }
 }
-

@@ -25,7 +25,7 @@ pub(super) fn card(call: &Call, (position, total): (usize, usize), said: &str) -
         CallStatus::Executing { by, .. } => ("executing", Some(by)),
         CallStatus::Ended { status, by } => (status.as_str(), by.as_ref()),
     };
-    json!({
+    let mut card = json!({
         "name": call.name,
         "args": call.args,
         "callId": call.id,
@@ -47,7 +47,12 @@ pub(super) fn card(call: &Call, (position, total): (usize, usize), said: &str) -
         "originalArgs": call.original_args,
         "said": said,
         "firstUse": call.is_first_use,
-    })
+    });
+    // What is not there has no field: a client asks for it once.
+    if let Some(card) = card.as_object_mut() {
+        card.retain(|_, value| !value.is_null());
+    }
+    card
 }
 
 /// Who decided, as people read it.

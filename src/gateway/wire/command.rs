@@ -66,7 +66,9 @@ pub const COMMANDS: &[CommandSpec] = &[
         example: || vec![json!({ "callId": "call_1_0" })],
         parse: |_, args| {
             let body: OneCall = body(args)?;
-            Ok(tell(Command::StopCall { call: CallId::from_wire(body.call_id) }))
+            Ok(tell(Command::StopCall {
+                call: CallId::from_wire(body.call_id),
+            }))
         },
     },
     CommandSpec {
@@ -76,7 +78,11 @@ pub const COMMANDS: &[CommandSpec] = &[
         parse: |caller, args| {
             let body: Outcome = body(args)?;
             let call = CallId::from_wire(body.call_id);
-            Ok(tell(Command::Settle { call, happened: body.happened, by: caller.actor() }))
+            Ok(tell(Command::Settle {
+                call,
+                happened: body.happened,
+                by: caller.actor(),
+            }))
         },
     },
     CommandSpec {
@@ -85,7 +91,10 @@ pub const COMMANDS: &[CommandSpec] = &[
         example: || vec![json!({})],
         parse: |_, args| {
             let body: Cancel = optional_body(args)?;
-            Ok(tell(Command::Stop { turn: body.turn, said_so_far: None }))
+            Ok(tell(Command::Stop {
+                turn: body.turn,
+                said_so_far: None,
+            }))
         },
     },
     CommandSpec {
@@ -100,7 +109,9 @@ pub const COMMANDS: &[CommandSpec] = &[
         example: || vec![json!({ "clientMessageId": "m1" })],
         parse: |_, args| {
             let body: Withdraw = body(args)?;
-            Ok(tell(Command::Withdraw { client_message_id: body.client_message_id }))
+            Ok(tell(Command::Withdraw {
+                client_message_id: body.client_message_id,
+            }))
         },
     },
     CommandSpec {
@@ -116,7 +127,10 @@ pub const COMMANDS: &[CommandSpec] = &[
         parse: |_, args| {
             let body: Resume = body(args)?;
             let journal = body.journal_id.as_deref().and_then(JournalId::parse);
-            Ok(Parsed::Resume { last_seq: body.last_seq, journal })
+            Ok(Parsed::Resume {
+                last_seq: body.last_seq,
+                journal,
+            })
         },
     },
 ];
@@ -146,9 +160,10 @@ struct MessageRest {
 /// `"text"` with an optional second argument, or one object.
 fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     let (text, rest) = match args.first() {
-        Some(Value::String(text)) => {
-            (Some(text.clone()), args.get(1).map_or(Ok(MessageRest::default()), read)?)
-        }
+        Some(Value::String(text)) => (
+            Some(text.clone()),
+            args.get(1).map_or(Ok(MessageRest::default()), read)?,
+        ),
         Some(object @ Value::Object(_)) => (None, read::<MessageRest>(object)?),
         Some(_) | None => {
             let message = "a message is a text, or an object with `text`";
@@ -162,8 +177,16 @@ fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     let text = text.or(rest.text).unwrap_or_default();
     bounded("text", &text, MAX_TEXT_BYTES)?;
     let client_message_id = rest.client_message_id;
-    bounded("clientMessageId", client_message_id.as_deref().unwrap_or_default(), MAX_ID_BYTES)?;
-    Ok(tell(Command::Say { text, author: caller.actor(), client_message_id }))
+    bounded(
+        "clientMessageId",
+        client_message_id.as_deref().unwrap_or_default(),
+        MAX_ID_BYTES,
+    )?;
+    Ok(tell(Command::Say {
+        text,
+        author: caller.actor(),
+        client_message_id,
+    }))
 }
 
 #[derive(Deserialize)]
@@ -188,7 +211,11 @@ fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         let message = "changed arguments are an object";
         return Err(Refusal::of_field(Code::InvalidArguments, "args", message));
     }
-    bounded("reason", body.reason.as_deref().unwrap_or_default(), MAX_TEXT_BYTES)?;
+    bounded(
+        "reason",
+        body.reason.as_deref().unwrap_or_default(),
+        MAX_TEXT_BYTES,
+    )?;
     let decision = Decision {
         call: CallId::from_wire(body.call_id),
         approved: body.approved,
@@ -197,7 +224,10 @@ fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         digest: body.digest.map(Digest::from_wire),
         by: caller.actor(),
     };
-    Ok(Parsed::Tell(Ask::Decide { decision, args: body.args }))
+    Ok(Parsed::Tell(Ask::Decide {
+        decision,
+        args: body.args,
+    }))
 }
 
 #[derive(Deserialize)]
@@ -210,7 +240,11 @@ struct ApprovalAll {
 
 fn approval_all(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     let body: ApprovalAll = body(args)?;
-    bounded("reason", body.reason.as_deref().unwrap_or_default(), MAX_TEXT_BYTES)?;
+    bounded(
+        "reason",
+        body.reason.as_deref().unwrap_or_default(),
+        MAX_TEXT_BYTES,
+    )?;
     let ids = |ids: Vec<String>| ids.into_iter().map(CallId::from_wire).collect();
     Ok(tell(Command::DecideAll {
         call_ids: body.call_ids.map(ids),
@@ -254,27 +288,33 @@ struct Resume {
 fn body<T: DeserializeOwned>(args: &[Value]) -> Result<T, Refusal> {
     match args.first() {
         Some(value @ Value::Object(_)) => read(value),
-        Some(_) | None => {
-            Err(Refusal::new(Code::InvalidArguments, "the first argument must be an object"))
-        }
+        Some(_) | None => Err(Refusal::new(
+            Code::InvalidArguments,
+            "the first argument must be an object",
+        )),
     }
 }
 
 fn optional_body<T: DeserializeOwned + Default>(args: &[Value]) -> Result<T, Refusal> {
-    args.first().filter(|value| !value.is_null()).map_or(Ok(T::default()), read)
+    args.first()
+        .filter(|value| !value.is_null())
+        .map_or(Ok(T::default()), read)
 }
 
 /// The error names the field in its words.
 fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Refusal> {
-    T::deserialize(value)
-        .map_err(|error| Refusal::new(Code::InvalidArguments, error.to_string()))
+    T::deserialize(value).map_err(|error| Refusal::new(Code::InvalidArguments, error.to_string()))
 }
 
 fn bounded(field: &'static str, text: &str, most: usize) -> Result<(), Refusal> {
     if text.len() <= most {
         return Ok(());
     }
-    Err(Refusal::of_field(Code::TooLarge, field, format!("`{field}` may have {most} bytes")))
+    Err(Refusal::of_field(
+        Code::TooLarge,
+        field,
+        format!("`{field}` may have {most} bytes"),
+    ))
 }
 
 #[cfg(test)]
@@ -287,7 +327,10 @@ mod tests {
     use crate::session::Command;
 
     fn caller() -> Caller {
-        let tenant = Tenant { id: TenantId::from_bits(1), name: "acme".into() };
+        let tenant = Tenant {
+            id: TenantId::from_bits(1),
+            name: "acme".into(),
+        };
         let user = User {
             id: UserId::from_bits(1),
             tenant: tenant.id.clone(),
@@ -301,7 +344,11 @@ mod tests {
     #[test]
     fn every_example_parses() {
         for spec in COMMANDS {
-            assert!(parse(&caller(), spec.name, &(spec.example)()).is_ok(), "{}", spec.name);
+            assert!(
+                parse(&caller(), spec.name, &(spec.example)()).is_ok(),
+                "{}",
+                spec.name
+            );
         }
     }
 
@@ -328,23 +375,47 @@ mod tests {
             ("message", vec![], Code::InvalidArguments),
             ("message", vec![json!(5)], Code::InvalidArguments),
             ("message", vec![json!([1])], Code::InvalidArguments),
-            ("message", vec![json!("x"), json!({"clientMessageId": 5})], Code::InvalidArguments),
+            (
+                "message",
+                vec![json!("x"), json!({"clientMessageId": 5})],
+                Code::InvalidArguments,
+            ),
             ("message", vec![json!("x".repeat(300_000))], Code::TooLarge),
             ("tool:approval", vec![json!("call")], Code::InvalidArguments),
-            ("tool:approval", vec![json!({"callId": "c"})], Code::InvalidArguments),
-            ("tool:approval", vec![json!({"callId": "c", "approved": "yes"})], Code::InvalidArguments),
+            (
+                "tool:approval",
+                vec![json!({"callId": "c"})],
+                Code::InvalidArguments,
+            ),
+            (
+                "tool:approval",
+                vec![json!({"callId": "c", "approved": "yes"})],
+                Code::InvalidArguments,
+            ),
             (
                 "tool:approval",
                 vec![json!({"callId": "c", "approved": true, "scope": "always"})],
                 Code::InvalidArguments,
             ),
-            ("tool:approval_all", vec![json!({"callIds": "c", "approved": true})], Code::InvalidArguments),
-            ("session:resume", vec![json!({"lastSeq": -1})], Code::InvalidArguments),
+            (
+                "tool:approval_all",
+                vec![json!({"callIds": "c", "approved": true})],
+                Code::InvalidArguments,
+            ),
+            (
+                "session:resume",
+                vec![json!({"lastSeq": -1})],
+                Code::InvalidArguments,
+            ),
             ("nonsense", vec![], Code::UnknownCommand),
             ("__proto__", vec![], Code::UnknownCommand),
         ];
         for (name, args, code) in cases {
-            assert_eq!(parse(&caller(), name, &args).unwrap_err().code, code, "{name} {args:?}");
+            assert_eq!(
+                parse(&caller(), name, &args).unwrap_err().code,
+                code,
+                "{name} {args:?}"
+            );
         }
     }
 }

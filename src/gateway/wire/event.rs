@@ -20,16 +20,27 @@ pub fn event_frames(shown: &ShownEvent) -> Vec<Frame> {
         | Event::Decided { .. }
         | Event::Started { .. }
         | Event::Ended { .. } => call_frames(shown),
-        Event::UserMessage { text, author, client_message_id } => {
+        Event::UserMessage {
+            text,
+            author,
+            client_message_id,
+        } => {
             let rest = json!({ "author": author, "clientMessageId": client_message_id });
             vec![frame("user:message", &[text, &placed(rest, shown)])]
         }
-        Event::Settled { call, happened, by, .. } => {
-            changed(shown, json!({ "settled": { "callId": call, "happened": happened, "by": by } }))
-        }
-        Event::Withdrawn { client_message_id, message_seq } => {
-            changed(shown, json!({ "withdrawn": client_message_id, "messageSeq": message_seq }))
-        }
+        Event::Settled {
+            call, happened, by, ..
+        } => changed(
+            shown,
+            json!({ "settled": { "callId": call, "happened": happened, "by": by } }),
+        ),
+        Event::Withdrawn {
+            client_message_id,
+            message_seq,
+        } => changed(
+            shown,
+            json!({ "withdrawn": client_message_id, "messageSeq": message_seq }),
+        ),
         Event::TitleSet { title } => changed(shown, json!({ "title": title })),
         Event::ContextReset => vec![frame("history:reset", &[&placed(json!({}), shown)])],
         Event::Created { .. }
@@ -44,17 +55,32 @@ fn changed(shown: &ShownEvent, what: Value) -> Vec<Frame> {
     vec![frame("session:changed", &[&placed(what, shown)])]
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "`event_frames` is the exhaustive match")]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "`event_frames` is the exhaustive match"
+)]
 fn turn_frames(shown: &ShownEvent) -> Vec<Frame> {
     match &shown.event {
-        Event::Thinking { turn, iteration, model, took, is_retry } => {
+        Event::Thinking {
+            turn,
+            iteration,
+            model,
+            took,
+            is_retry,
+        } => {
             let what = json!({
                 "turn": turn, "iteration": iteration, "model": model, "took": took,
                 "retry": is_retry,
             });
             vec![frame("agent:thinking", &[&placed(what, shown)])]
         }
-        Event::Said { turn, iteration, text, calls, .. } => {
+        Event::Said {
+            turn,
+            iteration,
+            text,
+            calls,
+            ..
+        } => {
             let calls: Vec<Value> = calls
                 .iter()
                 .map(|call| {
@@ -67,7 +93,16 @@ fn turn_frames(shown: &ShownEvent) -> Vec<Frame> {
             let rest = json!({ "turn": turn, "iteration": iteration, "calls": calls });
             vec![frame("agent:message", &[text, &placed(rest, shown)])]
         }
-        Event::Answered { turn, text, model, usage, cost, duration_ms, finish, .. } => {
+        Event::Answered {
+            turn,
+            text,
+            model,
+            usage,
+            cost,
+            duration_ms,
+            finish,
+            ..
+        } => {
             let rest = json!({
                 "turn": turn, "model": model, "usage": usage,
                 "cost": cost.map(crate::domain::MicroUsd::as_usd),
@@ -75,7 +110,12 @@ fn turn_frames(shown: &ShownEvent) -> Vec<Frame> {
             });
             vec![frame("agent:response", &[text, &placed(rest, shown)])]
         }
-        Event::TurnFailed { turn, code, text, is_retryable } => {
+        Event::TurnFailed {
+            turn,
+            code,
+            text,
+            is_retryable,
+        } => {
             let rest = json!({
                 "code": code, "category": code.fault(), "retryable": is_retryable, "turn": turn,
                 "requestId": request_id(shown),
@@ -90,29 +130,51 @@ fn turn_frames(shown: &ShownEvent) -> Vec<Frame> {
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "`event_frames` is the exhaustive match")]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "`event_frames` is the exhaustive match"
+)]
 fn call_frames(shown: &ShownEvent) -> Vec<Frame> {
     match &shown.event {
-        Event::ApprovalAsked { call, position, total, said } => {
+        Event::ApprovalAsked {
+            call,
+            position,
+            total,
+            said,
+        } => {
             let what = card(call, (*position, *total), said);
             vec![frame("tool:approval_required", &[&placed(what, shown)])]
         }
-        Event::Decided { call, verdict, by, reason, edited } => {
+        Event::Decided {
+            call,
+            verdict,
+            by,
+            reason,
+            edited,
+        } => {
             let mut what = json!({
                 "callId": call, "approved": *verdict == Verdict::Approved, "by": who(by),
                 "scope": if *verdict == Verdict::TakenBack { "taken_back" } else { "once" },
                 "edited": edited.is_some(),
             });
             add(&mut what, "reason", reason.as_ref());
-            add(&mut what, "args", edited.as_ref().map(|edited| &edited.args));
+            add(
+                &mut what,
+                "args",
+                edited.as_ref().map(|edited| &edited.args),
+            );
             if let Decider::Rule { name } = by {
                 add(&mut what, "rule", Some(name));
             }
             vec![frame("tool:decided", &[&placed(what, shown)])]
         }
-        Event::Started { call, name, server, digest } => {
-            let what =
-                json!({ "callId": call, "name": name, "server": server, "digest": digest });
+        Event::Started {
+            call,
+            name,
+            server,
+            digest,
+        } => {
+            let what = json!({ "callId": call, "name": name, "server": server, "digest": digest });
             vec![frame("tool:started", &[&placed(what, shown)])]
         }
         Event::Ended { outcome, .. } => ended_frames(shown, outcome),
@@ -122,7 +184,14 @@ fn call_frames(shown: &ShownEvent) -> Vec<Frame> {
 
 /// The output, and for a failed call its `agent:error` with the same `seq` (S2.41, S2.42).
 fn ended_frames(shown: &ShownEvent, outcome: &Outcome) -> Vec<Frame> {
-    let Event::Ended { call, name, server, duration_ms, .. } = &shown.event else {
+    let Event::Ended {
+        call,
+        name,
+        server,
+        duration_ms,
+        ..
+    } = &shown.event
+    else {
         return Vec::new();
     };
     let text = outcome.text();
@@ -132,9 +201,18 @@ fn ended_frames(shown: &ShownEvent, outcome: &Outcome) -> Vec<Frame> {
     });
     if let Outcome::Completed { output } | Outcome::Failed { output, .. } = outcome {
         add(&mut rest, "structured", output.structured.as_ref());
-        let exit_code = output.structured.as_ref().and_then(|value| value.get("exit_code"));
-        add(&mut rest, "exitCode", exit_code.filter(|code| !code.is_null()));
-        let truncated = output.truncated_bytes.map(|bytes| json!({ "bytes": bytes }));
+        let exit_code = output
+            .structured
+            .as_ref()
+            .and_then(|value| value.get("exit_code"));
+        add(
+            &mut rest,
+            "exitCode",
+            exit_code.filter(|code| !code.is_null()),
+        );
+        let truncated = output
+            .truncated_bytes
+            .map(|bytes| json!({ "bytes": bytes }));
         add(&mut rest, "truncated", truncated.as_ref());
     }
     let mut frames = vec![frame("tool:output", &[&text, &placed(rest, shown)])];

@@ -9,7 +9,10 @@ use crate::session::Refusal;
 
 /// Builds a frame from serializable arguments.
 pub(in crate::gateway) fn frame(name: &'static str, args: &[&dyn Raw]) -> Frame {
-    Frame { name, args: args.iter().map(|arg| arg.raw()).collect() }
+    Frame {
+        name,
+        args: args.iter().map(|arg| arg.raw()).collect(),
+    }
 }
 
 /// Something that serializes; object safe.

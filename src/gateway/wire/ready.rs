@@ -54,13 +54,19 @@ pub fn ready(view: &SessionView, ready: &Ready<'_>) -> Frame {
     });
     if let (Some(what), Some(installation)) = (what.as_object_mut(), ready.installation.as_object())
     {
-        what.extend(installation.iter().map(|(name, value)| (name.clone(), value.clone())));
+        what.extend(
+            installation
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone())),
+        );
     }
     frame("system:ready", &[&what])
 }
 
 fn running(view: &SessionView) -> Value {
-    let Some(turn) = &view.turn else { return Value::Null };
+    let Some(turn) = &view.turn else {
+        return Value::Null;
+    };
     let answer = view.answer.as_ref().filter(|answer| answer.turn == turn.id);
     json!({
         "turn": turn.id,
@@ -76,7 +82,7 @@ fn running(view: &SessionView) -> Value {
 /// `{ seq, at, event, args }` for each frame of an event.
 pub fn transcript_items(shown: &ShownEvent) -> impl Iterator<Item = Value> {
     let (seq, at) = (shown.seq, shown.at.to_rfc3339());
-    event_frames(shown).into_iter().map(
-        move |frame| json!({ "seq": seq, "at": at, "event": frame.name, "args": frame.args }),
-    )
+    event_frames(shown)
+        .into_iter()
+        .map(move |frame| json!({ "seq": seq, "at": at, "event": frame.name, "args": frame.args }))
 }

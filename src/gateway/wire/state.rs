@@ -26,7 +26,10 @@ pub fn signal_frames(signal: &Signal) -> &[Frame] {
         What::Notice(notice) => vec![notice_frame(notice)],
         What::Deleted => vec![frame(
             "error",
-            &[&"the session was deleted", &json!({ "code": "session_not_found" })],
+            &[
+                &"the session was deleted",
+                &json!({ "code": "session_not_found" }),
+            ],
         )],
     })
 }

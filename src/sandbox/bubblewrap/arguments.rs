@@ -81,8 +81,16 @@ impl Arguments {
         let mut walls = walls(plan);
         let mut inner = Vec::new();
         match plan.privilege {
-            Privilege::Root => inner = environment(plan.launch),
-            Privilege::User => walls.extend(environment(plan.launch)),
+            // Root without its capabilities may not enter a folder that is somebody else's.
+            Privilege::Root => {
+                walls.extend(words(["--chdir", "/"]));
+                inner = environment(plan.launch);
+                inner.extend(words(["--chdir", "/workspace"]));
+            }
+            Privilege::User => {
+                walls.extend(environment(plan.launch));
+                walls.extend(words(["--chdir", "/workspace"]));
+            }
         }
         Self {
             walls,
@@ -158,20 +166,14 @@ fn walls(plan: &Plan<'_>) -> Vec<OsString> {
     walls.extend(temporary());
     walls.extend(workspace(plan));
     walls.extend(words(["--remount-ro", "/dev", "--remount-ro", "/"]));
-    walls.extend(words([
-        "--chdir",
-        "/workspace",
-        "--clearenv",
-        "--setenv",
-        "PATH",
-        PATH,
-    ]));
+    walls.extend(words(["--clearenv", "--setenv", "PATH", PATH]));
     walls
 }
 
 /// The system's folders, read-only, and an `/etc` that says nothing about the machine.
 fn system(plan: &Plan<'_>) -> Vec<OsString> {
-    let mut seen = Vec::new();
+    // Made on the way to a file, a folder would be closed to all but root.
+    let mut seen = words(["--dir", "/etc", "--dir", "/sepal"]);
     for folder in SYSTEM {
         match std::fs::read_link(folder) {
             Ok(target) => seen.extend(words([

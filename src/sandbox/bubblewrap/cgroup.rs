@@ -101,6 +101,15 @@ impl Cgroups {
     }
 }
 
+impl Drop for Cgroups {
+    /// Succeeds where no sandbox is left.
+    fn drop(&mut self) {
+        for home in &self.homes {
+            let _ = fs::remove_dir(home);
+        }
+    }
+}
+
 /// Where our groups could be: the folders of our own groups, by mounts and membership.
 fn places(mounts: &str, own: &str) -> Option<(Version, Vec<PathBuf>)> {
     let one: Option<Vec<PathBuf>> = CONTROLLERS

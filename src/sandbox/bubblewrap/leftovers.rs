@@ -15,15 +15,15 @@ pub(super) fn mark(installation: &str, sandbox: &str) -> String {
 
 /// Kills every bubblewrap of `installation` that runs; says how many there were.
 pub(super) fn kill(installation: &str) -> usize {
-    let mut killed = 0;
+    let (prefix, mut killed) = (mark(installation, ""), 0);
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let pid = entry
             .file_name()
             .to_str()
             .and_then(|name| name.parse().ok());
         if let Some(pid) = pid.and_then(Pid::from_raw)
-            && is_ours(pid, installation)
-            && let Some(process) = held(pid, installation)
+            && is_ours(pid, &prefix)
+            && let Some(process) = hold(pid, &prefix)
             && pidfd_send_signal(&process, Signal::KILL).is_ok()
         {
             killed += 1;
@@ -32,26 +32,27 @@ pub(super) fn kill(installation: &str) -> usize {
     killed
 }
 
-/// A descriptor of the process, if its number still means what it meant.
-fn held(pid: Pid, installation: &str) -> Option<OwnedFd> {
-    let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    is_ours(pid, installation).then_some(process)
+/// A descriptor of `pid`, if that is a bubblewrap whose mark begins like this.
+pub(super) fn hold(pid: Pid, mark: &str) -> Option<OwnedFd> {
+    let process = pidfd_open(pid, PidfdFlags::NONBLOCK).ok()?;
+    // Looked at again once the number cannot change hands any more.
+    is_ours(pid, mark).then_some(process)
 }
 
-fn is_ours(pid: Pid, installation: &str) -> bool {
+fn is_ours(pid: Pid, mark: &str) -> bool {
     fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero()))
-        .is_ok_and(|line| is_marked(&line, installation))
+        .is_ok_and(|line| is_marked(&line, mark))
 }
 
-/// Whether a command line, words ended by NUL, is a bubblewrap of ours.
-fn is_marked(line: &[u8], installation: &str) -> bool {
+/// Whether a command line, words ended by NUL, is that of a marked bubblewrap.
+fn is_marked(line: &[u8], mark: &str) -> bool {
     let mut words = line.split(|byte| *byte == 0);
     let is_bubblewrap = words.next().is_some_and(|word| word.ends_with(b"bwrap"));
     let mut after_name = words.skip_while(|word| *word != NAME.as_bytes()).skip(1);
-    let owner = after_name
-        .next()
-        .and_then(|word| word.strip_prefix(installation.as_bytes()));
-    is_bubblewrap && owner.is_some_and(|rest| rest.starts_with(b"."))
+    is_bubblewrap
+        && after_name
+            .next()
+            .is_some_and(|word| word.starts_with(mark.as_bytes()))
 }
 
 #[cfg(test)]
@@ -62,7 +63,7 @@ mod tests {
     fn only_our_own_installation_is_found() {
         let check = |line: &str, expected| {
             assert_eq!(
-                is_marked(line.replace(' ', "\0").as_bytes(), "one"),
+                is_marked(line.replace(' ', "\0").as_bytes(), "one."),
                 expected,
                 "{line}"
             );

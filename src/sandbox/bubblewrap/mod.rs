@@ -111,14 +111,25 @@ impl Bubblewrap {
         let name = launch.sandbox.as_str();
         let open = |groups: &Cgroups| groups.open(name, &launch.bounds);
         let cgroup = self.cgroups.as_ref().map(open).transpose()?;
-        let staged = stage::start(&self.spawner, &arguments, cgroup).await?;
-        let closing = self.closing.subscribe();
-        Ok(supervisor::take_over(
-            staged,
-            &launch,
+        let chain = stage::Chain {
+            arguments,
+            cgroup,
+            mark,
+        };
+        let care = supervisor::Care {
+            launch,
             workspace,
-            (&self.supervisors, closing),
-        ))
+            tasks: self.supervisors.clone(),
+            closing: self.closing.subscribe(),
+        };
+        // A task, because a start that is given up half-way would leave bubblewrap's child behind:
+        // it dies with its parent only after its first steps.
+        let spawner = self.spawner.clone();
+        let starting = self.supervisors.spawn(async move {
+            let staged = stage::start(&spawner, chain).await?;
+            Ok(supervisor::take_over(staged, care))
+        });
+        starting.await.map_err(io::Error::other)?
     }
 }
 

@@ -12,8 +12,8 @@ use tokio::{
     sync::oneshot,
 };
 
-/// The hold on the thread; it ends, and all sandboxes with it, when this is dropped.
-#[derive(Debug)]
+/// The hold on the thread; it ends, and all sandboxes with it, when the last of these is dropped.
+#[derive(Debug, Clone)]
 pub(super) struct Spawner {
     jobs: mpsc::Sender<Job>,
 }

@@ -10,16 +10,16 @@ use std::{
 };
 
 use rustix::{
-    fs::{MemfdFlags, memfd_create},
-    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+    fs::{MemfdFlags, OFlags, fcntl_getfl, fcntl_setfl, memfd_create},
+    process::{Pid, Signal, pidfd_send_signal},
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, BufReader, Interest, unix::AsyncFd},
     net::unix::pipe,
-    process::{Child, ChildStderr, Command},
+    process::{Child, ChildStderr, ChildStdin, Command},
 };
 
-use super::{arguments::Arguments, cgroup::Cgroup, probe, spawner::Spawner};
+use super::{arguments::Arguments, cgroup::Cgroup, leftovers, probe, spawner::Spawner};
 use crate::sandbox::Error;
 
 /// Runs outside, as the first link of the chain. It leaves no descriptor open but the three standard
@@ -44,10 +44,20 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /// The most that bubblewrap says about the process it has made.
 const MAX_INFO_BYTES: u64 = 4096;
 
-/// A sandbox whose namespaces exist.
+/// What a start needs.
+pub(super) struct Chain {
+    pub(super) arguments: Arguments,
+    pub(super) cgroup: Option<Cgroup>,
+    /// By which the first process is recognised.
+    pub(super) mark: String,
+}
+
+/// A sandbox whose namespaces exist, or did a moment ago.
 pub(super) struct Staged {
     pub(super) child: Child,
-    pub(super) init: Arc<Init>,
+    pub(super) stdin: Option<ChildStdin>,
+    /// `None` when everything has ended already.
+    pub(super) init: Option<Arc<Init>>,
     pub(super) cgroup: Option<Cgroup>,
 }
 
@@ -59,6 +69,17 @@ pub(super) struct Init {
 }
 
 impl Init {
+    /// `None` when `pid` is nobody any more, or somebody else.
+    fn hold(pid: Pid, mark: &str) -> io::Result<Option<Self>> {
+        let Some(process) = leftovers::hold(pid, mark) else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            pid: pid.as_raw_nonzero().get(),
+            process: watched(process)?,
+        }))
+    }
+
     /// Kills everything in the sandbox, now. Harmless when it has ended.
     pub(super) fn kill(&self) {
         let _ = pidfd_send_signal(self.process.get_ref(), Signal::KILL);
@@ -71,28 +92,24 @@ impl Init {
 }
 
 /// Starts the chain and waits until bubblewrap has made the namespaces, or has said why not.
-pub(super) async fn start(
-    spawner: &Spawner,
-    arguments: &Arguments,
-    cgroup: Option<Cgroup>,
-) -> Result<Staged, Error> {
+pub(super) async fn start(spawner: &Spawner, chain: Chain) -> Result<Staged, Error> {
     let (info, told) = io::pipe()?;
-    let walls = in_memory(&arguments.walls)?;
-    let inner = in_memory(&arguments.inner)?;
+    let walls = in_memory(&chain.arguments.walls)?;
+    let inner = in_memory(&chain.arguments.inner)?;
     let mut command = Command::new("bash");
-    command
-        .args(["-c", SCRIPT, "sepal-sandbox"])
-        .arg(told.as_raw_fd().to_string())
-        .arg(walls.as_raw_fd().to_string());
-    if arguments.inner.is_empty() {
-        command.arg("-");
-    } else {
-        command.arg(inner.as_raw_fd().to_string());
+    command.args(["-c", SCRIPT, "sepal-sandbox"]);
+    for descriptor in [told.as_raw_fd(), walls.as_raw_fd()] {
+        command.arg(descriptor.to_string());
     }
+    let inner_name = match chain.arguments.inner.as_slice() {
+        [] => "-".to_owned(),
+        _ => inner.as_raw_fd().to_string(),
+    };
     command
-        .args(cgroup.iter().flat_map(Cgroup::entrances))
+        .arg(inner_name)
+        .args(chain.cgroup.iter().flat_map(Cgroup::entrances))
         .arg("--")
-        .args(&arguments.line)
+        .args(&chain.arguments.line)
         .env_clear()
         .env("PATH", PATH)
         .current_dir("/")
@@ -101,15 +118,14 @@ pub(super) async fn start(
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     let mut child = spawner.spawn(command).await.map_err(unstarted)?;
-    let init = tokio::select! {
-        pid = first_process(info, told) => pid,
-        _ = child.wait() => None,
-    };
-    match init {
+    // Waiting for a child closes its stdin, unless it was taken before.
+    let stdin = child.stdin.take();
+    match first_process(info, told, &mut child).await? {
         Some(pid) => Ok(Staged {
-            init: Arc::new(hold(pid, &child)?),
+            init: Init::hold(pid, &chain.mark)?.map(Arc::new),
             child,
-            cgroup,
+            stdin,
+            cgroup: chain.cgroup,
         }),
         None => Err(probe::refused(last_words(child.stderr.take()).await)),
     }
@@ -136,43 +152,43 @@ fn in_memory(arguments: &[OsString]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads the number of the namespace's first process from `--info-fd`. `told` is our own end of the
-/// pipe; without it the script could not open it.
-async fn first_process(info: PipeReader, told: PipeWriter) -> Option<i32> {
-    let receiver = pipe::Receiver::from_owned_fd_unchecked(nonblocking(info.into()).ok()?).ok()?;
-    let mut lines = BufReader::new(receiver.take(MAX_INFO_BYTES)).lines();
+/// The number of the namespace's first process, which bubblewrap tells on `info`; `None` when it
+/// ended without. `told` is our own hold on the other side: the chain opens it by our number.
+async fn first_process(
+    info: PipeReader,
+    told: PipeWriter,
+    child: &mut Child,
+) -> io::Result<Option<Pid>> {
+    let info = pipe::Receiver::from_owned_fd_unchecked(nonblocking(info.into())?)?;
+    let mut lines = BufReader::new(info.take(MAX_INFO_BYTES)).lines();
+    let mut told = Some(told);
     let mut pid = None;
-    while let Ok(Some(line)) = lines.next_line().await {
+    loop {
+        let line = tokio::select! {
+            line = lines.next_line() => line?,
+            // What it said before is still in the pipe, which ends when nobody holds it.
+            _ = child.wait(), if told.is_some() => {
+                told = None;
+                continue;
+            }
+        };
+        let Some(line) = line else {
+            return Ok(pid);
+        };
         if let Some((_, value)) = line.split_once("\"child-pid\":") {
-            pid = value.trim().trim_end_matches(',').parse().ok();
+            let number = value.trim().trim_end_matches(',').parse().ok();
+            pid = number.and_then(Pid::from_raw);
         }
         if line.contains('}') {
-            break;
+            return Ok(pid);
         }
     }
-    drop(told);
-    pid
 }
 
 fn nonblocking(fd: OwnedFd) -> io::Result<OwnedFd> {
-    let flags = rustix::fs::fcntl_getfl(fd.as_fd())?;
-    rustix::fs::fcntl_setfl(fd.as_fd(), flags | rustix::fs::OFlags::NONBLOCK)?;
+    let flags = fcntl_getfl(fd.as_fd())?;
+    fcntl_setfl(fd.as_fd(), flags | OFlags::NONBLOCK)?;
     Ok(fd)
-}
-
-/// A descriptor of `pid`, which must still be the child of bubblewrap, itself not yet buried.
-fn hold(pid: i32, child: &Child) -> io::Result<Init> {
-    let number = Pid::from_raw(pid).ok_or_else(|| io::Error::other("an impossible process"))?;
-    let process = pidfd_open(number, PidfdFlags::NONBLOCK)?;
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
-    if parent.and_then(|parent| parent.trim().parse().ok()) != child.id() {
-        return Err(io::Error::other("the sandbox ended while it was started"));
-    }
-    Ok(Init {
-        pid,
-        process: watched(process)?,
-    })
 }
 
 #[expect(

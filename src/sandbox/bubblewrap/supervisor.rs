@@ -21,7 +21,11 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use super::{cgroup::Cgroup, stage::Staged, watchdog};
+use super::{
+    cgroup::Cgroup,
+    stage::{Init, Staged},
+    watchdog,
+};
 use crate::sandbox::{
     Access, Bounds, Ended, Launch, Life, Running,
     workspace::{Size, measure},
@@ -36,31 +40,36 @@ const QUOTA_PACE: Duration = Duration::from_secs(1);
 /// Looking may take this part of the time at most.
 const QUOTA_SHARE: u32 = 20;
 
+/// What a supervisor has to know beside the process itself.
+pub(super) struct Care {
+    pub(super) launch: Launch,
+    pub(super) workspace: PathBuf,
+    pub(super) tasks: TaskTracker,
+    /// Becomes true when everything has to end.
+    pub(super) closing: watch::Receiver<bool>,
+}
+
 /// Gives the streams to the owner and the rest to a supervisor.
-pub(super) fn take_over(
-    mut staged: Staged,
-    launch: &Launch,
-    workspace: PathBuf,
-    (tasks, closing): (&TaskTracker, watch::Receiver<bool>),
-) -> Running {
+pub(super) fn take_over(mut staged: Staged, care: Care) -> Running {
     let (told, end) = watch::channel(None);
     let (lines, stderr) = mpsc::channel(MAX_WAITING_LINES);
     if let Some(stream) = staged.child.stderr.take() {
-        tasks.spawn(forward(stream, lines));
+        care.tasks.spawn(forward(stream, lines));
     }
-    let stdin = staged.child.stdin.take();
+    let stdin = staged.stdin.take();
     let stdout = staged.child.stdout.take();
-    let init = Arc::clone(&staged.init);
+    let init = staged.init.clone();
     let was_killed = Arc::new(AtomicBool::new(false));
+    let launch = care.launch;
     let supervisor = Supervisor {
         name: format!("{}/{}", launch.sandbox, launch.server),
         bounds: launch.bounds,
-        workspace: (launch.workspace == Access::ReadWrite).then_some(workspace),
+        workspace: (launch.workspace == Access::ReadWrite).then_some(care.workspace),
         staged,
         was_killed: Arc::clone(&was_killed),
-        closing,
+        closing: care.closing,
     };
-    tasks.spawn(async move {
+    care.tasks.spawn(async move {
         let ended = supervisor.run().await;
         told.send_replace(Some(ended));
     });
@@ -71,7 +80,9 @@ pub(super) fn take_over(
         life: Life::new(
             move || {
                 was_killed.store(true, Ordering::Release);
-                init.kill();
+                if let Some(init) = init {
+                    init.kill();
+                }
             },
             end,
         ),
@@ -91,11 +102,10 @@ struct Supervisor {
 
 impl Supervisor {
     async fn run(mut self) -> Ended {
-        let verdict = self.wait().await;
-        let init = &self.staged.init;
-        // Bubblewrap leaves a moment before the last process does.
-        init.kill();
-        init.gone().await;
+        let verdict = match self.staged.init.clone() {
+            Some(init) => self.wait(&init).await,
+            None => None,
+        };
         let status = self.staged.child.wait().await.ok();
         let memory = self
             .staged
@@ -114,18 +124,20 @@ impl Supervisor {
         ended
     }
 
-    /// Waits for the end, or for a reason to bring it about.
-    async fn wait(&mut self) -> Option<Ended> {
+    /// Waits for the end of all processes, or brings it about for the reason returned.
+    async fn wait(&mut self, init: &Init) -> Option<Ended> {
         let limits = limits(&self.staged, self.bounds, self.workspace.as_deref());
-        let limits = async { Some(limits.await) };
         let closing = self.closing.wait_for(|is_closing| *is_closing);
-        let init = Arc::clone(&self.staged.init);
-        tokio::select! {
-            passed = limits => passed,
+        let verdict = tokio::select! {
+            passed = limits => Some(passed),
             _ = closing => Some(Ended::Killed),
             () = init.gone() => None,
-            code = self.staged.child.wait() => code.err().map(|_| Ended::Lost),
-        }
+            // Bubblewrap leaves a moment before the last process does.
+            _ = self.staged.child.wait() => None,
+        };
+        init.kill();
+        init.gone().await;
+        verdict
     }
 
     /// Why it ended, where we did not decide it.
@@ -155,7 +167,8 @@ fn limits(
     bounds: Bounds,
     workspace: Option<&Path>,
 ) -> impl Future<Output = Ended> + Send + use<> {
-    let watched = staged.cgroup.is_none().then_some(staged.init.pid);
+    let init = staged.init.as_ref().map(|init| init.pid);
+    let watched = init.filter(|_| staged.cgroup.is_none());
     let workspace = workspace.map(Path::to_owned);
     let usage = async move {
         match watched {

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, io::Write, process::Stdio};
 
+use futures::FutureExt;
 use rustix::{
     fd::OwnedFd,
     process::{Pid, PidfdFlags, pidfd_open},
@@ -100,6 +101,19 @@ async fn many_can_start_and_end_side_by_side() {
     for (said, ended) in futures::future::join_all(echoes).await {
         assert_eq!((said.as_str(), ended), ("sandbox\n", Ended::Exited(0)));
     }
+}
+
+/// Bubblewrap's child dies with its parent only after its first steps, so a start has to be seen
+/// through even when nobody waits for it any more.
+#[tokio::test]
+async fn a_start_that_is_given_up_leaves_nothing() {
+    let house = House::open().await;
+    for number in 1..=20 {
+        let start = house.runtime.start(bash(number, "sleep 1000"));
+        assert!(start.now_or_never().is_none());
+    }
+    in_time(house.runtime.close()).await;
+    assert_eq!(house.runtime.reap().await.unwrap(), 0);
 }
 
 #[tokio::test]

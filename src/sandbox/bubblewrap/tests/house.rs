@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Long enough for a busy machine; only failing tests wait for it.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Tests run side by side, and none may reap another's sandboxes.
 static HOUSES: AtomicU32 = AtomicU32::new(0);
@@ -88,10 +88,12 @@ impl House {
             bounds,
             ..bash(number, "")
         };
-        let running = self.start(launch).await;
-        let client = in_time(().serve((running.stdout, running.stdin)))
-            .await
-            .unwrap();
+        let mut running = self.start(launch).await;
+        let connecting = ().serve((running.stdout, running.stdin));
+        let Ok(client) = in_time(connecting).await else {
+            let said = in_time(running.stderr.recv()).await;
+            panic!("the server did not answer but said {said:?}");
+        };
         Served {
             client,
             life: running.life,
