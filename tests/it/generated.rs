@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use sepal::config::docs;
+use sepal::gateway;
 
 /// Compares a file, or writes it for `./run generate`.
 fn check(path: &str, expected: &str) {
@@ -32,4 +33,9 @@ fn the_documentation_of_the_settings_is_current() {
 #[test]
 fn the_example_environment_is_current() {
     check(".env.example", &docs::env_example());
+}
+
+#[test]
+fn the_description_of_the_rest_door_is_current() {
+    check("docs/openapi.json", &gateway::openapi_json());
 }

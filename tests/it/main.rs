@@ -10,6 +10,7 @@ mod architecture;
 mod burst;
 mod generated;
 mod model_stub;
+mod rest;
 mod stores;
 mod story;
 mod support;

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::header::SET_COOKIE;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -190,21 +191,25 @@ pub(super) async fn sign_in(
 
 /// Sign out; the browser's sockets close.
 #[utoipa::path(post, path = "/api/auth/logout", tag = "auth", responses(
-    (status = 204), (status = 403, body = Problem),
+    (status = 204), (status = 401, body = Problem), (status = 403, body = Problem),
 ))]
 pub(super) async fn sign_out(
     State(state): State<GatewayState>,
     entered: Result<Entered, ApiError>,
     parts: Parts,
-) -> Result<WithCookie<StatusCode>, ApiError> {
+) -> Result<Response, ApiError> {
+    let cookie = [(SET_COOKIE, auth::clear_cookie(state.access.peer(&parts))?)];
     match entered {
-        Ok(entered) => state.tenancy.sign_out(&entered.authenticated).await?,
-        // Who is out already is out.
-        Err(refused) if refused.code() == Code::Unauthorized => {}
-        Err(refused) => return Err(refused),
+        Ok(entered) => {
+            state.tenancy.sign_out(&entered.authenticated).await?;
+            Ok((cookie, StatusCode::NO_CONTENT).into_response())
+        }
+        // Whoever is out already loses a cookie that opens nothing.
+        Err(refused) if refused.code() == Code::Unauthorized => {
+            Ok((cookie, refused).into_response())
+        }
+        Err(refused) => Err(refused),
     }
-    let cookie = auth::clear_cookie(state.access.peer(&parts))?;
-    Ok(([(SET_COOKIE, cookie)], StatusCode::NO_CONTENT))
 }
 
 /// A ticket that opens one socket, for clients that can set neither cookie nor header.
