@@ -112,6 +112,8 @@ async fn every_socket_event_of_the_other_tenant_changes_nothing() {
         .unwrap();
     let mut other = TestSocket::open(app.address, &stranger, None).await;
     for spec in COMMANDS {
+        // What the stranger's own session asks of the model.
+        app.model.will_say("yours");
         let args: Vec<Value> = (spec.example)()
             .into_iter()
             .map(|arg| aim(arg, &waiting))
@@ -119,7 +121,6 @@ async fn every_socket_event_of_the_other_tenant_changes_nothing() {
         let answer = other.ask(spec.name, &args).await;
         assert!(answer["ok"].is_boolean(), "{} {answer}", spec.name);
     }
-    app.model.will_say("mine");
     let from = [json!({ "lastSeq": before.last().unwrap().0 })];
     assert_eq!(socket.ask("session:resume", &from).await["ok"], true);
     assert_eq!(socket.shown().last(), before.last(), "{call}");

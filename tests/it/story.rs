@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::model_stub::Reply;
-use crate::support::{TestApp, TestSocket};
+use crate::support::{Said, TestApp, TestSocket};
 
 /// The scripts below call this tool; without a sandbox the app would not offer it.
 async fn app() -> TestApp {
@@ -27,7 +27,7 @@ async fn a_message_is_answered_and_the_tokens_show() {
         .log
         .iter()
         .filter(|said| said.name == "agent:delta")
-        .map(|said| said.text())
+        .map(Said::text)
         .collect();
     assert_eq!(deltas, "Hello Ana", "what was streamed is what was said");
 }
@@ -200,7 +200,7 @@ async fn stopping_a_streaming_turn_keeps_what_was_said() {
         .log
         .iter()
         .filter(|said| said.name == "agent:delta")
-        .map(|said| said.text())
+        .map(Said::text)
         .collect();
     assert_eq!(cancelled.rest()["text"].as_str().unwrap(), streamed);
     app.model.idle().await;
@@ -339,7 +339,7 @@ async fn a_second_tab_follows_live_in_mid_stream() {
         .log
         .iter()
         .filter(|said| said.name == "agent:delta")
-        .map(|said| said.text())
+        .map(Said::text)
         .collect();
     assert_eq!(format!("{so_far}{rest}"), "alpha beta gamma delta");
     assert_eq!(first.wait_for_answer().await, "alpha beta gamma delta");

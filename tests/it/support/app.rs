@@ -23,7 +23,6 @@ pub(crate) struct TestApp {
     pub(crate) address: SocketAddr,
     pub(crate) model: ModelStub,
     pub(crate) tenancy: Tenancy,
-    pub(crate) sessions: sepal::agent::Sessions,
     pub(crate) folder: TempDir,
     extra: Vec<(String, String)>,
     stop: DropGuard,
@@ -80,12 +79,15 @@ impl TestApp {
             extra,
             stop,
             serving,
+            tenancy,
             ..
         } = self;
         drop(stop);
         tokio::time::timeout(DEADLINE, serving.wait())
             .await
             .unwrap();
+        // It holds the data folder's lock.
+        drop(tenancy);
         Self::open(folder, model, extra).await
     }
 
@@ -112,7 +114,7 @@ impl TestApp {
         let app = Box::pin(App::build(&settings(&env), listener))
             .await
             .unwrap();
-        let (address, tenancy, sessions) = (app.address, app.tenancy.clone(), app.sessions.clone());
+        let (address, tenancy) = (app.address, app.tenancy.clone());
         let (stop, serving) = (CancellationToken::new(), TaskTracker::new());
         let stopped = stop.clone();
         serving.spawn(async move { app.serve(stopped).await.unwrap() });
@@ -122,7 +124,6 @@ impl TestApp {
             address,
             model,
             tenancy,
-            sessions,
             folder,
             extra,
             stop,

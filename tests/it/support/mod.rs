@@ -4,7 +4,7 @@ mod app;
 mod socket;
 
 pub(crate) use app::{Person, TestApp};
-pub(crate) use socket::TestSocket;
+pub(crate) use socket::{Said, TestSocket};
 
 use std::time::Duration;
 

@@ -1,0 +1,102 @@
+//! Tables for this file.
+
+use serde_json::{Value, json};
+
+use super::{COMMANDS, Parsed, parse};
+use crate::agent::Ask;
+use crate::domain::{Caller, Code, Role, Tenant, TenantId, User, UserId};
+use crate::session::Command;
+
+fn caller() -> Caller {
+    let tenant = Tenant {
+        id: TenantId::from_bits(1),
+        name: "acme".into(),
+    };
+    let user = User {
+        id: UserId::from_bits(1),
+        tenant: tenant.id.clone(),
+        name: "ana".into(),
+        role: Role::Member,
+        installation_admin: false,
+    };
+    Caller { user, tenant }
+}
+
+#[test]
+fn every_example_parses() {
+    for spec in COMMANDS {
+        assert!(
+            parse(&caller(), spec.name, &(spec.example)()).is_ok(),
+            "{}",
+            spec.name
+        );
+    }
+}
+
+#[test]
+fn a_message_is_a_text_or_an_object() {
+    for args in [
+        vec![json!("hi")],
+        vec![json!("hi"), json!({"clientMessageId": "m"})],
+        vec![json!({"text": "hi", "clientMessageId": "m"})],
+        vec![json!("hi"), json!({"unknown": 1}), json!("more")],
+    ] {
+        let Ok(Parsed::Tell(ask)) = parse(&caller(), "message", &args) else {
+            panic!("{args:?}")
+        };
+        let Ask::Command(Command::Say { text, .. }) = *ask else {
+            panic!("{args:?}")
+        };
+        assert_eq!(text, "hi");
+    }
+}
+
+#[test]
+fn wrong_types_are_refused_in_words() {
+    let cases: Vec<(&str, Vec<Value>, Code)> = vec![
+        ("message", vec![], Code::InvalidArguments),
+        ("message", vec![json!(5)], Code::InvalidArguments),
+        ("message", vec![json!([1])], Code::InvalidArguments),
+        (
+            "message",
+            vec![json!("x"), json!({"clientMessageId": 5})],
+            Code::InvalidArguments,
+        ),
+        ("message", vec![json!("x".repeat(300_000))], Code::TooLarge),
+        ("tool:approval", vec![json!("call")], Code::InvalidArguments),
+        (
+            "tool:approval",
+            vec![json!({"callId": "c"})],
+            Code::InvalidArguments,
+        ),
+        (
+            "tool:approval",
+            vec![json!({"callId": "c", "approved": "yes"})],
+            Code::InvalidArguments,
+        ),
+        (
+            "tool:approval",
+            vec![json!({"callId": "c", "approved": true, "scope": "always"})],
+            Code::InvalidArguments,
+        ),
+        (
+            "tool:approval_all",
+            vec![json!({"callIds": "c", "approved": true})],
+            Code::InvalidArguments,
+        ),
+        (
+            "session:resume",
+            vec![json!({"lastSeq": -1})],
+            Code::InvalidArguments,
+        ),
+        ("nonsense", vec![], Code::UnknownCommand),
+        ("__proto__", vec![], Code::UnknownCommand),
+    ];
+    for (name, args, code) in cases {
+        assert_eq!(
+            parse(&caller(), name, &args).unwrap_err().code,
+            code,
+            "{name} {args:?}"
+        );
+    }
+}
