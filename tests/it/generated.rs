@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use sepal::config::docs;
+use sepal::domain::Code;
+use sepal::gateway::wire::COMMANDS;
 use sepal::gateway;
 
 /// Compares a file, or writes it for `./run generate`.
@@ -38,4 +40,33 @@ fn the_example_environment_is_current() {
 #[test]
 fn the_description_of_the_rest_door_is_current() {
     check("docs/openapi.json", &gateway::openapi_json());
+}
+
+/// Every code with its cause and remedy.
+fn errors() -> String {
+    let mut text = String::from(
+        "# Error codes\n\n<!-- Written by `./run generate` from src/domain/code.rs; do not edit. -->\n\n\
+         `category` says who has to act: `validation` the caller, `transient` nobody (the same may work\n\
+         later), `external` somebody else's server or tool, `internal` us.\n\n\
+         | code | category | cause | what to do |\n|---|---|---|---|\n",
+    );
+    for code in Code::ALL {
+        let (name, category) = (code.as_str(), code.fault().as_str());
+        text += &format!("| `{name}` | {category} | {} | {} |\n", code.cause(), code.remedy());
+    }
+    text
+}
+
+#[test]
+fn the_documentation_of_the_error_codes_is_current() {
+    check("docs/errors.md", &errors());
+}
+
+#[test]
+fn the_documentation_of_the_protocol_names_every_command() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/protocol.md");
+    let text = fs::read_to_string(path).unwrap();
+    for spec in COMMANDS {
+        assert!(text.contains(&format!("| `{}` |", spec.name)), "`{}` is missing", spec.name);
+    }
 }

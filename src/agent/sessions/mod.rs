@@ -177,6 +177,7 @@ impl Sessions {
         let removed = self.0.store.remove(key).await;
         removed.map_err(|error| unreadable(key, &JournalError::Store(error)))?;
         self.0.projection.forget(key);
+        self.0.projection.written().await;
         if let Some(feed) = self.0.forget(key) {
             feed.show(What::Deleted);
         }

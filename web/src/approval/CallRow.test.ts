@@ -39,6 +39,13 @@ describe('CallRow', () => {
     expect(wrapper.emitted('settle')).toEqual([[{ callId: 'call_1_0', happened: true }]])
   })
 
+  it('keeps the word of the person who settled it', () => {
+    const wrapper = row({ status: 'unknown', settled: { happened: true, by: { id: 'bo', name: 'Bo' } } })
+    expect(wrapper.text()).toContain('Bo: it happened')
+    expect(wrapper.find('.row-unknown-form').exists()).toBe(false)
+    expect(row({ status: 'unknown', settled: { happened: false, by: { id: 'ana', name: 'Ana' } } }).text()).toContain('you: it did not happen')
+  })
+
   it('opens to arguments, output and hash', async () => {
     const wrapper = row({ output: `\u001b[31mred\u001b[0m\n${'line\n'.repeat(400)}`, digest: 'abc123', truncated: { bytes: 12_345, link: 'https://evil.example/' } })
     expect(wrapper.find('.row-record').exists()).toBe(false)

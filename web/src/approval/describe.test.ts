@@ -20,6 +20,7 @@ describe('describeCall', () => {
     ['read_file', { path: 'x' }, 'read x'],
     ['list_files', { path: 'y' }, 'list y'],
     ['list_files', {}, 'listAll'],
+    ['list_files', { path: '.' }, 'listAll'],
     ['execute_command', { command: 'ls' }, 'run'],
     ['execute_command', { argv: ['ls'] }, 'named execute_command'],
     ['create_issue', { title: 'x' }, 'named Create an issue', 'Create an issue'],

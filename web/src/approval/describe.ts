@@ -39,6 +39,8 @@ const VERBS = new Map<string, Verb>([
   ['bash', 'run'],
 ])
 
+/** Ways to say the workspace itself. */
+const WHOLE_WORKSPACE: ReadonlySet<string> = new Set(['', '.', './', '/workspace', '/workspace/'])
 const PATH_KEYS = ['path', 'file_path', 'filePath', 'filename', 'file', 'directory', 'dir']
 const COMMAND_KEYS = ['command', 'cmd', 'script']
 const SOURCE_KEYS = ['source', 'from', 'old_path', 'oldPath']
@@ -56,7 +58,7 @@ export function describeCall(call: Described): Description {
     }
     case 'list': {
       const path = pathOf(call.args)
-      return path === undefined || path === '' ? { verb: 'listAll', object: '' } : { verb, object: path }
+      return path === undefined || WHOLE_WORKSPACE.has(path) ? { verb: 'listAll', object: '' } : { verb, object: path }
     }
     case undefined:
       return named(call)

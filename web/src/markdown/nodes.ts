@@ -118,7 +118,7 @@ function element(token: Token, frame: Frame): VNode | VNodeArrayChildren {
     case 'ordered_list':
       return h('ol', startOf(token), frame.children)
     case 'table':
-      return h('div', { class: 'md-table', tabindex: 0, role: 'region', 'aria-label': t('markdown.table') }, [h('table', frame.children)])
+      return h('div', { class: 'md-table', tabindex: 0, role: 'group', 'aria-label': t('markdown.table') }, [h('table', frame.children)])
     case 'th':
     case 'td':
       return h(name, alignmentOf(token), frame.children)
