@@ -37,7 +37,7 @@ impl Asking {
         let estimate = request.clone();
         let provider = Arc::clone(&self.parts.provider);
         let answer = llm::ask(provider, request, self.parts.retry, |progress| {
-            self.show(progress)
+            self.show(progress);
         });
         match answer.await {
             Ok(answer) => {

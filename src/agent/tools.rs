@@ -246,8 +246,12 @@ impl SessionTools {
             return Ok(Arc::clone(live));
         }
         *live = None;
-        let Running { stdin, stdout, mut stderr, life } =
-            self.place.runtime.start(self.launch()).await?;
+        let Running {
+            stdin,
+            stdout,
+            mut stderr,
+            life,
+        } = self.place.runtime.start(self.launch()).await?;
         let opened = Connection::open(mcp::BUNDLED_SERVER, stdout, stdin).await;
         let connection = match opened {
             Ok(connection) => connection,

@@ -88,35 +88,10 @@ impl App {
         let report = Arc::new(doctor::report(settings, &place, &model, &store));
         let runtime = Arc::clone(&place.place.runtime);
         let agents = (TaskTracker::new(), CancellationToken::new());
-        let sessions = Sessions::start(
-            store.live(),
-            store.records(),
-            factory(settings, &model, place)?,
-            SessionsSettings::default(),
-            agents.clone(),
-        );
-        let unfinished = sessions.claim_unfinished().await?;
-        if unfinished > 0 {
-            tracing::info!(sessions = unfinished, "Go on with what the last life left");
-        }
-        agents.0.spawn(sweep(sessions.clone(), agents.1.clone()));
+        let factory = factory(settings, &model, place)?;
+        let sessions = start_sessions(&store, factory, &agents).await?;
         let doors = CancellationToken::new();
-        let state = GatewayState {
-            sessions: sessions.clone(),
-            tenancy: tenancy.clone(),
-            store: store.clone(),
-            access: Arc::new(access_rules(settings)),
-            auth_mode: settings.auth.mode,
-            installation: Arc::new(Installation {
-                name: settings.agent.name.clone(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-            }),
-            system: Arc::clone(&report),
-            models: Arc::new(model.list()),
-            provider_name: model.provider.kind().wire_name(),
-            model_problem: model.problem.clone(),
-            body_limit: socket_settings(settings).frame_bytes,
-        };
+        let state = gateway_state(settings, (&model, &report), (&sessions, &tenancy, &store));
         let (layer, io) = socket::layer(
             state.clone(),
             socket_settings(settings),
@@ -203,6 +178,51 @@ impl Parts {
         self.writer.0.wait().await;
         self.store.close().await;
         tracing::info!("Stopped");
+    }
+}
+
+/// Starts the registry, and goes on with what an earlier life left.
+async fn start_sessions(
+    store: &Store,
+    factory: AgentFactory,
+    agents: &(TaskTracker, CancellationToken),
+) -> anyhow::Result<Sessions> {
+    let settings = SessionsSettings::default();
+    let sessions = Sessions::start(
+        store.live(),
+        store.records(),
+        factory,
+        settings,
+        agents.clone(),
+    );
+    let unfinished = sessions.claim_unfinished().await?;
+    if unfinished > 0 {
+        tracing::info!(sessions = unfinished, "Go on with what the last life left");
+    }
+    agents.0.spawn(sweep(sessions.clone(), agents.1.clone()));
+    Ok(sessions)
+}
+
+fn gateway_state(
+    settings: &Settings,
+    (model, report): (&model::Model, &Arc<SystemInfo>),
+    (sessions, tenancy, store): (&Sessions, &Tenancy, &Store),
+) -> GatewayState {
+    GatewayState {
+        sessions: sessions.clone(),
+        tenancy: tenancy.clone(),
+        store: store.clone(),
+        access: Arc::new(access_rules(settings)),
+        auth_mode: settings.auth.mode,
+        installation: Arc::new(Installation {
+            name: settings.agent.name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }),
+        system: Arc::clone(report),
+        models: Arc::new(model.list()),
+        provider_name: model.provider.kind().wire_name(),
+        model_problem: model.problem.clone(),
+        body_limit: socket_settings(settings).frame_bytes,
     }
 }
 

@@ -23,11 +23,7 @@ pub(super) async fn open(settings: &Sandbox, data_dir: &Path, installation: &str
     if let Some(problem) = &problem {
         tracing::warn!(error = ?problem, "Tools that need a sandbox are off: {problem}");
     }
-    match runtime.reap().await {
-        Ok(0) => {}
-        Ok(ended) => tracing::info!(ended, "Ended what the last life left running in sandboxes"),
-        Err(error) => tracing::warn!(?error, "What the last life left running was not ended"),
-    }
+    reap(&*runtime).await;
     let mebibytes = |amount: u32| u64::from(amount) << 20;
     #[expect(
         clippy::cast_possible_truncation,
@@ -49,6 +45,14 @@ pub(super) async fn open(settings: &Sandbox, data_dir: &Path, installation: &str
         idle_limit: settings.idle,
     };
     OpenPlace { place, problem }
+}
+
+async fn reap(runtime: &dyn Runtime) {
+    match runtime.reap().await {
+        Ok(0) => {}
+        Ok(ended) => tracing::info!(ended, "Ended what the last life left running in sandboxes"),
+        Err(error) => tracing::warn!(?error, "What the last life left running was not ended"),
+    }
 }
 
 async fn runtime(

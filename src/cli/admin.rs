@@ -178,44 +178,20 @@ async fn user(tenancy: &Tenancy, command: UserCommand) -> anyhow::Result<()> {
             role,
             password_stdin,
         } => {
-            let tenant = tenancy.find_tenant(&of.tenant).await?;
             let password = if password_stdin {
                 Some(read_password()?)
             } else {
                 None
             };
-            let has_password = password.is_some();
             let person = NewPerson {
                 name,
                 role: role.into(),
                 installation_admin: false,
                 password,
             };
-            let user = tenancy.create_user(&tenant.id, person).await?;
-            let enter = format!("sepal link --user {} --tenant {}", user.name, tenant.name);
-            let next = if has_password {
-                String::new()
-            } else {
-                format!(" They enter by: {enter}")
-            };
-            say(&format!(
-                "Created `{}` in tenant `{}`.{next}",
-                user.name, tenant.name
-            ));
+            add_user(tenancy, &of.tenant, person).await?;
         }
-        UserCommand::List { of } => {
-            let tenant = tenancy.find_tenant(&of.tenant).await?;
-            for person in tenancy.users(&tenant.id).await? {
-                let state = if person.is_disabled { "  disabled" } else { "" };
-                let user = person.user;
-                say(&format!(
-                    "{}  {}  {}{state}",
-                    user.id,
-                    user.name,
-                    user.role.as_str()
-                ));
-            }
-        }
+        UserCommand::List { of } => list_users(tenancy, &of.tenant).await?,
         UserCommand::Role { name, role, of } => {
             let tenant = tenancy.find_tenant(&of.tenant).await?;
             let user = tenancy.find_user(&tenant.id, &name).await?;
@@ -242,6 +218,38 @@ async fn user(tenancy: &Tenancy, command: UserCommand) -> anyhow::Result<()> {
                 .await?;
             say("Done. Earlier sign-ins have ended.");
         }
+    }
+    Ok(())
+}
+
+async fn list_users(tenancy: &Tenancy, tenant: &str) -> anyhow::Result<()> {
+    let tenant = tenancy.find_tenant(tenant).await?;
+    for person in tenancy.users(&tenant.id).await? {
+        let state = if person.is_disabled { "  disabled" } else { "" };
+        let user = person.user;
+        say(&format!(
+            "{}  {}  {}{state}",
+            user.id,
+            user.name,
+            user.role.as_str()
+        ));
+    }
+    Ok(())
+}
+
+async fn add_user(tenancy: &Tenancy, tenant: &str, person: NewPerson) -> anyhow::Result<()> {
+    let tenant = tenancy.find_tenant(tenant).await?;
+    let has_password = person.password.is_some();
+    let user = tenancy.create_user(&tenant.id, person).await?;
+    say(&format!(
+        "Created `{}` in tenant `{}`.",
+        user.name, tenant.name
+    ));
+    if !has_password {
+        say(&format!(
+            "They enter by: sepal link --user {} --tenant {}",
+            user.name, tenant.name
+        ));
     }
     Ok(())
 }

@@ -72,6 +72,10 @@ mod tests {
     use super::{Limits, window};
     use crate::domain::{CallId, Entry, ModelCall};
 
+    fn call_id(index: usize) -> CallId {
+        CallId::new(0, index)
+    }
+
     /// `u` a person, `a` an answer, `c` an answer with one call, `r` its result.
     fn entries(shape: &str) -> Vec<Arc<Entry>> {
         let entry = |(index, kind): (usize, char)| match kind {
@@ -80,7 +84,7 @@ mod tests {
                 text: "x".into(),
             },
             'r' => Entry::ToolResult {
-                call_id: CallId::new(index as i64 - 1, 0),
+                call_id: call_id(index - 1),
                 provider_id: String::new(),
                 name: "t".into(),
                 text: "x".into(),
@@ -90,7 +94,7 @@ mod tests {
                 text: "x".into(),
                 calls: (kind == 'c')
                     .then(|| ModelCall {
-                        id: CallId::new(index as i64, 0),
+                        id: call_id(index),
                         provider_id: String::new(),
                         name: "t".into(),
                         args: json!({}),

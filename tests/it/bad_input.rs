@@ -19,12 +19,32 @@ async fn wrong_commands_are_answered_with_the_field_and_the_connection_lives_on(
         ("message", vec![json!(5)], "invalid_arguments"),
         ("message", vec![json!("")], "invalid_arguments"),
         ("message", vec![json!("x".repeat(300 * 1024))], "too_large"),
-        ("tool:approval", vec![json!({"callId": "call_1_0", "approved": true})], "no_such_call"),
-        ("tool:approval", vec![json!("call_1_0")], "invalid_arguments"),
-        ("tool:approval_all", vec![json!({"approved": true})], "invalid_arguments"),
-        ("tool:outcome", vec![json!({"callId": "x", "happened": true})], "no_such_call"),
+        (
+            "tool:approval",
+            vec![json!({"callId": "call_1_0", "approved": true})],
+            "no_such_call",
+        ),
+        (
+            "tool:approval",
+            vec![json!("call_1_0")],
+            "invalid_arguments",
+        ),
+        (
+            "tool:approval_all",
+            vec![json!({"approved": true})],
+            "invalid_arguments",
+        ),
+        (
+            "tool:outcome",
+            vec![json!({"callId": "x", "happened": true})],
+            "no_such_call",
+        ),
         ("turn:retry", vec![], "nothing_to_do"),
-        ("message:withdraw", vec![json!({"clientMessageId": "m"})], "nothing_to_do"),
+        (
+            "message:withdraw",
+            vec![json!({"clientMessageId": "m"})],
+            "nothing_to_do",
+        ),
         ("no:such:event", vec![json!({})], "unknown_command"),
         ("constructor", vec![], "unknown_command"),
     ];
@@ -32,11 +52,20 @@ async fn wrong_commands_are_answered_with_the_field_and_the_connection_lives_on(
         let answer = ana.ask(name, &args).await;
         assert_eq!(answer["ok"], false, "{name} {answer}");
         assert_eq!(answer["error"]["code"], code, "{name} {answer}");
-        assert!(answer["error"]["requestId"].as_str().unwrap().starts_with("req_"));
+        assert!(
+            answer["error"]["requestId"]
+                .as_str()
+                .unwrap()
+                .starts_with("req_")
+        );
     }
     ana.emit("message", &[json!([])]).await;
     let error = ana.wait_for("agent:error").await;
-    assert_eq!(error.rest()["code"], "invalid_arguments", "without an acknowledgement it is an event");
+    assert_eq!(
+        error.rest()["code"],
+        "invalid_arguments",
+        "without an acknowledgement it is an event"
+    );
     goes_on(&app, &mut ana).await;
 }
 
@@ -56,7 +85,18 @@ async fn malformed_frames_end_only_their_own_connection() {
     let app = TestApp::start().await;
     let mut witness = app.socket("acme").await;
     let person = app.person("acme").await;
-    for frame in ["42", "42[", "42{}", "42[5]", "4", "9", "", "451-[\"message\",{\"_placeholder\":true,\"num\":0}]", "\u{0}", "42/other,[\"message\",\"x\"]"] {
+    for frame in [
+        "42",
+        "42[",
+        "42{}",
+        "42[5]",
+        "4",
+        "9",
+        "",
+        "451-[\"message\",{\"_placeholder\":true,\"num\":0}]",
+        "\u{0}",
+        "42/other,[\"message\",\"x\"]",
+    ] {
         let mut bad = TestSocket::open(app.address, &person, None).await;
         bad.send_raw(frame).await;
         bad.vanish().await;
@@ -69,7 +109,8 @@ async fn an_oversized_frame_ends_its_connection_and_memory_stays_bounded() {
     let app = TestApp::start().await;
     let mut witness = app.socket("acme").await;
     let mut big = app.socket("acme").await;
-    big.send_raw(&format!("42[\"message\",\"{}\"]", "x".repeat(3 << 20))).await;
+    big.send_raw(&format!("42[\"message\",\"{}\"]", "x".repeat(3 << 20)))
+        .await;
     big.wait_for_end().await;
     goes_on(&app, &mut witness).await;
 }
@@ -85,7 +126,8 @@ async fn more_commands_than_the_limit_are_refused_but_a_stop_never_is() {
     let mut ana = app.socket("acme").await;
     // One frame after the other without reading an answer: some of them wait together.
     for id in 0..200 {
-        ana.send_raw(&format!("42{}[\"message\",\"m\"]", 1_000 + id)).await;
+        ana.send_raw(&format!("42{}[\"message\",\"m\"]", 1_000 + id))
+            .await;
     }
     let stopped = ana.ask("agent:cancel", &[json!({})]).await;
     assert_eq!(stopped["ok"], true, "{stopped}");
@@ -96,7 +138,13 @@ async fn forged_and_foreign_credentials_are_refused_with_their_code() {
     let app = TestApp::start().await;
     let ana = app.person("acme").await;
     let forged = format!("{}x", ana.key);
-    for token in [json!(null), json!(""), json!("spl_"), json!(forged), json!("x".repeat(10_000))] {
+    for token in [
+        json!(null),
+        json!(""),
+        json!("spl_"),
+        json!(forged),
+        json!("x".repeat(10_000)),
+    ] {
         let refused = TestSocket::try_open(app.address, json!({ "token": token })).await;
         let refused = refused.err().unwrap();
         assert!(refused.starts_with("unauthorized:"), "{refused}");
@@ -123,19 +171,27 @@ async fn a_foreign_origin_or_host_is_refused_and_the_setting_is_named() {
         [("host", "evil.example")],
         [("sec-fetch-site", "cross-site")],
     ] {
-        let refused =
-            TestSocket::connect(app.address, json!({ "token": ana.key }), &headers).await;
+        let refused = TestSocket::connect(app.address, json!({ "token": ana.key }), &headers).await;
         assert!(refused.is_err(), "{headers:?}");
     }
     let own = format!("http://{}", app.address);
-    let let_in =
-        TestSocket::connect(app.address, json!({ "token": ana.key }), &[("origin", &own)]).await;
+    let let_in = TestSocket::connect(
+        app.address,
+        json!({ "token": ana.key }),
+        &[("origin", &own)],
+    )
+    .await;
     assert!(let_in.is_ok());
-    let evil = TestApp::http().get(app.url("/api/sessions")).header("host", "evil.example");
+    let evil = TestApp::http()
+        .get(app.url("/api/sessions"))
+        .header("host", "evil.example");
     let answer = evil.send().await.unwrap();
     assert_eq!(answer.status(), 403);
     let text = answer.text().await.unwrap();
-    assert!(text.contains("host_refused") && text.contains("public_url"), "{text}");
+    assert!(
+        text.contains("host_refused") && text.contains("public_url"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -148,7 +204,10 @@ async fn too_many_failed_handshakes_from_one_address_are_slowed_down() {
     let ana = app.person("acme").await;
     let mut last = String::new();
     for _ in 0..8 {
-        last = TestSocket::try_open(app.address, json!({"token": "spl_no"})).await.err().unwrap();
+        last = TestSocket::try_open(app.address, json!({"token": "spl_no"}))
+            .await
+            .err()
+            .unwrap();
     }
     assert!(last.starts_with("too_many_requests"), "{last}");
     TestSocket::open(app.address, &ana, None).await;
@@ -156,11 +215,8 @@ async fn too_many_failed_handshakes_from_one_address_are_slowed_down() {
 
 #[tokio::test]
 async fn one_user_has_so_many_sockets_and_no_more() {
-    let app = TestApp::start_with(&[
-        ("SPL_SANDBOX", "none"),
-        ("SPL_LIMIT_SOCKETS_PER_USER", "3"),
-    ])
-    .await;
+    let app =
+        TestApp::start_with(&[("SPL_SANDBOX", "none"), ("SPL_LIMIT_SOCKETS_PER_USER", "3")]).await;
     let (ana, bo) = (app.person("acme").await, app.person("acme").await);
     let mut open = Vec::new();
     for _ in 0..3 {
@@ -173,11 +229,8 @@ async fn one_user_has_so_many_sockets_and_no_more() {
 
 #[tokio::test]
 async fn a_thousand_connects_leave_a_server_that_answers() {
-    let app = TestApp::start_with(&[
-        ("SPL_SANDBOX", "none"),
-        ("SPL_LIMIT_SOCKETS_PER_USER", "0"),
-    ])
-    .await;
+    let app =
+        TestApp::start_with(&[("SPL_SANDBOX", "none"), ("SPL_LIMIT_SOCKETS_PER_USER", "0")]).await;
     let ana = app.person("acme").await;
     let mut open = Vec::new();
     for batch in 0..20 {

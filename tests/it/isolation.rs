@@ -1,9 +1,9 @@
 //! Every route and every socket event as the other tenant and as nobody. A new route or event
 //! joins by itself: both tables are the product's own.
 
-use serde_json::{Value, json};
 use sepal::domain::Role;
 use sepal::gateway::wire::COMMANDS;
+use serde_json::{Value, json};
 
 use crate::support::{Person, TestApp, TestSocket};
 
@@ -34,12 +34,20 @@ async fn every_route_refuses_nobody_and_hides_what_belongs_to_another_tenant() {
     let (socket, owner, stranger) = two_tenants(&app).await;
     let session = socket.session();
     let http = TestApp::http();
-    let api: Value =
-        http.get(app.url("/api/openapi.json")).send().await.unwrap().json().await.unwrap();
+    let api: Value = http
+        .get(app.url("/api/openapi.json"))
+        .send()
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap();
     let mut tried = 0;
     for (path, methods) in api["paths"].as_object().unwrap() {
         let is_public = PUBLIC.iter().any(|(public, _)| public == path);
-        let filled = path.replace("{id}", &session).replace("{callId}", "call_1_0");
+        let filled = path
+            .replace("{id}", &session)
+            .replace("{callId}", "call_1_0");
         for method in methods.as_object().unwrap().keys() {
             let method: reqwest::Method = method.to_uppercase().parse().unwrap();
             if is_public {
@@ -62,15 +70,24 @@ async fn every_route_refuses_nobody_and_hides_what_belongs_to_another_tenant() {
             let foreign = request(Some(&stranger.key)).send().await.unwrap();
             let status = foreign.status().as_u16();
             let text = foreign.text().await.unwrap();
-            assert!(!text.contains(&session), "{method} {path} shows a foreign session: {text}");
+            assert!(
+                !text.contains(&session),
+                "{method} {path} shows a foreign session: {text}"
+            );
             if path.contains("{id}") {
                 assert_eq!(status, 404, "{method} {path} as the other tenant: {text}");
             }
         }
     }
     assert!(tried >= 10, "{tried} routes");
-    let own = http.get(app.url(&format!("/api/sessions/{session}"))).bearer_auth(&owner.key);
-    assert_eq!(own.send().await.unwrap().status(), 200, "nothing was changed or deleted");
+    let own = http
+        .get(app.url(&format!("/api/sessions/{session}")))
+        .bearer_auth(&owner.key);
+    assert_eq!(
+        own.send().await.unwrap().status(),
+        200,
+        "nothing was changed or deleted"
+    );
 }
 
 #[tokio::test]
@@ -103,8 +120,8 @@ async fn every_socket_event_of_the_other_tenant_changes_nothing() {
         assert!(answer["ok"].is_boolean(), "{} {answer}", spec.name);
     }
     app.model.will_say("mine");
-    let state = socket.ask("session:resume", &[json!({ "lastSeq": before.last().unwrap().0 })]);
-    assert_eq!(state.await["ok"], true);
+    let from = [json!({ "lastSeq": before.last().unwrap().0 })];
+    assert_eq!(socket.ask("session:resume", &from).await["ok"], true);
     assert_eq!(socket.shown().last(), before.last(), "{call}");
 }
 
@@ -132,7 +149,9 @@ async fn somebody_else_of_the_same_tenant_does_not_see_a_session_either() {
     let auth = json!({ "token": bo.key, "sessionId": socket.session() });
     let refused = TestSocket::try_open(app.address, auth).await.err().unwrap();
     assert!(refused.starts_with("session_not_found"), "{refused}");
-    let list = TestApp::http().get(app.url("/api/sessions")).bearer_auth(&bo.key);
+    let list = TestApp::http()
+        .get(app.url("/api/sessions"))
+        .bearer_auth(&bo.key);
     let list: Value = list.send().await.unwrap().json().await.unwrap();
     assert_eq!(list["items"].as_array().unwrap().len(), 0);
 }
@@ -144,7 +163,11 @@ async fn a_viewer_reads_and_does_not_act() {
     let mut socket = TestSocket::open(app.address, &viewer, None).await;
     for spec in COMMANDS.iter().filter(|spec| spec.name != "session:resume") {
         let answer = socket.ask(spec.name, &(spec.example)()).await;
-        assert_eq!(answer["error"]["code"], "not_allowed", "{} {answer}", spec.name);
+        assert_eq!(
+            answer["error"]["code"], "not_allowed",
+            "{} {answer}",
+            spec.name
+        );
     }
 }
 
@@ -154,7 +177,10 @@ async fn a_revoked_key_ends_open_sockets() {
     let ana = app.person("acme").await;
     let mut socket = TestSocket::open(app.address, &ana, None).await;
     let keys = app.tenancy.keys(&ana.tenant).await.unwrap();
-    app.tenancy.revoke_key(&ana.tenant, &keys[0].id).await.unwrap();
+    app.tenancy
+        .revoke_key(&ana.tenant, &keys[0].id)
+        .await
+        .unwrap();
     let error = socket.wait_for("error").await;
     assert_eq!(error.rest()["code"], "unauthorized");
     socket.wait_for_end().await;

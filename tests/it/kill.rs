@@ -29,8 +29,15 @@ impl Server {
             .unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let first = lines.next().unwrap().unwrap();
-        let address = first.rsplit("http://").next().unwrap().replace("localhost", "127.0.0.1");
-        Self { process, address: address.parse().unwrap() }
+        let address = first
+            .rsplit("http://")
+            .next()
+            .unwrap()
+            .replace("localhost", "127.0.0.1");
+        Self {
+            process,
+            address: address.parse().unwrap(),
+        }
     }
 
     /// `kill -9`: no farewell of any kind.
@@ -50,8 +57,12 @@ impl Drop for Server {
 
 fn sepal(data: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sepal"));
-    command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
-    command.env("SPL_DATA_DIR", data).env("SPL_HTTP_HOST", "127.0.0.1");
+    command
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    command
+        .env("SPL_DATA_DIR", data)
+        .env("SPL_HTTP_HOST", "127.0.0.1");
     command.current_dir(data.parent().unwrap());
     command
 }
@@ -66,7 +77,12 @@ fn admin(data: &Path, args: &[&str]) -> String {
 fn person(data: &Path) -> Person {
     admin(data, &["admin", "tenant", "add", "acme"]);
     admin(data, &["admin", "user", "add", "ana", "--tenant", "acme"]);
-    let key = admin(data, &["admin", "key", "add", "test", "--user", "ana", "--tenant", "acme"]);
+    let key = admin(
+        data,
+        &[
+            "admin", "key", "add", "test", "--user", "ana", "--tenant", "acme",
+        ],
+    );
     Person {
         tenant: sepal::domain::TenantId::from_bits(0),
         key: key.lines().last().unwrap().to_owned(),
@@ -78,7 +94,9 @@ async fn a_waiting_card_survives_a_kill_and_runs_once() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
     let model = ModelStub::start().await;
-    model.will_call("write_file", json!({"path": "a.txt", "content": "once"})).then_say("Done");
+    model
+        .will_call("write_file", json!({"path": "a.txt", "content": "once"}))
+        .then_say("Done");
     let server = Server::start(&data, &model);
     let ana = person(&data);
     let mut socket = TestSocket::open(server.address, &ana, None).await;
@@ -93,7 +111,10 @@ async fn a_waiting_card_survives_a_kill_and_runs_once() {
     assert_eq!(asked["callId"], card["callId"]);
     assert_eq!(asked["seq"], card["seq"]);
     again.approve(&asked).await;
-    assert_eq!(again.wait_for("tool:output").await.rest()["status"], "completed");
+    assert_eq!(
+        again.wait_for("tool:output").await.rest()["status"],
+        "completed"
+    );
     assert_eq!(again.wait_for_answer().await, "Done");
 }
 
@@ -103,7 +124,9 @@ async fn a_call_that_ran_when_the_server_was_killed_is_unknown_and_the_session_g
     let data = folder.path().join("data");
     let model = ModelStub::start().await;
     let command = "echo run >> count; echo started; sleep 28; echo finished >> count";
-    model.will_call("execute_command", json!({ "command": command })).then_say("I see");
+    model
+        .will_call("execute_command", json!({ "command": command }))
+        .then_say("I see");
     let server = Server::start(&data, &model);
     let ana = person(&data);
     let mut socket = TestSocket::open(server.address, &ana, None).await;
@@ -121,8 +144,15 @@ async fn a_call_that_ran_when_the_server_was_killed_is_unknown_and_the_session_g
     let server = Server::start(&data, &model);
     let mut again = TestSocket::open(server.address, &ana, Some(&session)).await;
     let events = |socket: &TestSocket| {
-        let replayed = socket.ready["state"]["transcript"]["events"].as_array().unwrap().clone();
-        replayed.into_iter().map(|event| event.to_string()).collect::<Vec<_>>().join("\n")
+        let replayed = socket.ready["state"]["transcript"]["events"]
+            .as_array()
+            .unwrap()
+            .clone();
+        replayed
+            .into_iter()
+            .map(|event| event.to_string())
+            .collect::<Vec<_>>()
+            .join("\n")
     };
     if !events(&again).contains("agent:response") {
         again.wait_for_answer().await;
@@ -135,7 +165,9 @@ async fn a_call_that_ran_when_the_server_was_killed_is_unknown_and_the_session_g
     assert_eq!(again.ask("tool:outcome", &[settled]).await["ok"], true);
 
     // The command ran once, and did not go on after the server was gone.
-    model.will_call("read_file", json!({"path": "count"})).then_say("Once");
+    model
+        .will_call("read_file", json!({"path": "count"}))
+        .then_say("Once");
     again.say("how often?").await;
     let card = again.wait_for_approval().await;
     again.approve(&card).await;
@@ -143,7 +175,10 @@ async fn a_call_that_ran_when_the_server_was_killed_is_unknown_and_the_session_g
     assert_eq!(output.text().matches("run").count(), 1, "{output:?}");
     assert!(!output.text().contains("finished"), "{output:?}");
     let told = format!("{:?}", model.requests().last().unwrap());
-    assert!(told.contains("did happen"), "the model reads how it was settled: {told}");
+    assert!(
+        told.contains("did happen"),
+        "the model reads how it was settled: {told}"
+    );
 }
 
 #[tokio::test]
@@ -154,13 +189,19 @@ async fn a_second_server_on_the_same_data_is_refused_by_name_and_a_taken_port_to
     let server = Server::start(&data, &model);
     let second = sepal(&data).env("SPL_HTTP_PORT", "0").output().unwrap();
     let text = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(!second.status.success() && text.contains("in use by"), "{text}");
+    assert!(
+        !second.status.success() && text.contains("in use by"),
+        "{text}"
+    );
     let port = server.address.port().to_string();
     let other = folder.path().join("other");
     let taken = sepal(&other).env("SPL_HTTP_PORT", &port).output().unwrap();
     let text = String::from_utf8_lossy(&taken.stderr).into_owned();
     assert!(!taken.status.success(), "{text}");
-    assert!(text.contains(&format!("port {port} is taken by `sepal`")), "{text}");
+    assert!(
+        text.contains(&format!("port {port} is taken by `sepal`")),
+        "{text}"
+    );
     assert!(text.contains("is free"), "{text}");
 }
 

@@ -8,10 +8,13 @@
 )]
 
 mod architecture;
+mod bad_input;
 mod burst;
 mod generated;
+mod isolation;
+mod kill;
+mod llm;
 mod model_stub;
-mod rest;
 mod stores;
 mod story;
 mod support;

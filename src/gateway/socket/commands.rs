@@ -1,6 +1,5 @@
 //! The commands of one socket, one after the other. An acknowledgement means durable.
 
-use serde::Serialize;
 use serde_json::json;
 use socketioxide::extract::SocketRef;
 use tokio::sync::mpsc;
@@ -42,7 +41,7 @@ pub(super) async fn run(
                 doors
                     .state
                     .sessions
-                    .tell(&seat.key, &seat.entered.caller, ask)
+                    .tell(&seat.key, &seat.entered.caller, *ask)
                     .await
             }
             Ok(Parsed::Resume { last_seq, journal }) => {
@@ -78,14 +77,7 @@ async fn answer_to(socket: &SocketRef, reply: Option<&Reply>, answer: &Result<Ac
 /// Refuses from within the handler, where nothing can be awaited; a full buffer drops it.
 pub(super) fn refuse_now(reply: Option<Reply>, refusal: &Refusal) {
     let Some(reply) = reply else { return };
-    #[derive(Serialize)]
-    struct Answer {
-        ok: bool,
-        error: Refused,
-    }
-    let answer = Answer {
-        ok: false,
-        error: wire::refused(refusal),
-    };
+    let error: Refused = wire::refused(refusal);
+    let answer = json!({ "ok": false, "error": error });
     let _ = reply.sender().send(&answer);
 }

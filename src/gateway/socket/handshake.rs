@@ -72,9 +72,9 @@ async fn take_seat(
     let journal = sent.journal_id.as_deref().and_then(JournalId::parse);
     let has = sent.last_seq.map(|seq| (seq, journal));
     let (inbox, messages) = mpsc::unbounded_channel();
-    let seat = Arc::new(Seat::new(entered, key, has, messages, place));
-    register(doors, socket, &seat, inbox);
-    socket.extensions.insert(seat);
+    let taken = Arc::new(Seat::new(entered, key, has, messages, place));
+    register(doors, socket, &taken, inbox);
+    socket.extensions.insert(taken);
     Ok(())
 }
 

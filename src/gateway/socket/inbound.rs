@@ -37,9 +37,8 @@ impl<A: Adapter> FromMessageParts<A> for Args {
         _: &Option<i64>,
     ) -> Result<Self, Infallible> {
         Ok(Self(match packet {
-            Packet::Str(text, None) => read(text),
             Packet::Str(_, Some(attachments)) if !attachments.is_empty() => Err(binary()),
-            Packet::Str(text, Some(_)) => read(text),
+            Packet::Str(text, _) => read(text),
             Packet::Bytes(_) => Err(binary()),
         }))
     }

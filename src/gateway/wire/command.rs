@@ -30,7 +30,7 @@ pub struct CommandSpec {
 #[derive(Debug)]
 pub enum Parsed {
     /// Tell the session.
-    Tell(Ask),
+    Tell(Box<Ask>),
     /// Send what came after that point again.
     Resume {
         /// What the client has.
@@ -146,7 +146,7 @@ pub fn parse(caller: &Caller, name: &str, args: &[Value]) -> Result<Parsed, Refu
 }
 
 fn tell(command: Command) -> Parsed {
-    Parsed::Tell(Ask::Command(command))
+    Parsed::Tell(Box::new(Ask::Command(command)))
 }
 
 #[derive(Deserialize, Default)]
@@ -224,10 +224,10 @@ fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         digest: body.digest.map(Digest::from_wire),
         by: caller.actor(),
     };
-    Ok(Parsed::Tell(Ask::Decide {
+    Ok(Parsed::Tell(Box::new(Ask::Decide {
         decision,
         args: body.args,
-    }))
+    })))
 }
 
 #[derive(Deserialize)]
@@ -360,9 +360,10 @@ mod tests {
             vec![json!({"text": "hi", "clientMessageId": "m"})],
             vec![json!("hi"), json!({"unknown": 1}), json!("more")],
         ] {
-            let Ok(Parsed::Tell(Ask::Command(Command::Say { text, .. }))) =
-                parse(&caller(), "message", &args)
-            else {
+            let Ok(Parsed::Tell(ask)) = parse(&caller(), "message", &args) else {
+                panic!("{args:?}")
+            };
+            let Ask::Command(Command::Say { text, .. }) = *ask else {
                 panic!("{args:?}")
             };
             assert_eq!(text, "hi");

@@ -74,25 +74,7 @@ fn turn_frames(shown: &ShownEvent) -> Vec<Frame> {
             });
             vec![frame("agent:thinking", &[&placed(what, shown)])]
         }
-        Event::Said {
-            turn,
-            iteration,
-            text,
-            calls,
-            ..
-        } => {
-            let calls: Vec<Value> = calls
-                .iter()
-                .map(|call| {
-                    json!({
-                        "callId": call.id, "name": call.name, "server": call.server,
-                        "args": call.args,
-                    })
-                })
-                .collect();
-            let rest = json!({ "turn": turn, "iteration": iteration, "calls": calls });
-            vec![frame("agent:message", &[text, &placed(rest, shown)])]
-        }
+        Event::Said { .. } => vec![said_frame(shown)],
         Event::Answered {
             turn,
             text,
@@ -128,6 +110,31 @@ fn turn_frames(shown: &ShownEvent) -> Vec<Frame> {
         }
         _ => Vec::new(),
     }
+}
+
+fn said_frame(shown: &ShownEvent) -> Frame {
+    let Event::Said {
+        turn,
+        iteration,
+        text,
+        calls,
+        ..
+    } = &shown.event
+    else {
+        return frame("agent:message", &[]);
+    };
+
+    let calls: Vec<Value> = calls
+        .iter()
+        .map(|call| {
+            json!({
+                "callId": call.id, "name": call.name, "server": call.server,
+                "args": call.args,
+            })
+        })
+        .collect();
+    let rest = json!({ "turn": turn, "iteration": iteration, "calls": calls });
+    frame("agent:message", &[text, &placed(rest, shown)])
 }
 
 #[expect(

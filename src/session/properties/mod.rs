@@ -131,29 +131,7 @@ fn command(world: &World, (what, a, b): Step) -> Command {
             turn: (b % 3 == 0).then_some(turn),
             said_so_far: Some("so".into()),
         },
-        16 => match a % 6 {
-            0 => Command::Retry,
-            1 => Command::Withdraw {
-                client_message_id: format!("m{}", b % 4),
-            },
-            2 => Command::ResetContext,
-            3 => Command::Rename {
-                title: format!("t{b}"),
-            },
-            4 => Command::Settle {
-                call: world
-                    .state
-                    .control
-                    .unknown
-                    .keys()
-                    .next()
-                    .cloned()
-                    .unwrap_or(call),
-                happened: b % 2 == 0,
-                by: World::person(),
-            },
-            _ => Command::StopCall { call },
-        },
+        16 => rare_command(world, call, (a, b)),
         17 => Command::ModelFailed {
             turn,
             iteration,
@@ -162,6 +140,32 @@ fn command(world: &World, (what, a, b): Step) -> Command {
                 text: "away".into(),
                 is_retryable: true,
             },
+        },
+        _ => Command::StopCall { call },
+    }
+}
+
+fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
+    match a % 6 {
+        0 => Command::Retry,
+        1 => Command::Withdraw {
+            client_message_id: format!("m{}", b % 4),
+        },
+        2 => Command::ResetContext,
+        3 => Command::Rename {
+            title: format!("t{b}"),
+        },
+        4 => Command::Settle {
+            call: world
+                .state
+                .control
+                .unknown
+                .keys()
+                .next()
+                .cloned()
+                .unwrap_or(call),
+            happened: b % 2 == 0,
+            by: World::person(),
         },
         _ => Command::StopCall { call },
     }

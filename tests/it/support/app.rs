@@ -11,7 +11,7 @@ use sepal::domain::{Role, TenantId};
 use sepal::tenancy::{NewPerson, Tenancy};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::DEADLINE;
@@ -26,7 +26,7 @@ pub(crate) struct TestApp {
     pub(crate) sessions: sepal::agent::Sessions,
     pub(crate) folder: TempDir,
     extra: Vec<(String, String)>,
-    stop: CancellationToken,
+    stop: DropGuard,
     serving: TaskTracker,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Person {
 }
 
 /// Settings as an environment would give them.
-pub(crate) fn settings(env: &[(&str, &str)]) -> Settings {
+fn settings(env: &[(&str, &str)]) -> Settings {
     let env: BTreeMap<String, String> = env
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -74,16 +74,18 @@ impl TestApp {
 
     /// Stops in order and starts again on the same data.
     pub(crate) async fn restart(self) -> Self {
-        self.stop.cancel();
-        tokio::time::timeout(DEADLINE, self.serving.wait())
-            .await
-            .unwrap();
         let Self {
             folder,
             model,
             extra,
+            stop,
+            serving,
             ..
         } = self;
+        drop(stop);
+        tokio::time::timeout(DEADLINE, serving.wait())
+            .await
+            .unwrap();
         Self::open(folder, model, extra).await
     }
 
@@ -115,6 +117,7 @@ impl TestApp {
         let stopped = stop.clone();
         serving.spawn(async move { app.serve(stopped).await.unwrap() });
         serving.close();
+        let stop = stop.drop_guard();
         Self {
             address,
             model,
@@ -171,11 +174,5 @@ impl TestApp {
     pub(crate) fn http() -> reqwest::Client {
         sepal::net::install_tls();
         sepal::net::client(&sepal::net::Settings::default()).unwrap()
-    }
-}
-
-impl Drop for TestApp {
-    fn drop(&mut self) {
-        self.stop.cancel();
     }
 }

@@ -3,8 +3,8 @@
 mod app;
 mod socket;
 
-pub(crate) use app::{Person, TestApp, settings};
-pub(crate) use socket::{Said, TestSocket};
+pub(crate) use app::{Person, TestApp};
+pub(crate) use socket::TestSocket;
 
 use std::time::Duration;
 

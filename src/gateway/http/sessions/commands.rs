@@ -106,7 +106,7 @@ async fn tell(
     };
     let accepted = state
         .sessions
-        .tell(&key_of(caller, session), caller, ask)
+        .tell(&key_of(caller, session), caller, *ask)
         .await?;
     Ok((
         StatusCode::ACCEPTED,

@@ -1,15 +1,11 @@
 //! The model layer against a strict stand-in of Chat Completions on loopback.
-#![expect(clippy::unwrap_used, reason = "helpers of tests may stop the test")]
-
-#[path = "it/model_stub.rs"]
-mod model_stub;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::model_stub::{ModelStub, Reply};
 use axum::body::Bytes;
 use futures::StreamExt;
-use model_stub::{ModelStub, Reply};
 use secrecy::SecretString;
 use sepal::domain::{CallId, Code, Entry, ModelCall, Tool, ToolAnnotations};
 use sepal::llm::{
