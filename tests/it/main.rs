@@ -15,6 +15,7 @@ mod isolation;
 mod kill;
 mod llm;
 mod model_stub;
+mod rest;
 mod stores;
 mod story;
 mod support;
