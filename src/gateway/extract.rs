@@ -32,8 +32,17 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
                     }
                     _ => ApiError::new(Code::InvalidArguments, "the body did not arrive whole"),
                 })?;
+        // A list would fill a structure by position.
+        if bytes.trim_ascii_start().first() != Some(&b'{') {
+            let text = "the body has to be a JSON object";
+            return Err(ApiError::new(Code::InvalidArguments, text));
+        }
         let mut json = serde_json::Deserializer::from_slice(&bytes);
-        let read = serde_path_to_error::deserialize(&mut json).map_err(|error| wrong(&error))?;
+        let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+            // Where the text is no JSON at all, there is no field to name.
+            let path = error.inner().is_data().then(|| error.path().to_string());
+            wrong(path, &error.into_inner())
+        })?;
         json.end()
             .map_err(|error| ApiError::new(Code::InvalidArguments, error.to_string()))?;
         Ok(Self(read))
@@ -50,7 +59,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
         let query = parts.uri.query().unwrap_or_default();
         let pairs = url::form_urlencoded::parse(query.as_bytes());
         let read = serde_path_to_error::deserialize(serde_urlencoded::Deserializer::new(pairs));
-        read.map(Self).map_err(|error| wrong(&error))
+        read.map(Self)
+            .map_err(|error| wrong(Some(error.path().to_string()), &error.into_inner()))
     }
 }
 
@@ -92,10 +102,9 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.eq_ignore_ascii_case("application/json")
 }
 
-fn wrong<E: std::fmt::Display>(error: &serde_path_to_error::Error<E>) -> ApiError {
-    let (path, text) = (error.path().to_string(), error.inner().to_string());
-    if path == "." {
-        return ApiError::new(Code::InvalidArguments, text);
+fn wrong(path: Option<String>, error: &impl ToString) -> ApiError {
+    match path.filter(|path| path != ".") {
+        Some(path) => ApiError::of_field(Code::InvalidArguments, path, error.to_string()),
+        None => ApiError::new(Code::InvalidArguments, error.to_string()),
     }
-    ApiError::of_field(Code::InvalidArguments, path, text)
 }

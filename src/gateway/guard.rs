@@ -40,13 +40,17 @@ const DATA_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 
 /// Surrounds routes and socket layer. Nothing is reachable but through this.
 pub fn guard(state: &GatewayState, inner: Router) -> Router {
-    let base: Arc<str> = state.access.base_path().into();
+    surround(&state.access, inner)
+}
+
+fn surround(access: &Arc<AccessRules>, inner: Router) -> Router {
+    let base: Arc<str> = access.base_path().into();
     let rewrite = move |request| strip_base(request, &base);
     Router::new()
         .fallback_service(inner)
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(cors(&state.access))
-        .layer(from_fn_with_state(Arc::clone(&state.access), admit))
+        .layer(cors(access))
+        .layer(from_fn_with_state(Arc::clone(access), admit))
         .layer(from_fn(finish))
         .layer(MapRequestLayer::new(rewrite))
 }
@@ -178,9 +182,65 @@ fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::Uri;
+    use std::sync::Arc;
 
-    use super::without_base;
+    use axum::Router;
+    use axum::body::Body;
+    use axum::http::{Request, Uri};
+    use axum::routing::get;
+    use tower::ServiceExt as _;
+
+    use super::{surround, without_base};
+    use crate::config;
+    use crate::gateway::access::AccessRules;
+
+    async fn ask(path: &str, host: &str) -> (u16, String) {
+        let settings = config::Access {
+            public_url: Some("https://sepal.example/agents".parse().unwrap()),
+            allowed_origins: Vec::new(),
+            trusted_proxies: Vec::new(),
+        };
+        let access = Arc::new(AccessRules::new(&settings, "localhost"));
+        let inner = Router::new()
+            .route("/api/fine", get(async || "fine"))
+            .route(
+                "/api/broken",
+                get(async || -> &str { panic!("the secret of the house") }),
+            );
+        let request = Request::get(path)
+            .header("host", host)
+            .body(Body::empty())
+            .unwrap();
+        let response = surround(&access, inner).oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        let bytes = axum::body::to_bytes(response.into_body(), 1 << 20)
+            .await
+            .unwrap();
+        (status, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_internal_error_that_tells_nothing() {
+        let (status, text) = ask("/agents/api/broken", "localhost").await;
+        assert_eq!(status, 500);
+        assert!(
+            text.contains("internal error") && text.contains("req_"),
+            "{text}"
+        );
+        assert!(!text.contains("secret"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_route_is_found_with_and_without_the_public_path() {
+        for path in ["/agents/api/fine", "/api/fine"] {
+            assert_eq!(
+                ask(path, "sepal.example").await,
+                (200, "fine".into()),
+                "{path}"
+            );
+        }
+        assert_eq!(ask("/agents/api/fine", "evil.example").await.0, 403);
+    }
 
     #[test]
     fn the_public_path_is_taken_off_once() {

@@ -1,9 +1,13 @@
 //! The description of the REST door, made from the handlers (`/api/openapi.json`).
 
+use axum::Router;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{Content, RefOr};
 use utoipa::{Modify, OpenApi};
 
-use super::http;
+use super::{GatewayState, http};
+
+const JSON: &str = "application/json";
 
 #[derive(OpenApi)]
 #[openapi(
@@ -48,24 +52,60 @@ impl Modify for Security {
     }
 }
 
+/// What nobody has to sign in for.
+const OPEN: [&str; 5] = [
+    "/healthz",
+    "/readyz",
+    "/api/auth/setup",
+    "/api/auth/link",
+    "/api/auth/login",
+];
+
 /// Routes and their description.
-pub(super) fn routes() -> (axum::Router<super::GatewayState>, utoipa::openapi::OpenApi) {
+pub(super) fn routes() -> (Router<GatewayState>, utoipa::openapi::OpenApi) {
     let (routes, mut description) = http::routes(Description::openapi()).split_for_parts();
-    // Open to everybody: their security requirement is none.
-    for path in [
-        "/healthz",
-        "/readyz",
-        "/api/auth/setup",
-        "/api/auth/link",
-        "/api/auth/login",
-    ] {
-        if let Some(item) = description.paths.paths.get_mut(path) {
-            for operation in [&mut item.get, &mut item.post].into_iter().flatten() {
+    for (path, item) in &mut description.paths.paths {
+        let methods = [
+            &mut item.get,
+            &mut item.post,
+            &mut item.put,
+            &mut item.patch,
+            &mut item.delete,
+        ];
+        for operation in methods.into_iter().flatten() {
+            if OPEN.contains(&path.as_str()) {
                 operation.security = Some(Vec::new());
             }
+            operation
+                .responses
+                .responses
+                .values_mut()
+                .for_each(name_problem);
         }
     }
     (routes, description)
+}
+
+/// Problem documents have a media type of their own, which the macros do not know.
+fn name_problem(response: &mut RefOr<utoipa::openapi::Response>) {
+    let RefOr::T(response) = response else { return };
+    let is_problem = |content: &RefOr<Content>| {
+        let RefOr::T(Content {
+            schema: Some(RefOr::Ref(schema)),
+            ..
+        }) = content
+        else {
+            return false;
+        };
+        schema.ref_location.ends_with("/Problem")
+    };
+    if response.content.get(JSON).is_some_and(is_problem)
+        && let Some(content) = response.content.shift_remove(JSON)
+    {
+        response
+            .content
+            .insert("application/problem+json".to_owned(), content);
+    }
 }
 
 /// `docs/openapi.json`.

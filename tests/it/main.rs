@@ -2,6 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::indexing_slicing,
     clippy::panic,
     reason = "helper functions of tests are not covered by the test allowance"
 )]
@@ -14,6 +15,7 @@ mod isolation;
 mod kill;
 mod llm;
 mod model_stub;
+mod rest;
 mod stores;
 mod story;
 mod support;

@@ -1,4 +1,4 @@
-//! Tables for this file.
+//! Every situation has its status, and nothing of our insides is told.
 
 use std::time::Duration;
 

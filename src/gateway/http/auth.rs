@@ -64,7 +64,7 @@ struct MyTenant {
 #[derive(Deserialize, ToSchema)]
 pub(super) struct SetUpRequest {
     /// The secret of the setup link.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, required)]
     #[serde(default)]
     secret: SecretString,
     /// The owner's sign-in name.
@@ -72,7 +72,7 @@ pub(super) struct SetUpRequest {
     #[schema(required)]
     name: String,
     /// The owner's password.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, required)]
     #[serde(default)]
     password: SecretString,
 }
@@ -81,7 +81,7 @@ pub(super) struct SetUpRequest {
 #[derive(Deserialize, ToSchema)]
 pub(super) struct OpenLinkRequest {
     /// The secret of the link.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, required)]
     #[serde(default)]
     secret: SecretString,
 }
@@ -94,7 +94,7 @@ pub(super) struct SignInRequest {
     #[schema(required)]
     name: String,
     /// The password.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, required)]
     #[serde(default)]
     password: SecretString,
     /// The tenant; the default one if missing.

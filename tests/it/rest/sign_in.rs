@@ -37,11 +37,20 @@ async fn the_first_owner_comes_by_the_setup_link_and_signs_out() {
 
     let entered = set_up(&app).await;
     let me = entered.ok(200);
-    assert_eq!((&me["user"]["name"], &me["user"]["role"]), (&json!("Ana"), &json!("owner")));
+    assert_eq!(
+        (&me["user"]["name"], &me["user"]["role"]),
+        (&json!("Ana"), &json!("owner"))
+    );
     assert_eq!(me["tenant"]["name"], "default");
-    assert_eq!((&me["authMode"], &me["encrypted"]), (&json!("password"), &json!(false)));
+    assert_eq!(
+        (&me["authMode"], &me["encrypted"]),
+        (&json!("password"), &json!(false))
+    );
     let cookie = entered.header("set-cookie");
-    assert!(cookie.starts_with("sepal=") && cookie.contains("HttpOnly; SameSite=Lax"), "{cookie}");
+    assert!(
+        cookie.starts_with("sepal=") && cookie.contains("HttpOnly; SameSite=Lax"),
+        "{cookie}"
+    );
 
     let ana = browser(&app, &entered);
     assert_eq!(ana.get("/api/auth/me").await.ok(200), me);
@@ -59,9 +68,18 @@ async fn the_setup_link_works_once_and_wrong_fields_are_named() {
     let secret = setup_secret(&app);
     for (body, field) in [
         (json!({ "secret": secret, "password": PASSWORD }), "name"),
-        (json!({ "secret": secret, "name": "Ana", "password": "short" }), "password"),
-        (json!({ "secret": secret, "name": "<b>", "password": PASSWORD }), "name"),
-        (json!({ "secret": secret, "name": 5, "password": PASSWORD }), "name"),
+        (
+            json!({ "secret": secret, "name": "Ana", "password": "short" }),
+            "password",
+        ),
+        (
+            json!({ "secret": secret, "name": "<b>", "password": PASSWORD }),
+            "name",
+        ),
+        (
+            json!({ "secret": secret, "name": 5, "password": PASSWORD }),
+            "name",
+        ),
     ] {
         let problem = nobody.post("/api/auth/setup", body.clone()).await;
         let problem = problem.problem(400, "invalid_arguments");
@@ -69,7 +87,10 @@ async fn the_setup_link_works_once_and_wrong_fields_are_named() {
     }
     set_up(&app).await.ok(200);
     let again = json!({ "secret": secret, "name": "Bo", "password": PASSWORD });
-    nobody.post("/api/auth/setup", again).await.problem(401, "unauthorized");
+    nobody
+        .post("/api/auth/setup", again)
+        .await
+        .problem(401, "unauthorized");
 }
 
 #[tokio::test]
@@ -77,7 +98,12 @@ async fn a_password_opens_and_guessing_is_slowed_down() {
     let app = TestApp::start().await;
     set_up(&app).await.ok(200);
     let nobody = Client::nobody(&app);
-    let entered = nobody.post("/api/auth/login", json!({ "name": "ana", "password": PASSWORD })).await;
+    let entered = nobody
+        .post(
+            "/api/auth/login",
+            json!({ "name": "ana", "password": PASSWORD }),
+        )
+        .await;
     browser(&app, &entered).get("/api/sessions").await.ok(200);
     let guess = json!({ "name": "ana", "password": "wrong", "tenant": "default" });
     let mut last = nobody.post("/api/auth/login", guess.clone()).await;
@@ -107,17 +133,26 @@ async fn a_cookie_changes_nothing_without_the_pages_token() {
         out.problem(403, "not_allowed");
         assert!(!out.headers.contains_key("set-cookie"));
     }
-    browser(&app, &entered).post("/api/sessions", json!({})).await.ok(201);
+    browser(&app, &entered)
+        .post("/api/sessions", json!({}))
+        .await
+        .ok(201);
 }
 
 #[tokio::test]
 async fn a_key_counts_in_its_header_only() {
     let app = TestApp::start().await;
     let ana = app.person("acme").await;
-    Client::with_key(&app, &ana.key).post("/api/sessions", json!({})).await.ok(201);
+    Client::with_key(&app, &ana.key)
+        .post("/api/sessions", json!({}))
+        .await
+        .ok(201);
     for name in ["token", "key", "api_key", "access_token"] {
         let path = format!("/api/sessions?{name}={}", ana.key);
-        Client::nobody(&app).get(&path).await.problem(401, "unauthorized");
+        Client::nobody(&app)
+            .get(&path)
+            .await
+            .problem(401, "unauthorized");
     }
 }
 
@@ -141,28 +176,55 @@ async fn join_by_polling(app: &TestApp, query: &str) -> String {
 async fn a_ticket_opens_one_socket() {
     let app = TestApp::start().await;
     let ana = app.person("acme").await;
-    let issued = Client::with_key(&app, &ana.key).post("/api/auth/ticket", Value::Null).await;
+    let issued = Client::with_key(&app, &ana.key)
+        .post("/api/auth/ticket", Value::Null)
+        .await;
     let issued = issued.ok(200);
     assert_eq!(issued["expiresInSeconds"], 60);
     let query = format!("&ticket={}", issued["ticket"].as_str().unwrap());
     let first = join_by_polling(&app, &query).await;
     assert!(first.contains("40{"), "{first}");
-    for query in [query.as_str(), "", &format!("&ticket={}", ana.key), &format!("&token={}", ana.key)] {
+    for query in [
+        query.as_str(),
+        "",
+        &format!("&ticket={}", ana.key),
+        &format!("&token={}", ana.key),
+    ] {
         let refused = join_by_polling(&app, query).await;
         assert!(refused.contains("unauthorized"), "{query}: {refused}");
     }
-    TestSocket::try_open(app.address, json!({ "token": ana.key })).await.ok().unwrap();
+    TestSocket::try_open(app.address, json!({ "token": ana.key }))
+        .await
+        .ok()
+        .unwrap();
 }
 
 #[tokio::test]
 async fn without_sign_in_only_this_machine_is_the_owner() {
     let app = TestApp::start_with(&[("SPL_SANDBOX", "none"), ("SPL_AUTH", "none")]).await;
     let me = Client::nobody(&app).get("/api/auth/me").await.ok(200);
-    assert_eq!((&me["authMode"], &me["user"]["role"]), (&json!("none"), &json!("owner")));
-    Client::with_key(&app, "spl_whatever").post("/api/sessions", json!({})).await.ok(201);
-    for name in ["x-forwarded-for", "forwarded", "x-real-ip", "x-forwarded-proto"] {
+    assert_eq!(
+        (&me["authMode"], &me["user"]["role"]),
+        (&json!("none"), &json!("owner"))
+    );
+    Client::with_key(&app, "spl_whatever")
+        .post("/api/sessions", json!({}))
+        .await
+        .ok(201);
+    for name in [
+        "x-forwarded-for",
+        "forwarded",
+        "x-real-ip",
+        "x-forwarded-proto",
+    ] {
         let proxied = Client::nobody(&app).and(name, "127.0.0.1");
-        proxied.get("/api/auth/me").await.problem(403, "not_allowed");
-        proxied.post("/api/sessions", json!({})).await.problem(403, "not_allowed");
+        proxied
+            .get("/api/auth/me")
+            .await
+            .problem(403, "not_allowed");
+        proxied
+            .post("/api/sessions", json!({}))
+            .await
+            .problem(403, "not_allowed");
     }
 }
