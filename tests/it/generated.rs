@@ -5,8 +5,8 @@ use std::path::Path;
 
 use sepal::config::docs;
 use sepal::domain::Code;
-use sepal::gateway::wire::COMMANDS;
 use sepal::gateway;
+use sepal::gateway::wire::COMMANDS;
 
 /// Compares a file, or writes it for `./run generate`.
 fn check(path: &str, expected: &str) {
@@ -52,7 +52,13 @@ fn errors() -> String {
     );
     for code in Code::ALL {
         let (name, category) = (code.as_str(), code.fault().as_str());
-        text += &format!("| `{name}` | {category} | {} | {} |\n", code.cause(), code.remedy());
+        let (cause, remedy) = (code.cause(), code.remedy());
+        text.push_str(
+            &[
+                "| `", name, "` | ", category, " | ", cause, " | ", remedy, " |\n",
+            ]
+            .concat(),
+        );
     }
     text
 }
@@ -67,6 +73,10 @@ fn the_documentation_of_the_protocol_names_every_command() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/protocol.md");
     let text = fs::read_to_string(path).unwrap();
     for spec in COMMANDS {
-        assert!(text.contains(&format!("| `{}` |", spec.name)), "`{}` is missing", spec.name);
+        assert!(
+            text.contains(&format!("| `{}` |", spec.name)),
+            "`{}` is missing",
+            spec.name
+        );
     }
 }

@@ -379,3 +379,36 @@ async fn a_named_session_belongs_to_its_caller_and_is_found_again() {
     let other = TestSocket::open(app.address, &bo, Some("my-notes")).await;
     assert_ne!(other.session(), socket.session());
 }
+
+#[tokio::test]
+async fn without_a_key_every_client_is_told_so_and_let_go() {
+    let env = [
+        ("SPL_SANDBOX", "none"),
+        ("LLM_PROVIDER", "openai"),
+        ("OPENAI_BASE_URL", ""),
+    ];
+    let app = TestApp::start_with(&env).await;
+    let ana = app.person("acme").await;
+    let auth = json!({ "token": ana.key });
+    let refused = TestSocket::try_open(app.address, auth).await.err().unwrap();
+    assert_eq!(refused, "missing_api_key");
+}
+
+#[tokio::test]
+async fn without_a_sandbox_the_model_is_offered_no_tools_and_a_call_is_answered_unasked() {
+    let app = TestApp::start().await;
+    app.model
+        .will_call("list_files", json!({}))
+        .then_say("There are no tools");
+    let mut ana = app.socket("acme").await;
+    assert_eq!(ana.ready["sandbox"]["kind"], "none");
+    ana.say("list").await;
+    let output = ana.wait_for("tool:output").await;
+    assert_eq!(output.rest()["status"], "failed");
+    assert_eq!(ana.wait_for_answer().await, "There are no tools");
+    assert!(
+        !ana.log
+            .iter()
+            .any(|said| said.name == "tool:approval_required")
+    );
+}

@@ -3,10 +3,8 @@
 
 use std::fmt;
 use std::future::ready;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use axum::extract::ConnectInfo;
 use serde::Deserialize;
 use socketioxide::extract::{Event, SocketRef, TryData};
 use tokio::sync::mpsc;
@@ -46,8 +44,9 @@ pub(super) async fn enter(
 ) -> Result<(), HandshakeRefused> {
     let entered = take_seat(doors, socket, sent.ok().flatten().unwrap_or_default()).await;
     entered.map_err(|refusal| {
+        let peer = doors.state.access.peer(socket.req_parts());
         let is_guess = matches!(refusal.code, Code::Unauthorized | Code::SessionNotFound);
-        if is_guess && doors.seats.count_failure(peer(socket)) {
+        if is_guess && doors.seats.count_failure(peer.address) {
             let message = "too many failed connections from this address; wait a minute";
             return HandshakeRefused(Refusal::new(Code::TooManyRequests, message));
         }
@@ -168,14 +167,4 @@ fn from_query(socket: &SocketRef, name: &str) -> Option<String> {
     pairs
         .find(|(key, _)| key == name)
         .map(|(_, value)| value.into_owned())
-}
-
-fn peer(socket: &SocketRef) -> IpAddr {
-    let info = socket
-        .req_parts()
-        .extensions
-        .get::<ConnectInfo<SocketAddr>>();
-    info.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(address)| {
-        address.ip()
-    })
 }

@@ -23,7 +23,12 @@ export class SessionView {
     await this.composer.press('Enter')
   }
 
-  /** The ids of the calls in the order of the transcript. */
+  /** Something that the page says outside of its announcers. */
+  says(text) {
+    return this.page.getByRole('main').getByText(text)
+  }
+
+  /** Calls of the transcript by a text of their row. */
   row(text) {
     return this.log.locator('.row').filter({ hasText: text })
   }
