@@ -63,7 +63,7 @@ pub struct GatewayState {
     pub body_limit: usize,
 }
 
-/// The routes of REST and page. The socket's layer goes around it, and [`guard`] around both.
+/// The routes of REST and page. The socket's layer goes around it, and [`guard()`] around both.
 pub fn router(state: GatewayState) -> axum::Router {
     let (routes, description) = openapi::routes();
     let description: Arc<str> = description.to_json().unwrap_or_default().into();

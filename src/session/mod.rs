@@ -1,7 +1,7 @@
 //! The pure core: what a session is, what may happen to it, and what has to be done next.
 //!
-//! A session is the fold of its journal. [`decide`] turns a command into events, the fold
-//! ([`SessionState::apply`]) turns events into state, [`effects`] says what has to run. No clock, no randomness, no I/O: times,
+//! A session is the fold of its journal. [`decide()`] turns a command into events, the fold
+//! ([`SessionState::apply`]) turns events into state, [`effects()`] says what has to run. No clock, no randomness, no I/O: times,
 //! ids and [`Rules`] come in.
 
 mod call;

@@ -102,9 +102,9 @@ story('the server is killed while an approval waits', {}, async ({ app, session,
 })
 
 story('the server is killed while a call runs: nobody pretends to know', {}, async ({ app, session, page }) => {
-  await session.say('run: echo run >> count; sleep 28')
+  await session.say('run: echo run >> count; echo started; sleep 28')
   await session.press('Approve once: Run a command')
-  await session.row('Running').waitFor()
+  await session.row('Running').getByText('started', { exact: true }).waitFor()
   await app.kill()
   await app.launch()
   await page.getByRole('link', { name: 'Connected' }).waitFor()

@@ -73,7 +73,7 @@ pub(super) struct Problem {
 }
 
 impl ApiError {
-    /// An error that a client may read as it is; internal ones are replaced by [`render`].
+    /// An error that a client may read as it is; internal ones are replaced by `render`.
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Inner {
             code,
@@ -201,7 +201,7 @@ pub(super) fn render(error: ApiError, request: &RequestId) -> Response {
     response
 }
 
-/// Waits in the extensions until [`render`] takes it.
+/// Waits in the extensions until `render` takes it.
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = self.0.status.into_response();
