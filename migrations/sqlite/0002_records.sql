@@ -71,13 +71,3 @@ CREATE TABLE sessions (
     PRIMARY KEY (tenant, id)
 );
 CREATE INDEX sessions_newest ON sessions (tenant, owner, updated_at DESC, id DESC);
-
--- A client's own names for sessions.
-CREATE TABLE session_names (
-    tenant  TEXT NOT NULL,
-    owner   TEXT NOT NULL,
-    name    TEXT NOT NULL,
-    session TEXT NOT NULL,
-    PRIMARY KEY (tenant, owner, name)
-);
-CREATE INDEX session_names_by_session ON session_names (tenant, session);

@@ -12,6 +12,7 @@ use crate::domain::{Code, Digest, RunsIn, RunsInKind, SandboxId, SandboxKind, To
 use crate::mcp::{self, Connection, ToolAnswer, ToolCall, ToolProgress, Toolbox, ToolboxTool};
 use crate::sandbox::{self, Bounds, Ended, Launch, Life, Program, Running, Runtime};
 use crate::session::{Call, Edit, Outcome, Output, Resolution, ToolFacts};
+use crate::telemetry;
 
 /// How much longer than the command's own limit we wait for the server's answer.
 const ANSWER_MARGIN: Duration = Duration::from_secs(10);
@@ -197,7 +198,11 @@ impl SessionTools {
             Ok(tool) => tool,
             Err(outcome) => return *outcome,
         };
-        tracing::info!(">> Execute tool {}({})", call.name, shortened(&call.args));
+        tracing::info!(
+            ">> Execute tool {}({})",
+            call.name,
+            telemetry::redact_args(&call.args)
+        );
         let live = tokio::select! {
             live = self.live() => live,
             () = cancel.cancelled() => return Outcome::Cancelled,
@@ -360,14 +365,5 @@ fn failed(code: Code, text: String) -> Outcome {
             text,
             ..Output::default()
         },
-    }
-}
-
-/// Arguments for the log: short, one line.
-fn shortened(args: &Value) -> String {
-    let text = args.to_string();
-    match text.char_indices().nth(80) {
-        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
-        None => text,
     }
 }

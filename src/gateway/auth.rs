@@ -34,14 +34,6 @@ pub struct Entered {
     pub csrf: String,
 }
 
-/// Owners and admins of a tenant.
-#[derive(Debug, Clone)]
-pub struct TenantAdmin(pub Caller);
-
-/// Who administers the installation.
-#[derive(Debug, Clone)]
-pub struct InstallationAdmin(pub Caller);
-
 impl FromRequestParts<GatewayState> for Entered {
     type Rejection = ApiError;
 
@@ -95,40 +87,6 @@ impl FromRequestParts<GatewayState> for Caller {
     ) -> Result<Self, Self::Rejection> {
         let entered = Entered::from_request_parts(parts, state).await?;
         Ok(entered.authenticated.caller)
-    }
-}
-
-impl FromRequestParts<GatewayState> for TenantAdmin {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        state: &GatewayState,
-    ) -> Result<Self, Self::Rejection> {
-        let caller = Caller::from_request_parts(parts, state).await?;
-        if caller.user.role < Role::Admin {
-            return Err(ApiError::new(
-                Code::NotAllowed,
-                "only an admin of the tenant may do this",
-            ));
-        }
-        Ok(Self(caller))
-    }
-}
-
-impl FromRequestParts<GatewayState> for InstallationAdmin {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        state: &GatewayState,
-    ) -> Result<Self, Self::Rejection> {
-        let caller = Caller::from_request_parts(parts, state).await?;
-        if !caller.user.installation_admin {
-            let text = "only an administrator of the installation may do this";
-            return Err(ApiError::new(Code::NotAllowed, text));
-        }
-        Ok(Self(caller))
     }
 }
 

@@ -21,7 +21,7 @@ use axum::response::IntoResponse as _;
 use axum::routing::get;
 
 pub use access::{AccessRules, Asked, Peer, Refused};
-pub use auth::{Entered, InstallationAdmin, TenantAdmin, authenticate_handshake};
+pub use auth::{Entered, authenticate_handshake};
 pub use error::{ApiError, FieldError};
 pub use guard::guard;
 pub use http::{

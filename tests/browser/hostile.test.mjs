@@ -17,31 +17,53 @@ async function readPayloads() {
   return PAYLOADS.filter(({ source: text }) => text.isWellFormed?.() ?? !/[\uD800-\uDBFF](?![\uDC00-\uDFFF])/.test(text))
 }
 
+/** Payloads that one session is shown; a long page would only be slow. */
+const A_SESSION = 12
+
+/** As a model streams: a few characters at a time, but never more than some hundred pieces. */
+function inPieces(text) {
+  const characters = [...text]
+  const size = Math.max(5, Math.ceil(characters.length / 100))
+  return Array.from({ length: Math.ceil(characters.length / size) }, (_, at) => characters.slice(at * size, (at + 1) * size).join(''))
+}
+
 /** Whatever would run in the page leaves a mark. */
 const TRAP = () => {
   window.caught = []
   for (const name of ['alert', 'confirm', 'prompt', 'open', 'msgbox']) window[name] = () => window.caught.push(name)
 }
 
-/** Everything that decides must be what a click at its place would reach. */
-function coveredButtons(page) {
-  return page.evaluate(() => {
+/** In the page: waits for the card, then gives what is drawn and what covers the buttons. Quick, also in a long page. */
+function look(expected) {
+  const drawn = () => {
+    const copy = [...document.querySelectorAll('article.said .md')].at(-1).cloneNode(true)
+    for (const note of copy.querySelectorAll('.md-note')) note.remove()
+    return copy.textContent.replace(/\s+/g, '')
+  }
+  const examine = () => {
     const buttons = [...document.querySelectorAll('.tray-root button, form[aria-label="Message"] button')]
     const shown = buttons.filter((button) => button.offsetParent !== null)
+    // What decides must be what a click at its place would reach.
     const covered = shown.filter((button) => {
       const { left, top, width, height } = button.getBoundingClientRect()
       const hit = document.elementFromPoint(left + width / 2, top + height / 2)
       return hit === null || !button.contains(hit)
     })
-    return { shown: shown.length, covered: covered.map((button) => button.textContent) }
-  })
-}
-
-function drawnText(said) {
-  return said.evaluate((article) => {
-    const copy = article.querySelector('.md').cloneNode(true)
-    for (const note of copy.querySelectorAll('.md-note')) note.remove()
-    return copy.textContent.replace(/\s+/g, '')
+    return {
+      text: drawn(),
+      shown: shown.length,
+      covered: covered.map((button) => button.textContent),
+      sideways: document.scrollingElement.scrollWidth - innerWidth,
+    }
+  }
+  return new Promise((resolve) => {
+    const end = performance.now() + 10_000
+    const poll = () => {
+      const isThere = document.querySelector('article.card [data-decides]') !== null
+      if ((isThere && drawn() === expected) || performance.now() > end) resolve(examine())
+      else requestAnimationFrame(poll)
+    }
+    poll()
   })
 }
 
@@ -54,29 +76,22 @@ story('every hostile text is drawn as text, and covers nothing', { env: model.en
   await session.isReady()
   const payloads = await readPayloads()
   for (const [at, { name, source, text }] of payloads.entries()) {
+    if (at % A_SESSION === A_SESSION - 1) {
+      await page.goto(`${app.url}/s/new`)
+      await session.isReady()
+    }
     // Said with a call, so that the tray stands below the text.
-    const pieces = [...source].reduce((parts, character, index) => {
-      if (index % 9 === 0) parts.push('')
-      parts[parts.length - 1] += character
-      return parts
-    }, [])
-    const size = Math.max(1, Math.ceil(pieces.length / 200))
-    const chunks = Array.from({ length: Math.ceil(pieces.length / size) }, (_, index) => pieces.slice(index * size, (index + 1) * size).join(''))
-    model.willStream(chunks, { calls: [['execute_command', { command: source.slice(0, 400) }]] })
-    await session.say(`payload ${at}`)
-    await session.button('Approve once: Run a command').waitFor()
-    const said = session.log.locator('article.said').last()
+    model.willStream(inPieces(source), { calls: [['execute_command', { command: source.slice(0, 400) }]] })
+    await page.fill('#message', `payload ${at}`)
+    await page.press('#message', 'Enter')
     const expected = (text ?? source).replace(/\s+/g, '')
-    await until(`${name}: the text equals its source`, async () => (await drawnText(said)) === expected, 5_000).catch(async () =>
-      assert.equal(await drawnText(said), expected, name),
-    )
-    const { shown, covered } = await coveredButtons(page)
-    assert.ok(shown >= 4, `${name}: ${shown} buttons`)
-    assert.deepEqual(covered, [], name)
-    const width = await page.evaluate(() => document.scrollingElement.scrollWidth - innerWidth)
-    assert.ok(width <= 0, `${name}: the page scrolls sideways`)
-    await session.stopButton.click()
-    await session.isQuiet()
+    const seen = await page.evaluate(look, expected)
+    assert.equal(seen.text, expected, name)
+    assert.ok(seen.shown >= 4, `${name}: ${seen.shown} buttons`)
+    assert.deepEqual(seen.covered, [], name)
+    assert.ok(seen.sideways <= 0, `${name}: the page scrolls sideways`)
+    await page.click('form[aria-label="Message"] button:has-text("Stop")')
+    await page.waitForSelector('.tray', { state: 'detached' })
   }
   assert.deepEqual(await page.evaluate(() => window.caught), [])
   const foreign = problems.requests.filter((url) => !url.startsWith(`${app.url}/`) && !url.startsWith('blob:'))

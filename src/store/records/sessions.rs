@@ -151,11 +151,6 @@ impl<'s> Sessions<'s> {
         row.map(Row::into_row).transpose()
     }
 
-    /// The title of one session.
-    pub async fn title(&self, key: &SessionKey) -> Result<Option<String>, Error> {
-        Ok(self.find(key).await?.map(|row| row.title))
-    }
-
     /// The sessions of a person, newest first.
     pub async fn list(
         &self,
@@ -191,77 +186,17 @@ impl<'s> Sessions<'s> {
         Ok(SessionsPage { rows, next })
     }
 
-    /// The sessions of a person in which a call waits, the longest untouched first.
-    pub async fn waiting(
-        &self,
-        tenant: &TenantId,
-        owner: &UserId,
-    ) -> Result<Vec<SessionRow>, Error> {
-        let rows: Vec<Row> = self
-            .db
-            .fetch_all(
-                "SELECT * FROM sessions WHERE tenant = $1 AND owner = $2 AND waiting > 0 \
-                 ORDER BY updated_at, id",
-                args![tenant.as_str(), owner.as_str()],
-            )
-            .await?;
-        rows.into_iter().map(Row::into_row).collect()
-    }
-
     /// Forgets the row and the names of a session. The journal is the live store's.
     pub async fn delete(&self, key: &SessionKey) -> Result<bool, Error> {
         let whom = || args![key.tenant.as_str(), key.session.as_str()];
         let changed = self
             .db
-            .execute_all(vec![
-                Statement::new("DELETE FROM sessions WHERE tenant = $1 AND id = $2", whom()),
-                Statement::new(
-                    "DELETE FROM session_names WHERE tenant = $1 AND session = $2",
-                    whom(),
-                ),
-            ])
+            .execute_all(vec![Statement::new(
+                "DELETE FROM sessions WHERE tenant = $1 AND id = $2",
+                whom(),
+            )])
             .await?;
         Ok(changed.unwrap_or(0) > 0)
-    }
-
-    /// The session that a person's client calls by this name.
-    pub async fn find_named(
-        &self,
-        (tenant, owner): (&TenantId, &UserId),
-        name: &str,
-    ) -> Result<Option<SessionId>, Error> {
-        let row: Option<(String,)> = self
-            .db
-            .fetch_optional(
-                "SELECT session FROM session_names \
-                 WHERE tenant = $1 AND owner = $2 AND name = $3",
-                args![tenant.as_str(), owner.as_str(), name],
-            )
-            .await?;
-        row.map(|(id,)| session_id(id)).transpose()
-    }
-
-    /// Names a session; gives the one that has the name now (of two at once, one wins).
-    pub async fn claim_name(
-        &self,
-        owner: &UserId,
-        name: &str,
-        key: &SessionKey,
-    ) -> Result<SessionId, Error> {
-        self.db
-            .execute(
-                "INSERT INTO session_names (tenant, owner, name, session) \
-                 VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-                args![
-                    key.tenant.as_str(),
-                    owner.as_str(),
-                    name,
-                    key.session.as_str()
-                ],
-            )
-            .await?;
-        let named = self.find_named((&key.tenant, owner), name).await?;
-        Ok(named.unwrap_or_else(|| key.session.clone()))
     }
 }
 
