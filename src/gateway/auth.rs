@@ -11,7 +11,7 @@ use super::GatewayState;
 use super::access::Peer;
 use super::error::ApiError;
 use crate::config::AuthMode;
-use crate::domain::{Caller, Code, Role};
+use crate::domain::{Caller, Code};
 use crate::session::Refusal;
 use crate::tenancy::{self, Authenticated, Credential};
 
