@@ -79,9 +79,10 @@ fn sandbox_report(place: &OpenPlace) -> SandboxInfo {
 }
 
 fn sandbox_check(place: &OpenPlace, report: &SandboxInfo) -> Check {
-    let remedy = place.problem.as_ref().map(|problem| {
-        format!("{problem}; sessions work without tools until then, start again afterwards")
-    });
+    let remedy = place
+        .problem
+        .as_ref()
+        .map(|_| "sessions work without tools until then; mend it and start again".to_owned());
     Check {
         name: "sandbox".to_owned(),
         ok: report.ok,

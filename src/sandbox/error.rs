@@ -8,9 +8,7 @@ use crate::domain::Fault;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Sandboxes are turned off.
-    #[error(
-        "tools that need a sandbox are off here; set `sandbox.driver` to `docker` or `bubblewrap`"
-    )]
+    #[error("tools that need a sandbox are off; set `sandbox.driver` (SPL_SANDBOX) to `auto`")]
     Off,
     /// A program of the system is missing.
     #[error("`{program}` is missing; install it: `apt-get install {package}`")]

@@ -84,7 +84,7 @@ fn remedy() -> &'static str {
         "set `user.max_user_namespaces` above 0 by sysctl"
     } else {
         "bubblewrap 0.8 or newer and user namespaces are needed (inside a container they are often \
-         forbidden); or set `sandbox.driver` to `docker`"
+         forbidden)"
     }
 }
 

@@ -201,7 +201,7 @@ async fn what_cannot_be_started_is_said_with_the_remedy() {
                 program: image,
                 ..bash(1, "")
             },
-            "set `sandbox.driver` to `docker`",
+            "needs a container engine",
         ),
         (
             Launch {
