@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,8 @@ use crate::store::LiveStore;
 
 /// Commands that may wait for one session.
 const MAILBOX: usize = 256;
+/// How long a new session waits for the first who joins or tells it.
+const RESERVED_FOR: Duration = Duration::from_mins(1);
 
 pub(super) struct Inner {
     pub(super) store: Arc<dyn LiveStore>,
@@ -41,6 +44,8 @@ pub(super) struct Slot {
     /// May be created by its first command.
     pub(super) is_new: bool,
     pub(super) mailbox: Option<mpsc::Sender<Message>>,
+    /// Since when it is kept, for whoever reserved it and has not joined yet.
+    reserved: Instant,
 }
 
 impl Slot {
@@ -53,7 +58,8 @@ impl Slot {
 
     /// Whether nobody needs it.
     pub(super) fn is_forgotten(&self) -> bool {
-        !self.is_live() && !self.feed.is_watched()
+        let is_awaited = self.is_new && self.reserved.elapsed() < RESERVED_FOR;
+        !(self.is_live() || self.feed.is_watched() || is_awaited)
     }
 }
 
@@ -78,6 +84,7 @@ impl Inner {
             genesis: self.genesis(caller.actor()),
             is_new: true,
             mailbox: None,
+            reserved: Instant::now(),
         });
     }
 
@@ -124,6 +131,7 @@ impl Inner {
             genesis: self.genesis(caller.map_or_else(nobody, Caller::actor)),
             is_new: false,
             mailbox: None,
+            reserved: Instant::now(),
         });
         if let Some(mailbox) = slot.mailbox.as_ref().filter(|mailbox| !mailbox.is_closed()) {
             return mailbox.clone();

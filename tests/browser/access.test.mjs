@@ -1,0 +1,204 @@
+/** For everybody: by keyboard, by screen reader, on a small screen; and the doors in and out. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { closeBrowserAtTheEnd, PERSON, setUp, story } from './support/story.mjs'
+import { until } from './support/until.mjs'
+
+closeBrowserAtTheEnd()
+
+const AXE = readFileSync(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
+const WIDTHS = [320, 768, 1280]
+const SCHEMES = ['light', 'dark']
+
+/** Examines what is on the screen in both schemes and three widths. */
+async function isAccessible(page, name, prepare = async () => {}) {
+  const found = []
+  for (const width of WIDTHS) {
+    await page.setViewportSize({ width, height: 800 })
+    await prepare(width)
+    for (const colorScheme of SCHEMES) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+      await until(`${name} is ${colorScheme}`, () =>
+        page.evaluate((dark) => document.documentElement.classList.contains('dark') === dark, colorScheme === 'dark'),
+      )
+      await page.evaluate(`if (!window.axe) { ${AXE} }`)
+      const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))
+      for (const { id, nodes } of violations) found.push(`${name} ${width} ${colorScheme}: ${id}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(' | ')}`)
+      const sideways = await page.evaluate(() => document.scrollingElement.scrollWidth - innerWidth)
+      if (sideways > 0) found.push(`${name} ${width}: ${sideways} px wider than the screen`)
+    }
+  }
+  await page.setViewportSize({ width: 1280, height: 800 })
+  assert.deepEqual([...new Set(found)], [])
+}
+
+story('axe finds nothing at the doors', { isNew: true }, async ({ app, context, page }) => {
+  await page.goto(await app.setupLink())
+  await page.getByLabel('Password').waitFor()
+  await isAccessible(page, 'welcome')
+  await page.getByLabel('Name').fill(PERSON.name)
+  await page.getByLabel('Password').fill(PERSON.password)
+  await page.getByRole('button', { name: 'Create my account' }).click()
+  await page.getByText('2 of 3: A model').waitFor()
+  await isAccessible(page, 'welcome, step 2')
+  await context.clearCookies()
+  await page.goto(`${app.url}/sign-in`)
+  await page.getByRole('button', { name: 'Sign in' }).waitFor()
+  await isAccessible(page, 'sign-in')
+})
+
+story('axe finds nothing in a session', {}, async ({ session, page }) => {
+  await isAccessible(page, 'empty session')
+  await session.say('make two files and show them')
+  await session.button('Approve once: Write notes/one.txt').waitFor()
+  const openSheet = async (width) => {
+    if (width > 640) return
+    await page.getByRole('button', { name: /waiting\s*Open/ }).click()
+    await session.button('Approve once: Write notes/one.txt').waitFor()
+  }
+  await isAccessible(page, 'session with tray', openSheet)
+})
+
+story('axe finds nothing after the answer, in the settings and the system page', {}, async ({ session, page, app }) => {
+  await session.say('run: uname -a')
+  await session.press('Approve once: Run a command')
+  await session.answer()
+  await session.row('execute_command').getByRole('button', { expanded: false }).click()
+  await isAccessible(page, 'session with an answer')
+  await page.goto(`${app.url}/settings`)
+  await page.getByRole('heading', { name: 'Settings' }).waitFor()
+  await isAccessible(page, 'settings')
+  await page.goto(`${app.url}/admin/system`)
+  await page.getByText('Nothing is missing.').or(page.getByText(/thing(s are| is) missing/)).first().waitFor()
+  await isAccessible(page, 'system')
+})
+
+story('the whole journey by keyboard', { isNew: true }, async ({ app, context, page, session }) => {
+  await setUp(app, context)
+  await context.clearCookies()
+  await page.goto(app.url)
+  const focused = () => page.evaluate(() => document.activeElement?.getAttribute('name') ?? document.activeElement?.textContent?.trim())
+  const tabTo = async (what) => {
+    for (let at = 0; at < 40 && (await focused()) !== what; at++) await page.keyboard.press('Tab')
+    assert.equal(await focused(), what)
+  }
+  const isIn = (place) => page.evaluate((place) => document.activeElement?.closest(place) !== null, place)
+  await page.getByRole('button', { name: 'Sign in' }).waitFor()
+  await tabTo('name')
+  await page.keyboard.type(PERSON.name)
+  await page.keyboard.press('Tab')
+  await page.keyboard.type(PERSON.password)
+  await page.keyboard.press('Enter')
+  await session.isReady()
+  await until('the focus is in the message field', () => isIn('#message'))
+
+  await page.keyboard.type('make two files and show them')
+  await page.keyboard.press('Enter')
+  await session.counts('2 of 2 waiting for you.')
+  await page.keyboard.press('Alt+ArrowUp')
+  await until('the focus is on the card', () => isIn('article.card'))
+  await until('A approves', async () => {
+    if ((await session.heading()) === 'Write notes/one.txt') await page.keyboard.press('a')
+    return (await session.heading()) === 'Write notes/two.txt'
+  })
+  assert.ok(await isIn('article.card'), 'the focus goes to the next card')
+  const reason = session.tray.getByLabel('Reason (optional)')
+  await until('R asks for a reason', async () => {
+    if (!(await reason.isVisible())) await page.keyboard.press('r')
+    return reason.isVisible()
+  })
+  await until('the reason has the focus', () => isIn('.card-reason'))
+  await page.keyboard.type('no second one')
+  await until('Enter sends it', async () => {
+    if (await reason.isVisible()) await page.keyboard.press('Enter')
+    return !(await reason.isVisible())
+  })
+  await session.counts('1 call waits for you.')
+  await until('nothing left the focus on the body', () => page.evaluate(() => document.activeElement !== document.body))
+  await page.keyboard.press('Alt+ArrowUp')
+  const edited = session.tray.getByRole('button', { name: 'Approve edited' })
+  await until('E edits', async () => {
+    if (!(await edited.isVisible())) await page.keyboard.press('e')
+    return edited.isVisible()
+  })
+  await page.keyboard.press('Escape')
+  await edited.waitFor({ state: 'hidden' })
+  await page.keyboard.press('Escape')
+  await until('Escape leads back to the message', () => isIn('#message'))
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('Escape')
+  await session.says('Stopped.').first().waitFor()
+  await page.getByRole('button', { name: 'Send' }).waitFor()
+  assert.ok(await isIn('#message'))
+})
+
+story('what is going on is announced once, in words', {}, async ({ session, page }) => {
+  await page.evaluate(() => {
+    window.spoken = []
+    for (const place of document.querySelectorAll('[aria-live="polite"], [aria-live="assertive"]')) {
+      new MutationObserver(() => place.textContent && window.spoken.push(place.textContent)).observe(place, { childList: true, characterData: true, subtree: true })
+    }
+  })
+  await session.say('calls: 2')
+  await session.counts('2 of 2 waiting for you.')
+  const spoken = () => page.evaluate(() => window.spoken)
+  await until('the batch is announced', async () => (await spoken()).some((text) => text.includes('2 calls wait for your approval. Alt plus Up to review.')))
+  assert.equal((await spoken()).filter((text) => text.includes('wait for your approval')).length, 1)
+  await session.press('Approve all 2')
+  const answer = await session.answer()
+  await until('the answer is announced', async () => (await spoken()).some((text) => text.startsWith(answer.slice(0, 12))))
+  assert.ok((await spoken()).length <= 6, 'tokens never go through the announcer')
+})
+
+story('a phone: nothing scrolls sideways, and the tray is a sheet', { context: { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true } }, async ({ session, page }) => {
+  const fits = () => page.evaluate(() => document.scrollingElement.scrollWidth <= innerWidth)
+  await session.composer.fill('make two files and show them')
+  await page.getByRole('button', { name: 'Send' }).tap()
+  const peek = session.tray.getByRole('button', { name: /2 waiting/ })
+  await peek.waitFor()
+  assert.ok(await fits())
+  await peek.tap()
+  const approve = session.button('Approve once: Write notes/one.txt')
+  await approve.waitFor()
+  for (const width of [390, 320]) {
+    await page.setViewportSize({ width, height: 700 })
+    assert.ok(await fits(), `${width}`)
+    const { height } = await approve.boundingBox()
+    assert.ok(height >= 44, `${height}`)
+  }
+  await session.press('Approve once: Write notes/one.txt')
+  await session.press('Approve once: Write notes/two.txt')
+})
+
+story('the doors: wrong password, used and wrong links, a link from the command line, signing out', { isNew: true }, async ({ app, context, page, session }) => {
+  const link = await app.setupLink()
+  await page.goto(`${app.url}/welcome#wrong`)
+  await page.getByLabel('Name').fill(PERSON.name)
+  await page.getByLabel('Password').fill(PERSON.password)
+  await page.getByRole('button', { name: 'Create my account' }).click()
+  await page.getByRole('alert').getByText('This link is used up or too old.').waitFor()
+
+  await setUp(app, context)
+  await context.clearCookies()
+  await page.goto('about:blank')
+  await page.goto(link)
+  await page.getByText('This installation is set up.').waitFor()
+
+  await page.goto(`${app.url}/s/ses_nothing?x=1`)
+  await page.getByLabel('Name').fill(PERSON.name)
+  await page.getByLabel('Password').fill('not the password')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('alert').getByText('The name or the password is not right.').waitFor()
+
+  const [, fresh] = /(http\S+)/.exec(await app.cli('link'))
+  await page.goto('about:blank')
+  await page.goto(fresh)
+  await session.isReady()
+  assert.equal(new URL(page.url()).hash, '')
+  await page.goto(`${app.url}/settings`)
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('button', { name: 'Sign in' }).waitFor()
+  await page.goto('about:blank')
+  await page.goto(fresh)
+  await page.getByRole('alert').getByText('This link is used up or too old.').waitFor()
+})
