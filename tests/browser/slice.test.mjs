@@ -24,6 +24,7 @@ story('the first session, from the setup link to the final answer', { isNew: tru
   await session.counts('2 of 2 waiting for you. Nothing runs until all are decided.')
   assert.equal(await session.heading(), 'Write notes/one.txt')
   assert.match(page.url(), /\/s\/ses_\w+$/)
+  await page.getByRole('navigation', { name: 'Sessions' }).getByRole('link', { name: /Make two files/ }).waitFor()
 
   await session.press('Approve once: Write notes/one.txt')
   await session.counts('1 of 2 waiting for you.')

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { deferred, until } from './until.mjs'
 
@@ -16,6 +17,7 @@ const running = new Set()
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
 
 /** Nothing of the developer's own environment decides what a test sees. */
 function environment(data, more) {
@@ -113,7 +115,6 @@ export class Gateway {
 }
 
 async function timeout(ms, what) {
-  const { setTimeout: pause } = await import('node:timers/promises')
   await pause(ms, undefined, { ref: false })
   throw new Error(what)
 }

@@ -66,7 +66,7 @@ describe('the card', () => {
     expect(wrapper.get('section').attributes('aria-label')).toBe('Waiting for you')
     expect(wrapper.get('h3').text()).toBe('Write CHANGELOG.md')
     expect(wrapper.text()).toContain("this session's sandbox, no network")
-    expect(wrapper.text()).toContain('New content: 3 lines, 8 bytes')
+    expect(wrapper.text()).toContain('New content: 2 lines, 8 bytes')
     for (const name of ['Approve once', 'Reject', 'Edit']) expect(has(`${name}: Write CHANGELOG.md`)).toBe(true)
   })
 

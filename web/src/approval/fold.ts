@@ -31,6 +31,11 @@ export function characterCount(text: string): number {
   return text.length - pairs
 }
 
+/** As a person counts: a line break at the end begins no further line. */
+export function shownLineCount(text: string): number {
+  return lineCount(text.replace(/\r?\n$/, ''))
+}
+
 export function lineCount(text: string): number {
   let count = 1
   for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) count++

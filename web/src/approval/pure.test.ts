@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { readAnsi } from './ansi'
-import { byteCount, characterCount, foldMiddle, lineCount } from './fold'
+import { byteCount, characterCount, foldMiddle, lineCount, shownLineCount } from './fold'
 import { changeCounts, diffRows, withGaps } from './lines'
 
 describe('foldMiddle', () => {
@@ -31,6 +31,7 @@ describe('foldMiddle', () => {
   })
 
   it('counts lines and bytes', () => {
+    expect(['', 'a', 'a\n', 'a\n\n'].map(shownLineCount)).toEqual([1, 1, 1, 2])
     expect([lineCount(''), lineCount('a\n'), byteCount('ä')]).toEqual([1, 2, 2])
   })
 })

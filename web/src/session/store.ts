@@ -231,7 +231,7 @@ export const useSession = defineStore('session', () => {
     if (id.value === null) return
     const state = pending.value.length > 0 ? 'waiting' : isRunning.value ? 'running' : lastFailed() ? 'failed' : 'idle'
     const title = conversation.value.title
-    sessions.patch(id.value, { state, updatedAt: event.at, ...(title === null ? {} : { title }) })
+    sessions.touch(id.value, { state, updatedAt: event.at, ...(title === null ? {} : { title }) })
   }
 
   function lastFailed(): boolean {

@@ -16,11 +16,17 @@ export const useSessions = defineStore('sessions', () => {
   const leaving = shallowRef<Leaving | null>(null)
   const isFailed = ref(false)
 
+  const removed = new Set<string>()
+  let asked = 0
+
   const shown = computed(() => items.value.filter((item) => item.id !== leaving.value?.item.id))
 
   async function refresh(): Promise<void> {
+    const turn = ++asked
     try {
       const page = await rest.sessions(null)
+      // An answer that was overtaken knows less than what is shown.
+      if (turn !== asked) return
       const fresh = new Set(page.items.map((item) => item.id))
       const hasOlder = items.value.length > page.items.length && nextCursor.value !== null
       const oldest = page.items[page.items.length - 1]?.updatedAt ?? ''
@@ -29,7 +35,7 @@ export const useSessions = defineStore('sessions', () => {
       if (!hasOlder) nextCursor.value = page.nextCursor
       isFailed.value = false
     } catch {
-      isFailed.value = true
+      if (turn === asked) isFailed.value = true
     }
   }
 
@@ -44,6 +50,13 @@ export const useSessions = defineStore('sessions', () => {
   /** What a socket of this page already knows need not be asked for. */
   function patch(id: string, change: Partial<SessionItem>): void {
     items.value = items.value.map((item) => (item.id === id ? { ...item, ...change } : item))
+  }
+
+  /** Something happened in a session; a new one is there before the server lists it. */
+  function touch(id: string, change: Omit<SessionItem, 'id' | 'createdAt' | 'title' | 'waiting'> & { title?: string }): void {
+    if (removed.has(id)) return
+    if (items.value.some((item) => item.id === id)) return patch(id, change)
+    items.value = [{ id, createdAt: change.updatedAt, title: null, waiting: 0, ...change }, ...items.value]
   }
 
   async function rename(id: string, title: string): Promise<void> {
@@ -67,9 +80,13 @@ export const useSessions = defineStore('sessions', () => {
     if (!pending) return
     clearTimeout(pending.timer)
     items.value = items.value.filter((item) => item.id !== pending.item.id)
+    removed.add(pending.item.id)
     leaving.value = null
-    rest.deleteSession(pending.item.id, keepalive).catch(() => refresh())
+    rest.deleteSession(pending.item.id, keepalive).catch(() => {
+      removed.delete(pending.item.id)
+      return refresh()
+    })
   }
 
-  return { items, shown, nextCursor, leaving, isFailed, refresh, loadMore, patch, rename, remove, undoRemoval, finishRemoval }
+  return { items, shown, nextCursor, leaving, isFailed, refresh, loadMore, patch, touch, rename, remove, undoRemoval, finishRemoval }
 })
