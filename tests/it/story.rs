@@ -412,3 +412,27 @@ async fn without_a_sandbox_the_model_is_offered_no_tools_and_a_call_is_answered_
             .any(|said| said.name == "tool:approval_required")
     );
 }
+
+#[tokio::test]
+async fn what_was_acknowledged_is_listed_at_once() {
+    let app = TestApp::start().await;
+    let person = app.person("acme").await;
+    for round in 0..8 {
+        app.model.will_say("hi");
+        let mut ana = TestSocket::open(app.address, &person, None).await;
+        ana.say("hello").await;
+        let list = TestApp::http()
+            .get(app.url("/api/sessions"))
+            .bearer_auth(&person.key);
+        let list: serde_json::Value = list.send().await.unwrap().json().await.unwrap();
+        let items = list["items"].as_array().unwrap();
+        assert_eq!(items.len(), round + 1);
+        assert!(
+            items
+                .iter()
+                .any(|item| item["id"] == ana.session().as_str()),
+            "{list}"
+        );
+        ana.wait_for_answer().await;
+    }
+}

@@ -187,6 +187,11 @@ impl Sessions {
         Ok(())
     }
 
+    /// Waits until the session list shows everything that was acknowledged so far.
+    pub async fn listed(&self) {
+        self.0.projection.written().await;
+    }
+
     /// What a watcher that fell behind reads.
     pub fn feed(&self, key: &SessionKey) -> Option<Arc<Feed>> {
         self.0.slots().get(key).map(|slot| Arc::clone(&slot.feed))

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::calls::Calls;
 use super::fault::{self, Origin};
+use super::surrogates::mend;
 use super::wire::{self, Choice, Chunk, Delta};
 use crate::domain::{Native, TokenUsage};
 use crate::llm::names::Names;
@@ -62,7 +63,14 @@ impl Assembler {
         if self.bytes > MAX_ANSWER_BYTES {
             return Err(self.bad(format!("an answer of more than {MAX_ANSWER_BYTES} bytes")));
         }
-        let chunk: Chunk<'_> = serde_json::from_str(payload).map_err(|e| self.unreadable(&e))?;
+        let mended;
+        let chunk: Chunk<'_> = match serde_json::from_str(payload) {
+            Ok(chunk) => chunk,
+            Err(error) => {
+                mended = mend(payload).ok_or_else(|| self.unreadable(&error))?;
+                serde_json::from_str(&mended).map_err(|error| self.unreadable(&error))?
+            }
+        };
         if let Some(error) = chunk.error {
             return Err(fault::in_stream(self.origin(), error.get()));
         }

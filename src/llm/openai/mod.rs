@@ -25,6 +25,7 @@ mod assembler;
 mod calls;
 mod fault;
 mod request;
+mod surrogates;
 mod wire;
 
 /// The vendor's own address.

@@ -67,6 +67,8 @@ pub(in crate::gateway::http) async fn list_sessions(
         .map(|text| Cursor::parse(&text).ok_or_else(unreadable))
         .transpose()?;
     let limit = query.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
+    // Who was told that a command is durable finds its session here.
+    state.sessions.listed().await;
     let records = state.store.records();
     let whose = (&caller.tenant.id, &caller.user.id);
     let page = records
