@@ -134,15 +134,16 @@ pub(super) fn new_installation() -> String {
 }
 
 /// The server that cargo builds beside these tests.
+/// The static one that `./run` builds, else cargo's own.
 pub(super) fn server() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
-    let server = tests.parent().unwrap().with_file_name("sepal-mcp-server");
-    assert!(
-        server.is_file(),
-        "`{}` is missing: run `cargo build -p sepal-mcp-server` first",
-        server.display()
-    );
-    server
+    let built = tests.parent().unwrap().parent().unwrap();
+    let names = ["mcp-server", "sepal-mcp-server"];
+    let found = names
+        .map(|name| built.join(name))
+        .into_iter()
+        .find(|path| path.is_file());
+    found.expect("the server is missing: run `cargo build -p sepal-mcp-server` first")
 }
 
 pub(super) fn bash(number: u128, script: &str) -> Launch {
