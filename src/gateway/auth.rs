@@ -1,5 +1,5 @@
-//! Who is at the door. Handlers take [`Caller`], [`TenantAdmin`] or [`InstallationAdmin`] as an
-//! argument, so that none can touch a tenant's data without one.
+//! Who is at the door. Handlers take [`Caller`] as an argument, so that none can be written without
+//! permission; the socket's handshake asks [`authenticate_handshake`].
 
 use axum::extract::FromRequestParts;
 use axum::http::header::{AUTHORIZATION, COOKIE};
