@@ -1,8 +1,8 @@
 import { mount } from '@vue/test-utils'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { nextTick } from 'vue'
-import CodeBlock from './CodeBlock.vue'
-import { copyText } from './copy'
+import CodeBlock from '@/markdown/CodeBlock.vue'
+import { copyText } from './clipboard'
 
 afterEach(() => vi.restoreAllMocks())
 
