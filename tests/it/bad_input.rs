@@ -99,7 +99,7 @@ async fn malformed_frames_end_only_their_own_connection() {
     ] {
         let mut bad = TestSocket::open(app.address, &person, None).await;
         bad.send_raw(frame).await;
-        bad.vanish().await;
+        bad.vanish();
     }
     goes_on(&app, &mut witness).await;
 }
@@ -131,6 +131,16 @@ async fn more_commands_than_the_limit_are_refused_but_a_stop_never_is() {
     }
     let stopped = ana.ask("agent:cancel", &[json!({})]).await;
     assert_eq!(stopped["ok"], true, "{stopped}");
+    let refused = ana
+        .answers_from(1_000)
+        .into_iter()
+        .filter(|answer| answer["ok"] == false);
+    let codes: Vec<&Value> = refused.map(|answer| &answer["error"]["code"]).collect();
+    assert!(!codes.is_empty(), "nothing was refused");
+    assert!(
+        codes.iter().all(|code| **code == "too_many_requests"),
+        "{codes:?}"
+    );
 }
 
 #[tokio::test]

@@ -255,7 +255,7 @@ async fn a_reload_gives_the_same_state_and_a_resume_the_same_events() {
     let session = ana.session();
     let last_seq = ana.shown().last().unwrap().0;
     let journal = ana.ready["journalId"].clone();
-    ana.vanish().await;
+    ana.vanish();
 
     let mut again = TestSocket::open(app.address, &person, Some(&session)).await;
     let state = &again.ready["state"];

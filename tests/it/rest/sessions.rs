@@ -167,7 +167,7 @@ async fn a_message_and_a_decision_by_post_are_the_sockets_commands() {
         again["seq"], accepted["seq"],
         "the same message twice is one message"
     );
-    socket.vanish().await;
+    socket.vanish();
 
     socket = TestSocket::open(app.address, &ana, first["id"].as_str()).await;
     let card = socket.wait_for_approval().await;

@@ -2,7 +2,6 @@
 #![expect(clippy::indexing_slicing, reason = "a missing field ends the test")]
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
@@ -246,11 +245,14 @@ impl TestSocket {
             .collect()
     }
 
+    /// The answers that came for raw packets with ids of their own, from `first` on.
+    pub(crate) fn answers_from(&self, first: u64) -> Vec<&Value> {
+        let own = self.acks.iter().filter(|(id, _)| *id >= first);
+        own.map(|(_, answer)| answer).collect()
+    }
+
     /// Ends the connection without a farewell.
-    pub(crate) async fn vanish(self) {
+    pub(crate) fn vanish(self) {
         drop(self.stream);
-        tokio::time::timeout(Duration::from_millis(1), std::future::ready(()))
-            .await
-            .unwrap();
     }
 }
