@@ -7,6 +7,7 @@ pub mod digest;
 pub mod entry;
 pub mod fault;
 pub mod id;
+pub mod mcp_server;
 pub mod sandbox;
 pub mod time;
 pub mod tool;
@@ -21,6 +22,7 @@ pub use id::{
     ApiKeyId, CallId, CommitId, JournalId, RequestId, SandboxId, SessionId, SessionKey, TenantId,
     UserId,
 };
+pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use time::Timestamp;
 pub use tool::{Tool, ToolAnnotations, ToolRef};

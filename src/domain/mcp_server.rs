@@ -1,0 +1,183 @@
+//! The configuration of an MCP server, as files, settings and `/api/mcp` spell it (CONTRACTS section 2).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// How a server is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum McpTransport {
+    /// A command in a container of the session.
+    Stdio,
+    /// A container image of the session.
+    StdioDocker,
+    /// Streamable HTTP.
+    Http,
+    /// The HTTP with SSE of old servers.
+    Sse,
+}
+
+impl McpTransport {
+    /// The name on the wire and in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::StdioDocker => "stdio-docker",
+            Self::Http => "http",
+            Self::Sse => "sse",
+        }
+    }
+}
+
+/// What a server's container may reach.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum McpNetwork {
+    /// `"none"`.
+    Word(NetworkWord),
+    /// Named hosts.
+    Hosts(Vec<String>),
+}
+
+/// The one word that [`McpNetwork`] has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NetworkWord {
+    /// Nothing.
+    None,
+}
+
+/// What a server's container may do with the session's files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum McpWorkspace {
+    /// It does not see them.
+    #[default]
+    None,
+    /// It can read.
+    Ro,
+    /// It can read and write.
+    Rw,
+}
+
+/// One server's entry. Every field but the transport's own is optional; absent and empty lists
+/// differ (S1.25, S1.26).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct McpServerConfig {
+    /// How it is reached; without one, `http` where there is a `url`, else `stdio`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<McpTransport>,
+    /// Whether sessions get it.
+    #[serde(default = "enabled")]
+    pub enabled: bool,
+    /// What it is for, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What stands in front of its tools' names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_prefix: Option<String>,
+    /// Only these tools, by the server's names; absent = all (S1.23).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub include_tools: Option<Vec<String>>,
+    /// Not these tools; goes before `include_tools` (S1.23).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclude_tools: Option<Vec<String>>,
+    /// Seconds that one call may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u64>,
+    /// Whether the hints of its tools are believed.
+    #[serde(default)]
+    pub trusted: bool,
+    /// The program (`stdio`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Its environment.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Where it starts, below `/workspace`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// The image (`stdio-docker`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container_image: Option<String>,
+    /// The image's environment, beside `env`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub container_env: BTreeMap<String, String>,
+    /// Memory in MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container_memory: Option<u64>,
+    /// Processor cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container_cpu: Option<f64>,
+    /// What the container may reach; absent = nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<McpNetwork>,
+    /// What the container may do with the session's files.
+    #[serde(default)]
+    pub workspace: McpWorkspace,
+    /// The address (`http`, `sse`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Sent with every request to it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+}
+
+fn enabled() -> bool {
+    true
+}
+
+impl McpServerConfig {
+    /// How it is reached, told or guessed.
+    pub fn transport(&self) -> McpTransport {
+        self.transport.unwrap_or(if self.url.is_some() {
+            McpTransport::Http
+        } else {
+            McpTransport::Stdio
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{McpServerConfig, McpTransport, McpWorkspace};
+
+    #[test]
+    fn the_common_shape_loads_as_it_is() {
+        let check = |value: serde_json::Value, expected: McpTransport| {
+            let config: McpServerConfig = serde_json::from_value(value).unwrap();
+            assert_eq!(config.transport(), expected);
+            assert!(config.enabled && !config.trusted);
+            assert_eq!(config.workspace, McpWorkspace::None);
+        };
+        check(
+            json!({"command": "uvx", "args": ["x"]}),
+            McpTransport::Stdio,
+        );
+        check(json!({"url": "https://e.test/mcp"}), McpTransport::Http);
+        check(
+            json!({"transport": "sse", "url": "https://e.test/sse"}),
+            McpTransport::Sse,
+        );
+        check(
+            json!({"transport": "stdio-docker", "containerImage": "mcp/time"}),
+            McpTransport::StdioDocker,
+        );
+    }
+
+    #[test]
+    fn absent_and_empty_lists_differ_and_a_typo_is_refused() {
+        let empty: McpServerConfig = serde_json::from_value(json!({"includeTools": []})).unwrap();
+        assert_eq!(empty.include_tools, Some(Vec::new()));
+        let absent: McpServerConfig = serde_json::from_value(json!({})).unwrap();
+        assert_eq!(absent.include_tools, None);
+        assert!(serde_json::from_value::<McpServerConfig>(json!({"comand": "x"})).is_err());
+    }
+}
