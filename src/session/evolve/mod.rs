@@ -44,6 +44,7 @@ impl Control {
             }
             Event::OwnerChanged { owner } => self.runner = Some(owner.clone()),
             Event::TitleSet { title } => self.title = Some(title.clone()),
+            Event::ModelChosen { model } => self.model = Some(model.clone()),
             Event::ContextReset => self.reset(),
             Event::UserMessage {
                 text,
