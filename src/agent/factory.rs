@@ -2,29 +2,19 @@
 
 use std::sync::Arc;
 
+use super::providers::Providers;
 use super::tools::{SandboxPlace, SessionTools};
-use crate::domain::{SandboxId, Tool};
+use crate::domain::{SandboxId, TenantId, Tool};
 use crate::history::{self, SystemPrompt};
-use crate::llm::{Catalogue, Provider, RetryConfig};
+use crate::llm::{Catalogue, RetryConfig};
 use crate::mcp::{BUNDLED_SERVER, Toolbox, ToolboxError};
 use crate::session::{ModelChoice, Rules};
-
-/// What limits the working context.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ChatLimits {
-    /// What of the history the model is shown.
-    pub history: history::Limits,
-    /// Tokens that the model can read, if known.
-    pub window: Option<u64>,
-}
 
 /// Builds the agent of a session (S2.5).
 #[derive(Clone)]
 pub struct AgentFactory {
-    /// The model provider.
-    pub provider: Arc<dyn Provider>,
-    /// The model that new sessions get.
-    pub model: String,
+    /// The model providers.
+    pub providers: Providers,
     /// Prices and windows.
     pub catalogue: Arc<Catalogue>,
     /// The rules of policy and turns.
@@ -48,11 +38,12 @@ pub struct AgentFactory {
 /// The agent of one session.
 #[derive(Clone)]
 pub struct AgentParts {
-    pub(super) provider: Arc<dyn Provider>,
+    pub(super) tenant: TenantId,
+    pub(super) providers: Providers,
     pub(super) catalogue: Arc<Catalogue>,
     pub(super) rules: Arc<Rules>,
     pub(super) prompt: Arc<SystemPrompt>,
-    pub(super) limits: ChatLimits,
+    pub(super) history: history::Limits,
     pub(super) retry: RetryConfig,
     pub(super) temperature: Option<f64>,
     pub(super) max_tokens: Option<u32>,
@@ -60,33 +51,29 @@ pub struct AgentParts {
 }
 
 impl AgentFactory {
-    /// What answers in a new session.
-    pub fn model_choice(&self) -> ModelChoice {
-        ModelChoice {
-            provider: self.provider.id().to_owned(),
-            model: self.model.clone(),
-        }
+    /// What answers in a tenant's new session.
+    pub fn model_choice(&self, tenant: &TenantId) -> ModelChoice {
+        self.providers.default_choice(tenant)
     }
 
-    /// The agent of a session whose sandbox that is. Nothing is started yet.
-    pub fn create_agent(&self, sandbox: &SandboxId) -> Result<AgentParts, ToolboxError> {
+    /// The agent of a tenant's session whose sandbox that is. Nothing is started yet; which model
+    /// answers is looked up at each request.
+    pub fn create_agent(
+        &self,
+        tenant: &TenantId,
+        sandbox: &SandboxId,
+    ) -> Result<AgentParts, ToolboxError> {
         let mut toolbox = Toolbox::default();
         if self.place.is_on() {
             toolbox.add(BUNDLED_SERVER, self.bundled.to_vec(), true)?;
         }
-        let window = self
-            .catalogue
-            .find(&self.model)
-            .map(|model| model.context_window);
         Ok(AgentParts {
-            provider: Arc::clone(&self.provider),
+            tenant: tenant.clone(),
+            providers: self.providers.clone(),
             catalogue: Arc::clone(&self.catalogue),
             rules: Arc::clone(&self.rules),
             prompt: Arc::clone(&self.prompt),
-            limits: ChatLimits {
-                history: self.history,
-                window,
-            },
+            history: self.history,
             retry: self.retry,
             temperature: self.temperature,
             max_tokens: self.max_tokens,
@@ -96,5 +83,13 @@ impl AgentFactory {
                 sandbox.clone(),
             )),
         })
+    }
+}
+
+impl AgentParts {
+    /// Tokens that the model can read, if known.
+    pub(super) fn window(&self, choice: &ModelChoice) -> Option<u64> {
+        let known = self.catalogue.find(&choice.model);
+        known.map(|model| model.context_window)
     }
 }

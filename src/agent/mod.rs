@@ -10,14 +10,16 @@ mod live;
 mod message;
 mod model;
 mod projection;
+pub mod providers;
 mod sessions;
 mod tools;
 
-pub use factory::{AgentFactory, AgentParts, ChatLimits};
+pub use factory::{AgentFactory, AgentParts};
 pub use feed::{
     Delta, DeltaKind, Feed, Frame, Joined, Notice, QueueState, RunningAnswer, SessionView,
     ShownEvent, Signal, TurnView, UsageState, What,
 };
 pub use message::{Accepted, Ask};
+pub use providers::Providers;
 pub use sessions::{Page, Sessions, SessionsSettings};
 pub use tools::{SandboxPlace, SessionTools};

@@ -7,13 +7,13 @@ use super::feed::{DeltaKind, Feed, Notice, What};
 use crate::domain::{Code, Entry, Fault};
 use crate::history;
 use crate::llm::{self, ModelEvent, Progress};
-use crate::session::{Answer, Command, Failure, Proposal, Resolution};
+use crate::session::{Answer, Command, Failure, ModelChoice, Proposal, Refusal, Resolution};
 
 /// One model request of a turn.
 pub(super) struct Asking {
     pub(super) feed: Arc<Feed>,
     pub(super) parts: AgentParts,
-    pub(super) model: String,
+    pub(super) choice: ModelChoice,
     pub(super) entries: Vec<Arc<Entry>>,
     pub(super) turn: u64,
     pub(super) iteration: u32,
@@ -21,11 +21,16 @@ pub(super) struct Asking {
 
 impl Asking {
     /// The outcome as a command.
-    #[tracing::instrument(skip_all, fields(llm.model = %self.model, turn = self.turn))]
+    #[tracing::instrument(skip_all, fields(llm.provider = %self.choice.provider, llm.model = %self.choice.model, turn = self.turn))]
     pub(super) async fn run(self) -> Command {
         let (turn, iteration) = (self.turn, self.iteration);
-        let request = match self.request() {
-            Ok(request) => request,
+        let parts = &self.parts;
+        let provider = parts.providers.provider(&parts.tenant, &self.choice);
+        let ready = provider
+            .map_err(failure)
+            .and_then(|provider| Ok((provider, self.request()?)));
+        let (provider, request) = match ready {
+            Ok(ready) => ready,
             Err(failure) => {
                 return Command::ModelFailed {
                     turn,
@@ -35,7 +40,6 @@ impl Asking {
             }
         };
         let estimate = request.clone();
-        let provider = Arc::clone(&self.parts.provider);
         let answer = llm::ask(provider, request, self.parts.retry, |progress| {
             self.show(progress);
         });
@@ -71,11 +75,7 @@ impl Asking {
             text: error.to_string(),
             is_retryable: false,
         })?;
-        let shown = history::window(
-            &self.entries,
-            self.parts.limits.history,
-            llm::tokens::estimate,
-        );
+        let shown = history::window(&self.entries, self.parts.history, llm::tokens::estimate);
         if shown.left_out > 0 {
             tracing::info!(
                 left_out = shown.left_out,
@@ -83,7 +83,7 @@ impl Asking {
             );
         }
         Ok(llm::Request {
-            model: self.model.clone(),
+            model: self.choice.model.clone(),
             system: (!system.is_empty()).then(|| system.into()),
             entries: shown
                 .entries
@@ -149,8 +149,17 @@ impl Asking {
             text: answer.text,
             native: answer.native,
             usage,
-            cost: self.parts.catalogue.price(&usage, &self.model),
+            cost: self.parts.catalogue.price(&usage, &self.choice.model),
             finish: answer.finish.map_or("stop", llm::Finish::as_str).to_owned(),
         }
+    }
+}
+
+/// Why nobody can be asked: asking again helps once there is a key, or another choice.
+fn failure(refusal: Refusal) -> Failure {
+    Failure {
+        code: refusal.code,
+        text: refusal.message,
+        is_retryable: true,
     }
 }

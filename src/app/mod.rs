@@ -21,15 +21,17 @@ use tokio_util::task::TaskTracker;
 pub use address::{AddressInUse, base_url, bind};
 pub use doctor::examine;
 
-use crate::agent::{AgentFactory, Sessions, SessionsSettings};
+use crate::agent::{AgentFactory, Providers, Sessions, SessionsSettings};
 use crate::config::{AuthMode, Settings};
-use crate::gateway::{self, AccessRules, GatewayState, Installation, SystemInfo, socket};
+use crate::gateway::{
+    self, AccessRules, GatewayState, Installation, ModelList, SystemInfo, socket,
+};
 use crate::history::{self, SystemPrompt};
 use crate::llm::{Catalogue, RetryConfig};
 use crate::mcp::bundled_tools;
 use crate::sandbox::Runtime;
 use crate::session::Rules;
-use crate::store::{self, Access, Store};
+use crate::store::{self, Access, Sealer, Store};
 use crate::tenancy::{Clock, Link, Tenancy};
 
 /// How long a stop may take before what still runs is dropped.
@@ -86,12 +88,18 @@ impl App {
         let place = place::open(&settings.sandbox, store.dir().path(), &installation).await;
         let model = model::open(&settings.llm)?;
         let report = Arc::new(doctor::report(settings, &place, &model, &store));
+        let models = model
+            .list()
+            .context("the default provider is not among the providers")?;
+        let sealer = Sealer::new(store.dir(), None)?;
+        let providers = model.register(&store, sealer).await?;
         let runtime = Arc::clone(&place.place.runtime);
         let agents = (TaskTracker::new(), CancellationToken::new());
-        let factory = factory(settings, &model, place)?;
+        let factory = factory(settings, providers.clone(), place)?;
         let sessions = start_sessions(&store, factory, &agents).await?;
         let doors = CancellationToken::new();
-        let state = gateway_state(settings, (&model, &report), (&sessions, &tenancy, &store));
+        let shown = (providers, models, &report);
+        let state = gateway_state(settings, shown, (&sessions, &tenancy, &store));
         let (layer, io) = socket::layer(
             state.clone(),
             socket_settings(settings),
@@ -205,7 +213,7 @@ async fn start_sessions(
 
 fn gateway_state(
     settings: &Settings,
-    (model, report): (&model::Model, &Arc<SystemInfo>),
+    (providers, models, report): (Providers, ModelList, &Arc<SystemInfo>),
     (sessions, tenancy, store): (&Sessions, &Tenancy, &Store),
 ) -> GatewayState {
     GatewayState {
@@ -219,9 +227,8 @@ fn gateway_state(
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }),
         system: Arc::clone(report),
-        models: Arc::new(model.list()),
-        provider_name: model.provider.kind().wire_name(),
-        model_problem: model.problem.clone(),
+        models: Arc::new(models),
+        providers,
         body_limit: socket_settings(settings).frame_bytes,
     }
 }
@@ -254,7 +261,7 @@ fn installation_id(store: &Store) -> String {
 
 fn factory(
     settings: &Settings,
-    model: &model::Model,
+    providers: Providers,
     place: place::OpenPlace,
 ) -> anyhow::Result<AgentFactory> {
     let (chat, llm) = (&settings.chat, &settings.llm);
@@ -265,8 +272,7 @@ fn factory(
             .and_then(|most| usize::try_from(most.get()).ok()),
     };
     Ok(AgentFactory {
-        provider: Arc::clone(&model.provider),
-        model: llm.model.clone(),
+        providers,
         catalogue: Arc::new(Catalogue::built_in()),
         rules: Arc::new(Rules {
             max_iterations: chat.max_llm_iterations.get(),

@@ -1,110 +1,94 @@
-//! Opens the model provider of the settings.
+//! Connects the model providers of the settings.
 
+use anyhow::bail;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-
+use crate::agent::Providers;
+use crate::agent::providers::{Offer, ProviderSettings, Source, Ways};
 use crate::config;
 use crate::domain::Code;
 use crate::gateway::ModelList;
-use crate::llm::{
-    self, Catalogue, KeyFault, ListedModel, ModelStream, Provider, ProviderKind, Request,
-};
-use crate::net;
+use crate::llm::{self, Catalogue, ProviderKind};
+use crate::net::{self, Guard};
+use crate::session::{ModelChoice, Refusal};
+use crate::store::{Sealer, Store};
 
-/// The provider, and why nobody can use it if so.
-pub(super) struct Model {
-    pub(super) provider: Arc<dyn Provider>,
-    pub(super) name: String,
-    /// Told to every client that connects (S2.22).
-    pub(super) problem: Option<(Code, String)>,
+/// The operator's providers, and what answers in new sessions.
+pub(super) struct Models {
+    pub(super) offers: Vec<Offer>,
+    pub(super) choice: ModelChoice,
+    ways: Ways,
 }
 
-impl Model {
+impl Models {
+    /// The registry of these and of what people added.
+    pub(super) async fn register(self, store: &Store, sealer: Sealer) -> anyhow::Result<Providers> {
+        let keeper = (store.records(), sealer);
+        Ok(Providers::open(self.offers, self.choice, keeper, self.ways).await?)
+    }
+
+    /// The provider of new sessions.
+    pub(super) fn default_kind(&self) -> ProviderKind {
+        let offer = self.default_offer();
+        offer.map_or(ProviderKind::Scripted, Offer::kind)
+    }
+
+    /// Why it cannot answer.
+    pub(super) fn problem(&self) -> Option<&Refusal> {
+        self.default_offer()?.problem.as_ref()
+    }
+
     /// What the page may choose from.
-    pub(super) fn list(&self) -> ModelList {
+    pub(super) fn list(&self) -> Option<ModelList> {
+        let provider = Arc::clone(&self.default_offer()?.provider);
         let catalogue = Arc::new(Catalogue::built_in());
-        ModelList::new(Arc::clone(&self.provider), catalogue, self.name.clone())
+        let model = self.choice.model.clone();
+        Some(ModelList::new(provider, catalogue, model))
+    }
+
+    fn default_offer(&self) -> Option<&Offer> {
+        let mut offers = self.offers.iter();
+        offers.find(|offer| offer.id() == self.choice.provider)
     }
 }
 
-pub(super) fn open(settings: &config::Llm) -> anyhow::Result<Model> {
+/// Connects them; refuses settings that can never work. A missing key is told to whoever connects.
+pub(super) fn open(settings: &config::Llm) -> anyhow::Result<Models> {
     net::install_tls();
-    let client = net::client(&net::Settings::default())?;
+    let (reach, guard) = (net::Settings::default(), Guard::default());
+    let ways = Ways {
+        operator: net::client(&reach)?,
+        tenant: net::guarded_client(&reach, &guard)?,
+        guard,
+    };
     let kind = match settings.provider {
         config::ProviderKind::OpenAi => ProviderKind::OpenAi,
         config::ProviderKind::OpenAiCompatible => ProviderKind::OpenAiCompatible,
         config::ProviderKind::Scripted => ProviderKind::Scripted,
     };
-    let connected = llm::connect(
-        llm::Settings {
+    let own = ProviderSettings {
+        reach: llm::Settings {
             id: kind.as_str().to_owned(),
             kind,
             api_key: settings.api_key.clone(),
             base_url: settings.base_url.as_ref().map(ToString::to_string),
             pace: settings.scripted_pace,
         },
-        client,
-    );
-    let name = settings.model.clone();
-    match connected {
-        Ok(provider) => Ok(Model {
-            provider,
-            name,
-            problem: None,
-        }),
-        Err(llm::Error::Key { provider, key }) => {
-            let text = format!(
-                "no API key for provider `{provider}`: set OPENAI_API_KEY, or LLM_PROVIDER to \
-                 another one, and start again"
-            );
-            tracing::warn!("{text}");
-            let provider = Arc::new(Keyless {
-                id: provider,
-                kind,
-                key,
-            });
-            Ok(Model {
-                provider,
-                name,
-                problem: Some((Code::MissingApiKey, text)),
-            })
-        }
-        Err(error) => Err(error.into()),
+        models: Vec::new(),
+        api: None,
+    };
+    let offer = Offer::connect(own, Source::Settings, ways.operator.clone());
+    match &offer.problem {
+        Some(problem) if problem.code == Code::MissingApiKey => tracing::warn!("{problem}"),
+        Some(problem) => bail!("{problem}"),
+        None => {}
     }
-}
-
-/// A provider without a key: every request says so.
-struct Keyless {
-    id: String,
-    kind: ProviderKind,
-    key: KeyFault,
-}
-
-impl Keyless {
-    fn error(&self) -> llm::Error {
-        llm::Error::Key {
-            provider: self.id.clone(),
-            key: self.key,
-        }
-    }
-}
-
-#[async_trait]
-impl Provider for Keyless {
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn kind(&self) -> ProviderKind {
-        self.kind
-    }
-
-    async fn stream(&self, _: Request) -> Result<ModelStream, llm::Error> {
-        Err(self.error())
-    }
-
-    async fn models(&self) -> Result<Vec<ListedModel>, llm::Error> {
-        Err(self.error())
-    }
+    Ok(Models {
+        choice: ModelChoice {
+            provider: offer.id().to_owned(),
+            model: settings.model.clone(),
+        },
+        offers: vec![offer],
+        ways,
+    })
 }

@@ -26,6 +26,9 @@ pub use catalogue::Catalogue;
 pub use error::{Error, KeyFault, Refusal};
 pub use retry::{Progress, RetryConfig, ask, attempts};
 
+/// The key of the example files (S0.25): it starts, and every answer is an error.
+pub const PLACEHOLDER_KEY: &str = "dummy-api-key";
+
 /// What a model said so far, piece by piece. Dropping it ends the request at the provider.
 pub type ModelStream = BoxStream<'static, Result<ModelEvent, Error>>;
 
@@ -89,6 +92,17 @@ impl ProviderKind {
         match self {
             Self::Anthropic => "claude",
             Self::OpenAi | Self::Gemini | Self::OpenAiCompatible | Self::Scripted => self.as_str(),
+        }
+    }
+
+    /// The model of sessions that name none; a compatible server has its own.
+    pub fn default_model(self) -> Option<&'static str> {
+        match self {
+            Self::OpenAi => Some("gpt-4o"),
+            Self::Anthropic => Some("claude-sonnet-4-5-20250929"),
+            Self::Gemini => Some("gemini-2.0-flash-exp"),
+            Self::Scripted => Some("scripted"),
+            Self::OpenAiCompatible => None,
         }
     }
 

@@ -1,4 +1,8 @@
 //! Table-like stories of the pure core, one rule each.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a story looks at the events that it is about"
+)]
 
 use serde_json::json;
 

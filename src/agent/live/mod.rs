@@ -17,7 +17,7 @@ use super::journal::Journal;
 use super::message::{Ask, Message, stopping};
 use super::projection::Projection;
 use crate::domain::{Code, SandboxId, SessionKey, UserId};
-use crate::session::{Command, Genesis, Refusal, SessionState};
+use crate::session::{Command, Genesis, ModelChoice, Refusal, SessionState};
 
 /// What a session's task is made of.
 pub(super) struct LiveSession {
@@ -116,7 +116,10 @@ impl LiveSession {
                 let answer = match self.admit(&by) {
                     Ok(()) => {
                         let command = self.prepare(ask);
-                        self.command(command).await
+                        match self.can_be_answered(&command) {
+                            Ok(()) => self.command(command).await,
+                            Err(refusal) => Err(refusal),
+                        }
                     }
                     Err(refusal) => Err(refusal),
                 };
@@ -180,12 +183,29 @@ impl LiveSession {
         }
     }
 
+    /// What answers the next model request.
+    fn choice(&self) -> &ModelChoice {
+        let chosen = self.state.control.model.as_ref();
+        chosen.unwrap_or(&self.genesis.model)
+    }
+
+    /// A turn that nobody can answer is not begun; a running one keeps what it has.
+    fn can_be_answered(&self, command: &Command) -> Result<(), Refusal> {
+        let begins = matches!(command, Command::Say { .. } | Command::Retry);
+        if !begins || self.state.control.is_active() {
+            return Ok(());
+        }
+        let providers = &self.parts.providers;
+        let missing = providers.missing_key(&self.key.tenant, self.choice());
+        missing.map_or(Ok(()), Err)
+    }
+
     fn reconcile(&mut self) {
         let (control, genesis) = (&self.state.control, &self.genesis);
         self.running.reconcile(&Wanted {
             control,
             entries: &self.state.entries,
-            model: &control.model.as_ref().unwrap_or(&genesis.model).model,
+            choice: control.asked().unwrap_or(&genesis.model),
             feed: &self.feed,
             parts: &self.parts,
         });

@@ -23,7 +23,7 @@ impl LiveSession {
         UsageState {
             totals: control.totals,
             context_tokens: control.last_usage.total(),
-            window: self.parts.limits.window,
+            window: self.parts.window(self.choice()),
             seq: control.seq,
         }
     }
@@ -38,10 +38,7 @@ impl LiveSession {
                 .unwrap_or_else(|| self.genesis.journal.clone()),
             seq: control.seq,
             title: control.title.clone(),
-            model: control
-                .model
-                .clone()
-                .unwrap_or_else(|| self.genesis.model.clone()),
+            model: self.choice().clone(),
             is_stored: control.version > 0,
             queue: self.queue(),
             usage: self.usage(),

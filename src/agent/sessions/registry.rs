@@ -16,7 +16,7 @@ use crate::agent::journal::{Journal, JournalError};
 use crate::agent::live::LiveSession;
 use crate::agent::message::{Message, store_away};
 use crate::agent::projection::Projection;
-use crate::domain::{Actor, Caller, Code, JournalId, SandboxId, SessionKey, UserId};
+use crate::domain::{Actor, Caller, Code, JournalId, SandboxId, SessionKey, TenantId, UserId};
 use crate::session::{Genesis, Refusal};
 use crate::store::LiveStore;
 
@@ -68,12 +68,12 @@ impl Inner {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn genesis(&self, owner: Actor) -> Genesis {
+    fn genesis(&self, tenant: &TenantId, owner: Actor) -> Genesis {
         Genesis {
             journal: JournalId::from_bits(rand::random()),
             owner,
             sandbox: SandboxId::from_bits(rand::random()),
-            model: self.factory.model_choice(),
+            model: self.factory.model_choice(tenant),
         }
     }
 
@@ -81,7 +81,7 @@ impl Inner {
     pub(super) fn reserve(&self, key: &SessionKey, caller: &Caller) {
         self.slots().entry(key.clone()).or_insert_with(|| Slot {
             feed: Arc::default(),
-            genesis: self.genesis(caller.actor()),
+            genesis: self.genesis(&key.tenant, caller.actor()),
             is_new: true,
             mailbox: None,
             reserved: Instant::now(),
@@ -128,7 +128,7 @@ impl Inner {
         let slot = slots.entry(key.clone()).or_insert_with(|| Slot {
             feed: Arc::default(),
             // A stored session has its own; this one is never used.
-            genesis: self.genesis(caller.map_or_else(nobody, Caller::actor)),
+            genesis: self.genesis(&key.tenant, caller.map_or_else(nobody, Caller::actor)),
             is_new: false,
             mailbox: None,
             reserved: Instant::now(),
@@ -162,7 +162,7 @@ impl Inner {
             Err(error) => return refuse_all(messages, &unreadable(&key, &error)).await,
         };
         let sandbox = state.control.sandbox.as_ref().unwrap_or(&genesis.sandbox);
-        let parts = match self.factory.create_agent(sandbox) {
+        let parts = match self.factory.create_agent(&key.tenant, sandbox) {
             Ok(parts) => parts,
             Err(error) => {
                 tracing::error!(session.id = %key.session, %error, "The agent cannot be built");

@@ -219,6 +219,7 @@ fn status_of(code: Code) -> StatusCode {
         Code::AlreadyDecided
         | Code::ChangedSinceShown
         | Code::NothingToDo
+        | Code::ReadOnly
         | Code::MissingApiKey
         | Code::MaxIterations
         | Code::BudgetExhausted

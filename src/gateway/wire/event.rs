@@ -6,8 +6,7 @@ use super::card::{card, who};
 use super::frame::frame;
 use crate::agent::{Frame, ShownEvent};
 use crate::domain::RequestId;
-use crate::llm::ProviderKind;
-use crate::session::{Decider, Event, ModelChoice, Outcome, Verdict};
+use crate::session::{Decider, Event, Outcome, Verdict};
 
 /// The frames of a shown event, in order; all carry its `seq`.
 pub fn event_frames(shown: &ShownEvent) -> Vec<Frame> {
@@ -43,7 +42,10 @@ pub fn event_frames(shown: &ShownEvent) -> Vec<Frame> {
             json!({ "withdrawn": client_message_id, "messageSeq": message_seq }),
         ),
         Event::TitleSet { title } => changed(shown, json!({ "title": title })),
-        Event::ModelChosen { model } => changed(shown, chosen(model)),
+        Event::ModelChosen { model } => changed(
+            shown,
+            json!({ "model": model.model, "provider": model.provider }),
+        ),
         Event::ContextReset => vec![frame("history:reset", &[&placed(json!({}), shown)])],
         Event::Created { .. }
         | Event::OwnerChanged { .. }
@@ -51,15 +53,6 @@ pub fn event_frames(shown: &ShownEvent) -> Vec<Frame> {
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. } => Vec::new(),
     }
-}
-
-/// A session's model as `system:ready` names it too.
-pub(super) fn chosen(choice: &ModelChoice) -> Value {
-    let provider = match ProviderKind::parse(&choice.provider) {
-        Some(kind) => kind.wire_name(),
-        None => &choice.provider,
-    };
-    json!({ "provider": provider, "providerId": choice.provider, "model": choice.model })
 }
 
 fn changed(shown: &ShownEvent, what: Value) -> Vec<Frame> {

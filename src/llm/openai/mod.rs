@@ -17,8 +17,8 @@ use self::request::Dialect;
 use super::http::{self, Refused};
 use super::names::Names;
 use super::{
-    Error, KeyFault, ListedModel, ModelEvent, ModelStream, Provider, ProviderKind, Request,
-    Settings,
+    Error, KeyFault, ListedModel, ModelEvent, ModelStream, PLACEHOLDER_KEY, Provider, ProviderKind,
+    Request, Settings,
 };
 
 mod assembler;
@@ -30,8 +30,6 @@ mod wire;
 
 /// The vendor's own address.
 const VENDOR_URL: &str = "https://api.openai.com/v1";
-/// The key of the example files (S0.25).
-const PLACEHOLDER_KEY: &str = "dummy-api-key";
 /// How long the end of a body is waited for after the model has finished.
 const DRAIN: Duration = Duration::from_millis(10);
 
