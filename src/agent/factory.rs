@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use super::tools::{SandboxPlace, SessionTools};
 use crate::domain::{SandboxId, Tool};
-use crate::history::{self, SystemPrompt};
-use crate::llm::{Catalogue, Provider, RetryConfig};
+use crate::history::{self, PromptError, SystemPrompt};
+use crate::llm::{Catalogue, Provider, RetryConfig, tokens};
 use crate::mcp::{BUNDLED_SERVER, Toolbox, ToolboxError};
 use crate::session::{ModelChoice, Rules};
+
+/// Tokens that an answer is expected to need where nobody set a limit.
+const ORDINARY_ANSWER: u64 = 4096;
 
 /// What limits the working context.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,6 +19,18 @@ pub struct ChatLimits {
     pub history: history::Limits,
     /// Tokens that the model can read, if known.
     pub window: Option<u64>,
+}
+
+/// What every request of a session says beside its history.
+pub(super) struct Standing {
+    /// The system prompt.
+    pub(super) system: String,
+    /// The tools.
+    pub(super) tools: Arc<[Tool]>,
+    /// What of the history fits beside them.
+    pub(super) limits: history::Limits,
+    /// Tokens of prompt and tools.
+    pub(super) tokens: u64,
 }
 
 /// Builds the agent of a session (S2.5).
@@ -57,6 +72,28 @@ pub struct AgentParts {
     pub(super) temperature: Option<f64>,
     pub(super) max_tokens: Option<u32>,
     pub(super) tools: Arc<SessionTools>,
+}
+
+impl AgentParts {
+    /// The standing part of the next request; input, tools and prompt are counted before each one
+    /// (S2.63).
+    pub(super) fn standing(&self) -> Result<Standing, PromptError> {
+        let tools = self.tools.definitions();
+        let system = self.prompt.render(&tools)?;
+        let tokens = tokens::of_text(&system) + tools.iter().map(tokens::of_tool).sum::<u64>();
+        let window = self.limits.window;
+        let answer = self.max_tokens.map(u64::from).or_else(|| {
+            // Not told: an answer of ordinary length, or what a small model can spare.
+            window.map(|window| ORDINARY_ANSWER.min(window / 4))
+        });
+        let taken = tokens + answer.unwrap_or_default();
+        Ok(Standing {
+            limits: self.limits.history.within(window, taken),
+            system,
+            tools,
+            tokens,
+        })
+    }
 }
 
 impl AgentFactory {

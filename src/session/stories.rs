@@ -330,3 +330,28 @@ fn a_commit_of_a_newer_release_is_refused_and_ours_survives_storage() {
     };
     assert!(super::Commit::from_bytes(&newer.to_bytes().unwrap()).is_err());
 }
+
+#[test]
+fn a_request_that_does_not_fit_is_asked_again_with_less_and_the_journal_says_so() {
+    let mut world = World::new();
+    world.tell(&say("one")).unwrap();
+    world.answer("first", vec![]);
+    world.tell(&say("two")).unwrap();
+    let size = world.size();
+    let overflowed = Command::Overflowed {
+        turn: 2,
+        iteration: 1,
+        kept: world.newest_turn(),
+        before: size,
+        after: size,
+    };
+    world.tell(&overflowed).unwrap();
+    assert_eq!(world.state.entries.len(), 1);
+    assert_eq!(world.state.left_out, 2);
+    let turn = world.state.control.turn.clone().unwrap();
+    assert_eq!((turn.id, turn.iteration), (2, 2));
+    // Told twice, it is too late the second time.
+    let versions = world.journal.len();
+    world.tell(&overflowed).unwrap();
+    assert_eq!(world.journal.len(), versions);
+}

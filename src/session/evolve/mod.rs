@@ -45,6 +45,7 @@ impl Control {
             Event::OwnerChanged { owner } => self.runner = Some(owner.clone()),
             Event::TitleSet { title } => self.title = Some(title.clone()),
             Event::ContextReset => self.reset(),
+            Event::ContextCut { .. } => {}
             Event::UserMessage {
                 text,
                 client_message_id,
