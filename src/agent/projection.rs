@@ -47,6 +47,7 @@ impl Projection {
         let row = SessionRow {
             key: key.clone(),
             owner: owner.id.clone(),
+            sandbox: control.sandbox.clone(),
             title: control.title.clone().unwrap_or_default(),
             state,
             waiting: waiting as u64,

@@ -1,5 +1,7 @@
 //! Who somebody is and what their role allows.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::{TenantId, UserId};
@@ -53,6 +55,39 @@ pub struct Tenant {
     pub id: TenantId,
     /// The name that people sign in with; unique in the installation.
     pub name: String,
+}
+
+/// Whom a stored thing serves: everybody of the installation, or one tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
+    /// Every tenant; installation admins manage it.
+    Installation,
+    /// One tenant; its admins manage it.
+    Tenant(TenantId),
+}
+
+impl Scope {
+    /// The name in the database: `installation`, or the tenant's id, which never reads so.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Installation => "installation",
+            Self::Tenant(tenant) => tenant.as_str(),
+        }
+    }
+
+    /// Reads the name back.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text == "installation" {
+            return Some(Self::Installation);
+        }
+        TenantId::parse(text).map(Self::Tenant)
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// A person or service of one tenant.

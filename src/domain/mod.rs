@@ -13,7 +13,7 @@ pub mod time;
 pub mod tool;
 pub mod usage;
 
-pub use access::{Actor, Caller, Role, Tenant, User};
+pub use access::{Actor, Caller, Role, Scope, Tenant, User};
 pub use code::Code;
 pub use digest::Digest;
 pub use entry::{Entry, ModelCall, Native};

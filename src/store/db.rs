@@ -251,6 +251,7 @@ pub(super) fn taken(name: &str) -> impl FnOnce(Error) -> Error {
         | Error::Taken(_)
         | Error::TooLarge { .. }
         | Error::Corrupt { .. }
+        | Error::Sealed(_)
         | Error::Unusable { .. }
         | Error::Locked { .. } => error,
     }

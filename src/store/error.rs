@@ -36,6 +36,9 @@ pub enum Error {
         /// The value, or where it lies.
         value: String,
     },
+    /// A sealed value cannot be opened here.
+    #[error(transparent)]
+    Sealed(#[from] super::sealed::Unopened),
     /// A setting or the file system does not allow the data folder or database.
     #[error("cannot use `{path}`: {reason}")]
     Unusable {
@@ -63,7 +66,7 @@ impl Error {
         match self {
             Self::Database(error) => fault_of(error),
             Self::NoAnswer => Fault::Transient,
-            Self::Migration(_) | Self::Corrupt { .. } => Fault::Internal,
+            Self::Migration(_) | Self::Corrupt { .. } | Self::Sealed(_) => Fault::Internal,
             Self::Taken(_)
             | Self::TooLarge { .. }
             | Self::Unusable { .. }

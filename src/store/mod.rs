@@ -6,6 +6,7 @@ mod db;
 mod error;
 pub mod live;
 pub mod records;
+pub mod sealed;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ pub use data_dir::{DataDir, Holder};
 pub use error::Error;
 pub use live::{Appended, Head, LiveStore, NewRecord, Record, Snapshot};
 pub use records::Records;
+pub use sealed::Sealer;
 
 use db::{Db, SqliteDb};
 use live::SqliteLive;

@@ -309,6 +309,7 @@ impl From<store::Error> for ApiError {
             | store::Error::Migration(_)
             | store::Error::TooLarge { .. }
             | store::Error::Corrupt { .. }
+            | store::Error::Sealed(_)
             | store::Error::Unusable { .. }
             | store::Error::Locked { .. } => Self::new(error.code(), text).with_cause(error),
         }

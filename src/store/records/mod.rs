@@ -4,22 +4,35 @@
 mod admission;
 mod api_keys;
 mod links;
+mod mcp_servers;
+mod providers;
+mod secrets;
 mod sessions;
 mod tenants;
+mod tool_definitions;
+mod tool_settings;
 mod users;
 mod web_sessions;
 
 pub use admission::{Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
 pub use links::{LinkTarget, Links};
+pub use mcp_servers::{McpServerRow, McpServers};
+pub use providers::{ProviderRow, Providers};
+pub use secrets::{SecretRow, Secrets};
 pub use sessions::{Cursor, SessionRow, SessionState, Sessions, SessionsPage};
 pub use tenants::Tenants;
+pub use tool_definitions::{DefinitionChange, ToolDefinitions};
+pub use tool_settings::{ToolSetting, ToolSettings};
 pub use users::{FirstOwner, NewUser, UserRecord, Users};
 pub use web_sessions::{NewWebSession, WebSessions};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::Error;
 use super::db::Db;
-use crate::domain::{TenantId, UserId};
+use crate::domain::{Scope, TenantId, UserId};
 
 /// The records, by noun.
 #[derive(Debug, Clone)]
@@ -52,6 +65,16 @@ impl Records {
         links: Links,
         /// The lists of sessions.
         sessions: Sessions,
+        /// Model providers that were added while running.
+        providers: Providers,
+        /// Secrets that configurations name.
+        secrets: Secrets,
+        /// MCP servers that tenants added.
+        mcp_servers: McpServers,
+        /// What MCP servers offered.
+        tool_definitions: ToolDefinitions,
+        /// What tenants decided about single tools.
+        tool_settings: ToolSettings,
     }
 }
 
@@ -61,4 +84,18 @@ fn tenant_id(text: String) -> Result<TenantId, Error> {
 
 fn user_id(text: String) -> Result<UserId, Error> {
     UserId::parse(&text).ok_or_else(|| Error::corrupt("user id", text))
+}
+
+fn scope(text: String) -> Result<Scope, Error> {
+    Scope::parse(&text).ok_or_else(|| Error::corrupt("scope", text))
+}
+
+/// Reads a JSON column.
+fn from_json<T: DeserializeOwned>(what: &'static str, text: &str) -> Result<T, Error> {
+    serde_json::from_str(text).map_err(|error| Error::corrupt(what, error.to_string()))
+}
+
+/// Writes a JSON column. What we keep always has a JSON form, so a failure is a fault of ours.
+fn to_json<T: Serialize + ?Sized>(what: &'static str, value: &T) -> Result<String, Error> {
+    serde_json::to_string(value).map_err(|error| Error::corrupt(what, error.to_string()))
 }

@@ -3,6 +3,8 @@
 mod contract;
 mod durability;
 mod records;
+mod registry;
+mod upgrade;
 
 use std::path::Path;
 use std::sync::Arc;

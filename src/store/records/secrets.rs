@@ -1,0 +1,71 @@
+//! Secrets by name, for `${secret:NAME}` in what people configure. Only sealed values come here.
+
+use super::super::Error;
+use super::super::db::{Db, args};
+use crate::domain::{Scope, Timestamp};
+
+/// A secret to keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretRow {
+    /// Whose entries may name it.
+    pub scope: Scope,
+    /// Its name, unique in the scope.
+    pub name: String,
+    /// Its value, sealed by [`Sealer`](crate::store::Sealer).
+    pub sealed: String,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// The secrets.
+pub struct Secrets<'s> {
+    db: &'s Db,
+}
+
+impl<'s> Secrets<'s> {
+    pub(super) fn new(db: &'s Db) -> Self {
+        Self { db }
+    }
+
+    /// The names of a scope.
+    pub async fn names(&self, scope: &Scope) -> Result<Vec<String>, Error> {
+        let sql = "SELECT name FROM secrets WHERE scope = $1 ORDER BY name";
+        let rows: Vec<(String,)> = self.db.fetch_all(sql, args![scope.as_str()]).await?;
+        Ok(rows.into_iter().map(|(name,)| name).collect())
+    }
+
+    /// The sealed value of a name of this very scope.
+    pub async fn get(&self, scope: &Scope, name: &str) -> Result<Option<String>, Error> {
+        let sql = "SELECT sealed FROM secrets WHERE scope = $1 AND name = $2";
+        let row: Option<(String,)> = self
+            .db
+            .fetch_optional(sql, args![scope.as_str(), name])
+            .await?;
+        Ok(row.map(|(sealed,)| sealed))
+    }
+
+    /// Adds or replaces one.
+    pub async fn put(&self, secret: &SecretRow) -> Result<(), Error> {
+        self.db
+            .execute(
+                "INSERT INTO secrets (scope, name, sealed, updated_at) VALUES ($1, $2, $3, $4) \
+                 ON CONFLICT (scope, name) DO UPDATE SET sealed = excluded.sealed, \
+                 updated_at = excluded.updated_at",
+                args![
+                    secret.scope.as_str(),
+                    secret.name.as_str(),
+                    secret.sealed.as_str(),
+                    secret.updated_at.0
+                ],
+            )
+            .await?;
+        Ok(())
+    }
+
+    /// Removes one; false if there is none.
+    pub async fn delete(&self, scope: &Scope, name: &str) -> Result<bool, Error> {
+        let sql = "DELETE FROM secrets WHERE scope = $1 AND name = $2";
+        let changed = self.db.execute(sql, args![scope.as_str(), name]).await?;
+        Ok(changed > 0)
+    }
+}

@@ -1,0 +1,229 @@
+//! Providers, secrets, MCP servers and their tools: what is added while the server runs.
+
+use sepal::domain::{McpServerConfig, Scope, Tenant, TenantId, Timestamp, Tool, ToolRef};
+use sepal::session::PolicyEffect;
+use sepal::store::records::{McpServerRow, ProviderRow, SecretRow, ToolSetting};
+use sepal::store::{Error, Records};
+use serde_json::json;
+
+use super::records::with_records;
+
+const NOW: Timestamp = Timestamp(1_000);
+
+fn tenant(bits: u128) -> TenantId {
+    TenantId::from_bits(bits)
+}
+
+fn provider(scope: Scope, id: &str) -> ProviderRow {
+    ProviderRow {
+        scope,
+        id: id.into(),
+        kind: "openai-compatible".into(),
+        base_url: Some("http://localhost:11434/v1".into()),
+        api: None,
+        models: vec!["a".into(), "b, \"c\"".into()],
+        sealed_key: Some("sealed".into()),
+        updated_at: NOW,
+    }
+}
+
+#[tokio::test]
+async fn a_tenant_sees_its_providers_and_those_of_the_installation() {
+    with_records(async |records| {
+        let providers = records.providers();
+        let (everybody, one, two) = (
+            provider(Scope::Installation, "z"),
+            provider(Scope::Tenant(tenant(1)), "a"),
+            provider(Scope::Tenant(tenant(2)), "a"),
+        );
+        for row in [&two, &one, &everybody] {
+            providers.put(row).await.unwrap();
+        }
+        let seen = providers.list(&tenant(1)).await.unwrap();
+        assert_eq!(seen, [everybody.clone(), one.clone()]);
+        let all = providers.all().await.unwrap();
+        assert_eq!(all, [everybody.clone(), one.clone(), two.clone()]);
+        let nobodys = providers.list(&tenant(3)).await.unwrap();
+        assert_eq!(nobodys, std::slice::from_ref(&everybody));
+        let changed = ProviderRow {
+            base_url: None,
+            sealed_key: None,
+            models: Vec::new(),
+            ..one.clone()
+        };
+        providers.put(&changed).await.unwrap();
+        let kept = providers.get(&one.scope, "a").await.unwrap();
+        assert_eq!(kept, Some(changed));
+        assert_eq!(providers.get(&two.scope, "a").await.unwrap(), Some(two));
+        assert_eq!(providers.get(&one.scope, "z").await.unwrap(), None);
+        assert!(!providers.delete(&one.scope, "z").await.unwrap());
+        assert!(providers.delete(&everybody.scope, "z").await.unwrap());
+        assert_eq!(providers.list(&tenant(3)).await.unwrap(), []);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_secret_is_found_in_its_own_scope_only() {
+    with_records(async |records| {
+        let secrets = records.secrets();
+        let put = async |scope: &Scope, name: &str, sealed: &str| {
+            let row = SecretRow {
+                scope: scope.clone(),
+                name: name.into(),
+                sealed: sealed.into(),
+                updated_at: NOW,
+            };
+            secrets.put(&row).await.unwrap();
+        };
+        let (one, two) = (Scope::Tenant(tenant(1)), Scope::Tenant(tenant(2)));
+        put(&one, "TOKEN", "old").await;
+        put(&one, "TOKEN", "new").await;
+        put(&one, "KEY", "k").await;
+        put(&Scope::Installation, "TOKEN", "everybody's").await;
+        assert_eq!(secrets.names(&one).await.unwrap(), ["KEY", "TOKEN"]);
+        let kept = secrets.get(&one, "TOKEN").await.unwrap();
+        assert_eq!(kept.as_deref(), Some("new"));
+        assert_eq!(secrets.get(&two, "TOKEN").await.unwrap(), None);
+        assert!(secrets.names(&two).await.unwrap().is_empty());
+        assert!(!secrets.delete(&two, "TOKEN").await.unwrap());
+        assert!(secrets.delete(&one, "TOKEN").await.unwrap());
+        let kept = secrets.get(&Scope::Installation, "TOKEN").await.unwrap();
+        assert_eq!(kept.as_deref(), Some("everybody's"));
+    })
+    .await;
+}
+
+async fn two_tenants(records: &Records) {
+    for (bits, name) in [(1, "one"), (2, "two")] {
+        let tenant = Tenant {
+            id: tenant(bits),
+            name: name.into(),
+        };
+        records.tenants().add(&tenant, NOW).await.unwrap();
+    }
+}
+
+fn server(bits: u128, config: serde_json::Value) -> McpServerRow {
+    McpServerRow {
+        tenant: tenant(bits),
+        name: "time".into(),
+        config: serde_json::from_value::<McpServerConfig>(config).unwrap(),
+        updated_at: NOW,
+    }
+}
+
+fn setting(server: &str, tool: &str, effect: PolicyEffect) -> ToolSetting {
+    ToolSetting {
+        tool: ToolRef {
+            server: server.into(),
+            tool: tool.into(),
+        },
+        is_enabled: effect != PolicyEffect::Deny,
+        effect,
+    }
+}
+
+#[tokio::test]
+async fn a_servers_name_is_taken_in_its_tenant_only() {
+    with_records(async |records| {
+        two_tenants(&records).await;
+        let servers = records.mcp_servers();
+        let one = server(1, json!({"command": "uvx", "args": ["mcp-server-time"]}));
+        let two = server(2, json!({"url": "https://e.test", "headers": {"a": "b"}}));
+        servers.put(&one).await.unwrap();
+        servers.put(&two).await.unwrap();
+        let again = servers.put(&one).await.unwrap_err();
+        assert!(matches!(again, Error::Taken(name) if name == "time"));
+        let orphan = servers.put(&server(9, json!({}))).await;
+        assert!(matches!(orphan, Err(Error::Database(_))));
+        let changed = server(1, json!({"command": "uvx", "enabled": false}));
+        assert!(servers.update(&changed).await.unwrap());
+        let listed = servers.list(&tenant(1)).await.unwrap();
+        assert_eq!(listed, std::slice::from_ref(&changed));
+        assert_eq!(servers.all().await.unwrap(), [changed, two.clone()]);
+        assert!(servers.delete(&tenant(1), "time").await.unwrap());
+        assert!(!servers.delete(&tenant(1), "time").await.unwrap());
+        assert!(!servers.update(&one).await.unwrap());
+        assert_eq!(servers.get(&tenant(1), "time").await.unwrap(), None);
+        let other = servers.get(&tenant(2), "time").await.unwrap();
+        assert_eq!(other, Some(two));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_new_server_inherits_no_permission_of_an_old_one() {
+    with_records(async |records| {
+        two_tenants(&records).await;
+        let (settings, seen) = (records.tool_settings(), records.tool_definitions());
+        let allowed = setting("time", "now", PolicyEffect::Allow);
+        let denied = setting("files", "rm", PolicyEffect::Deny);
+        for bits in [1, 2] {
+            let row = server(bits, json!({"command": "time"}));
+            records.mcp_servers().put(&row).await.unwrap();
+            for setting in [&allowed, &denied] {
+                settings.put(&tenant(bits), setting).await.unwrap();
+            }
+            let whose = (&tenant(bits), "time");
+            assert!(seen.note(whose, "hash", NOW).await.unwrap());
+        }
+        let (one, two) = (tenant(1), tenant(2));
+        assert!(records.mcp_servers().delete(&one, "time").await.unwrap());
+        assert_eq!(settings.of_server(&one, "time").await.unwrap(), []);
+        assert_eq!(seen.history((&one, "time")).await.unwrap(), []);
+        let left = settings.list(&one).await.unwrap();
+        assert_eq!(left, std::slice::from_ref(&denied));
+        let others = settings.list(&two).await.unwrap();
+        assert_eq!(others, [denied.clone(), allowed]);
+        let asks = setting("files", "rm", PolicyEffect::Ask);
+        settings.put(&two, &asks).await.unwrap();
+        assert_eq!(settings.of_server(&two, "files").await.unwrap(), [asks]);
+        settings.forget(&two, "time").await.unwrap();
+        assert_eq!(seen.history((&two, "time")).await.unwrap(), []);
+        assert_eq!(settings.list(&one).await.unwrap(), [denied]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn definitions_are_cached_and_their_changes_told() {
+    with_records(async |records| {
+        let definitions = records.tool_definitions();
+        let tool = |name: &str| Tool {
+            name: name.into(),
+            title: None,
+            description: "Tells the time".into(),
+            input_schema: json!({"type": "object", "properties": {"zone": {"type": "string"}}}),
+            annotations: sepal::domain::ToolAnnotations::default(),
+        };
+        assert_eq!(definitions.get("h").await.unwrap(), None);
+        definitions
+            .put("h", &[tool("now"), tool("zones")])
+            .await
+            .unwrap();
+        definitions.put("h", &[tool("now")]).await.unwrap();
+        assert_eq!(definitions.get("h").await.unwrap(), Some(vec![tool("now")]));
+
+        let (one, two) = (tenant(1), tenant(2));
+        // Back to what was there before is a change too.
+        for (hash, at, is_change) in [
+            ("a", 1, true),
+            ("a", 2, false),
+            ("b", 3, true),
+            ("a", 4, true),
+        ] {
+            let changed = definitions.note((&one, "time"), hash, Timestamp(at)).await;
+            assert_eq!(changed.unwrap(), is_change, "{hash} at {at}");
+        }
+        let history = definitions.history((&one, "time")).await.unwrap();
+        let history: Vec<_> = history
+            .iter()
+            .map(|c| (c.hash.as_str(), c.first_seen.0))
+            .collect();
+        assert_eq!(history, [("a", 4), ("b", 3), ("a", 1)]);
+        assert_eq!(definitions.history((&two, "time")).await.unwrap(), []);
+        assert_eq!(definitions.history((&one, "files")).await.unwrap(), []);
+    })
+    .await;
+}
