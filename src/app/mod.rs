@@ -238,9 +238,9 @@ async fn sweep(sessions: Sessions, stop: CancellationToken) {
 
 fn store_settings(settings: &Settings) -> store::Settings {
     store::Settings {
-        data_dir: settings.store.data_dir.clone(),
         database_url: Some(settings.store.database_url.clone()),
         compression: settings.store.compression,
+        ..store::Settings::in_folder(&settings.store.data_dir)
     }
 }
 

@@ -195,9 +195,9 @@ impl Beside {
     async fn open(loaded: &Loaded) -> anyhow::Result<Self> {
         let settings = &loaded.settings.store;
         let settings = store::Settings {
-            data_dir: settings.data_dir.clone(),
             database_url: Some(settings.database_url.clone()),
             compression: settings.compression,
+            ..store::Settings::in_folder(&settings.data_dir)
         };
         let writer = (TaskTracker::new(), CancellationToken::new());
         let store = Store::open(&settings, Access::Beside, &writer.0, writer.1.clone()).await?;
