@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use async_trait::async_trait;
 
 use crate::config;
@@ -31,17 +32,21 @@ impl Model {
 pub(super) fn open(settings: &config::Llm) -> anyhow::Result<Model> {
     net::install_tls();
     let client = net::client(&net::Settings::default())?;
-    let kind = match settings.provider {
+    let entry = settings.default_entry();
+    let entry = entry.context("the default provider has no entry")?;
+    let kind = match entry.kind {
         config::ProviderKind::OpenAi => ProviderKind::OpenAi,
+        config::ProviderKind::Anthropic => ProviderKind::Anthropic,
+        config::ProviderKind::Gemini => ProviderKind::Gemini,
         config::ProviderKind::OpenAiCompatible => ProviderKind::OpenAiCompatible,
         config::ProviderKind::Scripted => ProviderKind::Scripted,
     };
     let connected = llm::connect(
         llm::Settings {
-            id: kind.as_str().to_owned(),
+            id: settings.provider.clone(),
             kind,
-            api_key: settings.api_key.clone(),
-            base_url: settings.base_url.as_ref().map(ToString::to_string),
+            api_key: entry.api_key.clone(),
+            base_url: entry.base_url.as_ref().map(ToString::to_string),
             pace: settings.scripted_pace,
         },
         client,
