@@ -5,10 +5,25 @@ use std::sync::Arc;
 use super::providers::Providers;
 use super::tools::{SandboxPlace, SessionTools};
 use crate::domain::{SandboxId, TenantId, Tool};
-use crate::history::{self, SystemPrompt};
-use crate::llm::{Catalogue, RetryConfig};
+use crate::history::{self, PromptError, SystemPrompt};
+use crate::llm::{Catalogue, RetryConfig, tokens};
 use crate::mcp::{BUNDLED_SERVER, Toolbox, ToolboxError};
 use crate::session::{ModelChoice, Rules};
+
+/// Tokens that an answer is expected to need where nobody set a limit.
+const ORDINARY_ANSWER: u64 = 4096;
+
+/// What every request of a session says beside its history.
+pub(super) struct Standing {
+    /// The system prompt.
+    pub(super) system: String,
+    /// The tools.
+    pub(super) tools: Arc<[Tool]>,
+    /// What of the history fits beside them.
+    pub(super) limits: history::Limits,
+    /// Tokens of prompt and tools.
+    pub(super) tokens: u64,
+}
 
 /// Builds the agent of a session (S2.5).
 #[derive(Clone)]
@@ -48,6 +63,28 @@ pub struct AgentParts {
     pub(super) temperature: Option<f64>,
     pub(super) max_tokens: Option<u32>,
     pub(super) tools: Arc<SessionTools>,
+}
+
+impl AgentParts {
+    /// The standing part of the next request; input, tools and prompt are counted before each one
+    /// (S2.63).
+    pub(super) fn standing(&self, choice: &ModelChoice) -> Result<Standing, PromptError> {
+        let tools = self.tools.definitions();
+        let system = self.prompt.render(&tools)?;
+        let tokens = tokens::of_text(&system) + tools.iter().map(tokens::of_tool).sum::<u64>();
+        let window = self.window(choice);
+        let answer = self.max_tokens.map(u64::from).or_else(|| {
+            // Not told: an answer of ordinary length, or what a small model can spare.
+            window.map(|window| ORDINARY_ANSWER.min(window / 4))
+        });
+        let taken = tokens + answer.unwrap_or_default();
+        Ok(Standing {
+            limits: self.history.within(window, taken),
+            system,
+            tools,
+            tokens,
+        })
+    }
 }
 
 impl AgentFactory {

@@ -133,8 +133,19 @@ pub struct UsageState {
     pub context_tokens: u64,
     /// Tokens that the model can read, if known.
     pub window: Option<u64>,
+    /// What of the conversation the model no longer reads.
+    pub left_out: LeftOut,
     /// The `seq` that this reflects.
     pub seq: u64,
+}
+
+/// What fell out of the working context; the transcript has it all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// How many entries.
+    pub messages: u64,
+    /// `seq` of the oldest message of a person that the model still reads.
+    pub from_seq: Option<u64>,
 }
 
 /// A remark that is shown once and kept nowhere.

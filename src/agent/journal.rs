@@ -3,14 +3,27 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use super::feed::ShownEvent;
 use crate::domain::SessionKey;
-use crate::session::{Commit, CommitError, SCHEMA, SessionState};
+use crate::history;
+use crate::session::{Commit, CommitError, SessionState};
 use crate::store::{Appended, LiveStore, NewRecord, Record, Snapshot};
 
 /// Records that one read asks for.
 const PAGE: usize = 500;
+
+/// The form of a snapshot's body; another one is ignored, which costs time and no data.
+const SNAPSHOT_SCHEMA: u32 = 2;
+
+/// A snapshot's body.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// The folded state, its entries cut to `limits`.
+    state: SessionState,
+    limits: history::Limits,
+}
 
 /// A session's stored past.
 #[derive(Clone)]
@@ -43,12 +56,16 @@ impl Journal {
         Self { store, key }
     }
 
-    /// The state after the newest commit: snapshot and tail.
-    pub(super) async fn fold(&self) -> Result<SessionState, JournalError> {
+    /// The state after the newest commit: snapshot and tail. A snapshot that was cut to narrower
+    /// limits than these is not used: the journal has what it lacks.
+    pub(super) async fn fold(&self, limits: history::Limits) -> Result<SessionState, JournalError> {
         let snapshot = self.store.snapshot(&self.key).await?;
-        let mut state = snapshot
-            .filter(|snapshot| snapshot.schema == SCHEMA)
-            .and_then(|snapshot| read_state(&snapshot))
+        let kept = snapshot
+            .filter(|snapshot| snapshot.schema == SNAPSHOT_SCHEMA)
+            .and_then(|snapshot| read_kept(&snapshot));
+        let mut state = kept
+            .filter(|kept| limits.are_within(kept.limits))
+            .map(|kept| kept.state)
             .unwrap_or_default();
         while self.catch_up(&mut state, |_| {}).await? > 0 {}
         Ok(state)
@@ -112,14 +129,16 @@ impl Journal {
         }
     }
 
-    /// Keeps the folded state, so that the next fold is short. Serializes off the caller's task.
-    pub(super) async fn keep_snapshot(&self, state: SessionState) {
+    /// Keeps the folded state, cut to `limits`, so that the next fold is short. Serializes off the
+    /// caller's task.
+    pub(super) async fn keep_snapshot(&self, state: SessionState, limits: history::Limits) {
         let version = state.control.version;
-        let body = tokio::task::spawn_blocking(move || serde_json::to_vec(&state)).await;
+        let kept = Kept { state, limits };
+        let body = tokio::task::spawn_blocking(move || serde_json::to_vec(&kept)).await;
         let Ok(Ok(body)) = body else { return };
         let snapshot = Snapshot {
             version,
-            schema: SCHEMA,
+            schema: SNAPSHOT_SCHEMA,
             body: Bytes::from(body),
         };
         if let Err(error) = self.store.save_snapshot(&self.key, snapshot).await {
@@ -171,9 +190,9 @@ fn shown(records: &[Record]) -> Result<Vec<ShownEvent>, CommitError> {
 }
 
 /// A snapshot that cannot be read costs time, not data: the journal is folded from its start.
-fn read_state(snapshot: &Snapshot) -> Option<SessionState> {
+fn read_kept(snapshot: &Snapshot) -> Option<Kept> {
     match serde_json::from_slice(&snapshot.body) {
-        Ok(state) => Some(state),
+        Ok(kept) => Some(kept),
         Err(error) => {
             tracing::warn!(%error, "A snapshot cannot be read and is folded anew");
             None

@@ -16,7 +16,7 @@ mod tools;
 
 pub use factory::{AgentFactory, AgentParts};
 pub use feed::{
-    Delta, DeltaKind, Feed, Frame, Joined, Notice, QueueState, RunningAnswer, SessionView,
+    Delta, DeltaKind, Feed, Frame, Joined, LeftOut, Notice, QueueState, RunningAnswer, SessionView,
     ShownEvent, Signal, TurnView, UsageState, What,
 };
 pub use message::{Accepted, Ask};

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use super::factory::AgentParts;
+use super::factory::{AgentParts, Standing};
 use super::feed::{DeltaKind, Feed, Notice, What};
 use crate::domain::{Code, Entry, Fault};
 use crate::history;
 use crate::llm::{self, ModelEvent, Progress};
-use crate::session::{Answer, Command, Failure, ModelChoice, Proposal, Refusal, Resolution};
+use crate::session::{
+    Answer, Command, ContextSize, Failure, ModelChoice, Proposal, Refusal, Resolution,
+};
 
 /// One model request of a turn.
 pub(super) struct Asking {
@@ -24,20 +26,19 @@ impl Asking {
     #[tracing::instrument(skip_all, fields(llm.provider = %self.choice.provider, llm.model = %self.choice.model, turn = self.turn))]
     pub(super) async fn run(self) -> Command {
         let (turn, iteration) = (self.turn, self.iteration);
+        let failed = |failure| Command::ModelFailed {
+            turn,
+            iteration,
+            failure,
+        };
         let parts = &self.parts;
-        let provider = parts.providers.provider(&parts.tenant, &self.choice);
-        let ready = provider
-            .map_err(failure)
-            .and_then(|provider| Ok((provider, self.request()?)));
-        let (provider, request) = match ready {
-            Ok(ready) => ready,
-            Err(failure) => {
-                return Command::ModelFailed {
-                    turn,
-                    iteration,
-                    failure,
-                };
-            }
+        let provider = match parts.providers.provider(&parts.tenant, &self.choice) {
+            Ok(provider) => provider,
+            Err(refusal) => return failed(unanswered(refusal)),
+        };
+        let (request, shown) = match self.request() {
+            Ok(asked) => asked,
+            Err(failure) => return failed(failure),
         };
         let estimate = request.clone();
         let answer = llm::ask(provider, request, self.parts.retry, |progress| {
@@ -53,36 +54,80 @@ impl Asking {
                 }
             }
             Err(error) => {
+                if matches!(error, llm::Error::Overflow { .. })
+                    && let Some(fresh) = self.fresh_context(&shown)
+                {
+                    tracing::warn!(?error, "The request did not fit; less of the past is shown");
+                    return fresh;
+                }
                 tracing::warn!(?error, "The model request ended for good");
-                let failure = Failure {
+                failed(Failure {
                     code: error.code(),
                     text: error.to_string(),
                     is_retryable: matches!(error.fault(), Fault::Transient | Fault::External),
-                };
-                Command::ModelFailed {
-                    turn,
-                    iteration,
-                    failure,
-                }
+                })
             }
         }
     }
 
-    fn request(&self) -> Result<llm::Request, Failure> {
-        let tools = self.parts.tools.definitions();
-        let system = self.parts.prompt.render(&tools).map_err(|error| Failure {
-            code: Code::InvalidArguments,
-            text: error.to_string(),
+    /// The request again with nothing but the newest turn, unless that is all there was (S2.26, C2).
+    fn fresh_context(&self, shown: &history::Window) -> Option<Command> {
+        let kept = history::newest_turn(&shown.entries);
+        let newest = shown.entries.get(shown.entries.len() - kept..)?;
+        (kept < shown.entries.len()).then(|| Command::Overflowed {
+            turn: self.turn,
+            iteration: self.iteration,
+            kept,
+            before: ContextSize {
+                messages: shown.entries.len() as u64,
+                tokens: shown.tokens,
+            },
+            after: ContextSize {
+                messages: kept as u64,
+                tokens: newest
+                    .iter()
+                    .map(|entry| llm::tokens::estimate(entry))
+                    .sum(),
+            },
+        })
+    }
+
+    fn request(&self) -> Result<(llm::Request, history::Window), Failure> {
+        let refused = |code, text| Failure {
+            code,
+            text,
             is_retryable: false,
-        })?;
-        let shown = history::window(&self.entries, self.parts.history, llm::tokens::estimate);
+        };
+        let standing = self.parts.standing(&self.choice);
+        let Standing {
+            system,
+            tools,
+            limits,
+            tokens,
+        } = standing.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
+        let shown = history::window(&self.entries, limits, llm::tokens::estimate);
+        let needed = tokens + shown.tokens;
+        if let Some(window) = self
+            .parts
+            .window(&self.choice)
+            .filter(|window| needed > *window)
+        {
+            // The newest message alone, or the tools alone, are too large: no cut can help.
+            let text = format!(
+                "the request needs about {needed} tokens ({tokens} of them for the system prompt \
+                 and the tools), and the model `{}` reads {window}; shorten the message, switch \
+                 servers off, or choose a model with a larger window",
+                self.choice.model
+            );
+            return Err(refused(Code::ContextOverflow, text));
+        }
         if shown.left_out > 0 {
             tracing::info!(
                 left_out = shown.left_out,
                 "Older entries do not fit and were left out"
             );
         }
-        Ok(llm::Request {
+        let request = llm::Request {
             model: self.choice.model.clone(),
             system: (!system.is_empty()).then(|| system.into()),
             entries: shown
@@ -93,7 +138,8 @@ impl Asking {
             tools,
             temperature: self.parts.temperature,
             max_tokens: self.parts.max_tokens,
-        })
+        };
+        Ok((request, shown))
     }
 
     fn show(&self, progress: Progress) {
@@ -156,7 +202,7 @@ impl Asking {
 }
 
 /// Why nobody can be asked: asking again helps once there is a key, or another choice.
-fn failure(refusal: Refusal) -> Failure {
+fn unanswered(refusal: Refusal) -> Failure {
     Failure {
         code: refusal.code,
         text: refusal.message,

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::serve::ListenerExt as _;
+use secrecy::ExposeSecret as _;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use socketioxide::SocketIo;
@@ -22,7 +23,7 @@ pub use address::{AddressInUse, base_url, bind};
 pub use doctor::examine;
 
 use crate::agent::{AgentFactory, Providers, Sessions, SessionsSettings};
-use crate::config::{AuthMode, Settings};
+use crate::config::{self, AuthMode, Settings};
 use crate::gateway::{
     self, AccessRules, GatewayState, Installation, ModelList, SystemInfo, socket,
 };
@@ -75,7 +76,7 @@ impl App {
             .local_addr()
             .context("the listener has no address")?;
         let writer = (TaskTracker::new(), CancellationToken::new());
-        let kept = store_settings(settings);
+        let kept = store_settings(&settings.store);
         let store = Store::open(&kept, Access::Serve, &writer.0, writer.1.clone()).await?;
         let url = base_url(settings, address);
         store.dir().announce(&url)?;
@@ -91,7 +92,7 @@ impl App {
         let models = model
             .list()
             .context("the default provider is not among the providers")?;
-        let sealer = Sealer::new(store.dir(), None)?;
+        let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
         let providers = model.register(&store, sealer).await?;
         let runtime = Arc::clone(&place.place.runtime);
         let agents = (TaskTracker::new(), CancellationToken::new());
@@ -243,11 +244,15 @@ async fn sweep(sessions: Sessions, stop: CancellationToken) {
     }
 }
 
-fn store_settings(settings: &Settings) -> store::Settings {
+/// What the store takes of the settings.
+pub fn store_settings(settings: &config::Store) -> store::Settings {
     store::Settings {
-        data_dir: settings.store.data_dir.clone(),
-        database_url: Some(settings.store.database_url.clone()),
-        compression: settings.store.compression,
+        data_dir: settings.data_dir.clone(),
+        database_url: Some(settings.database_url.expose_secret().to_owned()),
+        compression: settings.compression,
+        redis_url: settings.redis_url.clone(),
+        allow_volatile: settings.allow_volatile,
+        history_ttl: settings.history_ttl,
     }
 }
 

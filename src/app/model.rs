@@ -1,7 +1,8 @@
 //! Connects the model providers of the settings.
 
-use anyhow::bail;
 use std::sync::Arc;
+
+use anyhow::bail;
 
 use crate::agent::Providers;
 use crate::agent::providers::{Offer, ProviderSettings, Source, Ways};
@@ -52,7 +53,7 @@ impl Models {
     }
 }
 
-/// Connects them; refuses settings that can never work. A missing key is told to whoever connects.
+/// Connects them; refuses a default that can never work. A missing key is told to whoever connects.
 pub(super) fn open(settings: &config::Llm) -> anyhow::Result<Models> {
     net::install_tls();
     let (reach, guard) = (net::Settings::default(), Guard::default());
@@ -61,34 +62,55 @@ pub(super) fn open(settings: &config::Llm) -> anyhow::Result<Models> {
         tenant: net::guarded_client(&reach, &guard)?,
         guard,
     };
-    let kind = match settings.provider {
+    let mut offers = Vec::new();
+    for (id, entry) in &settings.providers {
+        let made_of = provider_settings(id, entry, settings);
+        let offer = Offer::connect(made_of, Source::Settings, ways.operator.clone());
+        match &offer.problem {
+            Some(problem) if *id == settings.provider && problem.code != Code::MissingApiKey => {
+                bail!("{problem}")
+            }
+            Some(problem) => tracing::warn!("{problem}"),
+            None => {}
+        }
+        offers.push(offer);
+    }
+    let choice = ModelChoice {
+        provider: settings.provider.clone(),
+        model: settings.model.clone(),
+    };
+    Ok(Models {
+        offers,
+        choice,
+        ways,
+    })
+}
+
+fn provider_settings(
+    id: &str,
+    entry: &config::ProviderEntry,
+    settings: &config::Llm,
+) -> ProviderSettings {
+    let kind = match entry.kind {
         config::ProviderKind::OpenAi => ProviderKind::OpenAi,
+        config::ProviderKind::Anthropic => ProviderKind::Anthropic,
+        config::ProviderKind::Gemini => ProviderKind::Gemini,
         config::ProviderKind::OpenAiCompatible => ProviderKind::OpenAiCompatible,
         config::ProviderKind::Scripted => ProviderKind::Scripted,
     };
-    let own = ProviderSettings {
+    let api = match entry.api {
+        config::ApiFlavour::Auto => None,
+        config::ApiFlavour::Chat => Some("chat".to_owned()),
+    };
+    ProviderSettings {
         reach: llm::Settings {
-            id: kind.as_str().to_owned(),
+            id: id.to_owned(),
             kind,
-            api_key: settings.api_key.clone(),
-            base_url: settings.base_url.as_ref().map(ToString::to_string),
+            api_key: entry.api_key.clone(),
+            base_url: entry.base_url.as_ref().map(ToString::to_string),
             pace: settings.scripted_pace,
         },
-        models: Vec::new(),
-        api: None,
-    };
-    let offer = Offer::connect(own, Source::Settings, ways.operator.clone());
-    match &offer.problem {
-        Some(problem) if problem.code == Code::MissingApiKey => tracing::warn!("{problem}"),
-        Some(problem) => bail!("{problem}"),
-        None => {}
+        models: entry.models.clone(),
+        api,
     }
-    Ok(Models {
-        choice: ModelChoice {
-            provider: offer.id().to_owned(),
-            model: settings.model.clone(),
-        },
-        offers: vec![offer],
-        ways,
-    })
 }

@@ -62,6 +62,10 @@ async fn runtime(
 ) -> (Arc<dyn Runtime>, Option<Error>) {
     match settings.driver {
         SandboxDriver::None => (Arc::new(Off), Some(Error::Off)),
+        SandboxDriver::Docker => {
+            let problem = "the driver `docker` is not part of this build".to_owned();
+            (Arc::new(Off), Some(Error::BadLaunch(problem)))
+        }
         SandboxDriver::Auto | SandboxDriver::Bubblewrap => {
             let opened = Bubblewrap::open(Settings {
                 data_dir: data_dir.to_owned(),

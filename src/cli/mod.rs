@@ -12,7 +12,7 @@ use secrecy::ExposeSecret as _;
 use sepal::app;
 use sepal::config::{self, Flag, Loaded, Sources};
 use sepal::gateway::Check;
-use sepal::store::{self, Access, Store};
+use sepal::store::{Access, Store};
 use sepal::telemetry::Telemetry;
 use sepal::tenancy::{Clock, Tenancy};
 use tokio_util::sync::CancellationToken;
@@ -193,12 +193,7 @@ struct Beside {
 
 impl Beside {
     async fn open(loaded: &Loaded) -> anyhow::Result<Self> {
-        let settings = &loaded.settings.store;
-        let settings = store::Settings {
-            data_dir: settings.data_dir.clone(),
-            database_url: Some(settings.database_url.clone()),
-            compression: settings.compression,
-        };
+        let settings = app::store_settings(&loaded.settings.store);
         let writer = (TaskTracker::new(), CancellationToken::new());
         let store = Store::open(&settings, Access::Beside, &writer.0, writer.1.clone()).await?;
         let tenancy = Tenancy::new(&store, Clock::system());

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::table::{Kind, Word};
+use super::table::{Kind, Word, provider_kind};
 
 /// A value as it was given.
 #[derive(Debug, Clone)]
@@ -24,13 +24,12 @@ pub(super) fn accepts(kind: Kind) -> String {
         Kind::Flag => "`true` or `false`".to_owned(),
         Kind::Whole(min, max) => format!("a whole number from {min} to {max}"),
         Kind::Number(min, max) => format!("a number from {min} to {max}"),
-        Kind::OneOf(words) => {
-            let words = words.iter().filter_map(|word| match word {
-                Word::Is(name) => Some(format!("`{name}`")),
-                Word::Alias(..) | Word::Later(_) => None,
-            });
-            format!("one of {}", words.collect::<Vec<_>>().join(", "))
-        }
+        Kind::OneOf(words) => format!("one of {}", listed(words)),
+        Kind::ListOf(words) => format!("{}, as a list or with commas", listed(words)),
+        Kind::Provider => format!(
+            "{}, or a name of `agent.llm.providers`",
+            accepts(Kind::PROVIDER_KIND)
+        ),
         Kind::Template => "a Jinja2 template".to_owned(),
         Kind::Host => "a host name or an IP address, without scheme and port".to_owned(),
         Kind::Url => "an address like `https://example.org/path`, without user and `#`".to_owned(),
@@ -38,8 +37,21 @@ pub(super) fn accepts(kind: Kind) -> String {
         Kind::Networks => {
             "addresses or networks like `10.0.0.0/8`, as a list or with commas".to_owned()
         }
-        Kind::Database => "`sqlite://` and the path of a file, or `sqlite::memory:`".to_owned(),
+        Kind::Database => {
+            "`sqlite://` and the path of a file, `sqlite::memory:`, or an address like `postgres://user@host/name`"
+                .to_owned()
+        }
+        Kind::Redis => "an address like `redis://host:6379/0`, `rediss://…` or `unix:///path`".to_owned(),
     }
+}
+
+/// The words that are accepted under their own name.
+fn listed(words: &[Word]) -> String {
+    let words = words.iter().filter_map(|word| match word {
+        Word::Is(name) => Some(format!("`{name}`")),
+        Word::Alias(..) | Word::Later(_) => None,
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// Checks a value; the error says what is wrong with it.
@@ -50,6 +62,8 @@ pub(super) fn check(kind: Kind, raw: &Raw) -> Result<Value, String> {
         Kind::Number(min, max) => number(raw, min, max),
         Kind::Origins => list(raw, origin),
         Kind::Networks => list(raw, network),
+        Kind::ListOf(words) => words_of(raw, words),
+        Kind::Provider => provider(text(raw)?.trim()),
         Kind::Text => text(raw).map(|text| json!(text)),
         Kind::Secret => match text(raw) {
             Ok(text) => Ok(json!(text.trim())),
@@ -60,11 +74,12 @@ pub(super) fn check(kind: Kind, raw: &Raw) -> Result<Value, String> {
         Kind::Host => host(text(raw)?.trim()),
         Kind::Url => address(text(raw)?.trim()),
         Kind::Database => database(text(raw)?.trim()),
+        Kind::Redis => redis(text(raw)?.trim()),
     }
 }
 
 /// A value as a problem quotes it.
-fn quote(value: &Value) -> String {
+pub(super) fn quote(value: &Value) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
         Value::Object(_) => return "a mapping".to_owned(),
@@ -125,6 +140,38 @@ fn number(raw: &Raw, min: f64, max: f64) -> Result<Value, String> {
     }
 }
 
+/// A name that an operator may give to a provider or a server.
+pub(super) fn is_name(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    (1..=64).contains(&text.len()) && text.bytes().all(is_letter)
+}
+
+/// A kind, aliases folded, or what may be the name of an entry.
+fn provider(text: &str) -> Result<Value, String> {
+    match provider_kind(text) {
+        Some(kind) => Ok(json!(kind)),
+        None if is_name(text) => Ok(json!(text)),
+        None => Err(format!("{} is no name of a provider", quote(&json!(text)))),
+    }
+}
+
+fn words_of(raw: &Raw, words: &'static [Word]) -> Result<Value, String> {
+    let given = list(raw, |text| Ok(text.to_owned()))?;
+    let given = given.as_array().map(Vec::as_slice).unwrap_or_default();
+    if given.is_empty() {
+        return Err("the list is empty".to_owned());
+    }
+    let mut checked = Vec::new();
+    for word in given {
+        let word = one_of(word.as_str().unwrap_or_default(), words)?;
+        if checked.contains(&word) {
+            return Err(format!("{} stands twice", quote(&word)));
+        }
+        checked.push(word);
+    }
+    Ok(json!(checked))
+}
+
 fn one_of(text: &str, words: &[Word]) -> Result<Value, String> {
     let given = text.to_ascii_lowercase();
     let found = words.iter().find_map(|word| match word {
@@ -178,8 +225,27 @@ fn database(text: &str) -> Result<Value, String> {
     match scheme {
         "sqlite" if !rest.trim_start_matches('/').is_empty() => Ok(json!(text)),
         "sqlite" => Err("the path is missing".to_owned()),
-        "postgres" | "postgresql" => Err("PostgreSQL is not in this version yet".to_owned()),
+        "postgres" | "postgresql" if has_host(text) => Ok(json!(text)),
+        "postgres" | "postgresql" => Err("the address of the server cannot be read".to_owned()),
         _ => Err("the kind of database is not known".to_owned()),
+    }
+}
+
+/// `postgres://` may name its server in the query too.
+fn has_host(text: &str) -> bool {
+    Url::parse(text)
+        .is_ok_and(|url| url.has_host() || url.query_pairs().any(|(name, _)| name == "host"))
+}
+
+/// A server by its address, with TLS (`rediss`) or without, or by its socket.
+fn redis(text: &str) -> Result<Value, String> {
+    match Url::parse(text) {
+        Ok(url) if url.scheme() == "unix" && url.path().len() > 1 => Ok(json!(text)),
+        Ok(url) if !matches!(url.scheme(), "redis" | "rediss") => {
+            Err("the scheme is not known".to_owned())
+        }
+        Ok(url) if url.has_host() => Ok(json!(text)),
+        Ok(_) | Err(_) => Err("the address cannot be read".to_owned()),
     }
 }
 

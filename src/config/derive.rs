@@ -4,28 +4,18 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::table::{Kind, Word, find};
-use super::value::{Resolved, Values, checked, variable};
+use super::value::{Resolved, Values};
 use super::{Problem, Source, Sources};
 
-/// The key of the examples; it is accepted, and the provider will refuse it (C13).
-const DUMMY_KEY: &str = "dummy-api-key";
-
-const PROVIDER: &str = "agent.llm.provider";
-const API_KEY: &str = "agent.llm.api_key";
-const BASE_URL: &str = "agent.llm.base_url";
-const MODEL: &str = "agent.llm.model";
 const HOST: &str = "runtime.transports.http.host";
+/// Fewer could be tried out by whoever holds the database.
+const SECRET_KEY_CHARACTERS: usize = 32;
+
+const HTTP_ENABLED: &str = "runtime.transports.http.enabled";
 const AUTH_MODE: &str = "auth.mode";
 
-/// Fills in what depends on other settings, and returns what an operator should know.
-pub(super) fn fill(
-    values: &mut Values,
-    sources: &Sources,
-    problems: &mut Vec<Problem>,
-) -> Vec<String> {
-    let mut notices = Vec::new();
-    fill_provider(values, sources, problems, &mut notices);
+/// Fills in what depends on other settings.
+pub(super) fn fill(values: &mut Values, sources: &Sources) {
     let in_open_container = sources.in_container && text(values, AUTH_MODE) != Some("none");
     let (host, why) = if in_open_container {
         ("0.0.0.0", Source::Derived("default in a container"))
@@ -35,96 +25,13 @@ pub(super) fn fill(
     fill_one(values, HOST, host, why);
     let version = env!("CARGO_PKG_VERSION");
     fill_one(values, "agent.version", version, Source::Default);
+    let image = concat!("sepal/sandbox:", env!("CARGO_PKG_VERSION"));
+    fill_one(values, "sandbox.image", image, Source::Default);
     if let Some(folder) = text(values, "store.data_dir") {
         let url = format!("sqlite://{}/sepal.db", folder.trim_end_matches('/'));
         let why = Source::Derived("default below store.data_dir");
         fill_one(values, "store.database_url", &url, why);
     }
-    notices
-}
-
-/// Chooses the provider, and gives it its vendor's variables and its default model.
-fn fill_provider(
-    values: &mut Values,
-    sources: &Sources,
-    problems: &mut Vec<Problem>,
-    notices: &mut Vec<String>,
-) {
-    let (provider, why) = choose_provider(values, sources);
-    fill_one(values, PROVIDER, provider, Source::Derived(why));
-    // An invalid choice is a problem already; nothing more follows from it.
-    let Some(provider) = text(values, PROVIDER).map(str::to_owned) else {
-        return;
-    };
-    if provider == "openai" || provider == "openai-compatible" {
-        let from_vendor = fill_vendor(values, BASE_URL, sources, problems);
-        // The vendor's key goes to the vendor, or to the address that stands beside it.
-        if provider == "openai" || from_vendor {
-            fill_vendor(values, API_KEY, sources, problems);
-        }
-    }
-    match provider.as_str() {
-        "openai" => fill_one(values, MODEL, "gpt-4o", Source::Default),
-        "scripted" => fill_one(values, MODEL, "scripted", Source::Default),
-        _ => {}
-    }
-    if text(values, API_KEY) == Some(DUMMY_KEY) && provider != "scripted" {
-        notices.push(format!(
-            "`{API_KEY}` is the dummy of the examples, which `{provider}` will refuse; set SPL_LLM_API_KEY"
-        ));
-    }
-    if provider == "scripted" {
-        for (vendor, name) in find(API_KEY).map_or(&[][..], |definition| definition.vendor) {
-            if is_later_provider(vendor) && variable([*name].into_iter(), sources).is_some() {
-                notices.push(format!(
-                    "{name} is set, but the provider `{vendor}` is not in this version yet; the scripted model answers"
-                ));
-            }
-        }
-    }
-}
-
-/// The provider when nobody named one, and why.
-fn choose_provider(values: &Values, sources: &Sources) -> (&'static str, &'static str) {
-    let has = |name: &'static str| variable([name].into_iter(), sources).is_some();
-    if text(values, API_KEY).is_some() || has("OPENAI_API_KEY") {
-        ("openai", "chosen because there is a key")
-    } else if text(values, BASE_URL).is_some() || has("OPENAI_BASE_URL") {
-        ("openai-compatible", "chosen because there is a base URL")
-    } else {
-        ("scripted", "chosen because no provider has a key")
-    }
-}
-
-fn is_later_provider(provider: &str) -> bool {
-    let is_it = |word: &Word| matches!(word, Word::Later(name) if *name == provider);
-    let kind = find(PROVIDER).map(|definition| definition.kind);
-    matches!(kind, Some(Kind::OneOf(words)) if words.iter().any(is_it))
-}
-
-/// Lets `OpenAI`'s own variable stand above the file and below our names; says whether it counted.
-fn fill_vendor(
-    values: &mut Values,
-    key: &'static str,
-    sources: &Sources,
-    problems: &mut Vec<Problem>,
-) -> bool {
-    let is_named = values
-        .get(key)
-        .is_some_and(|given| matches!(given.source, Source::Flag(_) | Source::Env(_)));
-    let Some(definition) = find(key).filter(|_| !is_named) else {
-        return false;
-    };
-    let names = definition.vendor.iter();
-    let names = names.filter(|(vendor, _)| *vendor == "openai");
-    let Some((raw, source)) = variable(names.map(|(_, name)| *name), sources) else {
-        return false;
-    };
-    match checked(definition, &raw, &source, problems) {
-        Some(resolved) => values.insert(key, resolved),
-        None => values.remove(key),
-    };
-    true
 }
 
 /// Sets a key that nobody set.
@@ -168,27 +75,21 @@ pub(super) fn cross_check(values: &Values, problems: &mut Vec<Problem>) {
     if text(values, AUTH_MODE) == Some("none") {
         check_open_door(values, &mut refuse);
     }
-    let enabled = "runtime.transports.http.enabled";
-    if values
-        .get(enabled)
-        .is_some_and(|on| on.value == json!(false))
-    {
-        let what = "nothing would run: the agent on stdio is not in this version yet";
-        refuse(enabled, what, "`true`");
+    let is_off = |key| values.get(key).is_some_and(|on| on.value == json!(false));
+    if is_off(HTTP_ENABLED) && is_off("runtime.transports.stdio.enabled") {
+        let what = "nothing would run, because `runtime.transports.stdio.enabled` is off too";
+        refuse(HTTP_ENABLED, what, "`true` for one of the two");
     }
-    if text(values, PROVIDER) == Some("openai-compatible") {
-        let is_missing = |key| values.get(key).is_some_and(|it| it.value.is_null());
-        let what = "`openai-compatible` needs it";
-        if is_missing(BASE_URL) {
-            refuse(
-                BASE_URL,
-                what,
-                "the server's address, for example `http://localhost:11434/v1`",
-            );
+    for key in ["agent.chat.request_budget", "agent.chat.session_budget"] {
+        if number(values, key).is_some_and(|limit| limit > 0.0) {
+            refuse(key, "budgets are not in this version yet", "`0`");
         }
-        if is_missing(MODEL) {
-            refuse(MODEL, what, "the server's name of a model");
-        }
+    }
+    let is_short = |key: &str| key.chars().count() < SECRET_KEY_CHARACTERS;
+    if text(values, "auth.secret_key").is_some_and(is_short) {
+        let what = "the key is too short to keep secrets";
+        let accepted = "at least 32 characters, for example of `openssl rand -hex 32`";
+        refuse("auth.secret_key", what, accepted);
     }
     let (initial, max) = (
         "agent.llm.retry.initial_backoff",

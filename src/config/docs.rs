@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::check::accepts;
-use super::table::{Definition, Fallback, Kind, SETTINGS};
+use super::family::{Fields, Members, field_accepts, path};
+use super::table::{Definition, FAMILIES, Fallback, Family, FieldKind, Kind, SETTINGS};
 use super::value::Values;
 
 const INTRODUCTION: &str = "\
@@ -54,7 +55,28 @@ pub fn markdown() -> String {
             definition.since,
         );
     }
+    for family in FAMILIES {
+        family_markdown(&mut text, family);
+    }
     text
+}
+
+fn family_markdown(text: &mut String, family: &Family) {
+    let _ = write!(
+        text,
+        "\n## `{}`\n\n{}\n\n| field | accepted | meaning |\n|---|---|---|\n",
+        family.shown, family.doc
+    );
+    for field in family.fields {
+        let accepted = field_accepts(field.kind);
+        let _ = writeln!(text, "| `{}` | {accepted} | {} |", field.name, field.doc);
+    }
+    if !family.env.is_empty() {
+        text.push_str("\n| environment, `<n>` from 0 | sets |\n|---|---|\n");
+    }
+    for (name, meaning) in family.env {
+        let _ = writeln!(text, "| `{name}` | {meaning} |");
+    }
 }
 
 /// `.env.example`: every variable with its default, as comments.
@@ -82,6 +104,10 @@ pub fn env_example() -> String {
             }
         }
     }
+    for (name, meaning) in FAMILIES.iter().flat_map(|family| family.env) {
+        let (name, meaning) = (name.replace("<n>", "0"), meaning.replace('`', ""));
+        let _ = write!(text, "\n# MCP server 0, 1, …: {meaning}\n# {name}=\n");
+    }
     text
 }
 
@@ -97,7 +123,7 @@ fn default_words(definition: &Definition) -> String {
 }
 
 /// Every value with its source, a line each.
-pub(super) fn show(values: &Values) -> String {
+pub(super) fn show(values: &Values, families: &[(&Family, &Members)]) -> String {
     let mut text = String::new();
     for definition in SETTINGS {
         if let Some(resolved) = values.get(definition.key) {
@@ -105,13 +131,37 @@ pub(super) fn show(values: &Values) -> String {
             let _ = writeln!(text, "{} = {value}  ({})", definition.key, resolved.source);
         }
     }
+    for (family, members) in families {
+        for (name, fields) in *members {
+            show_member(&mut text, family, name, fields);
+        }
+    }
     text
+}
+
+fn show_member(text: &mut String, family: &Family, name: &str, fields: &Fields) {
+    for field in family.fields {
+        if let Some(resolved) = fields.get(field.name) {
+            let value = match field.kind {
+                FieldKind::Map => shown(Kind::Secret, &resolved.value),
+                FieldKind::One(kind) => shown(kind, &resolved.value),
+                FieldKind::Texts | FieldKind::Arguments | FieldKind::Network => {
+                    resolved.value.to_string()
+                }
+            };
+            let path = path(family, name, field.name);
+            let _ = writeln!(text, "{path} = {value}  ({})", resolved.source);
+        }
+    }
 }
 
 fn shown(kind: Kind, value: &Value) -> String {
     match (kind, value) {
         (_, Value::Null) => "none".to_owned(),
-        (Kind::Secret, _) => "(set, not shown)".to_owned(),
+        (Kind::Secret | Kind::Redis, _) => "(set, not shown)".to_owned(),
+        (Kind::Database, Value::String(url)) if !url.starts_with("sqlite:") => {
+            "(set, not shown)".to_owned()
+        }
         _ => value.to_string(),
     }
 }

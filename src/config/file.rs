@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::check::Raw;
+use super::family::{Fields, Member, checked_field, path};
 use super::problem::did_you_mean;
-use super::table::{KEY_ALIASES, LATER, SETTINGS, find};
+use super::table::{FAMILIES, Family, KEY_ALIASES, LATER, SETTINGS, find};
 use super::{Problem, Source, SourceFile};
 
 /// A key of the file with its value.
@@ -24,22 +25,23 @@ pub(super) fn read(
     file: &SourceFile,
     env: &BTreeMap<String, String>,
     problems: &mut Vec<Problem>,
-) -> Vec<Entry> {
+) -> (Vec<Entry>, Vec<Member>) {
     let tree = match parse(file) {
         Ok(tree) => tree,
         Err(problem) => {
             problems.push(problem);
-            return Vec::new();
+            return (Vec::new(), Vec::new());
         }
     };
     let mut reader = Reader {
         file: &file.name,
         env,
         entries: Vec::new(),
+        members: Vec::new(),
         problems,
     };
     reader.section("", "", &tree);
-    reader.entries
+    (reader.entries, reader.members)
 }
 
 fn parse(file: &SourceFile) -> Result<Value, Problem> {
@@ -68,6 +70,7 @@ struct Reader<'a> {
     file: &'a str,
     env: &'a BTreeMap<String, String>,
     entries: Vec<Entry>,
+    members: Vec<Member>,
     problems: &'a mut Vec<Problem>,
 }
 
@@ -96,6 +99,8 @@ impl Reader<'_> {
         let below = format!("{path}.");
         if let Some(definition) = find(path) {
             self.leaf(definition.key, spelled, value);
+        } else if let Some(family) = FAMILIES.iter().find(|family| family.key == path) {
+            self.family(family, spelled, value);
         } else if is_later_key(path) {
             let what = "this setting is not in this version yet".to_owned();
             self.refuse(path, spelled, what, "leave it out".to_owned());
@@ -118,15 +123,83 @@ impl Reader<'_> {
             self.refuse(key, spelled, what, format!("only `{key}`"));
             return;
         }
-        match expand(value, self.env) {
-            Ok(raw) => {
-                let source = self.source(spelled);
-                self.entries.push(Entry { key, raw, source });
+        if let Some(raw) = self.expanded(key, spelled, value) {
+            let source = self.source(spelled);
+            self.entries.push(Entry { key, raw, source });
+        }
+    }
+
+    fn family(&mut self, family: &'static Family, spelled: &str, value: &Value) {
+        if value.is_null() {
+            return;
+        }
+        let Value::Object(members) = value else {
+            let what = "a section is expected here, not a value".to_owned();
+            self.refuse(family.key, spelled, what, format!("`{}`", family.shown));
+            return;
+        };
+        for (name, value) in members {
+            let spelled = join(spelled, name);
+            match value {
+                Value::Null => {}
+                Value::Object(fields) => self.named(family, name, &spelled, fields),
+                Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                    let what = "a section is expected here, not a value".to_owned();
+                    let accepted = "a mapping of fields".to_owned();
+                    self.refuse(&join(family.key, name), &spelled, what, accepted);
+                }
             }
+        }
+    }
+
+    fn named(
+        &mut self,
+        family: &'static Family,
+        name: &str,
+        spelled: &str,
+        given: &Map<String, Value>,
+    ) {
+        let mut fields = Fields::new();
+        for (field_name, value) in given {
+            let spelled = join(spelled, field_name);
+            let path = path(family, name, field_name);
+            let known = || family.fields.iter();
+            let found = known().find(|field| snake(field.name) == snake(field_name));
+            let Some(field) = found else {
+                let hint = did_you_mean(field_name, known().map(|field| field.name));
+                let accepted = hint.unwrap_or_else(|| "the fields of docs/configuration.md".into());
+                self.refuse(&path, &spelled, "unknown field".to_owned(), accepted);
+                continue;
+            };
+            if fields.contains_key(field.name) {
+                let what = "the field stands twice, in two spellings".to_owned();
+                self.refuse(&path, &spelled, what, format!("only `{}`", field.name));
+            } else if !value.is_null()
+                && let Some(raw) = self.expanded(&path, &spelled, value)
+            {
+                let source = self.source(&spelled);
+                let given = (&raw, &source);
+                let checked = checked_field((family, name), field, given, self.problems);
+                fields.extend(checked.map(|resolved| (field.name, resolved)));
+            }
+        }
+        self.members.push(Member {
+            family: family.key,
+            name: name.to_owned(),
+            source: self.source(spelled),
+            fields,
+        });
+    }
+
+    /// The value with its variables expanded; none after a problem.
+    fn expanded(&mut self, path: &str, spelled: &str, value: &Value) -> Option<Raw> {
+        match expand(value, self.env) {
+            Ok(raw) => Some(raw),
             Err(name) => {
                 let what = format!("the variable `{name}` is not set");
                 let accepted = "a variable of the environment; `$$` stands for a dollar sign";
-                self.refuse(key, spelled, what, accepted.to_owned());
+                self.refuse(path, spelled, what, accepted.to_owned());
+                None
             }
         }
     }
@@ -156,8 +229,10 @@ impl Reader<'_> {
 fn known_keys() -> impl Iterator<Item = &'static str> {
     let aliases = KEY_ALIASES.iter().map(|(alias, _)| *alias);
     let settings = SETTINGS.iter().map(|definition| definition.key);
+    let families = FAMILIES.iter().map(|family| family.key);
     settings
         .chain(aliases)
+        .chain(families)
         .chain(LATER.iter().map(|later| later.key.trim_end_matches(".*")))
 }
 
@@ -203,16 +278,22 @@ fn expand(value: &Value, env: &BTreeMap<String, String>) -> Result<Raw, String> 
             Raw::Text(expanded)
         });
     }
-    let Value::Array(items) = value else {
-        return Ok(Raw::Json(value.clone()));
-    };
-    let items = items.iter().map(|item| match item {
+    let inner = |item: &Value| match item {
         Value::String(text) => expand_text(text, env).map(Value::String),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
             Ok(item.clone())
         }
-    });
-    Ok(Raw::Json(Value::Array(items.collect::<Result<_, _>>()?)))
+    };
+    let expanded = match value {
+        Value::Array(items) => Value::Array(items.iter().map(inner).collect::<Result<_, _>>()?),
+        Value::Object(members) => {
+            let members = members.iter();
+            let members = members.map(|(name, value)| Ok((name.clone(), inner(value)?)));
+            Value::Object(members.collect::<Result<_, String>>()?)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    };
+    Ok(Raw::Json(expanded))
 }
 
 /// Replaces `$NAME` and `${NAME}`; `$$` is a dollar sign, and so is one before anything else.

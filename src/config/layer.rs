@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::check::{Raw, check};
+use super::family::{self, Member, Members, providers, servers};
 use super::file::Entry;
 use super::problem::did_you_mean;
-use super::table::{Definition, Fallback, Kind, LATER, SETTINGS, find};
+use super::table::{Definition, Fallback, Family, Kind, LATER, PROVIDERS, SERVERS, SETTINGS, find};
 use super::value::{Resolved, Values, checked, variable};
 use super::{Problem, Problems, Settings, Source, Sources, derive, docs, file};
 
@@ -25,10 +26,9 @@ pub struct Loaded {
 /// Loads the settings; the error holds every problem, not the first.
 pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     let mut problems = Vec::new();
-    let entries = match &sources.file {
-        Some(file) => file::read(file, &sources.env, &mut problems),
-        None => Vec::new(),
-    };
+    let filed = sources.file.as_ref();
+    let filed = filed.map(|file| file::read(file, &sources.env, &mut problems));
+    let (entries, members) = filed.unwrap_or_default();
     refuse_variables(&sources.env, &mut problems);
     refuse_flags(sources, &mut problems);
     let mut values = Values::new();
@@ -37,16 +37,20 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
             values.insert(definition.key, resolved);
         }
     }
-    let notices = derive::fill(&mut values, sources, &mut problems);
+    derive::fill(&mut values, sources);
+    let (of_servers, of_providers) = members.into_iter().partition(Member::is_server);
+    let (providers, notices) = providers::fill(&mut values, of_providers, sources, &mut problems);
+    let servers = servers::read(of_servers, sources, &mut problems);
     derive::cross_check(&values, &mut problems);
     if !problems.is_empty() {
         return Err(Problems(problems));
     }
-    match Settings::from_tree(tree(&values)) {
+    let families = [(&PROVIDERS, &providers), (&SERVERS, &servers)];
+    match Settings::from_tree(tree(&values, &families)) {
         Ok(settings) => Ok(Loaded {
             settings,
             notices,
-            shown: docs::show(&values),
+            shown: docs::show(&values, &families),
         }),
         Err(error) => Err(Problems(vec![Problem {
             path: "settings".to_owned(),
@@ -94,7 +98,7 @@ fn refuse_variables(env: &BTreeMap<String, String>, problems: &mut Vec<Problem>)
     let known = || SETTINGS.iter().flat_map(|definition| definition.env);
     for (name, value) in env {
         let is_known = known().any(|known| known == name);
-        if is_known || value.trim().is_empty() {
+        if is_known || value.trim().is_empty() || servers::is_variable(name) {
             continue;
         }
         let is_later = LATER.iter().flat_map(|later| later.env).any(|later| {
@@ -104,7 +108,8 @@ fn refuse_variables(env: &BTreeMap<String, String>, problems: &mut Vec<Problem>)
         let (what, accepted) = if is_later {
             ("this setting is not in this version yet", None)
         } else if name.starts_with("SPL_") {
-            let hint = did_you_mean(name, known().copied());
+            let all = known().chain(servers::FIRST_NAMES);
+            let hint = did_you_mean(name, all.copied());
             ("unknown variable", hint)
         } else {
             continue;
@@ -130,18 +135,35 @@ fn refuse_flags(sources: &Sources, problems: &mut Vec<Problem>) {
     }
 }
 
+/// Settings that say nothing beyond having been checked, or that the entries of the families hold.
+const NOT_IN_TREE: &[&str] = &[
+    "agent.chat.request_budget",
+    "agent.chat.session_budget",
+    "agent.llm.api",
+    "agent.llm.api_key",
+    "agent.llm.base_url",
+    "sandbox.network",
+];
+
 /// The values as one nested object.
-fn tree(values: &Values) -> Value {
+fn tree(values: &Values, families: &[(&Family, &Members)]) -> Value {
     let mut root = Value::Object(Map::new());
-    for (key, resolved) in values {
-        let mut place = &mut root;
-        for segment in key.split('.') {
-            if !place.is_object() {
-                *place = Value::Object(Map::new());
-            }
-            place = &mut place[segment];
-        }
-        *place = resolved.value.clone();
+    for (key, resolved) in values.iter().filter(|(key, _)| !NOT_IN_TREE.contains(key)) {
+        put(&mut root, key, resolved.value.clone());
+    }
+    for (family, members) in families {
+        put(&mut root, family.key, family::tree(members));
     }
     root
+}
+
+fn put(root: &mut Value, key: &str, value: Value) {
+    let mut place = root;
+    for segment in key.split('.') {
+        if !place.is_object() {
+            *place = Value::Object(Map::new());
+        }
+        place = &mut place[segment];
+    }
+    *place = value;
 }

@@ -7,6 +7,7 @@ mod check;
 mod derive;
 pub mod docs;
 mod env;
+mod family;
 mod file;
 mod layer;
 mod problem;
@@ -21,6 +22,7 @@ pub use env::{Flag, SourceFile, Sources};
 pub use layer::{Loaded, load};
 pub use problem::{Problem, Problems, Source};
 pub use settings::{
-    Access, Agent, Auth, AuthMode, Chat, Http, Limits, Llm, Log, LogFormat, LogLevel, LogOutput,
-    ProviderKind, Retry, Runtime, Sandbox, SandboxDriver, Settings, Socket, Store, Transports,
+    Access, Agent, ApiFlavour, ApprovalWay, Auth, AuthMode, Chat, CompactionStrategy, Http, Limits,
+    Llm, Log, LogFormat, LogLevel, LogOutput, ProviderEntry, ProviderKind, Retry, Runtime, Sandbox,
+    SandboxDriver, Settings, Socket, Stdio, Store, Tool, Transports,
 };

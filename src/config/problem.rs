@@ -22,6 +22,18 @@ pub enum Source {
     Default,
 }
 
+impl Source {
+    /// Whether somebody wrote it in the settings file.
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self, Self::File { .. })
+    }
+
+    /// Whether it stands above the file: on the command line or in the environment.
+    pub(super) fn is_above_file(&self) -> bool {
+        matches!(self, Self::Flag(_) | Self::Env(_))
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

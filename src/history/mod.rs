@@ -4,4 +4,4 @@ mod prompt;
 mod window;
 
 pub use prompt::{PromptError, SystemPrompt};
-pub use window::{Limits, Window, window};
+pub use window::{Limits, Window, newest_turn, window};

@@ -2,15 +2,46 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::domain::Entry;
 
 /// What the model may be shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Limits {
     /// Tokens of history; `None` = no limit.
     pub max_tokens: Option<u64>,
     /// Entries of history; `None` = no limit.
     pub max_messages: Option<usize>,
+}
+
+impl Limits {
+    /// These limits in a model that reads `window` tokens, `taken` of which are not history: a tenth
+    /// stays free, because counts are estimates (S3.35).
+    #[must_use]
+    pub fn within(self, window: Option<u64>, taken: u64) -> Self {
+        let room = window.map(|window| (window / 10 * 9).saturating_sub(taken));
+        Self {
+            max_tokens: match (self.max_tokens, room) {
+                (Some(most), Some(room)) => Some(most.min(room)),
+                (most, room) => most.or(room),
+            },
+            ..self
+        }
+    }
+
+    /// Whether everything that these limits let through, `others` let through too.
+    pub fn are_within(self, others: Self) -> bool {
+        fn is_within<T: Ord>(most: Option<T>, other: Option<T>) -> bool {
+            match (most, other) {
+                (_, None) => true,
+                (None, Some(_)) => false,
+                (Some(most), Some(other)) => most <= other,
+            }
+        }
+        is_within(self.max_tokens, others.max_tokens)
+            && is_within(self.max_messages, others.max_messages)
+    }
 }
 
 /// What the model is shown.
@@ -22,6 +53,25 @@ pub struct Window {
     pub left_out: usize,
     /// Tokens of `entries`, by the counter.
     pub tokens: u64,
+}
+
+impl Window {
+    /// `seq` of the oldest message of a person that the model reads.
+    pub fn from_seq(&self) -> Option<u64> {
+        self.entries.iter().find_map(|entry| match &**entry {
+            Entry::User { seq, .. } => Some(*seq),
+            Entry::Assistant { .. } | Entry::ToolResult { .. } | Entry::Note { .. } => None,
+        })
+    }
+}
+
+/// How many of the newest entries make up the newest message of a person and what came after it:
+/// the least that a request can begin anew with (C2).
+pub fn newest_turn(entries: &[Arc<Entry>]) -> usize {
+    let asked = entries
+        .iter()
+        .rposition(|entry| matches!(&**entry, Entry::User { .. }));
+    asked.map_or(entries.len(), |index| entries.len() - index)
 }
 
 /// Keeps the newest groups that fit. A group is an assistant's calls with their results, or one
@@ -69,7 +119,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::{Limits, window};
+    use super::{Limits, newest_turn, window};
     use crate::domain::{CallId, Entry, ModelCall};
 
     fn call_id(index: usize) -> CallId {
@@ -121,6 +171,43 @@ mod tests {
     }
 
     #[test]
+    fn a_window_leaves_a_tenth_and_what_is_taken_free() {
+        let check = |max_tokens, window, expected| {
+            let limits = Limits {
+                max_tokens,
+                max_messages: None,
+            };
+            assert_eq!(limits.within(window, 500).max_tokens, expected);
+        };
+        check(None, None, None);
+        check(Some(100), None, Some(100));
+        check(None, Some(10_000), Some(8_500));
+        check(Some(30_000), Some(10_000), Some(8_500));
+        check(Some(3_000), Some(10_000), Some(3_000));
+        check(None, Some(100), Some(0));
+    }
+
+    #[test]
+    fn wider_limits_are_known() {
+        let limits = |max_tokens, max_messages| Limits {
+            max_tokens,
+            max_messages,
+        };
+        assert!(limits(Some(1), Some(1)).are_within(limits(None, Some(1))));
+        assert!(limits(None, None).are_within(limits(None, None)));
+        assert!(!limits(None, Some(1)).are_within(limits(Some(9), Some(1))));
+        assert!(!limits(Some(9), Some(2)).are_within(limits(Some(9), Some(1))));
+    }
+
+    #[test]
+    fn a_fresh_context_begins_with_the_newest_message() {
+        assert_eq!(newest_turn(&entries("uaucrcr")), 5);
+        assert_eq!(newest_turn(&entries("uau")), 1);
+        assert_eq!(newest_turn(&entries("crcr")), 4);
+        assert_eq!(newest_turn(&[]), 0);
+    }
+
+    #[test]
     fn the_newest_groups_that_fit_are_kept() {
         assert_eq!(kept("uaucr", None, None), 5);
         assert_eq!(kept("uaucr", Some(30), None), 3);
@@ -150,6 +237,15 @@ mod tests {
             let starts_with_result =
                 matches!(shown.entries.first().map(|entry| &**entry), Some(Entry::ToolResult { .. }));
             prop_assert!(!starts_with_result);
+            // What is kept in the store is enough for every later request.
+            let mut later = shown.entries.clone();
+            later.extend(entries("ucr"));
+            let mut whole = all.clone();
+            whole.extend(entries("ucr"));
+            prop_assert_eq!(
+                window(&later, limits, |_| 10).entries,
+                window(&whole, limits, |_| 10).entries
+            );
         }
     }
 }

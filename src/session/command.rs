@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::call::{Outcome, Proposal};
-use super::event::ModelChoice;
+use super::event::{ContextSize, ModelChoice};
 use crate::domain::{
     Actor, CallId, Code, Digest, JournalId, MicroUsd, Native, SandboxId, TokenUsage,
 };
@@ -108,6 +108,19 @@ pub enum Command {
         iteration: u32,
         /// Why.
         failure: Failure,
+    },
+    /// The request did not fit the model's window, and less of the past may.
+    Overflowed {
+        /// The turn that asked.
+        turn: u64,
+        /// The request that asked.
+        iteration: u32,
+        /// How many of the newest entries to go on with.
+        kept: usize,
+        /// The context that did not fit.
+        before: ContextSize,
+        /// The context to go on with.
+        after: ContextSize,
     },
     /// A call ended.
     CallEnded {

@@ -222,6 +222,26 @@ pub enum Event {
     },
     /// The model starts with an empty context; the transcript stays.
     ContextReset,
+    /// The model no longer reads the older entries; the transcript stays (C2).
+    ContextCut {
+        /// How it was cut, for people: `fresh-context`.
+        strategy: String,
+        /// How many of the newest entries the model goes on reading.
+        kept: usize,
+        /// The context before.
+        before: ContextSize,
+        /// The context after.
+        after: ContextSize,
+    },
+}
+
+/// How large a working context is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextSize {
+    /// Entries.
+    pub messages: u64,
+    /// Tokens, estimated.
+    pub tokens: u64,
 }
 
 /// A call as `agent:message` names it.

@@ -22,6 +22,6 @@ pub use call::{Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution,
 pub use command::{Answer, Command, Decision, Edit, Failure, Genesis, Refusal};
 pub use decide::{Inputs, decide};
 pub use effects::{Effect, effects};
-pub use event::{Commit, CommitError, Event, ModelChoice, SCHEMA, Verdict};
+pub use event::{Commit, CommitError, ContextSize, Event, ModelChoice, SCHEMA, Verdict};
 pub use policy::{PolicyEffect, Rule, Rules};
 pub use state::{Activity, Control, Ending, Phase, SessionState, Turn, WaitingMessage};

@@ -146,6 +146,9 @@ pub struct SessionState {
     pub control: Control,
     /// The working context, oldest first.
     pub entries: Vec<Arc<Entry>>,
+    /// Entries that stood before them and are no longer read.
+    #[serde(default)]
+    pub left_out: u64,
 }
 
 impl Control {

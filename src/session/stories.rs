@@ -392,3 +392,28 @@ fn what_was_written_before_models_could_be_switched_still_folds() {
     state.apply(world.journal.last().unwrap());
     assert_eq!(state.control.model.unwrap().model, "big");
 }
+
+#[test]
+fn a_request_that_does_not_fit_is_asked_again_with_less_and_the_journal_says_so() {
+    let mut world = World::new();
+    world.tell(&say("one")).unwrap();
+    world.answer("first", vec![]);
+    world.tell(&say("two")).unwrap();
+    let size = world.size();
+    let overflowed = Command::Overflowed {
+        turn: 2,
+        iteration: 1,
+        kept: world.newest_turn(),
+        before: size,
+        after: size,
+    };
+    world.tell(&overflowed).unwrap();
+    assert_eq!(world.state.entries.len(), 1);
+    assert_eq!(world.state.left_out, 2);
+    let turn = world.state.control.turn.clone().unwrap();
+    assert_eq!((turn.id, turn.iteration), (2, 2));
+    // Told twice, it is too late the second time.
+    let versions = world.journal.len();
+    world.tell(&overflowed).unwrap();
+    assert_eq!(world.journal.len(), versions);
+}

@@ -246,6 +246,7 @@ pub(super) fn taken(name: &str) -> impl FnOnce(Error) -> Error {
             Error::Taken(name.to_owned())
         }
         Error::Database(_)
+        | Error::Redis { .. }
         | Error::NoAnswer
         | Error::Migration(_)
         | Error::Taken(_)

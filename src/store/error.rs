@@ -11,6 +11,15 @@ pub enum Error {
     /// The database refused, broke or is away; [`Error::fault`] tells which.
     #[error("the database did not do it")]
     Database(#[source] Arc<sqlx::Error>),
+    /// Redis is away, full, read-only or broke.
+    #[error("{trouble}")]
+    Redis {
+        /// Which of these.
+        trouble: RedisTrouble,
+        /// What it said itself, if it said something.
+        #[source]
+        source: Option<Arc<redis::RedisError>>,
+    },
     /// No answer in time, or the task that would answer has ended: it may still have happened.
     #[error("the database did not answer")]
     NoAnswer,
@@ -60,11 +69,46 @@ pub enum Error {
     },
 }
 
+/// Why Redis did not do what it was asked. The text is for clients and probes too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RedisTrouble {
+    /// There is no connection.
+    #[error("Redis is away")]
+    Away,
+    /// The connection stands, and no answer came in time: it may still happen.
+    #[error("Redis did not answer in time")]
+    Silent,
+    /// `maxmemory` is reached; with `noeviction` it refuses what would grow.
+    #[error("Redis is full: raise its `maxmemory`, or delete sessions")]
+    Full,
+    /// It takes no writes.
+    #[error("Redis is read-only: the address leads to a replica")]
+    ReadOnly,
+    /// It loads its data, waits for replicas, or cannot write its own files.
+    #[error("Redis is not ready")]
+    NotReady,
+    /// Anything else.
+    #[error("Redis did not do it")]
+    Refused,
+}
+
+impl RedisTrouble {
+    fn fault(self) -> Fault {
+        match self {
+            Self::Away | Self::Silent | Self::Full | Self::ReadOnly | Self::NotReady => {
+                Fault::Transient
+            }
+            Self::Refused => Fault::Internal,
+        }
+    }
+}
+
 impl Error {
     /// Who has to act.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Database(error) => fault_of(error),
+            Self::Redis { trouble, .. } => trouble.fault(),
             Self::NoAnswer => Fault::Transient,
             Self::Migration(_) | Self::Corrupt { .. } | Self::Sealed(_) => Fault::Internal,
             Self::Taken(_)

@@ -1,5 +1,6 @@
 //! What outlives the process: journals of sessions ([`live`]) and everything else ([`records`]),
-//! both in one SQLite file of a locked data folder.
+//! both in one SQLite file of a locked data folder; the journals in Redis where several gateways
+//! share them.
 
 mod data_dir;
 mod db;
@@ -10,18 +11,20 @@ pub mod sealed;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use data_dir::{DataDir, Holder};
-pub use error::Error;
+pub use error::{Error, RedisTrouble};
 pub use live::{Appended, Head, LiveStore, NewRecord, Record, Snapshot};
 pub use records::Records;
 pub use sealed::Sealer;
 
 use db::{Db, SqliteDb};
-use live::SqliteLive;
+use live::{RedisLive, RedisSettings, SqliteLive};
 
 /// Where things are kept and how.
 #[derive(Debug, Clone)]
@@ -32,6 +35,36 @@ pub struct Settings {
     pub database_url: Option<String>,
     /// Whether snapshots are written compressed; both forms are read.
     pub compression: bool,
+    /// Where the journals are, if not in the database: `redis://`, `rediss://` (TLS) or `unix://`.
+    pub redis_url: Option<SecretString>,
+    /// Whether a Redis is taken that may lose what it acknowledged.
+    pub allow_volatile: bool,
+    /// How long Redis keeps a finished session after its last commit; `None` = for ever.
+    pub history_ttl: Option<Duration>,
+}
+
+impl Settings {
+    /// Everything in one folder, as without any setting.
+    pub fn in_folder(data_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            data_dir: data_dir.into(),
+            database_url: None,
+            compression: true,
+            redis_url: None,
+            allow_volatile: false,
+            history_ttl: None,
+        }
+    }
+
+    fn redis(&self) -> Option<RedisSettings> {
+        let url = self.redis_url.clone()?;
+        Some(RedisSettings {
+            url,
+            allow_volatile: self.allow_volatile,
+            history_ttl: self.history_ttl,
+            compression: self.compression,
+        })
+    }
 }
 
 /// Who opens a data folder.
@@ -67,11 +100,21 @@ impl Store {
         };
         let file = db::sqlite_file(settings.database_url.as_deref(), dir.path())?;
         let sqlite = SqliteDb::open(&file).await?;
-        let live = SqliteLive::start(sqlite.clone(), settings.compression, tasks, shutdown);
+        let live: Arc<dyn LiveStore> = if let Some(redis) = settings.redis() {
+            Arc::new(RedisLive::open(&redis, access, tasks, shutdown).await?)
+        } else {
+            let compression = settings.compression;
+            Arc::new(SqliteLive::start(
+                sqlite.clone(),
+                compression,
+                tasks,
+                shutdown,
+            ))
+        };
         Ok(Self {
             dir,
             db: Db::Sqlite(sqlite),
-            live: Arc::new(live),
+            live,
         })
     }
 
@@ -81,11 +124,7 @@ impl Store {
         tasks: &TaskTracker,
         shutdown: CancellationToken,
     ) -> Result<Self, Error> {
-        let settings = Settings {
-            data_dir: dir.to_owned(),
-            database_url: None,
-            compression: true,
-        };
+        let settings = Settings::in_folder(dir);
         Self::open(&settings, Access::Serve, tasks, shutdown).await
     }
 
@@ -104,9 +143,10 @@ impl Store {
         &self.dir
     }
 
-    /// Asks the database for a sign of life, for `/readyz`.
+    /// Asks database and journals for a sign of life, for `/readyz`; the error says which is away.
     pub async fn ping(&self) -> Result<(), Error> {
-        self.db.ping().await
+        let (records, journals) = tokio::join!(self.db.ping(), self.live.ping());
+        records.and(journals)
     }
 
     /// Ends the connections of the records; the last one folds SQLite's log into the file.

@@ -18,7 +18,11 @@ export const router = createRouter({
       children: [
         { path: 's/new', name: 'new', component: () => import('@/pages/SessionPage.vue') },
         { path: 's/:id', name: 'session', component: () => import('@/pages/SessionPage.vue') },
+        { path: 'servers', name: 'servers', component: () => import('@/pages/ServersPage.vue') },
+        { path: 'servers/new', name: 'new-server', component: () => import('@/pages/NewServerPage.vue') },
+        { path: 'servers/:name', name: 'server', component: () => import('@/pages/ServerPage.vue') },
         { path: 'settings', name: 'settings', component: () => import('@/pages/SettingsPage.vue') },
+        { path: 'admin/providers', name: 'providers', component: () => import('@/pages/ProvidersPage.vue') },
         { path: 'admin/system', name: 'system', component: () => import('@/pages/SystemPage.vue') },
         { path: ':rest(.*)*', name: 'lost', component: () => import('@/pages/LostPage.vue') },
       ],

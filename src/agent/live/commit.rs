@@ -9,6 +9,8 @@ use crate::agent::feed::{ShownEvent, What};
 use crate::agent::journal::{JournalError, Settled};
 use crate::agent::message::{Accepted, Message, store_away};
 use crate::domain::{Code, CommitId, Timestamp};
+use crate::history;
+use crate::llm;
 use crate::session::{Command, Commit, Event, Inputs, Refusal, SCHEMA, decide};
 
 /// Commits after which the state is kept as a snapshot.
@@ -180,11 +182,24 @@ impl LiveSession {
         }
         self.projection.tell(&self.key, &self.state.control);
         if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
+            self.forget_unread();
             let (journal, state) = (self.journal.clone(), self.state.clone());
+            let limits = self.parts.history;
             self.running
                 .tracker()
-                .spawn(async move { journal.keep_snapshot(state).await });
+                .spawn(async move { journal.keep_snapshot(state, limits).await });
         }
+    }
+}
+
+impl LiveSession {
+    /// Keeps of the context what the model may still be shown, in memory and in the snapshot: the
+    /// journal has the rest (S2.9). A retry takes its answer away again, so right after it the
+    /// window may be one answer short.
+    pub(super) fn forget_unread(&mut self) {
+        let limits = self.parts.history;
+        let shown = history::window(&self.state.entries, limits, llm::tokens::estimate);
+        self.state.keep_newest(shown.entries.len());
     }
 }
 
@@ -207,7 +222,13 @@ fn changes_queue(event: &Event) -> bool {
 }
 
 fn changes_usage(event: &Event) -> bool {
-    matches!(event, Event::Said { .. } | Event::Answered { .. })
+    matches!(
+        event,
+        Event::Said { .. }
+            | Event::Answered { .. }
+            | Event::ContextCut { .. }
+            | Event::ContextReset
+    )
 }
 
 /// The one clock of the session layer's inputs.

@@ -104,8 +104,10 @@ impl LiveSession {
         self.running.stop_all();
         self.parts.tools.close().await;
         if self.state.control.version > 0 {
+            self.forget_unread();
+            let limits = self.parts.history;
             self.journal
-                .keep_snapshot(std::mem::take(&mut self.state))
+                .keep_snapshot(std::mem::take(&mut self.state), limits)
                 .await;
         }
     }

@@ -1,7 +1,9 @@
 //! The session as somebody who joins sees it.
 
 use super::LiveSession;
-use crate::agent::feed::{Joined, QueueState, SessionView, TurnView, UsageState};
+use crate::agent::feed::{Joined, LeftOut, QueueState, SessionView, TurnView, UsageState};
+use crate::history;
+use crate::llm;
 use crate::session::{Activity, Phase};
 
 impl LiveSession {
@@ -24,7 +26,22 @@ impl LiveSession {
             totals: control.totals,
             context_tokens: control.last_usage.total(),
             window: self.parts.window(self.choice()),
+            left_out: self.left_out(),
             seq: control.seq,
+        }
+    }
+
+    /// What the next request would leave out.
+    fn left_out(&self) -> LeftOut {
+        let limits = match self.parts.standing(self.choice()) {
+            Ok(standing) => standing.limits,
+            // The request itself says what is wrong with the prompt.
+            Err(_) => self.parts.history,
+        };
+        let shown = history::window(&self.state.entries, limits, llm::tokens::estimate);
+        LeftOut {
+            messages: self.state.left_out + shown.left_out as u64,
+            from_seq: shown.from_seq(),
         }
     }
 

@@ -28,7 +28,7 @@ pub struct Draft {
     pub kind: ProviderKind,
     /// Its address; `None` = the vendor's own.
     pub base_url: Option<String>,
-    /// Which flavour of the wire: `auto`, `chat` or `responses`.
+    /// Which flavour of the wire: `auto` or `chat`.
     pub api: Option<String>,
     /// The models to offer, the first as its default.
     pub models: Vec<String>,
@@ -357,9 +357,9 @@ fn checked_models(models: &[String]) -> Result<Vec<String>, Refusal> {
 
 fn checked_api(api: Option<String>) -> Result<Option<String>, Refusal> {
     match api.as_deref() {
-        None | Some("auto" | "chat" | "responses") => Ok(api),
+        None | Some("auto" | "chat") => Ok(api),
         Some(_) => {
-            let text = "`api` is `auto`, `chat` or `responses`";
+            let text = "`api` is `auto` or `chat`";
             Err(Refusal::of_field(Code::InvalidArguments, "api", text))
         }
     }

@@ -157,7 +157,7 @@ impl Inner {
         (outcomes, messages): (mpsc::WeakSender<Message>, mpsc::Receiver<Message>),
     ) {
         let journal = Journal::new(Arc::clone(&self.store), key.clone());
-        let state = match journal.fold().await {
+        let state = match journal.fold(self.factory.history).await {
             Ok(state) => state,
             Err(error) => return refuse_all(messages, &unreadable(&key, &error)).await,
         };

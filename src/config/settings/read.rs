@@ -28,6 +28,13 @@ pub(super) fn whole_seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Durati
     u64::deserialize(from).map(Duration::from_secs)
 }
 
+pub(super) fn zero_is_never<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<Duration>, D::Error> {
+    let seconds = u64::deserialize(from)?;
+    Ok((seconds > 0).then(|| Duration::from_secs(seconds)))
+}
+
 pub(super) fn minutes<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     u64::deserialize(from).map(|minutes| Duration::from_secs(minutes.saturating_mul(60)))
 }

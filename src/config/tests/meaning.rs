@@ -4,84 +4,8 @@ use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
 
-use super::{check_refused, env, loaded, yaml};
-use crate::config::{LogOutput, ProviderKind, Sources};
-
-#[test]
-fn the_provider_is_the_first_with_a_key_else_the_script() {
-    use ProviderKind::{OpenAi, OpenAiCompatible, Scripted};
-    for (pairs, expected, model) in [
-        (&[][..], Scripted, "scripted"),
-        (&[("OPENAI_API_KEY", "k")], OpenAi, "gpt-4o"),
-        (&[("SPL_LLM_API_KEY", "k")], OpenAi, "gpt-4o"),
-        (&[("LLM_PROVIDER", "chatgpt")], OpenAi, "gpt-4o"),
-        (
-            &[("LLM_PROVIDER", "OpenAI"), ("SPL_LLM_MODEL", "gpt-5")],
-            OpenAi,
-            "gpt-5",
-        ),
-        (
-            &[("LLM_PROVIDER", "scripted"), ("OPENAI_API_KEY", "k")],
-            Scripted,
-            "scripted",
-        ),
-        (
-            &[
-                ("OPENAI_BASE_URL", "http://localhost:1/v1"),
-                ("LLM_MODEL", "m"),
-            ],
-            OpenAiCompatible,
-            "m",
-        ),
-        (&[("ANTHROPIC_API_KEY", "k")], Scripted, "scripted"),
-    ] {
-        let llm = loaded(&env(pairs)).settings.llm;
-        assert_eq!(
-            (llm.provider, llm.model.as_str()),
-            (expected, model),
-            "{pairs:?}"
-        );
-    }
-    check_refused(
-        &env(&[("LLM_PROVIDER", "openai-compatible"), ("LLM_MODEL", "m")]),
-        &["agent.llm.base_url", "needs it"],
-    );
-}
-
-#[test]
-fn a_vendor_key_goes_only_to_its_vendor_or_the_address_beside_it() {
-    let key = |pairs: &[(&str, &str)]| {
-        let llm = loaded(&env(pairs)).settings.llm;
-        llm.api_key.map(|key| key.expose_secret().to_owned())
-    };
-    let vendor = ("OPENAI_API_KEY", "vendor");
-    let compatible = ("LLM_PROVIDER", "openai-compatible");
-    let model = ("LLM_MODEL", "m");
-    let url = "http://localhost:1/v1";
-    assert_eq!(key(&[vendor]).as_deref(), Some("vendor"));
-    assert_eq!(
-        key(&[vendor, ("SPL_LLM_API_KEY", "own")]).as_deref(),
-        Some("own")
-    );
-    assert_eq!(
-        key(&[vendor, compatible, model, ("SPL_LLM_BASE_URL", url)]),
-        None
-    );
-    let beside = [vendor, compatible, model, ("OPENAI_BASE_URL", url)];
-    assert_eq!(key(&beside).as_deref(), Some("vendor"));
-    let mut sources = env(&[vendor]);
-    sources.file = yaml("agent: {llm: {api_key: dummy-api-key}}").file;
-    let llm = loaded(&sources).settings.llm;
-    assert_eq!(llm.api_key.unwrap().expose_secret(), "vendor");
-}
-
-#[test]
-fn an_operator_is_told_of_dummies_and_of_keys_that_nothing_uses() {
-    let notices = |pairs: &[(&str, &str)]| loaded(&env(pairs)).notices;
-    assert_eq!(notices(&[]), Vec::<String>::new());
-    assert!(notices(&[("LLM_API_KEY", "dummy-api-key")])[0].contains("dummy"));
-    assert!(notices(&[("GEMINI_API_KEY", "k")])[0].contains("`gemini` is not in this version yet"));
-}
+use super::{env, loaded, yaml};
+use crate::config::{ApprovalWay, LogOutput, SandboxDriver, Sources};
 
 #[test]
 fn zero_means_no_limit_or_not_sent() {
@@ -138,7 +62,10 @@ fn a_container_listens_to_everybody_unless_nobody_signs_in() {
 
 #[test]
 fn the_database_lies_in_the_data_folder_unless_told_otherwise() {
-    let url = |pairs: &[(&str, &str)]| loaded(&env(pairs)).settings.store.database_url;
+    let url = |pairs: &[(&str, &str)]| {
+        let url = loaded(&env(pairs)).settings.store.database_url;
+        url.expose_secret().to_owned()
+    };
     assert_eq!(url(&[]), "sqlite://data/sepal.db");
     assert_eq!(
         url(&[("SPL_DATA_DIR", "/var/lib/sepal/")]),
@@ -148,6 +75,13 @@ fn the_database_lies_in_the_data_folder_unless_told_otherwise() {
         url(&[("DATABASE_URL", "sqlite::memory:")]),
         "sqlite::memory:"
     );
+    for server in [
+        "postgres://u:secret@h/d",
+        "postgresql://h",
+        "postgres:///d?host=/run",
+    ] {
+        assert_eq!(url(&[("DATABASE_URL", server)]), server);
+    }
 }
 
 #[test]
@@ -158,6 +92,7 @@ fn units_become_durations() {
         ("SPL_SANDBOX_IDLE_MINUTES", "2"),
         ("SPL_LLM_SCRIPTED_PACE_MS", "0"),
         ("SPL_LOG_OUTPUT", "./simple.log"),
+        ("HISTORY_TTL_SECONDS", "60"),
     ]))
     .settings;
     assert_eq!(
@@ -167,8 +102,42 @@ fn units_become_durations() {
     assert_eq!(settings.sandbox.command_timeout, Duration::from_secs(7));
     assert_eq!(settings.sandbox.idle, Duration::from_mins(2));
     assert_eq!(settings.llm.scripted_pace, Duration::ZERO);
+    assert_eq!(settings.store.history_ttl, Some(Duration::from_mins(1)));
     assert_eq!(
         settings.runtime.log.output,
         LogOutput::File("./simple.log".into())
     );
+}
+
+#[test]
+fn the_ways_of_approval_keep_their_order() {
+    use ApprovalWay::{Auto, Deny, Elicit, Web};
+    let ways = |sources: &Sources| loaded(sources).settings.approval;
+    assert_eq!(ways(&env(&[])), [Elicit, Web, Deny]);
+    assert_eq!(
+        ways(&env(&[("SPL_AGENT_APPROVAL", "web,Deny")])),
+        [Web, Deny]
+    );
+    assert_eq!(ways(&yaml("agent: {approval: [auto]}")), [Auto]);
+    assert_eq!(ways(&yaml("agent: {approval: deny}")), [Deny]);
+}
+
+#[test]
+fn the_engine_of_containers_has_its_settings() {
+    let sandbox = loaded(&env(&[
+        ("SPL_SANDBOX", "docker"),
+        ("DOCKER_HOST", "unix:///run/docker.sock"),
+        ("SPL_SANDBOX_RUNTIME", "runsc"),
+        ("SPL_SANDBOX_POOL_SIZE", "0"),
+    ]))
+    .settings
+    .sandbox;
+    assert_eq!(sandbox.driver, SandboxDriver::Docker);
+    assert_eq!(
+        sandbox.docker_host.as_deref(),
+        Some("unix:///run/docker.sock")
+    );
+    assert_eq!(sandbox.runtime.as_deref(), Some("runsc"));
+    assert_eq!(sandbox.pool_size, 0);
+    assert!(sandbox.image.starts_with("sepal/sandbox:"));
 }

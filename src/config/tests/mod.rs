@@ -1,7 +1,9 @@
 //! The rules of loading, as tables.
 
 mod meaning;
+mod providers;
 mod refusal;
+mod servers;
 
 use secrecy::ExposeSecret as _;
 
@@ -80,7 +82,10 @@ fn the_command_line_beats_the_environment_and_that_the_file_and_that_the_default
 #[test]
 fn an_empty_variable_counts_as_not_set() {
     assert_eq!(port(&env(&[("SPL_HTTP_PORT", " "), ("PORT", "5")])), 5);
-    assert_eq!(port(&env(&[("SPL_REDIS_URL", ""), ("SPL_TYPO", "")])), 3000);
+    assert_eq!(
+        port(&env(&[("SPL_MCPS_0_URL", ""), ("SPL_TYPO", "")])),
+        3000
+    );
 }
 
 #[test]
@@ -95,7 +100,8 @@ fn yaml_and_json_say_the_same() {
         ),
     ] {
         let llm = loaded(&sources).settings.llm;
-        assert_eq!(llm.api_key.unwrap().expose_secret(), "k");
+        let entry = llm.default_entry().unwrap();
+        assert_eq!(entry.api_key.as_ref().unwrap().expose_secret(), "k");
         assert_eq!(llm.max_tokens.unwrap().get(), 9);
     }
     check_refused(&file("a.toml", ""), &["a.toml", ".yaml"]);
@@ -164,7 +170,16 @@ fn variables_in_the_file_are_expanded_and_then_parsed() {
 
 #[test]
 fn show_names_every_value_and_its_source() {
-    let mut sources = env(&[("OPENAI_API_KEY", "k"), ("HOST", "127.0.0.1")]);
-    sources.file = yaml("agent: {name: acme}").file;
+    let mut sources = env(&[
+        ("OPENAI_API_KEY", "k"),
+        ("HOST", "127.0.0.1"),
+        ("SPL_REDIS_URL", "redis://:hush@localhost/0"),
+        ("DATABASE_URL", "postgres://u:hush@localhost/d"),
+        ("SPL_MCPS_0_ID", "time"),
+        ("SPL_MCPS_0_ARGS", "--utc"),
+    ]);
+    let file =
+        "agent: {name: acme, connections: {mcpServers: {time: {command: x, env: {A: hush}}}}}";
+    sources.file = yaml(file).file;
     insta::assert_snapshot!(loaded(&sources).shown);
 }

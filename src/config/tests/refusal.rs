@@ -21,11 +21,13 @@ fn what_comes_later_is_refused_rather_than_ignored() {
         }
     }
     for (name, value) in [
-        ("LLM_PROVIDER", "anthropic"),
-        ("LLM_PROVIDER", "google"),
-        ("SPL_SANDBOX", "docker"),
+        ("SPL_LLM_API", "responses"),
+        ("SPL_CHAT_COMPACTION_STRATEGY", "none"),
+        ("SPL_CHAT_COMPACTION_STRATEGY", "delete-old, delete-middle"),
+        ("SPL_CHAT_COMPACTION_STRATEGY", "partial-summary"),
+        ("SPL_CHAT_REQUEST_BUDGET", "0.5"),
+        ("SPL_CHAT_SESSION_BUDGET", "1"),
         ("SPL_AUTH", "oidc"),
-        ("DATABASE_URL", "postgres://u:secret@h/d"),
     ] {
         check_refused(&env(&[(name, value)]), &[name, "not in this version yet"]);
     }
@@ -96,7 +98,7 @@ const WRONG: &[(&str, &[&str])] = &[
         &["neither", "`true` or `false`"],
     ),
     (
-        "runtime: {transports: {http: {enabled: false}}}",
+        "runtime: {transports: {http: {enabled: false}, stdio: {enabled: false}}}",
         &["nothing would run"],
     ),
     (
@@ -118,6 +120,20 @@ const WRONG: &[(&str, &[&str])] = &[
     ),
     ("store: {database_url: 'mysql://a'}", &["not known"]),
     ("store: {database_url: 'sqlite://'}", &["path is missing"]),
+    ("store: {database_url: 'postgres:'}", &["cannot be read"]),
+    ("store: {redis_url: 'http://a'}", &["scheme", "rediss://"]),
+    ("store: {redis_url: 'redis://'}", &["cannot be read"]),
+    ("auth: {secret_key: short}", &["too short", "32"]),
+    (
+        "agent: {approval: [elicit, maybe]}",
+        &["`maybe` is not known"],
+    ),
+    ("agent: {approval: [web, web]}", &["`web` stands twice"]),
+    ("agent: {approval: []}", &["empty"]),
+    (
+        "sandbox: {network: internet}",
+        &["`internet` is not known", "`none`"],
+    ),
 ];
 
 #[test]
@@ -136,7 +152,7 @@ fn a_problem_names_path_source_and_what_is_accepted() {
 fn all_problems_are_told_at_once() {
     let mut sources = yaml(
         "runtime:\n  log: {level: loud, colour: true}\n  transports: {http: {host: 0.0.0.0, port: -1}}\n\
-         agent:\n  llm: {apiKey: '${NO_KEY}', provider: claude, temprature: 1}\nstore: {redis_url: x}\n",
+         agent:\n  llm: {apiKey: '${NO_KEY}', provider: clade, temprature: 1}\nstore: {redis_url: x}\n",
     );
     sources.env = env(&[
         ("SPL_AUTH", "none"),
@@ -149,11 +165,29 @@ fn all_problems_are_told_at_once() {
 
 #[test]
 fn no_secret_is_ever_quoted_or_shown() {
-    let sources = env(&[("OPENAI_API_KEY", "sk-hush"), ("SPL_HTTP_PORT", "x")]);
-    assert!(!problems(&sources).contains("sk-hush"));
-    let loaded = loaded(&env(&[("OPENAI_API_KEY", "sk-hush")]));
-    assert!(!loaded.shown.contains("sk-hush"));
+    let secrets = [
+        ("OPENAI_API_KEY", "sk-hush"),
+        ("ANTHROPIC_API_KEY", "sk-hush"),
+        ("SPL_REDIS_URL", "redis://:sk-hush@h/0"),
+        ("DATABASE_URL", "postgres://u:sk-hush@h/d"),
+        ("SPL_SECRET_KEY", "sk-hush-0123456789-0123456789-0123456789"),
+    ];
+    let mut sources = env(&secrets);
+    let loaded = loaded(&sources);
+    assert!(!loaded.shown.contains("sk-hush"), "{}", loaded.shown);
     assert!(!format!("{loaded:?}").contains("sk-hush"), "{loaded:?}");
+    sources
+        .env
+        .insert("SPL_HTTP_PORT".to_owned(), "x".to_owned());
+    assert!(!problems(&sources).contains("sk-hush"));
+    for (name, wrong) in [
+        ("REDIS_URL", "sk-hush://h"),
+        ("DATABASE_URL", "sk-hush://h"),
+    ] {
+        assert!(!problems(&env(&[(name, wrong)])).contains("sk-hush"));
+    }
+    let server = "agent: {connections: {mcpServers: {a: {url: 'https://h', headers: 'sk-hush'}}}}";
+    assert!(!problems(&yaml(server)).contains("sk-hush"));
 }
 
 #[test]

@@ -306,6 +306,7 @@ impl From<store::Error> for ApiError {
                 Self::of_field(error.code(), "name", text).with_status(StatusCode::CONFLICT)
             }
             store::Error::Database(_)
+            | store::Error::Redis { .. }
             | store::Error::NoAnswer
             | store::Error::Migration(_)
             | store::Error::TooLarge { .. }

@@ -47,6 +47,15 @@ pub fn event_frames(shown: &ShownEvent) -> Vec<Frame> {
             json!({ "model": model.model, "provider": model.provider }),
         ),
         Event::ContextReset => vec![frame("history:reset", &[&placed(json!({}), shown)])],
+        Event::ContextCut {
+            strategy,
+            before,
+            after,
+            ..
+        } => {
+            let what = json!({ "strategy": strategy, "before": before, "after": after });
+            vec![frame("context:compacted", &[&placed(what, shown)])]
+        }
         Event::Created { .. }
         | Event::OwnerChanged { .. }
         | Event::Queued { .. }

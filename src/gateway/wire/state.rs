@@ -73,6 +73,10 @@ pub(super) fn usage_value(usage: &UsageState) -> Value {
                 "input": usage.totals.input_tokens,
                 "output": usage.totals.output_tokens,
             },
+            "leftOut": (usage.left_out.messages > 0).then(|| json!({
+                "messages": usage.left_out.messages,
+                "fromSeq": usage.left_out.from_seq,
+            })),
         },
         "seq": usage.seq,
     })

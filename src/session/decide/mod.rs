@@ -67,6 +67,13 @@ pub fn decide(
         } => {
             draft.model_failed(*turn, *iteration, failure);
         }
+        Command::Overflowed {
+            turn,
+            iteration,
+            kept,
+            before,
+            after,
+        } => draft.overflowed((*turn, *iteration), *kept, (*before, *after)),
         Command::CallEnded {
             call,
             outcome,

@@ -4,11 +4,13 @@ use super::{Draft, nothing_to_do};
 use crate::domain::{Actor, CallId, Code, Timestamp};
 use crate::session::call::{Call, CallStatus, Outcome, Output, Proposal, Resolution};
 use crate::session::command::{Answer, Failure, Refusal};
-use crate::session::event::{Event, ModelChoice, SaidCall};
+use crate::session::event::{ContextSize, Event, ModelChoice, SaidCall};
 use crate::session::state::{Phase, Turn, tool_key};
 
 /// Characters of the first message that become the title.
 const TITLE_CHARS: usize = 60;
+/// How `context:compacted` names a context that begins anew (S2.26).
+const FRESH_CONTEXT: &str = "fresh-context";
 /// S3.29.
 const ITERATIONS_SPENT: &str = "Reached maximum tool call iterations without a final answer.";
 
@@ -212,6 +214,35 @@ impl Draft<'_> {
             text: failure.text.clone(),
             is_retryable: failure.is_retryable,
         });
+    }
+
+    /// Asks once more with less of the past; the transcript stays (C2).
+    pub(super) fn overflowed(
+        &mut self,
+        (turn, iteration): (u64, u32),
+        kept: usize,
+        (before, after): (ContextSize, ContextSize),
+    ) {
+        if self.asking(turn, iteration).is_none() {
+            return;
+        }
+        if iteration >= self.inputs.rules.max_iterations {
+            self.push(Event::TurnFailed {
+                turn,
+                code: Code::ContextOverflow,
+                text: "the request does not fit the model's window, and the turn may not ask again"
+                    .to_owned(),
+                is_retryable: false,
+            });
+            return;
+        }
+        self.push(Event::ContextCut {
+            strategy: FRESH_CONTEXT.to_owned(),
+            kept,
+            before,
+            after,
+        });
+        self.ask_model(turn, iteration + 1, false);
     }
 
     pub(super) fn stop(&mut self, turn: Option<u64>, said_so_far: Option<&str>) {

@@ -8,6 +8,14 @@ use crate::session::event::Event;
 use crate::session::state::SessionState;
 
 impl SessionState {
+    /// Leaves only the newest entries in the working context. The caller keeps calls and results
+    /// together.
+    pub fn keep_newest(&mut self, kept: usize) {
+        let surplus = self.entries.len().saturating_sub(kept);
+        self.entries.drain(..surplus);
+        self.left_out += surplus as u64;
+    }
+
     /// Runs before the control state changes: it reads what waits and what the queue holds.
     #[expect(
         clippy::wildcard_enum_match_arm,
@@ -59,7 +67,11 @@ impl SessionState {
                 }));
             }
             Event::Ended { call, outcome, .. } => self.pair(call, outcome),
-            Event::ContextReset => self.entries.clear(),
+            Event::ContextReset => {
+                self.entries.clear();
+                self.left_out = 0;
+            }
+            Event::ContextCut { kept, .. } => self.keep_newest(*kept),
             _ => {}
         }
     }

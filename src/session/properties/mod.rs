@@ -132,6 +132,13 @@ fn command(world: &World, (what, a, b): Step) -> Command {
             said_so_far: Some("so".into()),
         },
         16 => rare_command(world, call, (a, b)),
+        17 if a % 2 == 0 => Command::Overflowed {
+            turn,
+            iteration,
+            kept: world.newest_turn(),
+            before: world.size(),
+            after: world.size(),
+        },
         17 => Command::ModelFailed {
             turn,
             iteration,

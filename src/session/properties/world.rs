@@ -14,9 +14,9 @@ use crate::domain::{
     TokenUsage, ToolAnnotations, ToolRef, UserId,
 };
 use crate::session::{
-    Answer, Command, Commit, Decision, Effect, Event, Genesis, Inputs, ModelChoice, Outcome,
-    Output, Proposal, Refusal, Resolution, Rules, SCHEMA, SessionState, ToolFacts, Verdict, decide,
-    effects,
+    Answer, Command, Commit, ContextSize, Decision, Effect, Event, Genesis, Inputs, ModelChoice,
+    Outcome, Output, Proposal, Refusal, Resolution, Rules, SCHEMA, SessionState, ToolFacts,
+    Verdict, decide, effects,
 };
 
 pub(crate) struct World {
@@ -297,6 +297,22 @@ impl World {
             state.apply(&stored);
         }
         state
+    }
+
+    /// The entries that a cut may leave without parting calls from results.
+    pub(crate) fn newest_turn(&self) -> usize {
+        let entries = &self.state.entries;
+        let asked = entries
+            .iter()
+            .rposition(|entry| matches!(**entry, Entry::User { .. }));
+        asked.map_or(entries.len(), |index| entries.len() - index)
+    }
+
+    pub(crate) fn size(&self) -> ContextSize {
+        ContextSize {
+            messages: self.state.entries.len() as u64,
+            tokens: 0,
+        }
     }
 
     pub(crate) fn take_snapshot(&mut self) {

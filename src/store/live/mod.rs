@@ -2,6 +2,7 @@
 //! the process, behind one trait. The append is the fence: whoever appends a version owns it.
 
 mod packing;
+mod redis;
 mod sqlite;
 mod writer;
 
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use super::Error;
 use crate::domain::{CommitId, SessionKey};
 
+pub(super) use self::redis::{RedisLive, RedisSettings};
 pub(super) use sqlite::SqliteLive;
 
 /// The largest body of a record or snapshot.
@@ -133,4 +135,7 @@ pub trait LiveStore: Send + Sync {
 
     /// Forgets journal, snapshot and index entry.
     async fn remove(&self, key: &SessionKey) -> Result<(), Error>;
+
+    /// Asks for a sign of life.
+    async fn ping(&self) -> Result<(), Error>;
 }

@@ -216,6 +216,11 @@ impl LiveStore for SqliteLive {
     async fn remove(&self, key: &SessionKey) -> Result<(), Error> {
         self.write(key, Work::Remove).await.map(|_| ())
     }
+
+    async fn ping(&self) -> Result<(), Error> {
+        sqlx::query("SELECT 1").execute(&self.read).await?;
+        Ok(())
+    }
 }
 
 /// What a range read asks for.

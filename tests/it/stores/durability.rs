@@ -67,11 +67,7 @@ async fn a_second_server_is_refused_and_a_command_works_beside() {
     let dir = tempfile::tempdir().unwrap();
     let opened = Opened::on(dir.path()).await;
     opened.store.dir().announce("127.0.0.1:4321").unwrap();
-    let settings = Settings {
-        data_dir: dir.path().to_owned(),
-        database_url: None,
-        compression: true,
-    };
+    let settings = Settings::in_folder(dir.path());
     let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
     let second = Store::open(&settings, Access::Serve, &tasks, shutdown.clone()).await;
     let refusal = second.map(|_| ()).unwrap_err();

@@ -1,4 +1,5 @@
 //! One contract for every live store, and what only SQLite in a locked folder promises.
+//! Redis is a real server per case.
 
 mod contract;
 mod durability;
@@ -11,9 +12,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sepal::domain::{CommitId, SessionId, SessionKey, TenantId};
-use sepal::store::{LiveStore, NewRecord, Store};
+use sepal::store::{Access, LiveStore, NewRecord, Settings, Store};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+use crate::support::RedisServer;
 
 /// A store on a folder, with what keeps it running.
 struct Opened {
@@ -31,6 +34,25 @@ impl Opened {
             tasks,
             shutdown,
         }
+    }
+
+    /// With the journals in that Redis.
+    async fn with_redis(dir: &Path, redis: &RedisServer) -> Self {
+        let settings = Settings {
+            redis_url: Some(redis.secret_url()),
+            ..Settings::in_folder(dir)
+        };
+        Self::with(&settings).await.unwrap()
+    }
+
+    async fn with(settings: &Settings) -> Result<Self, sepal::store::Error> {
+        let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
+        let store = Store::open(settings, Access::Serve, &tasks, shutdown.clone()).await?;
+        Ok(Self {
+            store,
+            tasks,
+            shutdown,
+        })
     }
 
     fn live(&self) -> Arc<dyn LiveStore> {
@@ -71,6 +93,17 @@ macro_rules! contract {
             async fn $case() {
                 let dir = tempfile::tempdir().unwrap();
                 let opened = super::Opened::on(dir.path()).await;
+                super::contract::$case(opened.live()).await;
+                opened.stop().await;
+            })*
+        }
+
+        mod redis {
+            $(#[tokio::test]
+            async fn $case() {
+                let dir = tempfile::tempdir().unwrap();
+                let redis = crate::support::RedisServer::start();
+                let opened = super::Opened::with_redis(dir.path(), &redis).await;
                 super::contract::$case(opened.live()).await;
                 opened.stop().await;
             })*

@@ -36,6 +36,13 @@ pub(crate) struct Person {
     pub(crate) key: String,
 }
 
+fn owned(extra: &[(&str, &str)]) -> Vec<(String, String)> {
+    let owned = extra
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    owned.collect()
+}
+
 /// Settings as an environment would give them.
 fn settings(env: &[(&str, &str)]) -> Settings {
     let env: BTreeMap<String, String> = env
@@ -63,20 +70,25 @@ impl TestApp {
     }
 
     pub(crate) async fn start_with(extra: &[(&str, &str)]) -> Self {
-        let extra = extra
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
         let folder = TempDir::new().unwrap();
-        Self::open(folder, ModelStub::start().await, extra).await
+        Self::open(folder, ModelStub::start().await, owned(extra)).await
     }
 
     /// Stops in order and starts again on the same data.
     pub(crate) async fn restart(self) -> Self {
+        let extra = self.extra.clone();
+        self.reopen(extra).await
+    }
+
+    /// [`Self::restart`] with other settings.
+    pub(crate) async fn restart_with(self, extra: &[(&str, &str)]) -> Self {
+        self.reopen(owned(extra)).await
+    }
+
+    async fn reopen(self, extra: Vec<(String, String)>) -> Self {
         let Self {
             folder,
             model,
-            extra,
             stop,
             serving,
             tenancy,

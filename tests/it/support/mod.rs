@@ -1,8 +1,10 @@
 //! The real app on a free port, and clients with the verbs of the stories.
 
 mod app;
+mod redis;
 mod socket;
 
+pub(crate) use self::redis::RedisServer;
 pub(crate) use app::{Person, TestApp};
 pub(crate) use socket::{Said, TestSocket};
 

@@ -110,11 +110,7 @@ impl House {
 }
 
 async fn open(dir: &Path, time: &Arc<AtomicI64>, access: Access) -> (Store, Tenancy) {
-    let settings = Settings {
-        data_dir: dir.to_owned(),
-        database_url: None,
-        compression: true,
-    };
+    let settings = Settings::in_folder(dir);
     let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
     let store = Store::open(&settings, access, &tasks, shutdown)
         .await

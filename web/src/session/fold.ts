@@ -98,7 +98,9 @@ export interface Conversation {
   running: Running | null
   waiting: WaitingMessage[]
   title: string | null
+  /** What the session was switched to; null while nothing of that is known. */
   model: string | null
+  provider: string | null
 }
 
 export interface Delta {
@@ -111,7 +113,7 @@ export interface Delta {
   kind: 'text' | 'reasoning'
 }
 
-export const EMPTY: Conversation = { seq: 0, entries: [], running: null, waiting: [], title: null, model: null }
+export const EMPTY: Conversation = { seq: 0, entries: [], running: null, waiting: [], title: null, model: null, provider: null }
 
 /** What a live event with this `seq` is to a page that has folded up to `known`. */
 export function arrival(known: Seq, seq: Seq): 'next' | 'known' | 'gap' {
@@ -405,6 +407,7 @@ class Draft {
     if (typeof data.title === 'string') this.state.title = data.title
     if (typeof data.model === 'string') {
       this.state.model = data.model
+      this.state.provider = stringOf(data.provider) ?? this.state.provider
       this.note(place, { what: 'model', model: data.model })
     }
     if (typeof data.withdrawn === 'string') this.withdraw(data.withdrawn)

@@ -63,7 +63,8 @@ export const useSession = defineStore('session', () => {
   const pending = computed(() => queue.value.filter((call) => call.status === 'pending'))
   const isEmpty = computed(() => conversation.value.entries.length === 0 && unsent.value.length === 0 && !isRunning.value)
   const model = computed(() => conversation.value.model ?? ready.value?.model ?? null)
-  const isScripted = computed(() => ready.value?.provider === 'scripted')
+  const provider = computed(() => conversation.value.provider ?? ready.value?.provider ?? null)
+  const isScripted = computed(() => provider.value === 'scripted')
 
   /** `null` starts a new session. Opening what is open already changes nothing. */
   function open(sessionId: string | null): void {
@@ -133,7 +134,7 @@ export const useSession = defineStore('session', () => {
       events = [...state.transcript.events]
       hasOlder.value = state.transcript.more
       const folded = fold(EMPTY, events)
-      conversation.value = { ...folded, seq: Math.max(folded.seq, message.seq), title: message.title, model: null }
+      conversation.value = { ...folded, seq: Math.max(folded.seq, message.seq), title: message.title, model: null, provider: null }
       conversation.value = withWaiting(withRunning(conversation.value, state.running), state.waiting)
       progress.value = {}
     } else if (state.running) {
@@ -254,9 +255,9 @@ export const useSession = defineStore('session', () => {
     events = [...page.items, ...events]
     hasOlder.value = page.items.length > 0 && (page.items[0]?.seq ?? 1) > 1
     // A call may have been asked on the older page and answered on the newer one, so all is folded again.
-    const { running, waiting, title, model: chosen, seq } = conversation.value
+    const { running, waiting, title, model: chosen, provider: by, seq } = conversation.value
     const folded = fold(EMPTY, events)
-    const whole = withWaiting({ ...folded, running, title, model: chosen, seq }, waiting)
+    const whole = withWaiting({ ...folded, running, title, model: chosen, provider: by, seq }, waiting)
     conversation.value = mergeQueue(whole, queue.value)
   }
 
@@ -343,6 +344,8 @@ export const useSession = defineStore('session', () => {
   const stopCall = (callId: string) => command('tool:cancel', { callId })
   const withdraw = (clientMessageId: string) => command('message:withdraw', { clientMessageId })
   const retryTurn = () => command('turn:retry')
+  const chooseModel = ({ id: model, provider: by }: { id: string; provider: string }) =>
+    command('session:model', { model, provider: by })
   const resetHistory = () => command('history:reset')
 
   function stop(): Promise<Ack> {
@@ -379,6 +382,7 @@ export const useSession = defineStore('session', () => {
     isEmpty,
     isScripted,
     model,
+    provider,
     open,
     close,
     loadOlder,
@@ -390,6 +394,7 @@ export const useSession = defineStore('session', () => {
     stopCall,
     withdraw,
     retryTurn,
+    chooseModel,
     resetHistory,
     stop,
     rename,

@@ -1,6 +1,6 @@
 /** Who is signed in, and what the installation says about itself. */
 import { defineStore } from 'pinia'
-import { ref, shallowRef } from 'vue'
+import { computed, ref, shallowRef } from 'vue'
 import { rest, RequestError, useCsrfToken, type Installation, type Me } from '@/wire/rest'
 import { forgetTyped } from './remember'
 
@@ -8,6 +8,11 @@ export const usePerson = defineStore('person', () => {
   const me = shallowRef<Me | null>(null)
   const installation = shallowRef<Installation | null>(null)
   const needsSetup = ref(false)
+  /** May manage people, providers and servers of the team. */
+  const isAdmin = computed(() => {
+    const user = me.value?.user
+    return user?.installationAdmin === true || user?.role === 'owner' || user?.role === 'admin'
+  })
   /** `me` was asked and answered, with a person or with "nobody". */
   const isKnown = ref(false)
 
@@ -43,5 +48,5 @@ export const usePerson = defineStore('person', () => {
     me.value = null
   }
 
-  return { me, installation, needsSetup, isKnown, enter, identify, signOut, lost }
+  return { me, isAdmin, installation, needsSetup, isKnown, enter, identify, signOut, lost }
 })

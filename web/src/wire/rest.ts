@@ -1,6 +1,6 @@
 /** The REST half of the wire: one `request` that knows the cookie, the CSRF header and problem+json. */
 import { address } from './base'
-import type { StoredEvent } from './types'
+import type { StoredEvent, ToolAnnotations } from './types'
 
 export interface Installation {
   name: string
@@ -8,7 +8,7 @@ export interface Installation {
 }
 
 export interface Me {
-  user: { id: string; name: string; role: string }
+  user: { id: string; name: string; role: string; installationAdmin?: boolean }
   tenant: { id: string; name: string }
   csrfToken: string
   installation: Installation
@@ -32,11 +32,125 @@ export interface Page<T> {
   nextCursor: string | null
 }
 
+/** US dollars per million tokens, for requests of more than `above` input tokens. */
+export interface ModelPrice {
+  above: number
+  input: number
+  cached: number | null
+  output: number
+}
+
 export interface Model {
   id: string
   name: string
   provider: string
   contextWindow: number | null
+  maxOutput: number | null
+  /** Empty = unknown, which is not free. */
+  prices: ModelPrice[]
+  abilities: string[]
+  /** Why it cannot be asked now. */
+  problem?: string
+}
+
+export interface Models {
+  /** What new sessions get. */
+  provider: string
+  model: string
+  models: Model[]
+  problems: { provider: string; problem: string }[]
+}
+
+export type ProviderKind = 'openai' | 'anthropic' | 'gemini' | 'openai-compatible' | 'scripted'
+
+export interface ProviderItem {
+  id: string
+  kind: ProviderKind
+  baseUrl: string | null
+  /** Keys never come back. */
+  hasKey: boolean
+  models: string[]
+  source: 'settings' | 'installation' | 'tenant'
+  isDefault: boolean
+  problem?: string
+}
+
+export interface ProviderChange {
+  kind: ProviderKind
+  baseUrl?: string
+  /** Absent keeps the stored key, `null` removes it. */
+  apiKey?: string | null
+  models?: string[]
+  scope?: 'installation' | 'tenant'
+}
+
+export interface ProviderTest {
+  ok: boolean
+  latencyMs: number
+  models: string[]
+  model?: string
+  error?: { code: string; message: string }
+}
+
+export type ServerState = 'healthy' | 'unhealthy' | 'reconnecting' | 'disconnected' | 'unknown'
+
+/** The configuration of an MCP server, as files and `/api/mcp` spell it. */
+export interface ServerConfig {
+  transport?: 'stdio' | 'stdio-docker' | 'http' | 'sse'
+  enabled?: boolean
+  description?: string
+  toolPrefix?: string
+  includeTools?: string[]
+  excludeTools?: string[]
+  timeout?: number
+  trusted?: boolean
+  command?: string
+  args?: string[]
+  env?: Record<string, string>
+  cwd?: string
+  containerImage?: string
+  containerEnv?: Record<string, string>
+  workspace?: 'none' | 'ro' | 'rw'
+  network?: 'none' | string[]
+  url?: string
+  headers?: Record<string, string>
+}
+
+export interface ServerItem {
+  name: string
+  source: 'settings' | 'installation' | 'tenant' | 'bundled'
+  transport: string
+  enabled: boolean
+  description?: string
+  /** Only for admins; secrets are masked. */
+  config?: ServerConfig
+  status: ServerState
+  toolCount: number | null
+  enabledTools: number | null
+  /** What its definitions cost in each request. */
+  definitionTokens: number | null
+  lastError?: string
+  drift?: boolean
+}
+
+export interface ServerTool {
+  name: string
+  modelName: string
+  title?: string
+  description: string
+  annotations: ToolAnnotations
+  enabled: boolean
+  effect: 'ask' | 'allow' | 'deny'
+  drift?: { since: string }
+}
+
+export interface ServerTest {
+  ok: boolean
+  phases: { name: 'start' | 'handshake' | 'tools'; ms: number; ok: boolean; error?: string }[]
+  tools: { name: string; description: string }[]
+  /** The last lines of its stderr. */
+  stderr: string[]
+  reason?: string
 }
 
 export type LimitMeans = 'cgroup' | 'rlimit' | 'watchdog' | 'none'
@@ -127,6 +241,14 @@ async function problemOf(response: Response): Promise<Problem> {
   }
 }
 
+function provider(id: string): string {
+  return `api/providers/${encodeURIComponent(id)}`
+}
+
+function server(name: string): string {
+  return `api/mcp/${encodeURIComponent(name)}`
+}
+
 function session(id: string): string {
   return `api/sessions/${encodeURIComponent(id)}`
 }
@@ -145,6 +267,26 @@ export const rest = {
   eventsBefore: (id: string, before: number, limit: number) =>
     request<Page<StoredEvent>>('GET', `${session(id)}/events?before=${before}&limit=${limit}`),
 
-  models: () => request<{ provider: string; models: Model[] }>('GET', 'api/models/available'),
+  models: (isFresh = false) => request<Models>('GET', `api/models/available${isFresh ? '?refresh=true' : ''}`),
+  providers: () => request<{ items: ProviderItem[] }>('GET', 'api/providers'),
+  putProvider: (id: string, body: ProviderChange) => request<ProviderItem>('PUT', provider(id), { body }),
+  deleteProvider: (id: string) => request<undefined>('DELETE', provider(id)),
+  /** Without a change, tests what is stored. */
+  testProvider: (id: string, change?: ProviderChange) =>
+    request<ProviderTest>('POST', `${provider(id)}/test`, change ? { body: change } : {}),
+
+  servers: () => request<{ items: ServerItem[] }>('GET', 'api/mcp'),
+  server: (name: string) => request<ServerItem>('GET', server(name)),
+  addServer: (name: string, config: ServerConfig) =>
+    request<{ name: string }>('POST', 'api/mcp/add', { body: { name, config } }),
+  changeServer: (name: string, change: ServerConfig) => request<ServerItem>('PATCH', server(name), { body: change }),
+  deleteServer: (name: string) => request<undefined>('DELETE', server(name)),
+  testServer: (name: string) => request<ServerTest>('POST', `${server(name)}/test`),
+  testNewServer: (name: string, config: ServerConfig) =>
+    request<ServerTest>('POST', 'api/mcp/test', { body: { name, config } }),
+  serverTools: (name: string) => request<{ items: ServerTool[] }>('GET', `${server(name)}/tools`),
+  setServerTool: (name: string, tool: string, change: { enabled?: boolean; effect?: ServerTool['effect'] }) =>
+    request<ServerTool>('PUT', `${server(name)}/tools/${encodeURIComponent(tool)}`, { body: change }),
+  serverLogs: (name: string) => request<{ lines: { at: string; text: string }[] }>('GET', `${server(name)}/logs`),
   system: () => request<System>('GET', 'api/system'),
 }

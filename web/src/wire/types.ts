@@ -132,6 +132,8 @@ export interface ContextUse {
   used: number
   window: number
   parts?: Record<string, number>
+  /** What the model no longer reads; `fromSeq` is the oldest message of a person that it does. */
+  leftOut?: { messages: number; fromSeq: Seq | null } | null
 }
 
 export interface SessionUsage {

@@ -1,90 +1,11 @@
-//! The one table of settings: key, environment names, kind, default, meaning.
+//! Every setting of this version, and what this version refuses.
 
-/// What values a setting takes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
-    /// Any text but an empty one.
-    Text,
-    /// A text that is never shown, logged or quoted in a problem.
-    Secret,
-    /// `true` or `false`.
-    Flag,
-    /// A whole number between two bounds, both included.
-    Whole(u64, u64),
-    /// A number between two bounds, both included.
-    Number(f64, f64),
-    /// One of the listed words.
-    OneOf(&'static [Word]),
-    /// A Jinja2 template.
-    Template,
-    /// A host name or address, without scheme and port.
-    Host,
-    /// An `http` or `https` address.
-    Url,
-    /// A list of origins: scheme, host and port.
-    Origins,
-    /// A list of addresses or networks.
-    Networks,
-    /// Where the database is; may hold a password, so it is never quoted whole.
-    Database,
-}
-
-/// One word of a choice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
-    /// Accepted.
-    Is(&'static str),
-    /// Accepted as another spelling of the second.
-    Alias(&'static str, &'static str),
-    /// Known, but not in this version.
-    Later(&'static str),
-}
-
-/// What holds when nobody set the key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fallback {
-    /// This value, spelled as in the environment.
-    Is(&'static str),
-    /// Nothing, or what other settings suggest; the text is for the documentation.
-    Words(&'static str),
-}
-
-/// One setting.
-#[derive(Debug, Clone, Copy)]
-pub struct Definition {
-    /// Its path in the file.
-    pub key: &'static str,
-    /// Its names in the environment, the first one winning.
-    pub env: &'static [&'static str],
-    /// Names that count only for one model provider: `(provider, name)`.
-    pub vendor: &'static [(&'static str, &'static str)],
-    /// What it accepts.
-    pub kind: Kind,
-    /// What holds without it.
-    pub fallback: Fallback,
-    /// What it does.
-    pub doc: &'static str,
-    /// The version that first had it.
-    pub since: &'static str,
-}
-
-/// A name that CONTRACTS promises and this version refuses; `*` stands for any rest.
-#[derive(Debug, Clone, Copy)]
-pub struct Later {
-    /// Its path in the file.
-    pub key: &'static str,
-    /// Its names in the environment.
-    pub env: &'static [&'static str],
-}
-
-/// Other spellings of file keys, after camelCase has been undone.
-pub(super) const KEY_ALIASES: &[(&str, &str)] =
-    &[("agent.llm.system_prompt", "agent.llm.prompt_template")];
-
-/// The definition of a key.
-pub fn find(key: &str) -> Option<&'static Definition> {
-    SETTINGS.iter().find(|definition| definition.key == key)
-}
+use super::Fallback::{Is, Words};
+use super::Kind::{
+    Database, Flag, Host, ListOf, Networks, Number, OneOf, Origins, Provider, Redis, Secret,
+    Template, Text, Url, Whole,
+};
+use super::{Definition, Later, Word};
 
 /// Lays the table out without a struct literal per line.
 macro_rules! settings {
@@ -103,11 +24,6 @@ macro_rules! settings {
     };
 }
 
-use Fallback::{Is, Words};
-use Kind::{
-    Database, Flag, Host, Networks, Number, OneOf, Origins, Secret, Template, Text, Url, Whole,
-};
-
 const U32: u64 = u32::MAX as u64;
 const MIB: u64 = 1024 * 1024;
 const LEVELS: &[Word] = &[
@@ -119,22 +35,39 @@ const LEVELS: &[Word] = &[
     Word::Alias("warning", "warn"),
 ];
 const FORMATS: &[Word] = &[Word::Is("text"), Word::Is("json")];
-const PROVIDERS: &[Word] = &[
+/// What speaks to a model (C12).
+pub(super) const PROVIDER_KINDS: &[Word] = &[
     Word::Is("openai"),
+    Word::Is("anthropic"),
+    Word::Is("gemini"),
     Word::Is("openai-compatible"),
     Word::Is("scripted"),
     Word::Alias("chatgpt", "openai"),
-    Word::Later("anthropic"),
-    Word::Later("claude"),
-    Word::Later("gemini"),
-    Word::Later("google"),
+    Word::Alias("claude", "anthropic"),
+    Word::Alias("google", "gemini"),
+];
+/// Which of OpenAI's two interfaces is used.
+pub(super) const FLAVOURS: &[Word] =
+    &[Word::Is("auto"), Word::Is("chat"), Word::Later("responses")];
+const APPROVALS: &[Word] = &[
+    Word::Is("elicit"),
+    Word::Is("web"),
+    Word::Is("deny"),
+    Word::Is("auto"),
+];
+const STRATEGIES: &[Word] = &[
+    Word::Is("delete-old"),
+    Word::Later("none"),
+    Word::Later("delete-middle"),
+    Word::Later("partial-summary"),
 ];
 const DRIVERS: &[Word] = &[
     Word::Is("auto"),
+    Word::Is("docker"),
     Word::Is("bubblewrap"),
     Word::Is("none"),
-    Word::Later("docker"),
 ];
+const NETWORKS: &[Word] = &[Word::Is("none")];
 const AUTH_MODES: &[Word] = &[Word::Is("password"), Word::Is("none"), Word::Later("oidc")];
 
 settings! { since "0.1":
@@ -144,8 +77,12 @@ settings! { since "0.1":
         "Where the log goes: `stderr`, `stdout`, or the path of a file that is appended to.";
     "runtime.log.format" ["SPL_LOG_FORMAT"] OneOf(FORMATS), Is("text"),
         "Lines for people, or one JSON object a line.";
+    "runtime.transports.stdio.enabled" ["SPL_STDIO_ENABLED"] Flag, Is("true"),
+        "Whether the agent may be an MCP server on standard input and output.";
+    "runtime.transports.stdio.buffer_size" ["SPL_STDIO_BUFFER_SIZE"] Whole(1024, 64 * MIB), Is("8192"),
+        "Bytes that are read from standard input at once.";
     "runtime.transports.http.enabled" ["SPL_HTTP_ENABLED"] Flag, Is("true"),
-        "Whether the gateway listens at all.";
+        "Whether the gateway listens; a file that turns it off means `sepal agent`.";
     "runtime.transports.http.host" ["SPL_HTTP_HOST" "HOST"] Host,
         Words("`localhost`; in a container `0.0.0.0`, unless `auth.mode` is `none`"),
         "The address or name to listen on.";
@@ -177,29 +114,49 @@ settings! { since "0.1":
         "The name under which the agent introduces itself.";
     "agent.version" ["SPL_AGENT_VERSION" "AGENT_VERSION"] Text, Words("the version of the program"),
         "The version under which the agent introduces itself.";
+    "agent.tool.name" ["SPL_TOOL_NAME" "TOOL_NAME"] Text, Is("process"),
+        "The name of the one tool that the agent offers as an MCP server.";
+    "agent.tool.description" ["SPL_TOOL_DESCRIPTION" "TOOL_DESCRIPTION"] Text,
+        Is("Process tool for handling user queries with LLM"),
+        "What the tool says of itself.";
+    "agent.tool.argument_name" ["SPL_TOOL_ARGUMENT_NAME" "TOOL_ARGUMENT_NAME"] Text, Is("input"),
+        "The name of the tool's one argument.";
+    "agent.tool.argument_description" ["SPL_TOOL_ARGUMENT_DESCRIPTION" "TOOL_ARGUMENT_DESCRIPTION"] Text,
+        Is("The user query to process"),
+        "What the argument says of itself.";
+    "agent.approval" ["SPL_AGENT_APPROVAL"] ListOf(APPROVALS), Is("elicit, web, deny"),
+        "Who decides about calls of the agent as an MCP server, the first way that is possible: its client, a person in the page, nobody; `auto` lets everything run.";
     "agent.chat.max_tokens" ["SPL_CHAT_MAX_TOKENS" "CHAT_MAX_TOKENS" "MAX_HISTORY_TOKENS"] Whole(0, U32), Is("30000"),
         "Tokens of history that the model is shown; 0 = as many as its window holds.";
     "agent.chat.max_messages" ["SPL_CHAT_MAX_MESSAGES"] Whole(0, U32), Is("50"),
         "Messages of history that the model is shown; 0 = no limit.";
     "agent.chat.max_llm_iterations" ["SPL_CHAT_MAX_ITERATIONS" "CHAT_MAX_ITERATIONS" "SPL_CHAT_MAX_LLM_ITERATIONS"] Whole(1, 1000), Is("25"),
         "Model requests that one turn may make.";
-    "agent.llm.provider" ["SPL_LLM_PROVIDER" "LLM_PROVIDER"] OneOf(PROVIDERS),
-        Words("`openai` with a key, `openai-compatible` with only a base URL, else `scripted`"),
-        "Who runs the model; `scripted` follows a script and needs no key.";
+    "agent.chat.compaction_strategy" ["SPL_CHAT_COMPACTION_STRATEGY" "CHAT_COMPACTION_STRATEGY"] ListOf(STRATEGIES), Is("delete-old"),
+        "What happens to history that does not fit the window: the oldest messages are left out.";
+    "agent.chat.request_budget" ["SPL_CHAT_REQUEST_BUDGET" "CHAT_REQUEST_BUDGET"] Number(0.0, 1e9), Is("0.0"),
+        "US dollars that one request may cost; 0 = no limit, and the only value of this version.";
+    "agent.chat.session_budget" ["SPL_CHAT_SESSION_BUDGET" "CHAT_SESSION_BUDGET"] Number(0.0, 1e9), Is("0.0"),
+        "US dollars that one session may cost; 0 = no limit, and the only value of this version.";
+    "agent.llm.provider" ["SPL_LLM_PROVIDER" "LLM_PROVIDER"] Provider,
+        Words("the first of `openai`, `anthropic`, `gemini` with a key, `openai-compatible` with only a base URL, else `scripted`"),
+        "Who runs the model unless a session chose otherwise: a kind, or a name of `agent.llm.providers`; `scripted` follows a script and needs no key.";
     "agent.llm.api_key" ["SPL_LLM_API_KEY" "LLM_API_KEY"]
         / "openai" "OPENAI_API_KEY" / "anthropic" "ANTHROPIC_API_KEY" / "gemini" "GEMINI_API_KEY"
         Secret, Words("none"),
-        "The provider's key. Prefer the environment to the file.";
+        "The key of the default provider; a vendor's variable goes to that vendor. Prefer the environment to the file.";
     "agent.llm.base_url" ["SPL_LLM_BASE_URL" "LLM_BASE_URL"]
         / "openai" "OPENAI_BASE_URL" / "anthropic" "ANTHROPIC_BASE_URL" / "gemini" "GEMINI_BASE_URL"
         Url, Words("the provider's own"),
-        "Where the provider's API is, with its version path.";
+        "Where the default provider's API is, with its version path.";
+    "agent.llm.api" ["SPL_LLM_API" "LLM_API"] OneOf(FLAVOURS), Is("auto"),
+        "Which of OpenAI's interfaces the default provider is spoken to in: Chat Completions in this version.";
     "agent.llm.model" ["SPL_LLM_MODEL" "LLM_MODEL"] Text,
-        Words("`gpt-4o` for `openai`, `scripted` for `scripted`; `openai-compatible` needs one"),
-        "The model, by the provider's name for it.";
+        Words("`gpt-4o`, `claude-sonnet-4-5-20250929`, `gemini-2.0-flash-exp` or `scripted`; `openai-compatible` needs one"),
+        "The default provider's model, by the provider's name for it.";
     "agent.llm.temperature" ["SPL_LLM_TEMPERATURE" "LLM_TEMPERATURE"] Number(0.0, 2.0), Words("not sent"),
         "How freely the model chooses its words; sent only when set.";
-    "agent.llm.max_tokens" ["SPL_LLM_MAX_TOKENS" "LLM_MAX_TOKENS" "MAX_OUTPUT_TOKENS"] Whole(0, U32), Words("not sent"),
+    "agent.llm.max_tokens" ["SPL_LLM_MAX_TOKENS" "LLM_MAX_TOKENS" "MAX_OUTPUT_TOKENS"] Whole(0, U32), Words("not sent; 8192 for `anthropic`, which asks for one"),
         "Tokens that one answer may have; sent only when set and not 0.";
     "agent.llm.prompt_template" ["SPL_LLM_PROMPT_TEMPLATE" "LLM_PROMPT_TEMPLATE"] Template,
         Is("You are a helpful assistant. {{input}}. Available tools: {{tools}}"),
@@ -218,10 +175,26 @@ settings! { since "0.1":
         "The folder that holds what outlives the process.";
     "store.database_url" ["SPL_DATABASE_URL" "DATABASE_URL"] Database, Words("`sqlite://<store.data_dir>/sepal.db`"),
         "The database.";
+    "store.redis_url" ["SPL_REDIS_URL" "REDIS_URL"] Redis, Words("none; everything is in the database"),
+        "The Redis that keeps live sessions, shared by several gateways.";
+    "store.allow_volatile" ["SPL_ALLOW_VOLATILE" "ALLOW_VOLATILE"] Flag, Is("false"),
+        "Whether a Redis that may forget, without AOF or with eviction, is taken all the same.";
+    "store.history_ttl_seconds" ["SPL_HISTORY_TTL_SECONDS" "HISTORY_TTL_SECONDS"] Whole(0, U32), Is("0"),
+        "Seconds without activity after which a session in Redis is forgotten; 0 = never.";
     "store.compression" ["SPL_ENABLE_CONVERSATION_COMPRESSION" "ENABLE_CONVERSATION_COMPRESSION"] Flag, Is("true"),
         "Whether stored conversations are compressed; either form is always readable.";
     "sandbox.driver" ["SPL_SANDBOX"] OneOf(DRIVERS), Is("auto"),
         "What seals tools in; `none` turns sandboxed tools off.";
+    "sandbox.image" ["SPL_SANDBOX_IMAGE"] Text, Words("`sepal/sandbox:<version>`"),
+        "The image of a sandbox (`docker`).";
+    "sandbox.runtime" ["SPL_SANDBOX_RUNTIME"] Text, Words("the engine's"),
+        "The engine's runtime for sandboxes, for example `runsc` (`docker`).";
+    "sandbox.network" ["SPL_SANDBOX_NETWORK"] OneOf(NETWORKS), Is("none"),
+        "What a sandbox reaches.";
+    "sandbox.docker_host" ["SPL_SANDBOX_DOCKER_HOST" "DOCKER_HOST"] Text, Words("the engine's own socket"),
+        "Where the engine is, for example `unix:///run/docker.sock` (`docker`).";
+    "sandbox.pool_size" ["SPL_SANDBOX_POOL_SIZE"] Whole(0, 1000), Is("2"),
+        "Sandboxes that wait started for a session, from the first call of a tool on (`docker`).";
     "sandbox.memory_mb" ["SPL_SANDBOX_MEMORY_MB"] Whole(32, 1_048_576), Is("512"),
         "Memory of one sandbox in MiB.";
     "sandbox.cpus" ["SPL_SANDBOX_CPUS"] Number(0.01, 1024.0), Is("0.5"),
@@ -238,6 +211,8 @@ settings! { since "0.1":
         "Minutes without a call after which a sandbox is stopped; its workspace stays.";
     "auth.mode" ["SPL_AUTH"] OneOf(AUTH_MODES), Is("password"),
         "How people sign in; `none` only when nobody else can reach the gateway.";
+    "auth.secret_key" ["SPL_SECRET_KEY"] Secret, Words("made once, `secret.key` in `store.data_dir`"),
+        "What stored provider keys and secrets are sealed with; several gateways on one database share it.";
 }
 
 /// Shortens [`LATER`].
@@ -247,33 +222,10 @@ const fn later(key: &'static str, env: &'static [&'static str]) -> Later {
 
 /// What CONTRACTS section 4 names and this version does not have.
 pub const LATER: &[Later] = &[
-    later("runtime.transports.stdio.*", &["SPL_STDIO_*"]),
-    later("agent.tool.*", &["SPL_TOOL_*"]),
-    later("agent.approval", &["SPL_AGENT_APPROVAL"]),
-    later(
-        "agent.chat.compaction_strategy",
-        &["SPL_CHAT_COMPACTION_STRATEGY"],
-    ),
-    later("agent.chat.request_budget", &["SPL_CHAT_REQUEST_BUDGET"]),
-    later("agent.chat.session_budget", &["SPL_CHAT_SESSION_BUDGET"]),
     later(
         "agent.chat.tool_result_limit",
         &["SPL_CHAT_TOOL_RESULT_LIMIT"],
     ),
-    later("agent.llm.providers.*", &[]),
-    later("agent.llm.api", &["SPL_LLM_API"]),
-    later("agent.connections.*", &["SPL_MCPS_*"]),
-    later("store.redis_url", &["SPL_REDIS_URL", "REDIS_URL"]),
-    later("store.allow_volatile", &["SPL_ALLOW_VOLATILE"]),
-    later(
-        "store.history_ttl_seconds",
-        &["SPL_HISTORY_TTL_SECONDS", "HISTORY_TTL_SECONDS"],
-    ),
-    later("sandbox.image", &["SPL_SANDBOX_IMAGE"]),
-    later("sandbox.runtime", &["SPL_SANDBOX_RUNTIME"]),
-    later("sandbox.network", &["SPL_SANDBOX_NETWORK"]),
-    later("sandbox.pool_size", &["SPL_SANDBOX_POOL_SIZE"]),
-    later("auth.secret_key", &["SPL_SECRET_KEY"]),
     later("auth.oidc.*", &["SPL_OIDC_*"]),
     // OTEL_EXPORTER_OTLP_ENDPOINT is not ours alone: machines set it for every program.
     later(

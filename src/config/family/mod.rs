@@ -1,0 +1,164 @@
+//! Members of the sections with free names: read from the file, laid over by the environment.
+
+pub(super) mod providers;
+pub(super) mod servers;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::check::{Raw, accepts, check, quote};
+use super::table::{Family, Field, FieldKind, SERVERS};
+use super::value::Resolved;
+use super::{Problem, Source};
+
+/// The fields of a member that were given, by name.
+pub(super) type Fields = BTreeMap<&'static str, Resolved>;
+
+/// The members of one family, by name.
+pub(super) type Members = BTreeMap<String, Fields>;
+
+/// One member as it stands in the file.
+pub(super) struct Member {
+    /// The key of its family.
+    pub(super) family: &'static str,
+    /// Its name.
+    pub(super) name: String,
+    /// Where it stands.
+    pub(super) source: Source,
+    /// Its fields.
+    pub(super) fields: Fields,
+}
+
+impl Member {
+    /// Whether it is an MCP server.
+    pub(super) fn is_server(&self) -> bool {
+        self.family == SERVERS.key
+    }
+}
+
+/// What the members hold, as the tree of settings takes it.
+pub(super) fn tree(members: &Members) -> Value {
+    let object = |fields: &Fields| {
+        let fields = fields.iter();
+        let fields = fields.map(|(name, field)| ((*name).to_owned(), field.value.clone()));
+        Value::Object(fields.collect())
+    };
+    let members = members.iter();
+    Value::Object(
+        members
+            .map(|(name, fields)| (name.clone(), object(fields)))
+            .collect(),
+    )
+}
+
+/// Where a field stands, as a problem names it.
+pub(super) fn path(family: &Family, name: &str, field: &str) -> String {
+    [
+        family.shown.trim_end_matches(|letter| letter != '.'),
+        name,
+        ".",
+        field,
+    ]
+    .concat()
+}
+
+/// Whether something about a member has been told already; what follows from that is noise.
+fn has_problem(family: &Family, name: &str, problems: &[Problem]) -> bool {
+    let below = path(family, name, "");
+    problems
+        .iter()
+        .any(|problem| problem.path.starts_with(&below))
+}
+
+/// What is accepted, as a phrase for people.
+pub(super) fn field_accepts(kind: FieldKind) -> String {
+    match kind {
+        FieldKind::One(kind) => accepts(kind),
+        FieldKind::Texts => "a list of texts".to_owned(),
+        FieldKind::Arguments => "a list of texts, or one with spaces between them".to_owned(),
+        FieldKind::Map => "a mapping of texts".to_owned(),
+        FieldKind::Network => "`none` or a list of hosts".to_owned(),
+    }
+}
+
+/// Checks one field and remembers what is wrong with it.
+pub(super) fn checked_field(
+    (family, member): (&Family, &str),
+    field: &Field,
+    given: (&Raw, &Source),
+    problems: &mut Vec<Problem>,
+) -> Option<Resolved> {
+    let (raw, source) = given;
+    let checked = match field.kind {
+        FieldKind::One(kind) => check(kind, raw),
+        FieldKind::Texts => texts(raw, |letter| letter == ',' || letter.is_whitespace()),
+        FieldKind::Arguments => arguments(raw),
+        FieldKind::Map => map(raw),
+        FieldKind::Network => network(raw),
+    };
+    match checked {
+        Ok(value) => Some(Resolved {
+            value,
+            source: source.clone(),
+        }),
+        Err(what) => {
+            problems.push(Problem {
+                path: path(family, member, field.name),
+                source: Some(source.clone()),
+                what,
+                accepted: field_accepts(field.kind),
+            });
+            None
+        }
+    }
+}
+
+fn texts(raw: &Raw, separates: fn(char) -> bool) -> Result<Value, String> {
+    match raw {
+        Raw::Text(text) | Raw::Json(Value::String(text)) => {
+            let items = text.split(separates).filter(|item| !item.is_empty());
+            Ok(items.map(|item| json!(item)).collect())
+        }
+        Raw::Json(Value::Array(items)) => match items.iter().find(|item| !item.is_string()) {
+            None => Ok(Value::Array(items.clone())),
+            Some(item) => Err(format!("{} is not a text; put it in quotes", quote(item))),
+        },
+        Raw::Json(value) => Err(format!("{} is not a list", quote(value))),
+    }
+}
+
+/// An argument may hold a comma; one that holds a space needs the list.
+fn arguments(raw: &Raw) -> Result<Value, String> {
+    if let Raw::Text(text) = raw
+        && text.trim_start().starts_with('[')
+    {
+        let list = serde_json::from_str(text);
+        let list = list.map_err(|error| format!("the list cannot be read: {error}"))?;
+        return texts(&Raw::Json(list), char::is_whitespace);
+    }
+    texts(raw, char::is_whitespace)
+}
+
+/// The values may be secret, so none is quoted.
+fn map(raw: &Raw) -> Result<Value, String> {
+    let Raw::Json(Value::Object(members)) = raw else {
+        return Err("the value is not a mapping".to_owned());
+    };
+    match members.iter().find(|(_, value)| !value.is_string()) {
+        None => Ok(Value::Object(Map::clone(members))),
+        Some((name, _)) => Err(format!(
+            "the value of `{name}` is not a text; put it in quotes"
+        )),
+    }
+}
+
+fn network(raw: &Raw) -> Result<Value, String> {
+    match raw {
+        Raw::Text(text) | Raw::Json(Value::String(text)) if text.trim() == "none" => {
+            Ok(json!("none"))
+        }
+        Raw::Json(Value::Array(_)) => texts(raw, char::is_whitespace),
+        Raw::Text(_) | Raw::Json(_) => Err("the value is neither".to_owned()),
+    }
+}

@@ -1,0 +1,218 @@
+//! `agent`: its name, its tool, what the model is shown, and who runs the model.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use serde::Deserialize;
+use url::Url;
+
+use super::read;
+
+/// `agent.name` and `agent.version`.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    /// The agent's name.
+    pub name: String,
+    /// The agent's version.
+    pub version: String,
+}
+
+/// `agent.tool`: the one tool of the agent as an MCP server (S0.32).
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// What it says of itself.
+    pub description: String,
+    /// The name of its one argument.
+    pub argument_name: String,
+    /// What the argument says of itself.
+    pub argument_description: String,
+}
+
+/// Who decides about a call of the agent as an MCP server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalWay {
+    /// The client's person, asked by MCP elicitation.
+    Elicit,
+    /// A person in the page.
+    Web,
+    /// Nobody: the call is rejected.
+    Deny,
+    /// Nobody: the call runs.
+    Auto,
+}
+
+/// `agent.chat`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Chat {
+    /// Tokens of history that the model is shown; `None` = as many as its window holds.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub max_tokens: Option<NonZeroU32>,
+    /// Messages of history that the model is shown; `None` = no limit.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub max_messages: Option<NonZeroU32>,
+    /// Model requests of one turn.
+    pub max_llm_iterations: NonZeroU32,
+    /// What happens to history that does not fit, the first way that suffices.
+    pub compaction_strategy: Vec<CompactionStrategy>,
+}
+
+/// What happens to history that does not fit the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CompactionStrategy {
+    /// The oldest messages are left out.
+    DeleteOld,
+}
+
+/// `agent.llm`, with the default chosen and every vendor's variables in its entry.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Llm {
+    /// The name of the default entry of `providers`.
+    pub provider: String,
+    /// Every provider by name: a kind's canonical name (C12), or one that the operator chose.
+    pub providers: BTreeMap<String, ProviderEntry>,
+    /// The default provider's model, by its name for it.
+    pub model: String,
+    /// Sent only when set (S0.45).
+    pub temperature: Option<f64>,
+    /// Tokens of one answer; sent only when set (S0.45, S0.67).
+    #[serde(deserialize_with = "read::zero_is_none_option")]
+    pub max_tokens: Option<NonZeroU32>,
+    /// The system prompt, a Jinja2 template.
+    pub prompt_template: String,
+    /// What happens after a transient fault.
+    pub retry: Retry,
+    /// Pause between two pieces of the scripted model's answer.
+    #[serde(rename = "scripted_pace_ms", deserialize_with = "read::milliseconds")]
+    pub scripted_pace: Duration,
+}
+
+impl Llm {
+    /// The entry of the default provider.
+    pub fn default_entry(&self) -> Option<&ProviderEntry> {
+        self.providers.get(&self.provider)
+    }
+
+    /// Tokens that an answer of such a provider may have; `None` = not sent (S0.45, S0.67, C16).
+    pub fn max_tokens_for(&self, kind: ProviderKind) -> Option<u32> {
+        let set = self.max_tokens.map(NonZeroU32::get);
+        set.or_else(|| kind.required_max_tokens())
+    }
+}
+
+/// One entry of `agent.llm.providers`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderEntry {
+    /// What it speaks.
+    pub kind: ProviderKind,
+    /// The key; the vendors need one (S2.22).
+    #[serde(default)]
+    pub api_key: Option<SecretString>,
+    /// Where the API is; `None` = the vendor's own address.
+    #[serde(default, deserialize_with = "read::parsed_option")]
+    pub base_url: Option<Url>,
+    /// Which of OpenAI's interfaces it is spoken to in.
+    #[serde(default)]
+    pub api: ApiFlavour,
+    /// Models to offer beside those that it lists itself.
+    #[serde(default)]
+    pub models: Vec<String>,
+}
+
+/// Which of OpenAI's interfaces is used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApiFlavour {
+    /// The best that the model has; Chat Completions in this version.
+    #[default]
+    Auto,
+    /// Chat Completions.
+    Chat,
+}
+
+/// Who runs the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProviderKind {
+    /// `OpenAI` itself, or what stands at another base URL in its name.
+    #[serde(rename = "openai")]
+    OpenAi,
+    /// Anthropic itself, or what stands at another base URL in its name.
+    Anthropic,
+    /// Google's Gemini itself, or what stands at another base URL in its name.
+    Gemini,
+    /// Anything that speaks Chat Completions at a base URL; needs no key.
+    #[serde(rename = "openai-compatible")]
+    OpenAiCompatible,
+    /// The model that follows a script.
+    Scripted,
+}
+
+impl ProviderKind {
+    /// The canonical name (C12).
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::OpenAiCompatible => "openai-compatible",
+            Self::Scripted => "scripted",
+        }
+    }
+
+    /// The model when nobody named one.
+    pub fn default_model(self) -> Option<&'static str> {
+        match self {
+            Self::OpenAi => Some("gpt-4o"),
+            Self::Anthropic => Some("claude-sonnet-4-5-20250929"),
+            Self::Gemini => Some("gemini-2.0-flash-exp"),
+            Self::OpenAiCompatible => None,
+            Self::Scripted => Some("scripted"),
+        }
+    }
+
+    /// Tokens of an answer that have to be told even when nobody set a limit (C16).
+    pub fn required_max_tokens(self) -> Option<u32> {
+        match self {
+            Self::Anthropic => Some(8192),
+            Self::OpenAi | Self::Gemini | Self::OpenAiCompatible | Self::Scripted => None,
+        }
+    }
+
+    /// The kind of a canonical name.
+    pub(in crate::config) fn named(name: &str) -> Option<Self> {
+        let all = [
+            Self::OpenAi,
+            Self::Anthropic,
+            Self::Gemini,
+            Self::OpenAiCompatible,
+            Self::Scripted,
+        ];
+        all.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+/// `agent.llm.retry` (S0.47).
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    /// How often a request is repeated.
+    pub max_retries: u32,
+    /// The first wait.
+    #[serde(deserialize_with = "read::seconds")]
+    pub initial_backoff: Duration,
+    /// The longest wait.
+    #[serde(deserialize_with = "read::seconds")]
+    pub max_backoff: Duration,
+    /// By how much each wait is longer than the one before.
+    pub backoff_multiplier: f64,
+}

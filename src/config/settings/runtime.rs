@@ -1,0 +1,178 @@
+//! `runtime`: the log, the doors and their limits.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use serde::Deserialize;
+use url::Url;
+
+use super::read;
+
+/// `runtime`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Runtime {
+    /// The log.
+    pub log: Log,
+    /// Where the gateway listens.
+    pub transports: Transports,
+    /// Who may reach it, and under which address.
+    pub http: Access,
+    /// What one client may use.
+    pub limits: Limits,
+    /// Engine.IO's own settings.
+    pub socket: Socket,
+}
+
+/// `runtime.log`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Log {
+    /// The least serious entries that are logged.
+    pub level: LogLevel,
+    /// Where they go.
+    #[serde(deserialize_with = "read::parsed")]
+    pub output: LogOutput,
+    /// How they look.
+    pub format: LogFormat,
+}
+
+/// The least serious entries that are logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogLevel {
+    /// Everything.
+    Trace,
+    /// What a developer wants to know.
+    Debug,
+    /// What an operator wants to know.
+    Info,
+    /// What is wrong and was coped with.
+    Warn,
+    /// What is broken.
+    Error,
+}
+
+/// Where the log goes (S0.24).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogOutput {
+    /// Standard error.
+    Stderr,
+    /// Standard output.
+    Stdout,
+    /// The end of this file.
+    File(PathBuf),
+}
+
+impl FromStr for LogOutput {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            "stderr" => Self::Stderr,
+            "stdout" => Self::Stdout,
+            path => Self::File(PathBuf::from(path)),
+        })
+    }
+}
+
+/// How the log looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// `runtime.transports`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transports {
+    /// Standard input and output.
+    pub stdio: Stdio,
+    /// The listener.
+    pub http: Http,
+}
+
+/// `runtime.transports.stdio`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stdio {
+    /// Whether the agent may be an MCP server on standard input and output.
+    pub enabled: bool,
+    /// Bytes that are read at once.
+    pub buffer_size: usize,
+}
+
+/// `runtime.transports.http`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Http {
+    /// Whether the gateway listens.
+    pub enabled: bool,
+    /// The address or name to listen on, an IPv6 one without brackets.
+    pub host: String,
+    /// The port; 0 takes any free one.
+    pub port: u16,
+}
+
+impl Http {
+    /// Whether only this machine can reach the listener.
+    pub fn is_loopback(&self) -> bool {
+        crate::config::derive::is_loopback(&self.host)
+    }
+}
+
+/// `runtime.http`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Access {
+    /// The address under which people reach the gateway.
+    #[serde(deserialize_with = "read::parsed_option")]
+    pub public_url: Option<Url>,
+    /// Other origins that may call from a browser, in the form of the `Origin` header.
+    pub allowed_origins: Vec<String>,
+    /// Proxies whose forwarding headers are believed.
+    #[serde(deserialize_with = "read::parsed_list")]
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+/// `runtime.limits`; `None` = no limit.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Unanswered commands of one socket.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub commands_per_socket: Option<NonZeroU32>,
+    /// Bytes of one client message.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub frame_bytes: Option<NonZeroU32>,
+    /// Failed handshakes per minute and address.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub connects_per_minute: Option<NonZeroU32>,
+    /// Open sockets of one user.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub sockets_per_user: Option<NonZeroU32>,
+    /// Open sockets in all.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub sockets: Option<NonZeroU32>,
+}
+
+/// `runtime.socket`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Socket {
+    /// Time between two heartbeats.
+    #[serde(rename = "ping_interval_ms", deserialize_with = "read::milliseconds")]
+    pub ping_interval: Duration,
+    /// Time that a client has to answer one.
+    #[serde(rename = "ping_timeout_ms", deserialize_with = "read::milliseconds")]
+    pub ping_timeout: Duration,
+    /// Bytes of one packet.
+    pub max_payload: u32,
+}

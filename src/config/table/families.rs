@@ -1,0 +1,216 @@
+//! The sections whose members have free names: providers and MCP servers.
+
+use super::rows::{FLAVOURS, PROVIDER_KINDS};
+use super::{Kind, Word};
+
+/// A section whose members an operator names.
+#[derive(Debug, Clone, Copy)]
+pub struct Family {
+    /// Its path, as keys are compared.
+    pub key: &'static str,
+    /// Its path with a member, as people write it.
+    pub shown: &'static str,
+    /// What it is for.
+    pub doc: &'static str,
+    /// What a member may hold.
+    pub fields: &'static [Field],
+    /// Its variables, `<n>` counting from 0, each with what it sets.
+    pub env: &'static [(&'static str, &'static str)],
+}
+
+/// One field of a member.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    /// Its name; camelCase and `snake_case` are both read.
+    pub name: &'static str,
+    /// What it accepts.
+    pub kind: FieldKind,
+    /// What it does.
+    pub doc: &'static str,
+}
+
+/// What values a field takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FieldKind {
+    /// What a setting takes.
+    One(Kind),
+    /// Texts, separated by commas or spaces where they stand in one.
+    Texts,
+    /// Texts, separated by spaces where they stand in one; or a JSON list.
+    Arguments,
+    /// Texts by name; never shown.
+    Map,
+    /// `none` or a list of hosts.
+    Network,
+}
+
+impl Kind {
+    /// The kinds of provider, as a choice.
+    pub(in crate::config) const PROVIDER_KIND: Self = Self::OneOf(PROVIDER_KINDS);
+    /// The interfaces of a provider, as a choice.
+    pub(in crate::config) const FLAVOUR: Self = Self::OneOf(FLAVOURS);
+}
+
+/// The canonical name of a provider's kind, aliases folded (C12).
+pub(in crate::config) fn provider_kind(name: &str) -> Option<&'static str> {
+    let given = name.trim().to_ascii_lowercase();
+    PROVIDER_KINDS.iter().find_map(|word| match word {
+        Word::Is(kind) => (*kind == given).then_some(*kind),
+        Word::Alias(alias, kind) => (*alias == given).then_some(*kind),
+        Word::Later(_) => None,
+    })
+}
+
+const fn field(name: &'static str, kind: FieldKind, doc: &'static str) -> Field {
+    Field { name, kind, doc }
+}
+
+const TEXT: FieldKind = FieldKind::One(Kind::Text);
+const FLAG: FieldKind = FieldKind::One(Kind::Flag);
+const TRANSPORTS: FieldKind = FieldKind::One(Kind::OneOf(&[
+    Word::Is("stdio"),
+    Word::Is("stdio-docker"),
+    Word::Is("http"),
+    Word::Is("sse"),
+]));
+const WORKSPACES: FieldKind = FieldKind::One(Kind::OneOf(&[
+    Word::Is("none"),
+    Word::Is("ro"),
+    Word::Is("rw"),
+]));
+
+/// Every family.
+pub const FAMILIES: &[Family] = &[PROVIDERS, SERVERS];
+
+/// `agent.llm.providers`.
+pub const PROVIDERS: Family = Family {
+    key: "agent.llm.providers",
+    shown: "agent.llm.providers.<name>",
+    doc: "Providers that exist beside each other, so that a session may choose. A vendor's variables \
+          make or fill the entry of that vendor, and `agent.llm.*` the entry of the default provider; \
+          an entry is needed only for what those cannot say.",
+    fields: &[
+        field(
+            "kind",
+            FieldKind::One(Kind::PROVIDER_KIND),
+            "What it speaks; without it the entry's name says so.",
+        ),
+        field("api_key", FieldKind::One(Kind::Secret), "Its key."),
+        field(
+            "base_url",
+            FieldKind::One(Kind::Url),
+            "Where its API is, with its version path; `openai-compatible` needs it.",
+        ),
+        field(
+            "api",
+            FieldKind::One(Kind::FLAVOUR),
+            "Which of OpenAI's interfaces it is spoken to in.",
+        ),
+        field(
+            "models",
+            FieldKind::Texts,
+            "Models to offer beside those that it lists itself; the first is its default.",
+        ),
+    ],
+    env: &[],
+};
+
+/// `agent.connections.mcpServers`.
+pub const SERVERS: Family = Family {
+    key: "agent.connections.mcp_servers",
+    shown: "agent.connections.mcpServers.<id>",
+    doc: "MCP servers whose tools sessions get. The common `{command, args}` shape loads as it is. \
+          A name is 1 to 64 letters, digits, `_` or `-`. Where file and environment name the same \
+          server, the environment wins field by field; a list that is given, even an empty one, replaces.",
+    fields: &[
+        field(
+            "transport",
+            TRANSPORTS,
+            "How it is reached; without it `http` where there is a `url`, else `stdio`.",
+        ),
+        field(
+            "enabled",
+            FLAG,
+            "Whether sessions get it; `true` without it.",
+        ),
+        field("description", TEXT, "What it is for."),
+        field(
+            "toolPrefix",
+            TEXT,
+            "What stands in front of its tools' names.",
+        ),
+        field("includeTools", FieldKind::Texts, "Only these of its tools."),
+        field(
+            "excludeTools",
+            FieldKind::Texts,
+            "Not these of its tools; goes before `includeTools`.",
+        ),
+        field(
+            "timeout",
+            FieldKind::One(Kind::Whole(1, 86_400)),
+            "Seconds that one call may take.",
+        ),
+        field(
+            "trusted",
+            FLAG,
+            "Whether the hints of its tools are believed.",
+        ),
+        field("command", TEXT, "The program (`stdio`)."),
+        field("args", FieldKind::Arguments, "Its arguments."),
+        field("env", FieldKind::Map, "Its environment."),
+        field("cwd", TEXT, "Where it starts, below `/workspace`."),
+        field("containerImage", TEXT, "The image (`stdio-docker`)."),
+        field(
+            "containerEnv",
+            FieldKind::Map,
+            "The image's environment, beside `env`.",
+        ),
+        field(
+            "containerMemory",
+            FieldKind::One(Kind::Whole(16, 1_048_576)),
+            "Its memory in MiB.",
+        ),
+        field(
+            "containerCpu",
+            FieldKind::One(Kind::Number(0.01, 1024.0)),
+            "Its processor cores.",
+        ),
+        field(
+            "network",
+            FieldKind::Network,
+            "What it reaches; nothing without it.",
+        ),
+        field(
+            "workspace",
+            WORKSPACES,
+            "What it may do with the session's files.",
+        ),
+        field(
+            "url",
+            FieldKind::One(Kind::Url),
+            "Where it is (`http`, `sse`).",
+        ),
+        field(
+            "headers",
+            FieldKind::Map,
+            "What is sent with every request to it.",
+        ),
+    ],
+    env: &[
+        (
+            "SPL_MCPS_<n>_ID",
+            "the name; needed wherever another of its variables is set",
+        ),
+        ("SPL_MCPS_<n>_COMMAND", "`command`"),
+        (
+            "SPL_MCPS_<n>_ARGS",
+            "`args`, separated by spaces, or a JSON list",
+        ),
+        ("SPL_MCPS_<n>_URL", "`url`"),
+        (
+            "SPL_MCPS_<n>_INCLUDE_TOOLS",
+            "`includeTools`, separated by commas or spaces; a comma alone is an empty list",
+        ),
+        ("SPL_MCPS_<n>_EXCLUDE_TOOLS", "`excludeTools`, the same way"),
+    ],
+};

@@ -1,0 +1,102 @@
+//! The one table of settings: key, environment names, kind, default, meaning.
+//!
+//! `rows` holds the settings, `families` the sections whose members have free names.
+
+mod families;
+mod rows;
+
+pub(super) use families::provider_kind;
+pub use families::{FAMILIES, Family, Field, FieldKind, PROVIDERS, SERVERS};
+pub use rows::{LATER, SETTINGS};
+
+/// What values a setting takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// Any text but an empty one.
+    Text,
+    /// A text that is never shown, logged or quoted in a problem.
+    Secret,
+    /// `true` or `false`.
+    Flag,
+    /// A whole number between two bounds, both included.
+    Whole(u64, u64),
+    /// A number between two bounds, both included.
+    Number(f64, f64),
+    /// One of the listed words.
+    OneOf(&'static [Word]),
+    /// Some of the listed words, in the order in which they count.
+    ListOf(&'static [Word]),
+    /// The kind of a model provider, or the name of an entry of `agent.llm.providers`.
+    Provider,
+    /// A Jinja2 template.
+    Template,
+    /// A host name or address, without scheme and port.
+    Host,
+    /// An `http` or `https` address.
+    Url,
+    /// A list of origins: scheme, host and port.
+    Origins,
+    /// A list of addresses or networks.
+    Networks,
+    /// Where the database is; may hold a password, so it is never quoted or shown.
+    Database,
+    /// Where Redis is; may hold a password, so it is never quoted or shown.
+    Redis,
+}
+
+/// One word of a choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// Accepted.
+    Is(&'static str),
+    /// Accepted as another spelling of the second.
+    Alias(&'static str, &'static str),
+    /// Known, but not in this version.
+    Later(&'static str),
+}
+
+/// What holds when nobody set the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fallback {
+    /// This value, spelled as in the environment.
+    Is(&'static str),
+    /// Nothing, or what other settings suggest; the text is for the documentation.
+    Words(&'static str),
+}
+
+/// One setting.
+#[derive(Debug, Clone, Copy)]
+pub struct Definition {
+    /// Its path in the file.
+    pub key: &'static str,
+    /// Its names in the environment, the first one winning.
+    pub env: &'static [&'static str],
+    /// Names that count only for one model provider: `(provider, name)`.
+    pub vendor: &'static [(&'static str, &'static str)],
+    /// What it accepts.
+    pub kind: Kind,
+    /// What holds without it.
+    pub fallback: Fallback,
+    /// What it does.
+    pub doc: &'static str,
+    /// The version that first had it.
+    pub since: &'static str,
+}
+
+/// A name that CONTRACTS promises and this version refuses; `*` stands for any rest.
+#[derive(Debug, Clone, Copy)]
+pub struct Later {
+    /// Its path in the file.
+    pub key: &'static str,
+    /// Its names in the environment.
+    pub env: &'static [&'static str],
+}
+
+/// Other spellings of file keys, after camelCase has been undone.
+pub(super) const KEY_ALIASES: &[(&str, &str)] =
+    &[("agent.llm.system_prompt", "agent.llm.prompt_template")];
+
+/// The definition of a key.
+pub fn find(key: &str) -> Option<&'static Definition> {
+    SETTINGS.iter().find(|definition| definition.key == key)
+}

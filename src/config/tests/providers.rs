@@ -1,0 +1,219 @@
+//! Which providers there are, which is the default, and what each of them gets.
+
+use secrecy::ExposeSecret as _;
+
+use super::{check_refused, env, loaded, yaml};
+use crate::config::{ProviderKind, Sources};
+
+/// The default, its model, and every entry as `name kind key url`.
+fn providers(sources: &Sources) -> (String, String, Vec<String>) {
+    let llm = loaded(sources).settings.llm;
+    let entries = llm.providers.iter().map(|(name, entry)| {
+        let key = entry
+            .api_key
+            .as_ref()
+            .map_or("-", |key| key.expose_secret());
+        let url = entry.base_url.as_ref().map_or("-", |url| url.as_str());
+        format!("{name} {} {key} {url}", entry.kind.as_str())
+    });
+    (llm.provider.clone(), llm.model.clone(), entries.collect())
+}
+
+#[track_caller]
+fn check(sources: &Sources, default: &str, model: &str, entries: &[&str]) {
+    let found = providers(sources);
+    assert_eq!((found.0.as_str(), found.1.as_str()), (default, model));
+    assert_eq!(found.2, entries);
+}
+
+const CLAUDE: &str = "claude-sonnet-4-5-20250929";
+const URL: &str = "http://localhost:1/v1";
+
+#[test]
+fn the_default_is_the_first_with_a_key_else_a_base_url_else_the_script() {
+    let openai = ("OPENAI_API_KEY", "o");
+    let anthropic = ("ANTHROPIC_API_KEY", "a");
+    let gemini = ("GEMINI_API_KEY", "g");
+    check(
+        &env(&[]),
+        "scripted",
+        "scripted",
+        &["scripted scripted - -"],
+    );
+    check(&env(&[openai]), "openai", "gpt-4o", &["openai openai o -"]);
+    let own = env(&[("SPL_LLM_API_KEY", "k")]);
+    check(&own, "openai", "gpt-4o", &["openai openai k -"]);
+    check(
+        &env(&[anthropic]),
+        "anthropic",
+        CLAUDE,
+        &["anthropic anthropic a -"],
+    );
+    let both = ["anthropic anthropic a -", "openai openai o -"];
+    check(&env(&[openai, anthropic]), "openai", "gpt-4o", &both);
+    let both = ["anthropic anthropic a -", "gemini gemini g -"];
+    check(&env(&[gemini, anthropic]), "anthropic", CLAUDE, &both);
+    let gemini = ["gemini gemini g -"];
+    check(
+        &env(&[("GEMINI_API_KEY", "g")]),
+        "gemini",
+        "gemini-2.0-flash-exp",
+        &gemini,
+    );
+    let compatible = ["openai-compatible openai-compatible - http://localhost:1/v1"];
+    let url = env(&[("OPENAI_BASE_URL", URL), ("LLM_MODEL", "m")]);
+    check(&url, "openai-compatible", "m", &compatible);
+    let own = env(&[("SPL_LLM_BASE_URL", URL), ("LLM_MODEL", "m")]);
+    check(&own, "openai-compatible", "m", &compatible);
+    let named = yaml(
+        "agent: {llm: {providers: {local: {kind: openai-compatible, baseURL: 'http://localhost:1/v1', \
+         models: [m, n]}}}}",
+    );
+    check(
+        &named,
+        "local",
+        "m",
+        &["local openai-compatible - http://localhost:1/v1"],
+    );
+}
+
+#[test]
+fn a_named_provider_is_the_default_and_aliases_are_folded() {
+    let openai = ("OPENAI_API_KEY", "o");
+    for (name, default, model) in [
+        ("chatgpt", "openai", "gpt-4o"),
+        ("OpenAI", "openai", "gpt-4o"),
+        ("claude", "anthropic", CLAUDE),
+        ("Google", "gemini", "gemini-2.0-flash-exp"),
+        ("scripted", "scripted", "scripted"),
+    ] {
+        let found = providers(&env(&[("LLM_PROVIDER", name), openai]));
+        assert_eq!((found.0.as_str(), found.1.as_str()), (default, model));
+        assert!(
+            found.2.contains(&"openai openai o -".to_owned()),
+            "{found:?}"
+        );
+    }
+    let named = "agent: {llm: {provider: Local, providers: {local: {kind: openai}}}}";
+    check_refused(
+        &yaml(named),
+        &["`Local` is neither", "did you mean `local`?"],
+    );
+    check_refused(
+        &env(&[("LLM_PROVIDER", "cohere")]),
+        &[
+            "agent.llm.provider",
+            "LLM_PROVIDER",
+            "`cohere` is neither",
+            "`anthropic`",
+        ],
+    );
+    check_refused(&env(&[("LLM_PROVIDER", "a b")]), &["`a b` is no name"]);
+}
+
+#[test]
+fn a_vendor_key_goes_only_to_its_vendor_or_the_address_beside_it() {
+    let vendor = ("OPENAI_API_KEY", "vendor");
+    let compatible = ("LLM_PROVIDER", "openai-compatible");
+    let model = ("LLM_MODEL", "m");
+    let own = env(&[vendor, ("SPL_LLM_API_KEY", "own")]);
+    check(&own, "openai", "gpt-4o", &["openai openai own -"]);
+    let elsewhere = env(&[vendor, compatible, model, ("SPL_LLM_BASE_URL", URL)]);
+    let entries = [
+        "openai openai vendor -",
+        "openai-compatible openai-compatible - http://localhost:1/v1",
+    ];
+    check(&elsewhere, "openai-compatible", "m", &entries);
+    let beside = env(&[vendor, compatible, model, ("OPENAI_BASE_URL", URL)]);
+    let entries = ["openai-compatible openai-compatible vendor http://localhost:1/v1"];
+    check(&beside, "openai-compatible", "m", &entries);
+    let proxy = env(&[vendor, ("OPENAI_BASE_URL", URL)]);
+    check(
+        &proxy,
+        "openai",
+        "gpt-4o",
+        &["openai openai vendor http://localhost:1/v1"],
+    );
+}
+
+#[test]
+fn the_environment_beats_the_file_and_our_names_beat_the_vendors() {
+    let mut sources = env(&[("OPENAI_API_KEY", "vendor")]);
+    sources.file = yaml("agent: {llm: {api_key: dummy-api-key}}").file;
+    check(&sources, "openai", "gpt-4o", &["openai openai vendor -"]);
+    let mut sources = env(&[("ANTHROPIC_API_KEY", "vendor"), ("LLM_MODEL", "m")]);
+    let file =
+        "agent: {llm: {provider: openai, providers: {claude: {api_key: filed, models: [x]}}}}";
+    sources.file = yaml(file).file;
+    check(
+        &sources,
+        "openai",
+        "m",
+        &["anthropic anthropic vendor -", "openai openai - -"],
+    );
+    sources.env = env(&[
+        ("SPL_LLM_PROVIDER", "anthropic"),
+        ("SPL_LLM_API_KEY", "own"),
+    ])
+    .env;
+    check(&sources, "anthropic", "x", &["anthropic anthropic own -"]);
+}
+
+#[test]
+fn only_anthropic_is_told_a_limit_that_nobody_set() {
+    let limit =
+        |pairs: &[(&str, &str)], kind| loaded(&env(pairs)).settings.llm.max_tokens_for(kind);
+    assert_eq!(limit(&[], ProviderKind::Anthropic), Some(8192));
+    assert_eq!(limit(&[], ProviderKind::Gemini), None);
+    let zero = [("SPL_LLM_MAX_TOKENS", "0")];
+    assert_eq!(limit(&zero, ProviderKind::Anthropic), Some(8192));
+    assert_eq!(limit(&zero, ProviderKind::OpenAi), None);
+    let set = [("MAX_OUTPUT_TOKENS", "9")];
+    assert_eq!(limit(&set, ProviderKind::Anthropic), Some(9));
+    assert_eq!(limit(&set, ProviderKind::OpenAi), Some(9));
+}
+
+#[test]
+fn an_entry_that_could_never_work_is_refused() {
+    let entry = |text: &str| yaml(&format!("agent: {{llm: {{providers: {text}}}}}"));
+    check_refused(
+        &entry("{mine: {}}"),
+        &["agent.llm.providers.mine", "`kind` is missing"],
+    );
+    check_refused(&entry("{'a b': {kind: openai}}"), &["cannot be used"]);
+    check_refused(&entry("{claude: {}, anthropic: {}}"), &["two spellings"]);
+    check_refused(
+        &entry("{mine: {kind: cohere}}"),
+        &["providers.mine.kind", "`cohere`"],
+    );
+    check_refused(
+        &entry("{mine: {kind: openai, apikeys: x}}"),
+        &["did you mean `api_key`?"],
+    );
+    check_refused(&entry("{mine: 1}"), &["a section is expected"]);
+    check_refused(
+        &entry("{openai: {api: responses}}"),
+        &["not in this version yet"],
+    );
+    check_refused(
+        &entry("{mine: {kind: openai-compatible}, openai: {api_key: k}}"),
+        &["agent.llm.providers.mine.base_url", "needs it"],
+    );
+    let compatible = ("LLM_PROVIDER", "openai-compatible");
+    let no_url = env(&[compatible, ("LLM_MODEL", "m")]);
+    check_refused(&no_url, &["agent.llm.base_url", "needs it"]);
+    let no_model = env(&[compatible, ("OPENAI_BASE_URL", URL)]);
+    check_refused(&no_model, &["agent.llm.model", "needs it"]);
+}
+
+#[test]
+fn an_operator_is_told_of_dummies() {
+    let notices = |pairs: &[(&str, &str)]| loaded(&env(pairs)).notices;
+    assert_eq!(notices(&[]), Vec::<String>::new());
+    assert!(notices(&[("LLM_API_KEY", "dummy-api-key")])[0].contains("dummy"));
+    let second = notices(&[("OPENAI_API_KEY", "k"), ("GEMINI_API_KEY", "dummy-api-key")]);
+    assert!(
+        second[0].contains("`agent.llm.providers.gemini.api_key`"),
+        "{second:?}"
+    );
+}

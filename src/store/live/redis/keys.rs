@@ -1,0 +1,72 @@
+//! The names of a session's keys. The braces are real: Redis hashes what stands between them, so
+//! all keys of one session lie in one slot and one atomic step may touch them.
+
+use std::fmt::Display;
+
+use crate::domain::{SessionId, SessionKey, TenantId};
+
+/// Every unfinished session, for the whole installation: the one key in a slot of its own.
+pub(super) const ACTIVE: &str = "mcp:active";
+
+/// What a session is kept under.
+pub(super) struct Keys {
+    /// Stream, one entry per commit.
+    pub(super) journal: String,
+    /// Hash, the snapshot.
+    pub(super) conversation: String,
+    /// Hash, what is known of the sandbox and who runs the effects.
+    pub(super) session: String,
+    /// Channel, told after an append.
+    pub(super) wake: String,
+}
+
+impl Keys {
+    pub(super) fn of(key: &SessionKey) -> Self {
+        Self {
+            journal: in_slot("journal", key),
+            conversation: in_slot("conversation", key),
+            session: in_slot("session", key),
+            wake: in_slot("wake", key),
+        }
+    }
+}
+
+/// The stream of a session's commits.
+pub(super) fn journal(key: &SessionKey) -> String {
+    in_slot("journal", key)
+}
+
+/// The session that a member of [`ACTIVE`] names.
+pub(super) fn parse_member(member: &str) -> Option<SessionKey> {
+    let (tenant, session) = member.split_once('.')?;
+    Some(SessionKey {
+        tenant: TenantId::parse(tenant)?,
+        session: SessionId::parse(session)?,
+    })
+}
+
+fn in_slot(kind: &str, key: impl Display) -> String {
+    format!("mcp:{kind}:{{{key}}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Keys, parse_member};
+    use crate::domain::{SessionId, SessionKey, TenantId};
+
+    #[test]
+    fn all_keys_of_a_session_share_one_hash_tag_with_real_braces() {
+        let key = SessionKey {
+            tenant: TenantId::from_bits(1),
+            session: SessionId::from_bits(2),
+        };
+        let keys = Keys::of(&key);
+        let tag = format!("{{{key}}}");
+        assert_eq!(keys.journal, format!("mcp:journal:{tag}"));
+        assert_eq!(keys.conversation, format!("mcp:conversation:{tag}"));
+        assert_eq!(keys.session, format!("mcp:session:{tag}"));
+        assert_eq!(keys.wake, format!("mcp:wake:{tag}"));
+        assert_eq!(parse_member(&key.to_string()), Some(key));
+        assert_eq!(parse_member("somebody else's"), None);
+    }
+}

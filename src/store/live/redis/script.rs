@@ -1,0 +1,129 @@
+//! The atomic steps, in Lua. Redis runs each as a whole, and refuses it as a whole when memory is
+//! used up (no `allow-oom`) or when it is a replica.
+
+use std::sync::LazyLock;
+
+/// A step that Redis keeps by its digest.
+pub(super) struct Script {
+    pub(super) source: &'static str,
+    pub(super) digest: String,
+}
+
+impl Script {
+    fn new(source: &'static str) -> Self {
+        let digest = redis::Script::new(source).get_hash().to_owned();
+        Self { source, digest }
+    }
+}
+
+/// The fence: appends if the journal is as long as its writer saw it.
+///
+/// KEYS: journal, conversation, session. ARGV: expected version, new version, commit, first seq,
+/// last seq, 1 if active, body, time to live in ms (0 = keep), channel, payload (empty = nobody is
+/// woken). Gives 1, or 0 for a conflict.
+///
+/// A journal is dense and never cut, so its length is its version: no second place can differ
+/// from it. Where somebody cut it by hand nothing is appended.
+pub(super) static APPEND: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"#!lua
+local journal = KEYS[1]
+local length = redis.call('XLEN', journal)
+if length ~= tonumber(ARGV[1]) then
+  local last = redis.call('XREVRANGE', journal, '+', '-', 'COUNT', 1)[1]
+  local head = last and last[1] or '0-0'
+  if head ~= string.format('%.0f-0', length) then
+    return redis.error_reply('CORRUPT the journal has gaps')
+  end
+  return 0
+end
+local added = redis.pcall('XADD', journal, ARGV[2] .. '-0',
+  'c', ARGV[3], 'f', ARGV[4], 'l', ARGV[5], 'a', ARGV[6], 'b', ARGV[7])
+if type(added) == 'table' and added.err then
+  if string.find(added.err, 'equal or smaller', 1, true) then
+    return redis.error_reply('CORRUPT the journal has gaps')
+  end
+  return added
+end
+if ARGV[6] == '0' and ARGV[8] ~= '0' then
+  for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[8]) end
+elseif redis.call('PERSIST', journal) == 1 then
+  redis.call('PERSIST', KEYS[2])
+  redis.call('PERSIST', KEYS[3])
+end
+if ARGV[10] ~= '' then redis.call('PUBLISH', ARGV[9], ARGV[10]) end
+return 1",
+    )
+});
+
+/// The first version whose field is larger than a bound; the version after the head if none is.
+///
+/// KEYS: journal. ARGV: place of the field in an entry, bound.
+///
+/// Both `first_seq` and `last_seq` never fall, so this is a search. It goes back from the head in
+/// doubling steps, because clients ask for what is new; it needs no index that every append pays
+/// for and that could differ from the journal.
+pub(super) static FIND: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"#!lua flags=no-writes
+local place, bound = tonumber(ARGV[1]), tonumber(ARGV[2])
+local function is_past(version)
+  local id = string.format('%.0f-0', version)
+  local entry = redis.call('XRANGE', KEYS[1], id, id)[1]
+  if not entry then error({err = 'CORRUPT the journal has gaps'}) end
+  return tonumber(entry[2][place]) > bound
+end
+local high = redis.call('XLEN', KEYS[1]) + 1
+local low, step = 0, 1
+while high - step > 0 do
+  local probe = high - step
+  if is_past(probe) then
+    high = probe
+    step = step * 2
+  else
+    low = probe
+    break
+  end
+end
+while high - low > 1 do
+  local probe = math.floor((low + high) / 2)
+  if is_past(probe) then high = probe else low = probe end
+end
+return high",
+    )
+});
+
+/// Keeps a snapshot unless a newer one is there or the journal does not reach it; it expires with
+/// the journal.
+///
+/// KEYS: journal, conversation. ARGV: version, schema, encoding, body.
+pub(super) static SAVE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"#!lua
+local version = tonumber(ARGV[1])
+if redis.call('XLEN', KEYS[1]) < version then return 0 end
+local kept = redis.call('HGET', KEYS[2], 'version')
+if kept and tonumber(kept) > version then return 0 end
+redis.call('HSET', KEYS[2], 'version', ARGV[1], 'schema', ARGV[2], 'encoding', ARGV[3],
+  'body', ARGV[4])
+local left = redis.call('PTTL', KEYS[1])
+if left > 0 then redis.call('PEXPIRE', KEYS[2], left) else redis.call('PERSIST', KEYS[2]) end
+return 1",
+    )
+});
+
+/// Takes sessions out of the index that ended; who became unfinished again later stays.
+///
+/// KEYS: index. ARGV: pairs of member and the version up to which it is known to have ended.
+pub(super) static DISMISS: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"#!lua flags=allow-oom
+for at = 1, #ARGV, 2 do
+  local since = redis.call('ZSCORE', KEYS[1], ARGV[at])
+  if since and tonumber(since) <= tonumber(ARGV[at + 1]) then
+    redis.call('ZREM', KEYS[1], ARGV[at])
+  end
+end
+return 1",
+    )
+});

@@ -1,0 +1,122 @@
+//! What of a session the model is shown: limits, what falls out, and a request that does not fit.
+
+use serde_json::Value;
+
+use crate::model_stub::Reply;
+use crate::support::{TestApp, TestSocket};
+
+const OVERFLOW: &str = r#"{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}"#;
+
+/// The texts of the newest request, without the system prompt.
+fn shown(app: &TestApp) -> Vec<String> {
+    let asked = app.model.requests();
+    let messages = asked.last().unwrap().body["messages"].as_array().unwrap();
+    let told = messages.iter().filter(|said| said["role"] != "system");
+    told.map(|said| said["content"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
+async fn turn(app: &TestApp, socket: &mut TestSocket, text: &str) -> Value {
+    app.model.will_say(&format!("re {text}"));
+    socket.say(text).await;
+    socket.wait_for_answer().await;
+    socket.wait_for("session:usage").await.args[0]["context"].clone()
+}
+
+#[tokio::test]
+async fn older_messages_fall_out_and_the_client_is_told() {
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "none"), ("SPL_CHAT_MAX_MESSAGES", "4")]).await;
+    let mut ana = app.socket("acme").await;
+    for text in ["one", "two"] {
+        let context = turn(&app, &mut ana, text).await;
+        assert_eq!(context["leftOut"], Value::Null);
+    }
+    let context = turn(&app, &mut ana, "three").await;
+    assert_eq!(shown(&app), ["re one", "two", "re two", "three"]);
+    assert_eq!(context["leftOut"]["messages"], 2);
+    let second = ana.log.iter().find(|said| said.text() == "two").unwrap();
+    assert_eq!(
+        context["leftOut"]["fromSeq"].as_u64(),
+        second.seq(),
+        "the oldest message that is still read"
+    );
+}
+
+#[tokio::test]
+async fn what_is_stored_is_enough_and_wider_limits_bring_the_rest_back() {
+    let narrow = [
+        ("SPL_SANDBOX", "none"),
+        ("SPL_CHAT_MAX_MESSAGES", "3"),
+        ("ENABLE_CONVERSATION_COMPRESSION", "true"),
+    ];
+    let app = TestApp::start_with(&narrow).await;
+    let person = app.person("acme").await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    for text in ["one", "two", "three"] {
+        turn(&app, &mut ana, text).await;
+    }
+    drop(ana);
+
+    // The snapshot is compressed and cut; now it is read by a server that would not compress.
+    let plain = [
+        ("SPL_SANDBOX", "none"),
+        ("SPL_CHAT_MAX_MESSAGES", "3"),
+        ("ENABLE_CONVERSATION_COMPRESSION", "false"),
+    ];
+    let app = app.restart_with(&plain).await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    assert_eq!(
+        ana.ready["state"]["usage"]["context"]["leftOut"]["messages"],
+        3
+    );
+    turn(&app, &mut ana, "four").await;
+    assert_eq!(shown(&app), ["three", "re three", "four"]);
+    drop(ana);
+
+    let app = app
+        .restart_with(&[("SPL_SANDBOX", "none"), ("SPL_CHAT_MAX_MESSAGES", "0")])
+        .await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    let context = turn(&app, &mut ana, "five").await;
+    assert_eq!(
+        shown(&app).first().map(String::as_str),
+        Some("one"),
+        "the journal has it all"
+    );
+    assert_eq!(context["leftOut"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_request_that_does_not_fit_is_asked_again_with_fresh_context() {
+    let app = TestApp::start().await;
+    let mut ana = app.socket("acme").await;
+    turn(&app, &mut ana, "one").await;
+    app.model
+        .will(Reply::fail(400, &[], OVERFLOW))
+        .then_say("fits");
+    ana.say("two").await;
+    let cut = ana.wait_for("context:compacted").await;
+    assert_eq!(cut.args[0]["strategy"], "fresh-context");
+    assert_eq!(cut.args[0]["before"]["messages"], 3);
+    assert_eq!(cut.args[0]["after"]["messages"], 1);
+    assert_eq!(ana.wait_for_answer().await, "fits");
+    assert_eq!(shown(&app), ["two"]);
+
+    // It is an event like any other: replayed in its place, and it holds for the next turn.
+    turn(&app, &mut ana, "three").await;
+    assert_eq!(shown(&app), ["two", "fits", "three"]);
+    let shown = ana.shown();
+    let place = shown.iter().find(|(_, name)| name == "context:compacted");
+    assert_eq!(place.map(|(seq, _)| *seq), cut.seq());
+}
+
+#[tokio::test]
+async fn a_message_that_never_fits_fails_with_its_own_code() {
+    let app = TestApp::start().await;
+    app.model.will(Reply::fail(400, &[], OVERFLOW));
+    let mut ana = app.socket("acme").await;
+    ana.say("too long").await;
+    let error = ana.wait_for("agent:error").await;
+    assert_eq!(error.rest()["code"], "context_overflow");
+    turn(&app, &mut ana, "short").await;
+}

@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest'
+import { nameFrom, recognise, words } from './recognise'
+
+describe('what was pasted', () => {
+  it('is a configuration of any program', () => {
+    const pasted = '{ "mcpServers": { "my tracker": { "command": "npx", "args": ["-y", "tracker"], "env": {"TOKEN": "x"}, "autoApprove": [] }, "docs": { "type": "http", "url": "https://docs.test/mcp" } } }'
+    expect(recognise(pasted)).toEqual({
+      kind: 'json',
+      servers: [
+        { name: 'my-tracker', config: { command: 'npx', args: ['-y', 'tracker'], env: { TOKEN: 'x' } } },
+        { name: 'docs', config: { transport: 'http', url: 'https://docs.test/mcp' } },
+      ],
+    })
+  })
+
+  it('is one entry, with or without its name', () => {
+    expect(recognise('{"command": "uvx", "args": ["mcp-server-git"]}').servers[0]?.name).toBe('git')
+    expect(recognise('{"time": {"command": "uvx", "args": ["x"], "disabled": true}}').servers[0]).toEqual({
+      name: 'time',
+      config: { command: 'uvx', args: ['x'], enabled: false },
+    })
+  })
+
+  it('is a command line', () => {
+    expect(recognise('npx -y @modelcontextprotocol/server-filesystem "/work space"')).toEqual({
+      kind: 'command',
+      servers: [
+        {
+          name: 'filesystem',
+          config: { transport: 'stdio', command: 'npx', args: ['-y', '@modelcontextprotocol/server-filesystem', '/work space'] },
+        },
+      ],
+    })
+    expect(recognise('uvx mcp-server-time').servers[0]?.name).toBe('time')
+  })
+
+  it('is a container image', () => {
+    expect(recognise('docker run -i --rm -e KEY=1 --network=none mcp/time:2 --utc')).toEqual({
+      kind: 'image',
+      servers: [
+        {
+          name: 'time',
+          config: { transport: 'stdio-docker', containerImage: 'mcp/time:2', args: ['--utc'], env: { KEY: '1' } },
+        },
+      ],
+    })
+    const inFile = '{"mcpServers":{"gh":{"command":"docker","args":["run","-i","--rm","-e","TOKEN","ghcr.test/gh"],"env":{"TOKEN":"t"}}}}'
+    expect(recognise(inFile).servers[0]?.config).toEqual({
+      transport: 'stdio-docker',
+      containerImage: 'ghcr.test/gh',
+      env: { TOKEN: 't' },
+    })
+  })
+
+  it('is an address', () => {
+    expect(recognise(' https://mcp.example.com/mcp ')).toEqual({
+      kind: 'url',
+      servers: [{ name: 'example', config: { transport: 'http', url: 'https://mcp.example.com/mcp' } }],
+    })
+    expect(recognise('http://localhost:9/sse').servers[0]?.config.transport).toBe('sse')
+  })
+
+  it('is nothing yet', () => {
+    for (const text of ['', '{', '{"a": 1}', '[]', 'hello', '{"mcpServers": {}}', 'docker run -i']) {
+      expect(recognise(text).kind, text).toBe('nothing')
+    }
+  })
+})
+
+it('splits a command line as a shell does, and expands nothing', () => {
+  expect(words(`a 'b c' "d \\"e\\"" f\\ g $HOME \\\n h ''`)).toEqual(['a', 'b c', 'd "e"', 'f g', '$HOME', 'h', ''])
+})
+
+it('makes names that the server takes', () => {
+  expect(nameFrom('Größe & mehr!')).toBe('Gr-e-mehr')
+  expect(nameFrom('***')).toBe('server')
+  expect(nameFrom('x'.repeat(99))).toHaveLength(64)
+})
