@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::home::Home;
 use super::tools::{SandboxPlace, SessionTools};
-use crate::domain::{SandboxId, Tool};
+use crate::domain::{SandboxId, SessionKey, Tool};
 use crate::history::{self, PromptError, SystemPrompt};
 use crate::llm::{Catalogue, Provider, RetryConfig, tokens};
 use crate::mcp::{BUNDLED_SERVER, Toolbox, ToolboxError};
@@ -105,8 +106,12 @@ impl AgentFactory {
         }
     }
 
-    /// The agent of a session whose sandbox that is. Nothing is started yet.
-    pub fn create_agent(&self, sandbox: &SandboxId) -> Result<AgentParts, ToolboxError> {
+    /// The agent of a session that began with that sandbox. Nothing is started yet.
+    pub fn create_agent(
+        &self,
+        key: &SessionKey,
+        sandbox: &SandboxId,
+    ) -> Result<AgentParts, ToolboxError> {
         let mut toolbox = Toolbox::default();
         if self.place.is_on() {
             toolbox.add(BUNDLED_SERVER, self.bundled.to_vec(), true)?;
@@ -130,7 +135,7 @@ impl AgentFactory {
             tools: Arc::new(SessionTools::new(
                 toolbox,
                 Arc::clone(&self.place),
-                sandbox.clone(),
+                Home::new(Arc::clone(&self.place), key.clone(), sandbox.clone()),
             )),
         })
     }

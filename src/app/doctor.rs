@@ -55,7 +55,7 @@ pub(super) fn report(
 }
 
 fn sandbox_report(place: &OpenPlace) -> SandboxInfo {
-    let runtime = &place.place.runtime;
+    let runtime = &place.runtime;
     let kind = runtime.kind();
     let detail = match (&place.problem, kind) {
         (Some(problem), _) => problem.to_string(),
@@ -131,7 +131,7 @@ pub async fn examine(settings: &Settings) -> Vec<Check> {
     let scratch = std::env::temp_dir().join(format!("sepal-doctor-{}", std::process::id()));
     let place = place::open(&settings.sandbox, &scratch, "doctor").await;
     checks.push(sandbox_check(&place, &sandbox_report(&place)));
-    place.place.runtime.close().await;
+    place.runtime.close().await;
     if scratch.exists()
         && let Err(error) = std::fs::remove_dir_all(&scratch)
     {

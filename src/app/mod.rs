@@ -22,13 +22,13 @@ use tokio_util::task::TaskTracker;
 pub use address::{AddressInUse, base_url, bind};
 pub use doctor::examine;
 
-use crate::agent::{AgentFactory, Sessions, SessionsSettings};
+use crate::agent::{AgentFactory, SandboxPlace, Sessions, SessionsSettings};
 use crate::config::{self, AuthMode, Settings};
 use crate::gateway::{self, AccessRules, GatewayState, Installation, SystemInfo, socket};
 use crate::history::{self, SystemPrompt};
 use crate::llm::{Catalogue, RetryConfig};
 use crate::mcp::bundled_tools;
-use crate::sandbox::Runtime;
+use crate::sandbox::{Janitor, Runtime};
 use crate::session::Rules;
 use crate::store::{self, Access, Store};
 use crate::tenancy::{Clock, Link, Tenancy};
@@ -62,6 +62,7 @@ pub struct App {
 struct Parts {
     doors: CancellationToken,
     agents: (TaskTracker, CancellationToken),
+    janitor: Janitor,
     runtime: Arc<dyn Runtime>,
     writer: (TaskTracker, CancellationToken),
     store: Store,
@@ -87,9 +88,12 @@ impl App {
         let place = place::open(&settings.sandbox, store.dir().path(), &installation).await;
         let model = model::open(&settings.llm)?;
         let report = Arc::new(doctor::report(settings, &place, &model, &store));
-        let runtime = Arc::clone(&place.place.runtime);
+        let runtime = Arc::clone(&place.runtime);
         let agents = (TaskTracker::new(), CancellationToken::new());
+        let place = place.for_sessions(&settings.sandbox, store.records());
         let factory = factory(settings, &model, place)?;
+        // Before anything new is started: what it finds now is of an earlier life.
+        let janitor = Janitor::start(Arc::clone(&runtime), store.records(), store.live()).await?;
         let sessions = start_sessions(&store, factory, &agents).await?;
         let doors = CancellationToken::new();
         let state = gateway_state(settings, (&model, &report), (&sessions, &tenancy, &store));
@@ -103,6 +107,7 @@ impl App {
         let parts = Parts {
             doors,
             agents,
+            janitor,
             runtime,
             writer,
             store,
@@ -173,6 +178,7 @@ impl Parts {
                 "Some sessions did not come to rest; they are taken over at the next start"
             );
         }
+        self.janitor.stop().await;
         self.runtime.close().await;
         self.writer.1.cancel();
         self.writer.0.close();
@@ -260,7 +266,7 @@ fn installation_id(store: &Store) -> String {
 fn factory(
     settings: &Settings,
     model: &model::Model,
-    place: place::OpenPlace,
+    place: SandboxPlace,
 ) -> anyhow::Result<AgentFactory> {
     let (chat, llm) = (&settings.chat, &settings.llm);
     let history = history::Limits {
@@ -291,7 +297,7 @@ fn factory(
         },
         temperature: llm.temperature,
         max_tokens: llm.max_tokens.map(std::num::NonZeroU32::get),
-        place: Arc::new(place.place),
+        place: Arc::new(place),
         bundled: bundled_tools()?.into(),
     })
 }

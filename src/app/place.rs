@@ -6,14 +6,15 @@ use std::sync::Arc;
 use crate::agent::SandboxPlace;
 use crate::config::{Sandbox, SandboxDriver};
 use crate::sandbox::{Bounds, Bubblewrap, Error, Off, Runtime, Settings};
+use crate::store::Records;
 
 /// The file names of the server that runs in every sandbox: the static one that `./run build` puts
 /// beside our program, else cargo's own.
 const SERVERS: [&str; 2] = ["mcp-server", "sepal-mcp-server"];
 
-/// The place, and why it is off if it is.
+/// What seals tools in, and why nothing does if so.
 pub(super) struct OpenPlace {
-    pub(super) place: SandboxPlace,
+    pub(super) runtime: Arc<dyn Runtime>,
     pub(super) problem: Option<Error>,
 }
 
@@ -24,27 +25,34 @@ pub(super) async fn open(settings: &Sandbox, data_dir: &Path, installation: &str
         tracing::warn!(error = ?problem, "Tools that need a sandbox are off: {problem}");
     }
     reap(&*runtime).await;
-    let mebibytes = |amount: u32| u64::from(amount) << 20;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the settings hold it between 0.01 and some hundred"
-    )]
-    let cpu_millis = (settings.cpus * 1_000.0) as u32;
-    let bounds = Bounds {
-        memory_bytes: mebibytes(settings.memory_mb),
-        cpu_millis,
-        processes: settings.pids,
-        workspace_bytes: mebibytes(settings.workspace_mb),
-        lifetime: None,
-    };
-    let place = SandboxPlace {
-        runtime,
-        command_limit: settings.command_timeout,
-        bounds,
-        idle_limit: settings.idle,
-    };
-    OpenPlace { place, problem }
+    OpenPlace { runtime, problem }
+}
+
+impl OpenPlace {
+    /// The place of all sessions.
+    pub(super) fn for_sessions(self, settings: &Sandbox, records: Records) -> SandboxPlace {
+        let mebibytes = |amount: u32| u64::from(amount) << 20;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the settings hold it between 0.01 and some hundred"
+        )]
+        let cpu_millis = (settings.cpus * 1_000.0) as u32;
+        let bounds = Bounds {
+            memory_bytes: mebibytes(settings.memory_mb),
+            cpu_millis,
+            processes: settings.pids,
+            workspace_bytes: mebibytes(settings.workspace_mb),
+            lifetime: None,
+        };
+        SandboxPlace {
+            runtime: self.runtime,
+            records,
+            command_limit: settings.command_timeout,
+            bounds,
+            idle_limit: settings.idle,
+        }
+    }
 }
 
 async fn reap(runtime: &dyn Runtime) {

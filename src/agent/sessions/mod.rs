@@ -182,7 +182,7 @@ impl Sessions {
             feed.show(What::Deleted);
         }
         if let Some(sandbox) = &sandbox {
-            self.0.factory.place.remove(sandbox).await;
+            self.0.factory.place.remove(key, sandbox).await;
         }
         Ok(())
     }

@@ -162,7 +162,7 @@ impl Inner {
             Err(error) => return refuse_all(messages, &unreadable(&key, &error)).await,
         };
         let sandbox = state.control.sandbox.as_ref().unwrap_or(&genesis.sandbox);
-        let parts = match self.factory.create_agent(sandbox) {
+        let parts = match self.factory.create_agent(&key, sandbox) {
             Ok(parts) => parts,
             Err(error) => {
                 tracing::error!(session.id = %key.session, %error, "The agent cannot be built");
