@@ -17,6 +17,7 @@ mod kill;
 mod llm;
 mod model_stub;
 mod rest;
+mod sandboxes;
 mod stores;
 mod story;
 mod support;

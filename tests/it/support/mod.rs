@@ -1,6 +1,7 @@
 //! The real app on a free port, and clients with the verbs of the stories.
 
 mod app;
+pub(crate) mod docker;
 mod redis;
 mod socket;
 

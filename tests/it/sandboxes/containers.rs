@@ -1,0 +1,1 @@
+//! What only containers have: the engine's own view, images, the pool, a workspace out of sight.
