@@ -7,7 +7,6 @@ use tokio::net::TcpListener;
 use super::model::Model;
 use super::place::{self, OpenPlace};
 use crate::config::Settings;
-use crate::domain::SandboxKind;
 use crate::gateway::{
     Check, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo, SystemInfo, page_is_built,
 };
@@ -57,11 +56,13 @@ pub(super) fn report(
 fn sandbox_report(place: &OpenPlace) -> SandboxInfo {
     let runtime = &place.runtime;
     let kind = runtime.kind();
-    let detail = match (&place.problem, kind) {
-        (Some(problem), _) => problem.to_string(),
-        (None, SandboxKind::Bubblewrap) => "bubblewrap, no network".to_owned(),
-        (None, kind) => kind.as_str().to_owned(),
+    let mut detail = match &place.problem {
+        Some(problem) => problem.to_string(),
+        None => format!("{}, no network", kind.as_str()),
     };
+    if let Some(passed_over) = &place.passed_over {
+        detail = format!("{detail} (not docker: {passed_over})");
+    }
     let limits = runtime.limits();
     SandboxInfo {
         kind,

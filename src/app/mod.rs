@@ -46,6 +46,8 @@ pub struct App {
     pub address: SocketAddr,
     /// The setup link, while nobody exists.
     pub setup: Option<Link>,
+    /// The name by which it labels what it makes on this machine.
+    pub installation: String,
     /// What this machine offers and lacks.
     pub report: Arc<SystemInfo>,
     /// The corridor to sessions, for tests and metrics.
@@ -115,6 +117,7 @@ impl App {
         Ok(Self {
             address,
             setup,
+            installation,
             report,
             sessions,
             tenancy,

@@ -10,6 +10,7 @@
 mod architecture;
 mod bad_input;
 mod burst;
+mod containers;
 mod context;
 mod generated;
 mod isolation;
