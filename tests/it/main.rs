@@ -16,6 +16,7 @@ mod isolation;
 mod kill;
 mod llm;
 mod model_stub;
+mod redis_away;
 mod rest;
 mod stores;
 mod story;
