@@ -21,13 +21,7 @@ pub(super) fn report(
     store: &Store,
 ) -> SystemInfo {
     let sandbox = sandbox_report(place);
-    let storage = StorageInfo {
-        kind: "sqlite".to_owned(),
-        detail: format!(
-            "one file in `{}`, synced at every commit",
-            store.dir().path().display()
-        ),
-    };
+    let storage = storage_report(store);
     let checks = vec![
         Check {
             name: "storage".to_owned(),
@@ -50,6 +44,24 @@ pub(super) fn report(
         sandbox,
         storage,
         checks,
+    }
+}
+
+fn storage_report(store: &Store) -> StorageInfo {
+    let folder = store.dir().path().display();
+    let (kind, detail) = match store.redis() {
+        Some(address) => (
+            "redis",
+            format!("sessions in Redis at `{address}`, everything else in one file in `{folder}`"),
+        ),
+        None => (
+            "sqlite",
+            format!("one file in `{folder}`, synced at every commit"),
+        ),
+    };
+    StorageInfo {
+        kind: kind.to_owned(),
+        detail,
     }
 }
 

@@ -337,6 +337,6 @@ fn installation_view(report: &SystemInfo) -> serde_json::Value {
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "sandbox": report.sandbox,
-        "storage": { "kind": "sqlite" },
+        "storage": { "kind": report.storage.kind },
     })
 }
