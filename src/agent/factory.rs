@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::home::Home;
 use super::providers::Providers;
 use super::tools::{SandboxPlace, SessionTools};
-use crate::domain::{SandboxId, TenantId, Tool};
+use crate::domain::{SandboxId, SessionKey, TenantId, Tool};
 use crate::history::{self, PromptError, SystemPrompt};
 use crate::llm::{Catalogue, RetryConfig, tokens};
 use crate::mcp::{BUNDLED_SERVER, Toolbox, ToolboxError};
@@ -93,11 +94,11 @@ impl AgentFactory {
         self.providers.default_choice(tenant)
     }
 
-    /// The agent of a tenant's session whose sandbox that is. Nothing is started yet; which model
+    /// The agent of a session that began with that sandbox. Nothing is started yet; which model
     /// answers is looked up at each request.
     pub fn create_agent(
         &self,
-        tenant: &TenantId,
+        key: &SessionKey,
         sandbox: &SandboxId,
     ) -> Result<AgentParts, ToolboxError> {
         let mut toolbox = Toolbox::default();
@@ -105,7 +106,7 @@ impl AgentFactory {
             toolbox.add(BUNDLED_SERVER, self.bundled.to_vec(), true)?;
         }
         Ok(AgentParts {
-            tenant: tenant.clone(),
+            tenant: key.tenant.clone(),
             providers: self.providers.clone(),
             catalogue: Arc::clone(&self.catalogue),
             rules: Arc::clone(&self.rules),
@@ -117,7 +118,7 @@ impl AgentFactory {
             tools: Arc::new(SessionTools::new(
                 toolbox,
                 Arc::clone(&self.place),
-                sandbox.clone(),
+                Home::new(Arc::clone(&self.place), key.clone(), sandbox.clone()),
             )),
         })
     }

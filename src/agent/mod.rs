@@ -5,6 +5,7 @@
 mod effects;
 mod factory;
 mod feed;
+mod home;
 mod journal;
 mod live;
 mod message;

@@ -8,10 +8,12 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use super::home::{Home, HomeError};
 use crate::domain::{Code, Digest, RunsIn, RunsInKind, SandboxId, SandboxKind, Tool, ToolRef};
 use crate::mcp::{self, Connection, ToolAnswer, ToolCall, ToolProgress, Toolbox, ToolboxTool};
 use crate::sandbox::{self, Bounds, Ended, Launch, Life, Program, Running, Runtime};
 use crate::session::{Call, Edit, Outcome, Output, Resolution, ToolFacts};
+use crate::store::Records;
 use crate::telemetry;
 
 /// How much longer than the command's own limit we wait for the server's answer.
@@ -23,6 +25,8 @@ const END_GRACE: Duration = Duration::from_secs(2);
 pub struct SandboxPlace {
     /// The runtime that was found at start.
     pub runtime: Arc<dyn Runtime>,
+    /// Where it is kept which sandbox is whose.
+    pub records: Records,
     /// The time limit of one command.
     pub command_limit: Duration,
     /// How much one sandbox may use.
@@ -35,13 +39,6 @@ impl SandboxPlace {
     /// Whether there are sandboxed tools at all.
     pub fn is_on(&self) -> bool {
         self.runtime.kind() != SandboxKind::None
-    }
-
-    /// Removes what a deleted session leaves behind.
-    pub(super) async fn remove(&self, sandbox: &SandboxId) {
-        if let Err(error) = self.runtime.remove_workspace(sandbox).await {
-            tracing::warn!(sandbox.id = %sandbox, ?error, "A workspace is left behind");
-        }
     }
 
     /// What a digest binds beside server, definition and arguments.
@@ -59,7 +56,7 @@ pub struct SessionTools {
     toolbox: Toolbox,
     definitions: Arc<[Tool]>,
     place: Arc<SandboxPlace>,
-    sandbox: SandboxId,
+    home: Home,
     /// Held while a sandbox starts, so that calls side by side share one.
     live: Mutex<Option<Arc<LiveSandbox>>>,
 }
@@ -96,13 +93,13 @@ impl LiveSandbox {
 }
 
 impl SessionTools {
-    pub(super) fn new(toolbox: Toolbox, place: Arc<SandboxPlace>, sandbox: SandboxId) -> Self {
+    pub(super) fn new(toolbox: Toolbox, place: Arc<SandboxPlace>, home: Home) -> Self {
         let definitions = toolbox.definitions().cloned().collect();
         Self {
             toolbox,
             definitions,
             place,
-            sandbox,
+            home,
             live: Mutex::new(None),
         }
     }
@@ -251,12 +248,13 @@ impl SessionTools {
             return Ok(Arc::clone(live));
         }
         *live = None;
+        let launch = self.launch(self.home.sandbox().await?);
         let Running {
             stdin,
             stdout,
             mut stderr,
             life,
-        } = self.place.runtime.start(self.launch()).await?;
+        } = self.place.runtime.start(launch).await?;
         let opened = Connection::open(mcp::BUNDLED_SERVER, stdout, stdin).await;
         let connection = match opened {
             Ok(connection) => connection,
@@ -277,9 +275,9 @@ impl SessionTools {
         Ok(started)
     }
 
-    fn launch(&self) -> Launch {
+    fn launch(&self, sandbox: SandboxId) -> Launch {
         Launch {
-            sandbox: self.sandbox.clone(),
+            sandbox,
             server: mcp::BUNDLED_SERVER.to_owned(),
             program: Program::Bundled {
                 command_timeout: self.place.command_limit,
@@ -330,6 +328,8 @@ impl SessionTools {
 /// The sandbox or its server does not start.
 #[derive(Debug, thiserror::Error)]
 enum StartError {
+    #[error(transparent)]
+    Home(#[from] HomeError),
     #[error(transparent)]
     Sandbox(#[from] sandbox::Error),
     #[error(transparent)]

@@ -7,11 +7,11 @@ use tokio::net::TcpListener;
 use super::model::Models;
 use super::place::{self, OpenPlace};
 use crate::config::Settings;
-use crate::domain::SandboxKind;
 use crate::gateway::{
     Check, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo, SystemInfo, page_is_built,
 };
 use crate::llm::ProviderKind;
+use crate::net::Guard;
 use crate::store::Store;
 
 /// The picture of a running server.
@@ -22,13 +22,7 @@ pub(super) fn report(
     store: &Store,
 ) -> SystemInfo {
     let sandbox = sandbox_report(place);
-    let storage = StorageInfo {
-        kind: "sqlite".to_owned(),
-        detail: format!(
-            "one file in `{}`, synced at every commit",
-            store.dir().path().display()
-        ),
-    };
+    let storage = storage_report(store);
     let checks = vec![
         Check {
             name: "storage".to_owned(),
@@ -54,14 +48,34 @@ pub(super) fn report(
     }
 }
 
-fn sandbox_report(place: &OpenPlace) -> SandboxInfo {
-    let runtime = &place.place.runtime;
-    let kind = runtime.kind();
-    let detail = match (&place.problem, kind) {
-        (Some(problem), _) => problem.to_string(),
-        (None, SandboxKind::Bubblewrap) => "bubblewrap, no network".to_owned(),
-        (None, kind) => kind.as_str().to_owned(),
+fn storage_report(store: &Store) -> StorageInfo {
+    let folder = store.dir().path().display();
+    let (kind, detail) = match store.redis() {
+        Some(address) => (
+            "redis",
+            format!("sessions in Redis at `{address}`, everything else in one file in `{folder}`"),
+        ),
+        None => (
+            "sqlite",
+            format!("one file in `{folder}`, synced at every commit"),
+        ),
     };
+    StorageInfo {
+        kind: kind.to_owned(),
+        detail,
+    }
+}
+
+fn sandbox_report(place: &OpenPlace) -> SandboxInfo {
+    let runtime = &place.runtime;
+    let kind = runtime.kind();
+    let mut detail = match &place.problem {
+        Some(problem) => problem.to_string(),
+        None => format!("{}, no network", kind.as_str()),
+    };
+    if let Some(passed_over) = &place.passed_over {
+        detail = format!("{detail} (not docker: {passed_over})");
+    }
     let limits = runtime.limits();
     SandboxInfo {
         kind,
@@ -131,13 +145,13 @@ pub async fn examine(settings: &Settings) -> Vec<Check> {
     let scratch = std::env::temp_dir().join(format!("sepal-doctor-{}", std::process::id()));
     let place = place::open(&settings.sandbox, &scratch, "doctor").await;
     checks.push(sandbox_check(&place, &sandbox_report(&place)));
-    place.place.runtime.close().await;
+    place.runtime.close().await;
     if scratch.exists()
         && let Err(error) = std::fs::remove_dir_all(&scratch)
     {
         tracing::debug!(%error, "A scratch folder is left");
     }
-    match super::model::open(&settings.llm) {
+    match super::model::open(&settings.llm, Guard::default()) {
         Ok(model) => checks.push(model_check(&model)),
         Err(error) => checks.push(Check {
             name: "model".to_owned(),

@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 pub use address::{AddressInUse, base_url, bind};
 pub use doctor::examine;
 
-use crate::agent::{AgentFactory, Providers, Sessions, SessionsSettings};
+use crate::agent::{AgentFactory, Providers, SandboxPlace, Sessions, SessionsSettings};
 use crate::config::{self, AuthMode, Settings};
 use crate::gateway::{
     self, AccessRules, GatewayState, Installation, ModelList, SystemInfo, socket,
@@ -30,9 +30,10 @@ use crate::gateway::{
 use crate::history::{self, SystemPrompt};
 use crate::llm::{Catalogue, RetryConfig};
 use crate::mcp::bundled_tools;
-use crate::sandbox::Runtime;
+use crate::net::Guard;
+use crate::sandbox::{Janitor, Runtime};
 use crate::session::Rules;
-use crate::store::{self, Access, Sealer, Store};
+use crate::store::{self, Access, Store};
 use crate::tenancy::{Clock, Link, Tenancy};
 
 /// How long a stop may take before what still runs is dropped.
@@ -48,6 +49,8 @@ pub struct App {
     pub address: SocketAddr,
     /// The setup link, while nobody exists.
     pub setup: Option<Link>,
+    /// The name by which it labels what it makes on this machine.
+    pub installation: String,
     /// What this machine offers and lacks.
     pub report: Arc<SystemInfo>,
     /// The corridor to sessions, for tests and metrics.
@@ -64,6 +67,7 @@ pub struct App {
 struct Parts {
     doors: CancellationToken,
     agents: (TaskTracker, CancellationToken),
+    janitor: Janitor,
     runtime: Arc<dyn Runtime>,
     writer: (TaskTracker, CancellationToken),
     store: Store,
@@ -87,16 +91,16 @@ impl App {
         };
         let installation = installation_id(&store);
         let place = place::open(&settings.sandbox, store.dir().path(), &installation).await;
-        let model = model::open(&settings.llm)?;
+        let guard = Guard::new(settings.runtime.outgoing.allow.clone());
+        let model = model::open(&settings.llm, guard)?;
         let report = Arc::new(doctor::report(settings, &place, &model, &store));
-        let models = model
-            .list()
-            .context("the default provider is not among the providers")?;
-        let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
-        let providers = model.register(&store, sealer).await?;
-        let runtime = Arc::clone(&place.place.runtime);
+        let (providers, models) = model.register(&store, &settings.auth).await?;
+        let runtime = Arc::clone(&place.runtime);
         let agents = (TaskTracker::new(), CancellationToken::new());
+        let place = place.for_sessions(&settings.sandbox, store.records());
         let factory = factory(settings, providers.clone(), place)?;
+        // Before anything new is started: what it finds now is of an earlier life.
+        let janitor = Janitor::start(Arc::clone(&runtime), store.records(), store.live()).await?;
         let sessions = start_sessions(&store, factory, &agents).await?;
         let doors = CancellationToken::new();
         let shown = (providers, models, &report);
@@ -111,6 +115,7 @@ impl App {
         let parts = Parts {
             doors,
             agents,
+            janitor,
             runtime,
             writer,
             store,
@@ -118,6 +123,7 @@ impl App {
         Ok(Self {
             address,
             setup,
+            installation,
             report,
             sessions,
             tenancy,
@@ -181,6 +187,7 @@ impl Parts {
                 "Some sessions did not come to rest; they are taken over at the next start"
             );
         }
+        self.janitor.stop().await;
         self.runtime.close().await;
         self.writer.1.cancel();
         self.writer.0.close();
@@ -267,7 +274,7 @@ fn installation_id(store: &Store) -> String {
 fn factory(
     settings: &Settings,
     providers: Providers,
-    place: place::OpenPlace,
+    place: SandboxPlace,
 ) -> anyhow::Result<AgentFactory> {
     let (chat, llm) = (&settings.chat, &settings.llm);
     let history = history::Limits {
@@ -297,7 +304,7 @@ fn factory(
         },
         temperature: llm.temperature,
         max_tokens: llm.max_tokens.map(std::num::NonZeroU32::get),
-        place: Arc::new(place.place),
+        place: Arc::new(place),
         bundled: bundled_tools()?.into(),
     })
 }
@@ -334,6 +341,6 @@ fn installation_view(report: &SystemInfo) -> serde_json::Value {
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "sandbox": report.sandbox,
-        "storage": { "kind": "sqlite" },
+        "storage": { "kind": report.storage.kind },
     })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 
 use crate::agent::Providers;
 use crate::agent::providers::{Offer, ProviderSettings, Source, Ways};
@@ -22,10 +22,18 @@ pub(super) struct Models {
 }
 
 impl Models {
-    /// The registry of these and of what people added.
-    pub(super) async fn register(self, store: &Store, sealer: Sealer) -> anyhow::Result<Providers> {
+    /// The registry of these and of what people added, and what the page may choose from.
+    pub(super) async fn register(
+        self,
+        store: &Store,
+        auth: &config::Auth,
+    ) -> anyhow::Result<(Providers, ModelList)> {
+        let list = self.list();
+        let list = list.context("the default provider is not among the providers")?;
+        let sealer = Sealer::new(store.dir(), auth.secret_key.as_ref())?;
         let keeper = (store.records(), sealer);
-        Ok(Providers::open(self.offers, self.choice, keeper, self.ways).await?)
+        let providers = Providers::open(self.offers, self.choice, keeper, self.ways);
+        Ok((providers.await?, list))
     }
 
     /// The provider of new sessions.
@@ -39,8 +47,7 @@ impl Models {
         self.default_offer()?.problem.as_ref()
     }
 
-    /// What the page may choose from.
-    pub(super) fn list(&self) -> Option<ModelList> {
+    fn list(&self) -> Option<ModelList> {
         let provider = Arc::clone(&self.default_offer()?.provider);
         let catalogue = Arc::new(Catalogue::built_in());
         let model = self.choice.model.clone();
@@ -54,9 +61,9 @@ impl Models {
 }
 
 /// Connects them; refuses a default that can never work. A missing key is told to whoever connects.
-pub(super) fn open(settings: &config::Llm) -> anyhow::Result<Models> {
+pub(super) fn open(settings: &config::Llm, guard: Guard) -> anyhow::Result<Models> {
     net::install_tls();
-    let (reach, guard) = (net::Settings::default(), Guard::default());
+    let reach = net::Settings::default();
     let ways = Ways {
         operator: net::client(&reach)?,
         tenant: net::guarded_client(&reach, &guard)?,

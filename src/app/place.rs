@@ -5,46 +5,71 @@ use std::sync::Arc;
 
 use crate::agent::SandboxPlace;
 use crate::config::{Sandbox, SandboxDriver};
-use crate::sandbox::{Bounds, Bubblewrap, Error, Off, Runtime, Settings};
+use crate::sandbox::{Bounds, Bubblewrap, Docker, DockerSettings, Error, Off, Runtime, Settings};
+use crate::store::Records;
 
 /// The file names of the server that runs in every sandbox: the static one that `./run build` puts
 /// beside our program, else cargo's own.
 const SERVERS: [&str; 2] = ["mcp-server", "sepal-mcp-server"];
 
-/// The place, and why it is off if it is.
+/// What seals tools in, and why nothing does if so.
 pub(super) struct OpenPlace {
-    pub(super) place: SandboxPlace,
+    pub(super) runtime: Arc<dyn Runtime>,
     pub(super) problem: Option<Error>,
+    /// Why `auto` did not take Docker.
+    pub(super) passed_over: Option<Error>,
 }
 
 /// Opens the runtime of the settings; without one, sessions work without sandboxed tools.
 pub(super) async fn open(settings: &Sandbox, data_dir: &Path, installation: &str) -> OpenPlace {
-    let (runtime, problem) = runtime(settings, data_dir, installation).await;
-    if let Some(problem) = &problem {
+    let place = runtime(settings, data_dir, installation).await;
+    if let Some(problem) = &place.problem {
         tracing::warn!(error = ?problem, "Tools that need a sandbox are off: {problem}");
     }
-    reap(&*runtime).await;
-    let mebibytes = |amount: u32| u64::from(amount) << 20;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the settings hold it between 0.01 and some hundred"
-    )]
-    let cpu_millis = (settings.cpus * 1_000.0) as u32;
-    let bounds = Bounds {
-        memory_bytes: mebibytes(settings.memory_mb),
-        cpu_millis,
-        processes: settings.pids,
-        workspace_bytes: mebibytes(settings.workspace_mb),
-        lifetime: None,
-    };
-    let place = SandboxPlace {
-        runtime,
-        command_limit: settings.command_timeout,
-        bounds,
-        idle_limit: settings.idle,
-    };
-    OpenPlace { place, problem }
+    reap(&*place.runtime).await;
+    place
+}
+
+impl OpenPlace {
+    fn on(runtime: Arc<dyn Runtime>) -> Self {
+        Self {
+            runtime,
+            problem: None,
+            passed_over: None,
+        }
+    }
+
+    fn off(problem: Error) -> Self {
+        Self {
+            problem: Some(problem),
+            ..Self::on(Arc::new(Off))
+        }
+    }
+
+    /// The place of all sessions.
+    pub(super) fn for_sessions(self, settings: &Sandbox, records: Records) -> SandboxPlace {
+        let mebibytes = |amount: u32| u64::from(amount) << 20;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the settings hold it between 0.01 and some hundred"
+        )]
+        let cpu_millis = (settings.cpus * 1_000.0) as u32;
+        let bounds = Bounds {
+            memory_bytes: mebibytes(settings.memory_mb),
+            cpu_millis,
+            processes: settings.pids,
+            workspace_bytes: mebibytes(settings.workspace_mb),
+            lifetime: None,
+        };
+        SandboxPlace {
+            runtime: self.runtime,
+            records,
+            command_limit: settings.command_timeout,
+            bounds,
+            idle_limit: settings.idle,
+        }
+    }
 }
 
 async fn reap(runtime: &dyn Runtime) {
@@ -55,30 +80,59 @@ async fn reap(runtime: &dyn Runtime) {
     }
 }
 
-async fn runtime(
-    settings: &Sandbox,
-    data_dir: &Path,
-    installation: &str,
-) -> (Arc<dyn Runtime>, Option<Error>) {
+async fn runtime(settings: &Sandbox, data_dir: &Path, installation: &str) -> OpenPlace {
     match settings.driver {
-        SandboxDriver::None => (Arc::new(Off), Some(Error::Off)),
-        SandboxDriver::Docker => {
-            let problem = "the driver `docker` is not part of this build".to_owned();
-            (Arc::new(Off), Some(Error::BadLaunch(problem)))
-        }
-        SandboxDriver::Auto | SandboxDriver::Bubblewrap => {
-            let opened = Bubblewrap::open(Settings {
-                data_dir: data_dir.to_owned(),
-                installation: installation.to_owned(),
-                server: server_binary(),
-                forces_watchdog: false,
-            });
-            match opened.await {
-                Ok(bubblewrap) => (Arc::new(bubblewrap), None),
-                Err(error) => (Arc::new(Off), Some(error)),
-            }
-        }
+        SandboxDriver::None => OpenPlace::off(Error::Off),
+        SandboxDriver::Docker => match docker(settings, installation).await {
+            Ok(docker) => OpenPlace::on(docker),
+            Err(error) => OpenPlace::off(error),
+        },
+        SandboxDriver::Bubblewrap => match bubblewrap(data_dir, installation).await {
+            Ok(bubblewrap) => OpenPlace::on(bubblewrap),
+            Err(error) => OpenPlace::off(error),
+        },
+        SandboxDriver::Auto => whatever_works(settings, data_dir, installation).await,
     }
+}
+
+/// Docker, else bubblewrap, else nothing; what was passed over is said.
+async fn whatever_works(settings: &Sandbox, data_dir: &Path, installation: &str) -> OpenPlace {
+    let passed_over = match docker(settings, installation).await {
+        Ok(docker) => return OpenPlace::on(docker),
+        Err(error) => error,
+    };
+    tracing::info!("Docker is passed over: {passed_over}");
+    match bubblewrap(data_dir, installation).await {
+        Ok(bubblewrap) => OpenPlace {
+            passed_over: Some(passed_over),
+            ..OpenPlace::on(bubblewrap)
+        },
+        Err(error) => OpenPlace {
+            passed_over: Some(passed_over),
+            ..OpenPlace::off(error)
+        },
+    }
+}
+
+async fn docker(settings: &Sandbox, installation: &str) -> Result<Arc<dyn Runtime>, Error> {
+    let opened = Docker::open(DockerSettings {
+        host: settings.docker_host.clone(),
+        image: settings.image.clone(),
+        runtime: settings.runtime.clone(),
+        pool_size: usize::try_from(settings.pool_size).unwrap_or(usize::MAX),
+        installation: installation.to_owned(),
+    });
+    Ok(Arc::new(opened.await?))
+}
+
+async fn bubblewrap(data_dir: &Path, installation: &str) -> Result<Arc<dyn Runtime>, Error> {
+    let opened = Bubblewrap::open(Settings {
+        data_dir: data_dir.to_owned(),
+        installation: installation.to_owned(),
+        server: server_binary(),
+        forces_watchdog: false,
+    });
+    Ok(Arc::new(opened.await?))
 }
 
 /// Beside our own program; one folder up in a build folder, where tests run in `deps`.

@@ -2,6 +2,7 @@
 
 use std::{io, path::PathBuf};
 
+use super::DockerProblem;
 use crate::domain::Fault;
 
 /// A situation with a sandbox.
@@ -40,6 +41,9 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// The container engine cannot do it.
+    #[error(transparent)]
+    Engine(#[from] DockerProblem),
     /// The operating system did not give what a start needs.
     #[error("a sandbox could not be started")]
     Start(#[from] io::Error),
@@ -56,6 +60,7 @@ impl Error {
             Self::NotInstalled { .. } | Self::Refused { .. } | Self::NoServer(_) => Fault::External,
             Self::Start(_) | Self::Closed => Fault::Transient,
             Self::Workspace { .. } => Fault::Internal,
+            Self::Engine(problem) => problem.fault(),
         }
     }
 }

@@ -56,6 +56,11 @@ impl Life {
         ended.await
     }
 
+    /// Whether nothing of the program is left.
+    pub fn has_ended(&self) -> bool {
+        self.end.borrow().is_some()
+    }
+
     /// Resolves when nothing of the program is left; may be asked for any number of times.
     pub fn ended(&self) -> impl Future<Output = Ended> + Send + use<> {
         let mut end = self.end.clone();

@@ -17,6 +17,17 @@ pub trait Runtime: Send + Sync {
     /// What a program inside can reach at most.
     fn network(&self) -> Network;
 
+    /// Names what keeps the workspaces, such that a workspace is never looked for where it is not.
+    fn keeper(&self) -> String {
+        self.kind().as_str().to_owned()
+    }
+
+    /// A fresh sandbox whose bundled server already runs, for a session that has none yet. The
+    /// caller owns the id from now on and starts the server with it soon.
+    fn reserve(&self) -> Option<SandboxId> {
+        None
+    }
+
     /// Starts one program in a place of its own; the workspace is made when it is missing.
     async fn start(&self, launch: Launch) -> Result<Running, Error>;
 
@@ -24,7 +35,13 @@ pub trait Runtime: Send + Sync {
     /// called once, before the first [`Runtime::start`].
     async fn reap(&self) -> Result<usize, Error>;
 
-    /// The workspaces that exist, for the janitor to compare with the store.
+    /// Ends what runs without an owner, such as what could not be ended while the engine was away;
+    /// says how many there were. What has an owner is left alone.
+    async fn tidy(&self) -> Result<usize, Error> {
+        Ok(0)
+    }
+
+    /// The workspaces that exist for sessions, for the janitor to compare with the store.
     async fn workspaces(&self) -> Result<Vec<SandboxId>, Error>;
 
     /// Deletes a workspace for good. Its programs must have ended; one that is gone is no error.

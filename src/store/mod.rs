@@ -83,6 +83,7 @@ pub struct Store {
     dir: DataDir,
     db: Db,
     live: Arc<dyn LiveStore>,
+    redis: Option<Arc<str>>,
 }
 
 impl Store {
@@ -100,8 +101,11 @@ impl Store {
         };
         let file = db::sqlite_file(settings.database_url.as_deref(), dir.path())?;
         let sqlite = SqliteDb::open(&file).await?;
+        let mut address = None;
         let live: Arc<dyn LiveStore> = if let Some(redis) = settings.redis() {
-            Arc::new(RedisLive::open(&redis, access, tasks, shutdown).await?)
+            let live = RedisLive::open(&redis, access, tasks, shutdown).await?;
+            address = Some(live.address().into());
+            Arc::new(live)
         } else {
             let compression = settings.compression;
             Arc::new(SqliteLive::start(
@@ -115,6 +119,7 @@ impl Store {
             dir,
             db: Db::Sqlite(sqlite),
             live,
+            redis: address,
         })
     }
 
@@ -131,6 +136,11 @@ impl Store {
     /// The journals.
     pub fn live(&self) -> Arc<dyn LiveStore> {
         Arc::clone(&self.live)
+    }
+
+    /// Where the journals are, without user and password; `None` = in the database.
+    pub fn redis(&self) -> Option<&str> {
+        self.redis.as_deref()
     }
 
     /// Everything else.

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::model_stub::ModelStub;
-use crate::support::{Person, TestSocket};
+use crate::support::{DEADLINE, Person, TestSocket, docker};
 
 /// The program in a process of its own.
 struct Server {
@@ -19,7 +20,12 @@ struct Server {
 
 impl Server {
     fn start(data: &Path, model: &ModelStub) -> Self {
+        Self::start_with(data, model, &[])
+    }
+
+    fn start_with(data: &Path, model: &ModelStub, env: &[(&str, &str)]) -> Self {
         let mut process = sepal(data)
+            .envs(env.iter().copied())
             .env("SPL_HTTP_PORT", "0")
             .env("LLM_PROVIDER", "openai-compatible")
             .env("OPENAI_BASE_URL", model.base_url())
@@ -220,4 +226,67 @@ async fn all_wrong_settings_are_named_at_once_and_the_exit_code_says_so() {
     for name in ["SPL_HTTP_PORT", "LLM_PROVIDER", "SPL_AUTH"] {
         assert!(text.contains(name), "{text}");
     }
+}
+
+/// Twenty violent ends, each with a session that has a live sandbox and a pool beside it.
+#[tokio::test]
+async fn twenty_killed_servers_leave_nothing_that_no_session_has() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let model = ModelStub::start().await;
+    let (address, image) = (docker::address(), docker::image());
+    let env = [
+        ("SPL_SANDBOX", "docker"),
+        ("SPL_SANDBOX_DOCKER_HOST", address.as_str()),
+        ("SPL_SANDBOX_IMAGE", image.as_str()),
+    ];
+    let mut ana = None;
+    for _ in 0..20 {
+        let server = Server::start_with(&data, &model, &env);
+        let ana = ana.get_or_insert_with(|| person(&data));
+        model
+            .will_call("write_file", json!({"path": "a.txt", "content": "x"}))
+            .then_say("Done");
+        let mut socket = TestSocket::open(server.address, ana, None).await;
+        socket.say("write").await;
+        let card = socket.wait_for_approval().await;
+        socket.approve(&card).await;
+        assert_eq!(
+            socket.wait_for("tool:output").await.rest()["status"],
+            "completed"
+        );
+        server.kill();
+    }
+    let installation = installation(&data);
+    let label = format!("sepal.installation={installation}");
+    let _server = Server::start_with(&data, &model, &env);
+    let named = label.clone();
+    let is_settled = move || {
+        let containers = docker::named("container", &named);
+        containers.is_empty() && docker::named("volume", &named).len() == 20
+    };
+    let settled = async {
+        // Asking takes its time, on another thread.
+        while !tokio::task::spawn_blocking(is_settled.clone())
+            .await
+            .unwrap()
+        {}
+    };
+    let in_time = tokio::time::timeout(DEADLINE, settled).await;
+    assert!(
+        in_time.is_ok(),
+        "left: {:?} {:?}",
+        docker::named("container", &label),
+        docker::named("volume", &label)
+    );
+    for volume in docker::named("volume", &label) {
+        docker::docker(&address, &["volume", "rm", &volume]);
+    }
+}
+
+/// As the server names itself at the engine: by the folder of its data.
+fn installation(data: &Path) -> String {
+    let path = std::fs::canonicalize(data).unwrap();
+    let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
+    hex::encode(&hash[..6])
 }

@@ -10,13 +10,16 @@
 mod architecture;
 mod bad_input;
 mod burst;
+mod containers;
 mod context;
 mod generated;
 mod isolation;
 mod kill;
 mod llm;
 mod model_stub;
+mod redis_away;
 mod rest;
+mod sandboxes;
 mod stores;
 mod story;
 mod support;

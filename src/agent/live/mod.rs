@@ -116,13 +116,10 @@ impl LiveSession {
         match message {
             Message::Tell { ask, by, reply } => {
                 let answer = match self.admit(&by) {
-                    Ok(()) => {
-                        let command = self.prepare(ask);
-                        match self.can_be_answered(&command) {
-                            Ok(()) => self.command(command).await,
-                            Err(refusal) => Err(refusal),
-                        }
-                    }
+                    Ok(()) => match self.prepare(ask) {
+                        Ok(command) => self.command(command).await,
+                        Err(refusal) => Err(refusal),
+                    },
                     Err(refusal) => Err(refusal),
                 };
                 // The door may be gone; what was decided stays decided.
@@ -155,9 +152,15 @@ impl LiveSession {
         ))
     }
 
-    /// Fills in what only the session knows.
-    fn prepare(&mut self, ask: Ask) -> Command {
-        match ask {
+    /// Fills in what only the session knows, and refuses what only it can refuse.
+    fn prepare(&mut self, ask: Ask) -> Result<Command, Refusal> {
+        let command = match ask {
+            Ask::Choose(wanted) => {
+                let providers = &self.parts.providers;
+                let current = Some(self.choice());
+                let model = providers.choose(&self.key.tenant, &wanted, current)?;
+                Command::ChooseModel { model }
+            }
             Ask::Decide { mut decision, args } => {
                 let turn = self.state.control.turn.as_ref();
                 let call = turn.and_then(|turn| turn.call(&decision.call));
@@ -182,7 +185,9 @@ impl LiveSession {
                 }
             }
             Ask::Command(command) => command,
-        }
+        };
+        self.can_be_answered(&command)?;
+        Ok(command)
     }
 
     /// What answers the next model request.

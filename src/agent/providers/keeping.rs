@@ -37,9 +37,10 @@ pub struct Draft {
 }
 
 /// What becomes of a key.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub enum KeyChange {
     /// The stored one stays, as long as it goes where it went.
+    #[default]
     Keep,
     /// There is to be none.
     Remove,

@@ -17,7 +17,7 @@ use crate::agent::live::LiveSession;
 use crate::agent::message::{Message, store_away};
 use crate::agent::projection::Projection;
 use crate::domain::{Actor, Caller, Code, JournalId, SandboxId, SessionKey, TenantId, UserId};
-use crate::session::{Genesis, Refusal};
+use crate::session::{Genesis, ModelChoice, Refusal};
 use crate::store::LiveStore;
 
 /// Commands that may wait for one session.
@@ -78,13 +78,17 @@ impl Inner {
     }
 
     /// Makes room for a session that its caller may create.
-    pub(super) fn reserve(&self, key: &SessionKey, caller: &Caller) {
-        self.slots().entry(key.clone()).or_insert_with(|| Slot {
-            feed: Arc::default(),
-            genesis: self.genesis(&key.tenant, caller.actor()),
-            is_new: true,
-            mailbox: None,
-            reserved: Instant::now(),
+    pub(super) fn reserve(&self, key: &SessionKey, caller: &Caller, model: Option<ModelChoice>) {
+        self.slots().entry(key.clone()).or_insert_with(|| {
+            let genesis = self.genesis(&key.tenant, caller.actor());
+            let model = model.unwrap_or_else(|| genesis.model.clone());
+            Slot {
+                feed: Arc::default(),
+                genesis: Genesis { model, ..genesis },
+                is_new: true,
+                mailbox: None,
+                reserved: Instant::now(),
+            }
         });
     }
 
@@ -162,7 +166,7 @@ impl Inner {
             Err(error) => return refuse_all(messages, &unreadable(&key, &error)).await,
         };
         let sandbox = state.control.sandbox.as_ref().unwrap_or(&genesis.sandbox);
-        let parts = match self.factory.create_agent(&key.tenant, sandbox) {
+        let parts = match self.factory.create_agent(&key, sandbox) {
             Ok(parts) => parts,
             Err(error) => {
                 tracing::error!(session.id = %key.session, %error, "The agent cannot be built");

@@ -9,7 +9,6 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -26,19 +25,12 @@ use super::{
     stage::{Init, Staged},
     watchdog,
 };
-use crate::sandbox::{
-    Access, Bounds, Ended, Launch, Life, Running,
-    workspace::{Size, measure},
-};
+use crate::sandbox::{Access, Bounds, Ended, Launch, Life, Running, quota};
 
 /// Lines of stderr that wait for somebody to take them.
 const MAX_WAITING_LINES: usize = 256;
 /// The most that is kept of one line.
 const MAX_LINE_BYTES: u64 = 4096;
-/// The shortest time between two looks at the workspace.
-const QUOTA_PACE: Duration = Duration::from_secs(1);
-/// Looking may take this part of the time at most.
-const QUOTA_SHARE: u32 = 20;
 
 /// What a supervisor has to know beside the process itself.
 pub(super) struct Care {
@@ -184,7 +176,10 @@ fn limits(
     };
     let quota = async move {
         match workspace {
-            Some(workspace) => over_quota(&workspace, bounds.workspace_bytes).await,
+            Some(workspace) => {
+                let count = |bound| quota::count(workspace.clone(), bound);
+                quota::watch(bounds.workspace_bytes, quota::PACE, count).await
+            }
             None => pending().await,
         }
     };
@@ -194,27 +189,6 @@ fn limits(
             () = time => Ended::OverTime(bounds.lifetime.unwrap_or_default().as_secs()),
             ended = quota => ended,
         }
-    }
-}
-
-/// Counts the workspace again and again until it is too large. One that was too large from the
-/// beginning may not grow, so that a session can still start and delete its files.
-async fn over_quota(workspace: &Path, limit: u64) -> Ended {
-    let mut allowed = None;
-    loop {
-        let started = Instant::now();
-        let path = workspace.to_owned();
-        let bound = allowed.unwrap_or(u64::MAX);
-        let counted = tokio::task::spawn_blocking(move || measure(&path, bound)).await;
-        match (counted, allowed) {
-            (Ok(Ok(Size::Bytes(size))), None) => allowed = Some(limit.max(size)),
-            (Ok(Ok(Size::Bytes(size))), Some(allowed)) if size > allowed => {
-                return Ended::OverWorkspace(limit);
-            }
-            (Ok(Ok(Size::Uncountable)), _) => return Ended::UncountableWorkspace,
-            (Ok(Ok(Size::Bytes(_)) | Err(_)) | Err(_), _) => {}
-        }
-        sleep(QUOTA_PACE.max(started.elapsed() * QUOTA_SHARE)).await;
     }
 }
 

@@ -6,6 +6,7 @@ mod api_keys;
 mod links;
 mod mcp_servers;
 mod providers;
+mod sandboxes;
 mod secrets;
 mod sessions;
 mod tenants;
@@ -19,6 +20,7 @@ pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
 pub use links::{LinkTarget, Links};
 pub use mcp_servers::{McpServerRow, McpServers};
 pub use providers::{ProviderRow, Providers};
+pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
 pub use secrets::{SecretRow, Secrets};
 pub use sessions::{Cursor, SessionRow, SessionState, Sessions, SessionsPage};
 pub use tenants::Tenants;
@@ -75,6 +77,8 @@ impl Records {
         tool_definitions: ToolDefinitions,
         /// What tenants decided about single tools.
         tool_settings: ToolSettings,
+        /// Which sandbox is whose.
+        sandboxes: Sandboxes,
     }
 }
 

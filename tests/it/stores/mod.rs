@@ -4,6 +4,7 @@
 mod contract;
 mod durability;
 mod records;
+mod redis_server;
 mod registry;
 mod upgrade;
 

@@ -14,8 +14,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use super::DEADLINE;
 use super::socket::TestSocket;
+use super::{DEADLINE, docker};
 use crate::model_stub::ModelStub;
 
 /// A running server with its data.
@@ -25,6 +25,7 @@ pub(crate) struct TestApp {
     pub(crate) tenancy: Tenancy,
     pub(crate) folder: TempDir,
     extra: Vec<(String, String)>,
+    installation: String,
     stop: DropGuard,
     serving: TaskTracker,
 }
@@ -69,9 +70,29 @@ impl TestApp {
         Self::start_with(&[("SPL_SANDBOX", "bubblewrap")]).await
     }
 
+    /// A server whose tools run in containers of the private engine.
+    pub(crate) async fn with_docker() -> Self {
+        Self::with_engine(&docker::address()).await
+    }
+
+    /// The same with another engine that has the image.
+    pub(crate) async fn with_engine(address: &str) -> Self {
+        Self::start_with(&[
+            ("SPL_SANDBOX", "docker"),
+            ("SPL_SANDBOX_DOCKER_HOST", address),
+            ("SPL_SANDBOX_IMAGE", &docker::image()),
+        ])
+        .await
+    }
+
     pub(crate) async fn start_with(extra: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().unwrap();
         Self::open(folder, ModelStub::start().await, owned(extra)).await
+    }
+
+    /// The name by which this installation labels what it makes.
+    pub(crate) fn installation(&self) -> String {
+        self.installation.clone()
     }
 
     /// Stops in order and starts again on the same data.
@@ -127,6 +148,7 @@ impl TestApp {
             .await
             .unwrap();
         let (address, tenancy) = (app.address, app.tenancy.clone());
+        let installation = app.installation.clone();
         let (stop, serving) = (CancellationToken::new(), TaskTracker::new());
         let stopped = stop.clone();
         serving.spawn(async move { app.serve(stopped).await.unwrap() });
@@ -138,6 +160,7 @@ impl TestApp {
             tenancy,
             folder,
             extra,
+            installation,
             stop,
             serving,
         }

@@ -1,11 +1,14 @@
 //! The real app on a free port, and clients with the verbs of the stories.
 
 mod app;
+pub(crate) mod docker;
+mod engine;
 mod redis;
 mod socket;
 
 pub(crate) use self::redis::RedisServer;
 pub(crate) use app::{Person, TestApp};
+pub(crate) use engine::PrivateEngine;
 pub(crate) use socket::{Said, TestSocket};
 
 use std::time::Duration;

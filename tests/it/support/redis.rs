@@ -75,6 +75,22 @@ impl RedisServer {
         self.set("maxmemory", "0");
     }
 
+    /// Makes it a replica of a server that is not there.
+    pub(crate) fn follow_nobody(&self) {
+        self.replicate("127.0.0.1", "1");
+    }
+
+    /// Makes it a primary again.
+    pub(crate) fn promote(&self) {
+        self.replicate("NO", "ONE");
+    }
+
+    fn replicate(&self, host: &str, port: &str) {
+        let mut command = redis::cmd("REPLICAOF");
+        command.arg(host).arg(port);
+        command.exec(&mut self.connection()).unwrap();
+    }
+
     /// An orderly end.
     pub(crate) fn stop(&mut self) {
         self.end(Signal::TERM);

@@ -18,7 +18,7 @@ use crate::store::Error;
 use crate::store::error::RedisTrouble;
 
 /// After this an append counts as `Unknown`.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 /// The same while Redis is known to be away: nobody waits long for each refusal.
 const AWAY_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long one attempt to connect may take.

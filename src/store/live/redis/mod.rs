@@ -47,6 +47,8 @@ pub(crate) struct RedisLive {
     /// Ranges, which may be large: an append does not wait behind one.
     read: Link,
     index: ActiveIndex,
+    /// For people.
+    address: String,
     /// In milliseconds; 0 = for ever.
     ttl: String,
     compression: bool,
@@ -72,9 +74,15 @@ impl RedisLive {
             index: ActiveIndex::start(write.clone(), tasks, shutdown),
             read: Link::new(&address)?,
             write,
+            address: address.shown,
             ttl: ttl.to_string(),
             compression: settings.compression,
         })
+    }
+
+    /// Where it is, without user and password.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     /// [`LiveStore::append`] that also tells `mcp:wake:{<key>}` in the same step, if there is a

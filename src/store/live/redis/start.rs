@@ -1,6 +1,6 @@
 //! What a Redis must be before a server may trust it with journals.
 
-use redis::{AsyncConnectionConfig, InfoDict};
+use redis::{AsyncConnectionConfig, ErrorKind, InfoDict, RedisError};
 
 use super::link::{Address, CONNECT_TIMEOUT, NO_CLUSTER, REACH, refused};
 use crate::store::Error;
@@ -15,7 +15,7 @@ const SECTIONS: [&str; 5] = ["server", "memory", "persistence", "replication", "
 pub(super) async fn check(address: &Address, allow_volatile: bool) -> Result<(), Error> {
     let info = ask(address)
         .await
-        .map_err(|error| refused(&address.shown, REACH, error))?;
+        .map_err(|error| refused(&address.shown, obstacle(&error), error))?;
     match problem(&info, allow_volatile) {
         None => Ok(()),
         Some(reason) => Err(Error::Unusable {
@@ -37,6 +37,19 @@ async fn ask(address: &Address) -> redis::RedisResult<InfoDict> {
     redis::cmd("PING").exec_async(&mut connection).await?;
     let mut info = redis::cmd("INFO");
     info.arg(&SECTIONS).query_async(&mut connection).await
+}
+
+/// What keeps us from asking.
+fn obstacle(error: &RedisError) -> &'static str {
+    if matches!(error.code(), Some("WRONGPASS" | "NOAUTH" | "NOPERM"))
+        || error.kind() == ErrorKind::AuthenticationFailed
+    {
+        "it refuses the user or password of `store.redis_url`"
+    } else if error.is_io_error() || error.is_timeout() {
+        REACH
+    } else {
+        "it does not speak as Redis 7 does; mend `store.redis_url`"
+    }
 }
 
 fn problem(info: &InfoDict, allow_volatile: bool) -> Option<&'static str> {

@@ -1,0 +1,108 @@
+//! Where a session's files are: its sandbox, and what keeps the workspace.
+//!
+//! The journal names a sandbox when the session begins, but a warm one has an id of its own. So the
+//! store keeps which one the session really took, at its first call. It also keeps where: another
+//! engine has no such workspace, and an empty one in its place would be a lie.
+
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+
+use super::tools::SandboxPlace;
+use crate::domain::{SandboxId, SessionKey};
+use crate::sandbox;
+use crate::store::{self, records::SandboxRow};
+
+/// A session's sandbox, found out at the first call.
+pub(super) struct Home {
+    place: Arc<SandboxPlace>,
+    key: SessionKey,
+    /// The one of the journal.
+    first: SandboxId,
+    settled: OnceCell<SandboxId>,
+}
+
+/// The files of the session cannot be reached.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HomeError {
+    #[error("the store does not tell which sandbox is this session's; try again")]
+    Store(#[from] store::Error),
+    #[error(
+        "this session's files are kept by `{kept_by}`, and the gateway now uses `{now}`; start it \
+         with that one again (SPL_SANDBOX, SPL_SANDBOX_DOCKER_HOST), or begin a new session"
+    )]
+    Elsewhere { kept_by: String, now: String },
+}
+
+impl Home {
+    pub(super) fn new(place: Arc<SandboxPlace>, key: SessionKey, first: SandboxId) -> Self {
+        Self {
+            place,
+            key,
+            first,
+            settled: OnceCell::new(),
+        }
+    }
+
+    /// The sandbox to start. Its row is written before anything is made.
+    pub(super) async fn sandbox(&self) -> Result<SandboxId, HomeError> {
+        let settled = self.settled.get_or_try_init(|| self.settle()).await?;
+        Ok(settled.clone())
+    }
+
+    async fn settle(&self) -> Result<SandboxId, HomeError> {
+        let runtime = &self.place.runtime;
+        let (rows, now) = (self.place.records.sandboxes(), runtime.keeper());
+        let row = match rows.of(&self.key).await? {
+            Some(row) => row,
+            None => {
+                let warm = runtime.reserve();
+                let row = SandboxRow {
+                    key: self.key.clone(),
+                    sandbox: warm.unwrap_or_else(|| self.first.clone()),
+                    keeper: now.clone(),
+                };
+                rows.claim(row).await?
+            }
+        };
+        if row.keeper == now {
+            return Ok(row.sandbox);
+        }
+        Err(HomeError::Elsewhere {
+            kept_by: row.keeper,
+            now,
+        })
+    }
+}
+
+/// Why something of a deleted session is still there.
+#[derive(Debug, thiserror::Error)]
+enum Left {
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    #[error(transparent)]
+    Sandbox(#[from] sandbox::Error),
+}
+
+impl SandboxPlace {
+    /// Removes what a deleted session leaves behind. What cannot be removed now is the janitor's.
+    pub(super) async fn remove(&self, key: &SessionKey, first: &SandboxId) {
+        if let Err(error) = self.try_remove(key, first).await {
+            tracing::warn!(session.id = %key.session, ?error, "A workspace is left to the janitor");
+        }
+    }
+
+    async fn try_remove(&self, key: &SessionKey, first: &SandboxId) -> Result<(), Left> {
+        let rows = self.records.sandboxes();
+        let row = rows.of(key).await?;
+        let is_here = row
+            .as_ref()
+            .is_none_or(|row| row.keeper == self.runtime.keeper());
+        if is_here {
+            let sandbox = row.as_ref().map_or(first, |row| &row.sandbox);
+            self.runtime.remove_workspace(sandbox).await?;
+            rows.forget(key).await?;
+        }
+        Ok(())
+    }
+}

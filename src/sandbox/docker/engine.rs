@@ -1,0 +1,373 @@
+//! The engine's API, with manners: so many requests at once, so many that wait, so many tries.
+
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use bollard::{
+    Docker,
+    container::AttachContainerResults,
+    errors::Error as ApiError,
+    models::{ContainerCreateBody, ContainerState, SystemInfo, VolumeCreateRequest},
+    query_parameters::{
+        AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, InspectContainerOptions,
+        ListContainersOptionsBuilder, ListVolumesOptionsBuilder, RemoveContainerOptionsBuilder,
+        RemoveVolumeOptions, StartContainerOptions, WaitContainerOptionsBuilder,
+    },
+};
+use futures::StreamExt as _;
+use tokio::{sync::Semaphore, time::sleep};
+
+use super::problem::{Problem, status};
+
+/// Requests that change something, at once.
+const CONCURRENT: usize = 20;
+/// Requests that wait for their turn; more are refused.
+const QUEUE: usize = 100;
+/// How often a request is repeated that the engine did not answer well.
+const RETRIES: u32 = 3;
+/// The wait before the first repetition; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// How long the engine may take to begin its answer.
+const ANSWER_LIMIT: Duration = Duration::from_mins(1);
+
+/// A container engine behind a socket.
+#[derive(Debug)]
+pub(super) struct Engine {
+    client: Docker,
+    address: String,
+    places: Semaphore,
+    waiting: AtomicUsize,
+}
+
+/// A container as lists show it.
+#[derive(Debug)]
+pub(super) struct Listed {
+    pub(super) id: String,
+    pub(super) name: String,
+}
+
+/// How a container ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gone {
+    /// By itself, with that code.
+    Exited { code: i32, was_out_of_memory: bool },
+    /// Somebody removed it.
+    Removed,
+    /// It still runs.
+    Not,
+}
+
+impl Engine {
+    /// Asks the engine at `address` for itself.
+    pub(super) async fn connect(address: &str) -> Result<(Self, SystemInfo), Problem> {
+        let away = |error: &ApiError| Problem::Unreachable {
+            address: address.to_owned(),
+            said: error.to_string(),
+        };
+        let client = Docker::connect_with_host(address).map_err(|error| away(&error))?;
+        let client = client
+            .with_timeout(ANSWER_LIMIT)
+            .negotiate_version()
+            .await
+            .map_err(|error| Problem::of(&error, "tell its version", address))?;
+        let engine = Self {
+            client,
+            address: address.to_owned(),
+            places: Semaphore::new(CONCURRENT),
+            waiting: AtomicUsize::new(0),
+        };
+        let info = engine.info().await?;
+        Ok((engine, info))
+    }
+
+    async fn info(&self) -> Result<SystemInfo, Problem> {
+        let asked = self.client.info().await;
+        asked.map_err(|error| self.problem(&error, "describe itself"))
+    }
+
+    fn problem(&self, error: &ApiError, what: &'static str) -> Problem {
+        Problem::of(error, what, &self.address)
+    }
+
+    /// A place among the requests at once.
+    async fn place(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Problem> {
+        if let Ok(place) = self.places.try_acquire() {
+            return Ok(place);
+        }
+        let guard = Waiting::join(&self.waiting)?;
+        let place = self.places.acquire().await;
+        drop(guard);
+        place.map_err(|_| Problem::Busy)
+    }
+
+    /// Asks, and asks again while the engine does not answer well.
+    async fn ask<T, Asking>(&self, asking: impl Fn() -> Asking) -> Result<T, Asked>
+    where
+        Asking: Future<Output = Result<T, ApiError>>,
+    {
+        let _place = self.place().await.map_err(Asked::Busy)?;
+        let mut pause = FIRST_PAUSE;
+        for _ in 0..RETRIES {
+            match asking().await {
+                Err(error) if status(&error).is_none_or(|code| code >= 500) => {
+                    tracing::debug!(%error, "The engine is asked again");
+                }
+                answer => return answer.map_err(Asked::Answer),
+            }
+            sleep(pause).await;
+            pause *= 2;
+        }
+        asking().await.map_err(Asked::Answer)
+    }
+
+    fn told(&self, asked: Asked, what: &'static str) -> Problem {
+        match asked {
+            Asked::Busy(problem) => problem,
+            Asked::Answer(error) => self.problem(&error, what),
+        }
+    }
+
+    /// Whether the engine has that image.
+    pub(super) async fn has_image(&self, image: &str) -> Result<bool, Problem> {
+        match self.ask(|| self.client.inspect_image(image)).await {
+            Ok(_) => Ok(true),
+            Err(asked) if asked.is(404) => Ok(false),
+            Err(asked) => Err(self.told(asked, "look for the image")),
+        }
+    }
+
+    /// Makes a container. One of that name is what an earlier life left: it goes first.
+    pub(super) async fn create(
+        &self,
+        name: &str,
+        body: &ContainerCreateBody,
+    ) -> Result<(), Problem> {
+        let options = CreateContainerOptionsBuilder::default().name(name).build();
+        let create = || {
+            self.client
+                .create_container(Some(options.clone()), body.clone())
+        };
+        let mut made = self.ask(create).await;
+        if made.as_ref().is_err_and(|asked| asked.is(409)) {
+            self.remove(name).await?;
+            made = self.ask(create).await;
+        }
+        match made {
+            Ok(_) => Ok(()),
+            Err(asked) if asked.is(404) => Err(Problem::NoImage {
+                image: body.image.clone().unwrap_or_default(),
+            }),
+            Err(asked) => Err(self.told(asked, "create a container")),
+        }
+    }
+
+    /// Takes hold of the streams of a container that has not been started.
+    pub(super) async fn attach(&self, name: &str) -> Result<AttachContainerResults, Problem> {
+        let options = AttachContainerOptionsBuilder::default()
+            .stdin(true)
+            .stdout(true)
+            .stderr(true)
+            .stream(true)
+            .build();
+        let attached = self.client.attach_container(name, Some(options)).await;
+        attached.map_err(|error| self.problem(&error, "attach to a container"))
+    }
+
+    pub(super) async fn start(&self, name: &str) -> Result<(), Problem> {
+        let start = || {
+            self.client
+                .start_container(name, None::<StartContainerOptions>)
+        };
+        match self.ask(start).await {
+            Ok(()) => Ok(()),
+            // A repeated request finds that the first one did it.
+            Err(asked) if asked.is(304) => Ok(()),
+            Err(asked) => Err(self.told(asked, "start a container")),
+        }
+    }
+
+    /// Kills and removes; one that is not there is no error.
+    pub(super) async fn remove(&self, name: &str) -> Result<(), Problem> {
+        let options = RemoveContainerOptionsBuilder::default().force(true).build();
+        let removed = self
+            .ask(|| self.client.remove_container(name, Some(options.clone())))
+            .await;
+        match removed {
+            Ok(()) => Ok(()),
+            Err(asked) if asked.is(404) => Ok(()),
+            // Somebody else removes it already.
+            Err(asked) if asked.is(409) => self.until_removed(name).await,
+            Err(asked) => Err(self.told(asked, "remove a container")),
+        }
+    }
+
+    async fn until_removed(&self, name: &str) -> Result<(), Problem> {
+        let options = WaitContainerOptionsBuilder::default()
+            .condition("removed")
+            .build();
+        let mut removed = Box::pin(self.client.wait_container(name, Some(options)));
+        // Any end of the stream means that there is nothing to wait for.
+        drop(removed.next().await);
+        match self.state(name).await? {
+            None => Ok(()),
+            Some(_) => Err(Problem::Refused {
+                what: "remove a container",
+                said: format!("`{name}` is still there"),
+            }),
+        }
+    }
+
+    async fn state(&self, name: &str) -> Result<Option<ContainerState>, Problem> {
+        let inspect = || {
+            self.client
+                .inspect_container(name, None::<InspectContainerOptions>)
+        };
+        match self.ask(inspect).await {
+            Ok(found) => Ok(found.state),
+            Err(asked) if asked.is(404) => Ok(None),
+            Err(asked) => Err(self.told(asked, "tell about a container")),
+        }
+    }
+
+    /// Waits until a container does not run, or the engine stops telling.
+    pub(super) async fn wait(&self, name: &str) {
+        let options = WaitContainerOptionsBuilder::default()
+            .condition("not-running")
+            .build();
+        let mut ended = Box::pin(self.client.wait_container(name, Some(options)));
+        // A code other than 0 comes as an error; what happened is asked next in any case.
+        drop(ended.next().await);
+    }
+
+    /// How a container ended, if it has.
+    pub(super) async fn gone(&self, name: &str) -> Result<Gone, Problem> {
+        let Some(state) = self.state(name).await? else {
+            return Ok(Gone::Removed);
+        };
+        if state.running == Some(true) {
+            return Ok(Gone::Not);
+        }
+        Ok(Gone::Exited {
+            code: state
+                .exit_code
+                .and_then(|code| i32::try_from(code).ok())
+                .unwrap_or(-1),
+            was_out_of_memory: state.oom_killed == Some(true),
+        })
+    }
+
+    /// All containers with that label, running or not.
+    pub(super) async fn containers(&self, label: &str) -> Result<Vec<Listed>, Problem> {
+        let options = ListContainersOptionsBuilder::default()
+            .all(true)
+            .filters(&labelled(label))
+            .build();
+        let listed = self
+            .ask(|| self.client.list_containers(Some(options.clone())))
+            .await
+            .map_err(|asked| self.told(asked, "list containers"))?;
+        let names = listed.into_iter().filter_map(|found| {
+            let name = found.names?.into_iter().next()?;
+            Some(Listed {
+                id: found.id?,
+                name: name.trim_start_matches('/').to_owned(),
+            })
+        });
+        Ok(names.collect())
+    }
+
+    /// Makes a volume unless it is there.
+    pub(super) async fn provide_volume(
+        &self,
+        name: &str,
+        labels: HashMap<String, String>,
+    ) -> Result<String, Problem> {
+        let body = VolumeCreateRequest {
+            name: Some(name.to_owned()),
+            labels: Some(labels),
+            ..VolumeCreateRequest::default()
+        };
+        let made = self.ask(|| self.client.create_volume(body.clone())).await;
+        made.map(|volume| volume.mountpoint)
+            .map_err(|asked| self.told(asked, "create a volume"))
+    }
+
+    /// The names of all volumes with that label.
+    pub(super) async fn volumes(&self, label: &str) -> Result<Vec<String>, Problem> {
+        let options = ListVolumesOptionsBuilder::default()
+            .filters(&labelled(label))
+            .build();
+        let listed = self
+            .ask(|| self.client.list_volumes(Some(options.clone())))
+            .await
+            .map_err(|asked| self.told(asked, "list volumes"))?;
+        let volumes = listed.volumes.unwrap_or_default();
+        Ok(volumes.into_iter().map(|volume| volume.name).collect())
+    }
+
+    /// Deletes a volume; one that is not there is no error.
+    pub(super) async fn remove_volume(&self, name: &str) -> Result<(), Problem> {
+        let remove = || self.client.remove_volume(name, None::<RemoveVolumeOptions>);
+        match self.ask(remove).await {
+            Ok(()) => Ok(()),
+            Err(asked) if asked.is(404) => Ok(()),
+            Err(asked) => Err(self.told(asked, "remove a volume")),
+        }
+    }
+}
+
+/// Why there is no answer to use.
+enum Asked {
+    Busy(Problem),
+    Answer(ApiError),
+}
+
+impl Asked {
+    fn is(&self, code: u16) -> bool {
+        matches!(self, Self::Answer(error) if status(error) == Some(code))
+    }
+}
+
+fn labelled(label: &str) -> HashMap<String, Vec<String>> {
+    HashMap::from([("label".to_owned(), vec![label.to_owned()])])
+}
+
+/// One request that waits for a place.
+struct Waiting<'w>(&'w AtomicUsize);
+
+impl<'w> Waiting<'w> {
+    fn join(waiting: &'w AtomicUsize) -> Result<Self, Problem> {
+        let guard = Self(waiting);
+        // Counted before it is judged, so that no two take the last place.
+        if waiting.fetch_add(1, Ordering::AcqRel) >= QUEUE {
+            drop(guard);
+            return Err(Problem::Busy);
+        }
+        Ok(guard)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_so_many_may_wait() {
+        let waiting = AtomicUsize::new(0);
+        let places: Vec<_> = (0..QUEUE).map(|_| Waiting::join(&waiting)).collect();
+        assert!(places.iter().all(Result::is_ok));
+        assert!(matches!(Waiting::join(&waiting), Err(Problem::Busy)));
+        drop(places);
+        assert_eq!(waiting.load(Ordering::Acquire), 0);
+        assert!(Waiting::join(&waiting).is_ok());
+    }
+}

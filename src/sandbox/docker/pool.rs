@@ -1,0 +1,271 @@
+//! Sandboxes that run before anybody needs them.
+//!
+//! Docker can add neither a mount nor a label to an existing container, so a warm container already
+//! has its own sandbox id and an empty volume of its own. It therefore does not go to a session
+//! that has an id: a session without one takes the id ([`Pool::reserve`]), and the store keeps
+//! which session's sandbox that is. Warm containers thus go only to sessions that call a tool, and
+//! the first call of an installation is the sign to fill the shelf.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    domain::SandboxId,
+    sandbox::{Access, Launch, Program, Running},
+};
+
+/// How long a reserved sandbox waits for its start.
+const RESERVED_FOR: Duration = Duration::from_mins(1);
+
+/// The shelf. Never locked across an await.
+#[derive(Debug)]
+pub(super) struct Pool {
+    size: usize,
+    shelf: Mutex<Shelf>,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    /// What the last session started; what is warm is like it.
+    template: Option<Launch>,
+    starting: BTreeSet<SandboxId>,
+    warm: Vec<Warm>,
+    reserved: Vec<(Warm, Instant)>,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Warm {
+    launch: Launch,
+    running: Running,
+}
+
+impl Pool {
+    pub(super) fn new(size: usize) -> Self {
+        Self {
+            size,
+            shelf: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What to start now, after a session started `launch`. Each has to come back by
+    /// [`Pool::put`].
+    pub(super) fn refill(&self, launch: &Launch) -> Vec<Launch> {
+        let mut shelf = self.lock();
+        if shelf.is_closed || !is_ordinary(launch) {
+            return Vec::new();
+        }
+        // What is warm in another way would never be handed out.
+        shelf.warm.retain(|warm| is_alike(&warm.launch, launch));
+        shelf.template = Some(launch.clone());
+        let there = shelf.warm.len() + shelf.starting.len();
+        let missing = self.size.saturating_sub(there);
+        let launches: Vec<Launch> = (0..missing)
+            .map(|_| Launch {
+                sandbox: SandboxId::from_bits(rand::random()),
+                ..launch.clone()
+            })
+            .collect();
+        let ids = launches.iter().map(|launch| launch.sandbox.clone());
+        shelf.starting.extend(ids);
+        launches
+    }
+
+    /// Takes what [`Pool::refill`] asked for; `None` where it did not start.
+    pub(super) fn put(&self, launch: Launch, running: Option<Running>) {
+        let mut shelf = self.lock();
+        shelf.starting.remove(&launch.sandbox);
+        let is_wanted = shelf
+            .template
+            .as_ref()
+            .is_some_and(|it| is_alike(it, &launch));
+        if let Some(running) = running
+            && is_wanted
+            && !shelf.is_closed
+        {
+            shelf.warm.push(Warm { launch, running });
+        }
+    }
+
+    /// A warm sandbox, for whoever will start its server within a minute.
+    pub(super) fn reserve(&self) -> Option<SandboxId> {
+        let mut shelf = self.lock();
+        // The engine may have been restarted.
+        shelf.warm.retain(|warm| !warm.running.life.has_ended());
+        let warm = shelf.warm.pop()?;
+        let sandbox = warm.launch.sandbox.clone();
+        shelf.reserved.push((warm, Instant::now()));
+        Some(sandbox)
+    }
+
+    /// The running server of that launch, if it is what was reserved.
+    pub(super) fn take(&self, launch: &Launch) -> Option<Running> {
+        let mut shelf = self.lock();
+        let place = shelf.reserved.iter().position(|(warm, _)| {
+            warm.launch.sandbox == launch.sandbox
+                && matches!(launch.program, Program::Bundled { .. })
+        })?;
+        let (warm, _) = shelf.reserved.swap_remove(place);
+        let fits = is_alike(&warm.launch, launch) && !warm.running.life.has_ended();
+        // What does not fit ends here; the start takes its name over.
+        fits.then_some(warm.running)
+    }
+
+    /// The sandboxes that no session has yet.
+    pub(super) fn sandboxes(&self) -> BTreeSet<SandboxId> {
+        let mut shelf = self.lock();
+        shelf
+            .reserved
+            .retain(|(_, since)| since.elapsed() < RESERVED_FOR);
+        shelf.all()
+    }
+
+    /// Ends all; the sandboxes whose volumes are to be removed.
+    pub(super) fn close(&self) -> BTreeSet<SandboxId> {
+        let mut shelf = self.lock();
+        shelf.is_closed = true;
+        // Whoever reserved one owns it already.
+        shelf.reserved.clear();
+        let all = shelf.all();
+        shelf.warm.clear();
+        all
+    }
+}
+
+impl Shelf {
+    fn all(&self) -> BTreeSet<SandboxId> {
+        let reserved = self.reserved.iter().map(|(warm, _)| warm);
+        let warm = self.warm.iter().chain(reserved);
+        let ids = warm.map(|warm| warm.launch.sandbox.clone());
+        ids.chain(self.starting.iter().cloned()).collect()
+    }
+}
+
+/// Whether sessions start it all the time: nothing in it is one session's own.
+fn is_ordinary(launch: &Launch) -> bool {
+    matches!(launch.program, Program::Bundled { .. })
+        && launch.environment.is_empty()
+        && launch.workspace == Access::ReadWrite
+        && launch.bounds.lifetime.is_none()
+}
+
+/// Whether one can stand for the other, but for the sandbox.
+fn is_alike(one: &Launch, other: &Launch) -> bool {
+    is_ordinary(one)
+        && is_ordinary(other)
+        && one.program == other.program
+        && one.bounds == other.bounds
+        && one.server == other.server
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use tokio::sync::{mpsc, watch};
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::sandbox::{Bounds, Ended, Life};
+
+    fn launch(number: u128) -> Launch {
+        Launch {
+            sandbox: SandboxId::from_bits(number),
+            server: "files".to_owned(),
+            program: Program::Bundled {
+                command_timeout: Duration::from_secs(30),
+            },
+            environment: BTreeMap::new(),
+            workspace: Access::ReadWrite,
+            bounds: Bounds::default(),
+        }
+    }
+
+    fn running() -> (Running, CancellationToken, watch::Sender<Option<Ended>>) {
+        let killed = CancellationToken::new();
+        let (ended, end) = watch::channel(None);
+        let kill = killed.clone();
+        let running = Running {
+            stdin: Box::new(tokio::io::sink()),
+            stdout: Box::new(tokio::io::empty()),
+            stderr: mpsc::channel(1).1,
+            life: Life::new(move || kill.cancel(), end),
+        };
+        (running, killed, ended)
+    }
+
+    #[test]
+    fn nothing_is_warm_until_somebody_called_a_tool() {
+        let pool = Pool::new(2);
+        assert_eq!(pool.reserve(), None);
+        let asked = pool.refill(&launch(1));
+        assert_eq!(asked.len(), 2);
+        assert!(pool.refill(&launch(2)).is_empty(), "they are on their way");
+        assert_eq!(pool.sandboxes().len(), 2);
+        for launch in asked {
+            pool.put(launch, Some(running().0));
+        }
+        let sandbox = pool.reserve().unwrap();
+        let first = Launch {
+            sandbox,
+            ..launch(1)
+        };
+        assert!(pool.take(&first).is_some());
+        assert!(pool.take(&first).is_none(), "one sandbox, one server");
+        assert_eq!(pool.refill(&first).len(), 1);
+    }
+
+    #[test]
+    fn what_is_different_or_dead_is_not_handed_out() {
+        let pool = Pool::new(1);
+        let warm = pool.refill(&launch(1)).remove(0);
+        let (server, killed, _ended) = running();
+        pool.put(warm, Some(server));
+        let sandbox = pool.reserve().unwrap();
+        let other = Launch {
+            sandbox,
+            bounds: Bounds {
+                processes: 1,
+                ..Bounds::default()
+            },
+            ..launch(1)
+        };
+        assert!(pool.take(&other).is_none());
+        assert!(killed.is_cancelled(), "its name is needed");
+
+        let warm = pool.refill(&launch(1)).remove(0);
+        let (server, _killed, ended) = running();
+        pool.put(warm, Some(server));
+        ended.send_replace(Some(Ended::Lost));
+        assert_eq!(pool.reserve(), None);
+    }
+
+    #[test]
+    fn a_launch_of_its_own_warms_nothing() {
+        let pool = Pool::new(2);
+        let own = Launch {
+            environment: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
+            ..launch(1)
+        };
+        assert!(pool.refill(&own).is_empty());
+        assert!(Pool::new(0).refill(&launch(1)).is_empty());
+    }
+
+    #[test]
+    fn a_closed_pool_ends_what_comes_late() {
+        let pool = Pool::new(1);
+        let late = pool.refill(&launch(1)).remove(0);
+        assert_eq!(pool.close(), BTreeSet::from([late.sandbox.clone()]));
+        let (server, killed, _ended) = running();
+        pool.put(late, Some(server));
+        assert!(killed.is_cancelled());
+        assert!(pool.refill(&launch(1)).is_empty());
+    }
+}

@@ -1,0 +1,192 @@
+//! One task per container: waits for its end, knows why it came, and leaves nothing behind.
+//!
+//! The engine is not told to remove containers by itself: whether memory ran out is only known as
+//! long as the container exists. What a killed gateway leaves has ended with its stdin, and is
+//! removed by the next life.
+
+use std::{
+    collections::BTreeSet,
+    future::pending,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::{
+    engine::{Engine, Gone},
+    workspace::Volume,
+};
+use crate::sandbox::{Bounds, Ended, quota};
+
+/// How long an engine may be away until we give its container up.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The wait between two questions to an engine that is away.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The names of the containers that have an owner in this process.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Owned(Arc<Mutex<BTreeSet<String>>>);
+
+impl Owned {
+    fn names(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To be called before the container is created.
+    pub(super) fn own(&self, name: String) -> Owner {
+        self.names().insert(name.clone());
+        Owner {
+            name,
+            owned: self.clone(),
+        }
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.names().contains(name)
+    }
+}
+
+/// The hold on a name.
+#[derive(Debug)]
+pub(super) struct Owner {
+    pub(super) name: String,
+    owned: Owned,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.owned.names().remove(&self.name);
+    }
+}
+
+/// What waits beside a running container.
+pub(super) struct Supervisor {
+    pub(super) engine: Arc<Engine>,
+    pub(super) owner: Owner,
+    pub(super) bounds: Bounds,
+    /// Where it has to be counted.
+    pub(super) workspace: Option<Volume>,
+    /// The owner let go.
+    pub(super) killed: CancellationToken,
+    /// Becomes true when everything has to end.
+    pub(super) closing: watch::Receiver<bool>,
+}
+
+impl Supervisor {
+    /// Comes back when nothing of the container is left, or the engine does not answer.
+    pub(super) async fn run(mut self) -> Ended {
+        let closing = self.closing.wait_for(|is_closing| *is_closing);
+        let ended = tokio::select! {
+            biased;
+            () = self.killed.cancelled() => Ended::Killed,
+            _ = closing => Ended::Killed,
+            ended = limits(self.bounds, self.workspace.as_ref()) => ended,
+            gone = until_gone(&self.engine, &self.owner.name) => reason(gone, self.bounds),
+        };
+        self.bury(ended).await;
+        ended
+    }
+
+    async fn bury(&self, ended: Ended) {
+        let name = &self.owner.name;
+        if matches!(ended, Ended::Exited(_) | Ended::Killed) {
+            info!(container.name = %name, "Sandbox: {ended}");
+        } else {
+            warn!(container.name = %name, "Sandbox: {ended}");
+        }
+        if let Err(error) = self.engine.remove(name).await {
+            warn!(container.name = %name, %error, "A container is left to the janitor");
+        }
+    }
+}
+
+/// Waits through restarts of the engine.
+async fn until_gone(engine: &Engine, name: &str) -> Gone {
+    let mut last_seen = Instant::now();
+    loop {
+        engine.wait(name).await;
+        match engine.gone(name).await {
+            Ok(Gone::Not) => last_seen = Instant::now(),
+            Ok(gone) => return gone,
+            Err(_) if last_seen.elapsed() > PATIENCE => return Gone::Not,
+            Err(error) => tracing::debug!(%error, "The engine is away"),
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Why it ended, where we did not decide it.
+fn reason(gone: Gone, bounds: Bounds) -> Ended {
+    match gone {
+        Gone::Exited {
+            code: 137,
+            was_out_of_memory: true,
+        } => Ended::OverMemory(bounds.memory_bytes),
+        // 128 and the signal's number is how the engine tells of a signal.
+        Gone::Exited { code, .. } if code > 128 => Ended::Signalled(code - 128),
+        Gone::Exited { code, .. } => Ended::Exited(code),
+        Gone::Removed | Gone::Not => Ended::Lost,
+    }
+}
+
+/// The first limit that is passed and that the kernel does not hold.
+async fn limits(bounds: Bounds, workspace: Option<&Volume>) -> Ended {
+    let time = async {
+        match bounds.lifetime {
+            Some(lifetime) => sleep(lifetime).await,
+            None => pending().await,
+        }
+    };
+    let size = async {
+        match workspace {
+            Some(volume) => {
+                let count = |bound| volume.count(bound);
+                quota::watch(bounds.workspace_bytes, volume.pace(), count).await
+            }
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        () = time => Ended::OverTime(bounds.lifetime.unwrap_or_default().as_secs()),
+        ended = size => ended,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_told_by_code_and_memory() {
+        let bounds = Bounds::default();
+        let check = |code, was_out_of_memory, expected| {
+            let gone = Gone::Exited {
+                code,
+                was_out_of_memory,
+            };
+            assert_eq!(reason(gone, bounds), expected);
+        };
+        check(0, false, Ended::Exited(0));
+        check(3, false, Ended::Exited(3));
+        check(137, true, Ended::OverMemory(512 << 20));
+        check(137, false, Ended::Signalled(9));
+        // A child was killed, and the program went on to its own end.
+        check(0, true, Ended::Exited(0));
+        assert_eq!(reason(Gone::Removed, bounds), Ended::Lost);
+    }
+
+    #[test]
+    fn a_name_is_owned_until_its_owner_lets_go() {
+        let owned = Owned::default();
+        let hold = owned.own("a".to_owned());
+        assert!(owned.has("a") && !owned.has("b"));
+        drop(hold);
+        assert!(!owned.has("a"));
+    }
+}

@@ -1,0 +1,95 @@
+//! The volume of a workspace: where it lies and how much is in it.
+//!
+//! An engine on this machine shows its volumes to root, and counting there costs nothing but time.
+//! Where the folder cannot be seen (a remote or rootless engine, a gateway in a container), a short
+//! run of our own image counts it once a minute, with the volume read-only.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use bollard::models::ContainerCreateBody;
+use tokio::io::AsyncReadExt as _;
+use tokio_util::task::TaskTracker;
+
+use super::{attach, engine::Engine, problem::Problem, supervisor::Owned};
+use crate::sandbox::{quota, workspace::Size};
+
+/// The shortest time between two runs that count.
+const RUN_PACE: Duration = Duration::from_mins(1);
+/// How long such a run may take.
+const RUN_LIMIT: Duration = Duration::from_secs(50);
+/// More than a number and a path.
+const MAX_ANSWER_BYTES: u64 = 4096;
+
+/// A workspace that has to be counted.
+#[derive(Debug)]
+pub(super) enum Volume {
+    /// Its folder is seen from here.
+    Here(PathBuf),
+    /// Only the engine sees it.
+    There(Box<Measuring>),
+}
+
+/// What a run that counts is made of.
+#[derive(Debug)]
+pub(super) struct Measuring {
+    pub(super) engine: Arc<Engine>,
+    pub(super) name: String,
+    pub(super) body: ContainerCreateBody,
+    pub(super) owned: Owned,
+    pub(super) tasks: TaskTracker,
+}
+
+impl Volume {
+    pub(super) fn at(mountpoint: String, measuring: Measuring) -> Self {
+        let folder = PathBuf::from(mountpoint);
+        if std::fs::read_dir(&folder).is_ok() {
+            Self::Here(folder)
+        } else {
+            Self::There(Box::new(measuring))
+        }
+    }
+
+    pub(super) fn pace(&self) -> Duration {
+        match self {
+            Self::Here(_) => quota::PACE,
+            Self::There(_) => RUN_PACE,
+        }
+    }
+
+    /// Counts, up to a little more than `bound` where that saves work.
+    pub(super) async fn count(&self, bound: u64) -> Option<Size> {
+        match self {
+            Self::Here(folder) => quota::count(folder.clone(), bound).await,
+            Self::There(measuring) => match measuring.run().await {
+                Ok(size) => size,
+                Err(error) => {
+                    tracing::debug!(%error, "A workspace is not counted this time");
+                    None
+                }
+            },
+        }
+    }
+}
+
+impl Measuring {
+    async fn run(&self) -> Result<Option<Size>, Problem> {
+        let _owner = self.owned.own(self.name.clone());
+        let counted = tokio::time::timeout(RUN_LIMIT, self.count()).await;
+        self.engine.remove(&self.name).await?;
+        counted.unwrap_or(Ok(None))
+    }
+
+    async fn count(&self) -> Result<Option<Size>, Problem> {
+        self.engine.create(&self.name, &self.body).await?;
+        let attached = self.engine.attach(&self.name).await?;
+        self.engine.start(&self.name).await?;
+        let streams = attach::pump(attached, &self.tasks);
+        let mut said = String::new();
+        let mut stdout = streams.stdout.take(MAX_ANSWER_BYTES);
+        if stdout.read_to_string(&mut said).await.is_err() {
+            return Ok(None);
+        }
+        let bytes = said.split_whitespace().next();
+        Ok(bytes.and_then(|it| it.parse().ok()).map(Size::Bytes))
+    }
+}

@@ -1,0 +1,191 @@
+//! Compares what exists with what the store says, every minute, and removes what belongs to nobody.
+//!
+//! A session's row in `sandboxes` is written before its workspace is made. So a workspace without a
+//! row has no session, with two exceptions: it is from before there were rows (then the journal of
+//! a session without a row names it, and the row is written now), or somebody uses it without a
+//! session, such as the trial of a server (hence the grace). Workspaces of sessions that exist are
+//! never touched, and while the store is away nothing is.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{sync::Mutex, time::Instant};
+use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
+use tracing::{info, warn};
+
+use super::{Error, Runtime};
+use crate::{
+    domain::{SandboxId, SessionKey},
+    session::{Commit, Event},
+    store::{self, LiveStore, Records, records::SandboxRow},
+};
+
+/// How often it looks.
+const EVERY: Duration = Duration::from_mins(1);
+/// How long something must have belonged to nobody.
+const GRACE: Duration = Duration::from_mins(10);
+
+/// The one that cleans up. Stop it before the store is closed.
+pub struct Janitor {
+    scheduler: JobScheduler,
+}
+
+/// It cannot clean now.
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    #[error(transparent)]
+    Sandbox(#[from] Error),
+}
+
+impl Janitor {
+    /// Begins at once, and goes on every minute.
+    pub async fn start(
+        runtime: Arc<dyn Runtime>,
+        records: Records,
+        live: Arc<dyn LiveStore>,
+    ) -> Result<Self, JobSchedulerError> {
+        // What is there already is of an earlier life: nobody uses it without a session.
+        let inherited = runtime.workspaces().await.unwrap_or_default();
+        let round = Arc::new(Mutex::new(Round {
+            runtime,
+            records,
+            live,
+            inherited: inherited.into_iter().collect(),
+            seen: BTreeMap::new(),
+        }));
+        let scheduler = JobScheduler::new().await?;
+        let sweeping = move |_, _| {
+            let round = Arc::clone(&round);
+            Box::pin(async move {
+                // A slow round is not overtaken by the next one.
+                if let Ok(mut round) = round.try_lock() {
+                    round.sweep().await;
+                }
+            }) as std::pin::Pin<Box<dyn Future<Output = ()> + Send>>
+        };
+        let first = Job::new_one_shot_async(Duration::ZERO, sweeping.clone())?;
+        scheduler.add(first).await?;
+        scheduler
+            .add(Job::new_repeated_async(EVERY, sweeping)?)
+            .await?;
+        scheduler.start().await?;
+        Ok(Self { scheduler })
+    }
+
+    /// No more rounds.
+    pub async fn stop(mut self) {
+        if let Err(error) = self.scheduler.shutdown().await {
+            tracing::debug!(%error, "The janitor did not stop in order");
+        }
+    }
+}
+
+struct Round {
+    runtime: Arc<dyn Runtime>,
+    records: Records,
+    live: Arc<dyn LiveStore>,
+    /// Workspaces of an earlier life that have not been looked at.
+    inherited: BTreeSet<SandboxId>,
+    /// Since when a workspace belongs to nobody.
+    seen: BTreeMap<SandboxId, Instant>,
+}
+
+impl Round {
+    async fn sweep(&mut self) {
+        match self.runtime.tidy().await {
+            Ok(0) => {}
+            Ok(ended) => info!(ended, "Ended sandboxes without an owner"),
+            Err(error) => warn!(%error, "The janitor cannot look for sandboxes"),
+        }
+        match self.workspaces().await {
+            Ok(0) => {}
+            Ok(removed) => info!(removed, "Removed workspaces without a session"),
+            Err(error) => warn!(%error, "The janitor cannot compare workspaces"),
+        }
+    }
+
+    /// How many were removed.
+    async fn workspaces(&mut self) -> Result<usize, Problem> {
+        // In this order: what is found has had its row before it was made.
+        let found: BTreeSet<_> = self.runtime.workspaces().await?.into_iter().collect();
+        let claims = self.records.sandboxes().all().await?;
+        let mut removed = 0;
+        for claim in claims.iter().filter(|claim| !claim.is_listed) {
+            removed += usize::from(self.remove_if_dead(&claim.row).await?);
+        }
+        let claimed: BTreeSet<_> = claims.iter().map(|claim| &claim.row.sandbox).collect();
+        let nobodys = found.iter().filter(|sandbox| !claimed.contains(sandbox));
+        let mut due = self.due(nobodys.cloned().collect());
+        if !due.is_empty() {
+            self.adopt(&mut due).await?;
+        }
+        for sandbox in due {
+            self.runtime.remove_workspace(&sandbox).await?;
+            self.inherited.remove(&sandbox);
+            removed += 1;
+        }
+        Ok(removed)
+    }
+
+    /// Of what belongs to nobody, what has done so for long enough.
+    fn due(&mut self, nobodys: BTreeSet<SandboxId>) -> BTreeSet<SandboxId> {
+        self.seen.retain(|sandbox, _| nobodys.contains(sandbox));
+        let now = Instant::now();
+        let (seen, inherited) = (&mut self.seen, &self.inherited);
+        let is_due = |sandbox: &SandboxId| {
+            let since = *seen.entry(sandbox.clone()).or_insert(now);
+            inherited.contains(sandbox) || now.duration_since(since) >= GRACE
+        };
+        nobodys.into_iter().filter(is_due).collect()
+    }
+
+    /// Removes the workspace of a session whose journal is gone.
+    async fn remove_if_dead(&self, row: &SandboxRow) -> Result<bool, Problem> {
+        if self.live.head(&row.key).await?.is_some() || row.keeper != self.runtime.keeper() {
+            return Ok(false);
+        }
+        self.runtime.remove_workspace(&row.sandbox).await?;
+        self.records.sandboxes().forget(&row.key).await?;
+        Ok(true)
+    }
+
+    /// Takes out what a session's journal names, and writes the rows that are missing.
+    async fn adopt(&self, due: &mut BTreeSet<SandboxId>) -> Result<(), Problem> {
+        for key in self.records.sandboxes().sessions_without().await? {
+            let Some(sandbox) = self.first_sandbox(&key).await? else {
+                continue;
+            };
+            if due.remove(&sandbox) {
+                let keeper = self.runtime.keeper();
+                let row = SandboxRow {
+                    key,
+                    sandbox,
+                    keeper,
+                };
+                self.records.sandboxes().claim(row).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The sandbox that the session began with.
+    async fn first_sandbox(&self, key: &SessionKey) -> Result<Option<SandboxId>, Problem> {
+        let records = self.live.read_after_version(key, 0, 1).await?;
+        let commit = records
+            .first()
+            .and_then(|record| Commit::from_bytes(&record.body).ok());
+        let events = commit.map(|commit| commit.events).unwrap_or_default();
+        let found = events.into_iter().find_map(|event| {
+            if let Event::Created { sandbox, .. } = event {
+                return Some(sandbox);
+            }
+            None
+        });
+        Ok(found)
+    }
+}

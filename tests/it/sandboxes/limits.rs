@@ -1,0 +1,167 @@
+//! The limits hold, whatever holds them.
+
+use std::time::Duration;
+
+use sepal::domain::Enforcement;
+use sepal::sandbox::{Bounds, Ended, Launch};
+use serde_json::json;
+
+use super::house::House;
+
+super::on_every_runtime!(
+    too_much_memory_ends_the_sandbox_and_the_next_one_works,
+    memory_counts_for_all_processes_together,
+    a_hungry_command_does_not_end_the_server_where_the_kernel_holds_the_limit,
+    processes_are_bounded,
+    a_fork_bomb_is_held_and_can_be_ended,
+    half_a_processor_is_half_a_processor,
+    a_life_can_be_limited,
+    a_full_workspace_ends_the_sandbox_and_can_be_cleaned_by_the_next,
+    one_file_cannot_be_larger_than_the_workspace,
+    temporary_folders_are_bounded,
+);
+
+fn with(bounds: Bounds, launch: Launch) -> Launch {
+    Launch { bounds, ..launch }
+}
+
+async fn too_much_memory_ends_the_sandbox_and_the_next_one_works(house: House) {
+    let bounds = Bounds {
+        memory_bytes: 64 << 20,
+        ..Bounds::default()
+    };
+    let hungry = with(bounds, house.command(1, &["tail", "/dev/zero"]));
+    let (said, ended) = house.run_launch(hungry).await;
+    assert_eq!(ended, Ended::OverMemory(64 << 20), "{said}");
+    assert_eq!(
+        house.run("echo again").await,
+        ("again\n".to_owned(), Ended::Exited(0))
+    );
+    house.close().await;
+}
+
+/// Four processes that are each within the limit, as a limit per process would let pass.
+async fn memory_counts_for_all_processes_together(house: House) {
+    let bounds = Bounds {
+        memory_bytes: 100 << 20,
+        ..Bounds::default()
+    };
+    let script = "for i in 1 2 3 4; do
+                    perl -e '$x = \"x\" x (40 << 20); sleep 1000' &
+                  done
+                  wait -n; kill -9 $$";
+    let (said, ended) = house.run_launch(with(bounds, house.bash(1, script))).await;
+    assert_eq!(ended, Ended::OverMemory(100 << 20), "{said}");
+    house.close().await;
+}
+
+async fn a_hungry_command_does_not_end_the_server_where_the_kernel_holds_the_limit(house: House) {
+    if house.runtime.limits().memory == Enforcement::Cgroup {
+        let bounds = Bounds {
+            memory_bytes: 64 << 20,
+            ..Bounds::default()
+        };
+        let served = house.serve(1, bounds).await;
+        let told = served
+            .call("execute_command", json!({ "command": "tail /dev/zero" }))
+            .await;
+        assert!(told.contains("SIGKILL"), "{told}");
+        let told = served
+            .call("execute_command", json!({ "command": "echo again" }))
+            .await;
+        assert!(told.ends_with("again\n"), "{told}");
+    }
+    house.close().await;
+}
+
+async fn processes_are_bounded(house: House) {
+    let bounds = Bounds {
+        processes: 40,
+        ..Bounds::default()
+    };
+    let fork = "$| = 1; for (1 .. 500) { my $pid = fork; if (!defined $pid) { print $_; \
+                exit } if (!$pid) { sleep 1000; exit } } print 'all'; sleep 1000";
+    let launch = with(bounds, house.command(1, &["perl", "-e", fork]));
+    let (said, ended) = house.run_launch(launch).await;
+    let is_refused = said.parse::<u32>().is_ok_and(|count| count <= 40);
+    assert!(
+        is_refused || ended == Ended::OverProcesses(40),
+        "{said} {ended}"
+    );
+    assert_eq!(house.run("echo again").await.0, "again\n");
+    house.close().await;
+}
+
+async fn a_fork_bomb_is_held_and_can_be_ended(house: House) {
+    let bounds = Bounds {
+        processes: 40,
+        lifetime: Some(Duration::from_secs(2)),
+        ..Bounds::default()
+    };
+    let bomb = "bomb() { bomb | bomb & }; bomb; sleep 1000";
+    let (_, ended) = house.run_launch(with(bounds, house.bash(1, bomb))).await;
+    assert!(
+        matches!(ended, Ended::OverTime(2) | Ended::OverProcesses(40)),
+        "{ended}"
+    );
+    assert_eq!(house.run("echo again").await.0, "again\n");
+    house.close().await;
+}
+
+async fn half_a_processor_is_half_a_processor(house: House) {
+    let burn = "my $first = $$; for (1 .. 3) { last unless fork } my $end = time + 3; \
+                1 while time < $end; exit if $$ != $first; 1 while wait > 0; my @used = times; \
+                print $used[0] + $used[1] + $used[2] + $used[3]";
+    let (said, _) = house
+        .run_launch(house.command(1, &["perl", "-e", burn]))
+        .await;
+    let used: f64 = said.parse().unwrap();
+    assert!(used < 3.0, "{used} s of processor time in 3 to 4 s");
+    house.close().await;
+}
+
+async fn a_life_can_be_limited(house: House) {
+    let bounds = Bounds {
+        lifetime: Some(Duration::from_secs(1)),
+        ..Bounds::default()
+    };
+    let (_, ended) = house
+        .run_launch(with(bounds, house.bash(1, "sleep 1000")))
+        .await;
+    assert_eq!(ended, Ended::OverTime(1));
+    house.close().await;
+}
+
+async fn a_full_workspace_ends_the_sandbox_and_can_be_cleaned_by_the_next(house: House) {
+    let bounds = Bounds {
+        workspace_bytes: 8 << 20,
+        ..Bounds::default()
+    };
+    let fill = "for i in 1 2 3 4; do head -c 4M /dev/zero > $i; done; sleep 1000";
+    let (said, ended) = house.run_launch(with(bounds, house.bash(1, fill))).await;
+    assert_eq!(ended, Ended::OverWorkspace(8 << 20), "{said}");
+    let clean = "ls | wc -l; rm *; ls | wc -l";
+    let (said, ended) = house.run_launch(with(bounds, house.bash(1, clean))).await;
+    assert_eq!((said.as_str(), ended), ("4\n0\n", Ended::Exited(0)));
+    house.close().await;
+}
+
+async fn one_file_cannot_be_larger_than_the_workspace(house: House) {
+    let bounds = Bounds {
+        workspace_bytes: 1 << 20,
+        ..Bounds::default()
+    };
+    let script = "head -c 2M /dev/zero > big; stat -c %s big; ulimit -c; ulimit -n";
+    let (said, _) = house.run_launch(with(bounds, house.bash(1, script))).await;
+    assert!(said.starts_with("1048576\n0\n1024\n"), "{said}");
+    house.close().await;
+}
+
+async fn temporary_folders_are_bounded(house: House) {
+    for folder in ["/tmp", "/dev/shm"] {
+        let script = format!("head -c 100M /dev/zero > {folder}/big; stat -c %s {folder}/big");
+        let (said, _) = house.run(&script).await;
+        assert!(said.starts_with("67108864\n"), "{said}");
+    }
+    house.close().await;
+}
