@@ -98,6 +98,9 @@ impl App {
         let runtime = Arc::clone(&place.runtime);
         let agents = (TaskTracker::new(), CancellationToken::new());
         let place = place.for_sessions(&settings.sandbox, store.records());
+        agents
+            .0
+            .spawn(model::refresh(providers.clone(), agents.1.clone()));
         let factory = factory(settings, providers.clone(), place)?;
         // Before anything new is started: what it finds now is of an earlier life.
         let janitor = Janitor::start(Arc::clone(&runtime), store.records(), store.live()).await?;

@@ -1,8 +1,10 @@
 //! Connects the model providers of the settings.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use tokio_util::sync::CancellationToken;
 
 use crate::agent::Providers;
 use crate::agent::providers::{Offer, ProviderSettings, Source, Ways};
@@ -13,6 +15,9 @@ use crate::llm::{self, Catalogue, ProviderKind};
 use crate::net::{self, Guard};
 use crate::session::{ModelChoice, Refusal};
 use crate::store::{Sealer, Store};
+
+/// How often the records of providers are read again.
+const REFRESH_EVERY: Duration = Duration::from_secs(30);
 
 /// The operator's providers, and what answers in new sessions.
 pub(super) struct Models {
@@ -119,5 +124,19 @@ fn provider_settings(
         },
         models: entry.models.clone(),
         api,
+    }
+}
+
+/// Takes over what another gateway on the same records changed, until `stop`.
+pub(super) async fn refresh(providers: Providers, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(REFRESH_EVERY);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        if let Err(error) = providers.reload().await {
+            tracing::warn!(?error, "The providers were not read again");
+        }
     }
 }

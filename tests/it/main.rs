@@ -17,6 +17,7 @@ mod isolation;
 mod kill;
 mod llm;
 mod model_stub;
+mod providers;
 mod redis_away;
 mod rest;
 mod sandboxes;

@@ -98,15 +98,15 @@ impl TestApp {
     /// Stops in order and starts again on the same data.
     pub(crate) async fn restart(self) -> Self {
         let extra = self.extra.clone();
-        self.reopen(extra).await
+        let extra: Vec<_> = extra
+            .iter()
+            .map(|(n, v)| (n.as_str(), v.as_str()))
+            .collect();
+        self.restart_with(&extra).await
     }
 
-    /// [`Self::restart`] with other settings.
+    /// The same with another environment.
     pub(crate) async fn restart_with(self, extra: &[(&str, &str)]) -> Self {
-        self.reopen(owned(extra)).await
-    }
-
-    async fn reopen(self, extra: Vec<(String, String)>) -> Self {
         let Self {
             folder,
             model,
@@ -121,7 +121,8 @@ impl TestApp {
             .unwrap();
         // It holds the data folder's lock.
         drop(tenancy);
-        Self::open(folder, model, extra).await
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Self::open(folder, model, extra.iter().map(own).collect()).await
     }
 
     async fn open(folder: TempDir, model: ModelStub, extra: Vec<(String, String)>) -> Self {
@@ -172,6 +173,15 @@ impl TestApp {
     }
 
     pub(crate) async fn person_with(&self, tenant: &str, role: Role) -> Person {
+        self.newcomer(tenant, role, false).await
+    }
+
+    /// Somebody who administers the installation, and is a plain member of that tenant.
+    pub(crate) async fn installation_admin(&self, tenant: &str) -> Person {
+        self.newcomer(tenant, Role::Member, true).await
+    }
+
+    async fn newcomer(&self, tenant: &str, role: Role, installation_admin: bool) -> Person {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let tenant = match self.tenancy.find_tenant(tenant).await {
             Ok(tenant) => tenant,
@@ -181,7 +191,7 @@ impl TestApp {
         let person = NewPerson {
             name,
             role,
-            installation_admin: false,
+            installation_admin,
             password: None,
         };
         let user = self.tenancy.create_user(&tenant.id, person).await.unwrap();
