@@ -255,6 +255,8 @@ async fn twenty_killed_servers_leave_nothing_that_no_session_has() {
             socket.wait_for("tool:output").await.rest()["status"],
             "completed"
         );
+        // The script is the model's: the next life must not take over in the middle of it.
+        socket.wait_for_answer().await;
         server.kill();
     }
     let installation = installation(&data);
