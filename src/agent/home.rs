@@ -53,17 +53,16 @@ impl Home {
     async fn settle(&self) -> Result<SandboxId, HomeError> {
         let runtime = &self.place.runtime;
         let (rows, now) = (self.place.records.sandboxes(), runtime.keeper());
-        let row = match rows.of(&self.key).await? {
-            Some(row) => row,
-            None => {
-                let warm = runtime.reserve();
-                let row = SandboxRow {
-                    key: self.key.clone(),
-                    sandbox: warm.unwrap_or_else(|| self.first.clone()),
-                    keeper: now.clone(),
-                };
-                rows.claim(row).await?
-            }
+        let row = if let Some(row) = rows.of(&self.key).await? {
+            row
+        } else {
+            let warm = runtime.reserve();
+            let row = SandboxRow {
+                key: self.key.clone(),
+                sandbox: warm.unwrap_or_else(|| self.first.clone()),
+                keeper: now.clone(),
+            };
+            rows.claim(row).await?
         };
         if row.keeper == now {
             return Ok(row.sandbox);

@@ -89,20 +89,20 @@ impl Supervisor {
             ended = limits(self.bounds, self.workspace.as_ref()) => ended,
             gone = until_gone(&self.engine, &self.owner.name) => reason(gone, self.bounds),
         };
-        self.bury(ended).await;
-        ended
-    }
-
-    async fn bury(&self, ended: Ended) {
         let name = &self.owner.name;
-        if matches!(ended, Ended::Exited(_) | Ended::Killed) {
-            info!(container.name = %name, "Sandbox: {ended}");
-        } else {
-            warn!(container.name = %name, "Sandbox: {ended}");
-        }
+        log(name, ended);
         if let Err(error) = self.engine.remove(name).await {
             warn!(container.name = %name, %error, "A container is left to the janitor");
         }
+        ended
+    }
+}
+
+fn log(name: &str, ended: Ended) {
+    if matches!(ended, Ended::Exited(_) | Ended::Killed) {
+        info!(container.name = %name, "Sandbox: {ended}");
+    } else {
+        warn!(container.name = %name, "Sandbox: {ended}");
     }
 }
 
