@@ -17,7 +17,7 @@ mod isolation;
 mod kill;
 mod llm;
 mod model_stub;
-mod redis_away;
+mod redis_app;
 mod rest;
 mod sandboxes;
 mod stores;
