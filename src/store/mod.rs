@@ -127,6 +127,17 @@ impl Store {
         Self::open(&settings, Access::Serve, tasks, shutdown).await
     }
 
+    /// The address of the database server if the settings name one and it lets us in. Changes
+    /// nothing there.
+    pub async fn try_server(settings: &Settings) -> Result<Option<String>, Error> {
+        db::try_server(settings.database_url.as_deref(), &settings.data_dir).await
+    }
+
+    /// What kind of database this is and where, without credentials, for people.
+    pub fn database(&self) -> (&'static str, String) {
+        self.db.describe()
+    }
+
     /// The journals.
     pub fn live(&self) -> Arc<dyn LiveStore> {
         Arc::clone(&self.live)

@@ -111,6 +111,14 @@ impl Db {
         }
     }
 
+    /// The kind of database, and where it is without credentials.
+    pub(super) fn describe(&self) -> (&'static str, String) {
+        match self {
+            Self::Sqlite(db) => ("sqlite", format!("one file `{}`", db.file().display())),
+            Self::Postgres(db) => ("postgres", format!("PostgreSQL `{}`", db.address())),
+        }
+    }
+
     /// All rows.
     pub(super) async fn fetch_all<T: Row>(
         &self,
@@ -177,6 +185,17 @@ impl Db {
             Self::Sqlite(db) => db.close().await,
             Self::Postgres(db) => db.close().await,
         }
+    }
+}
+
+/// The address of the server that an address names, if one does and it lets us in.
+pub(super) async fn try_server(
+    address: Option<&str>,
+    data_dir: &Path,
+) -> Result<Option<String>, Error> {
+    match Address::parse(address, data_dir)? {
+        Address::Sqlite(_) => Ok(None),
+        Address::Postgres(options) => postgres::try_server(&options).await.map(Some),
     }
 }
 

@@ -227,6 +227,12 @@ async fn enter(options: &PgConnectOptions) -> Result<PgConnection, Error> {
     }
 }
 
+/// The address of a server that lets us in.
+pub(super) async fn try_server(options: &PgConnectOptions) -> Result<String, Error> {
+    let _ = within(enter(options).await?.close()).await;
+    Ok(address::shown(options))
+}
+
 /// Takes care that a commit is on the server's disk before it is acknowledged, whatever the
 /// server's default is; a stricter one (replicas) stays.
 async fn durable(

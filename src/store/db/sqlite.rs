@@ -67,6 +67,11 @@ impl SqliteDb {
         Ok(SqliteConnection::connect_with(&self.options).await?)
     }
 
+    /// The file.
+    pub(super) fn file(&self) -> &Path {
+        self.options.get_filename()
+    }
+
     /// The turn to write.
     pub(in crate::store) fn turn(&self) -> Arc<Mutex<()>> {
         Arc::clone(&self.turn)

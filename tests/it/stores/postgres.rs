@@ -1,5 +1,6 @@
 //! What PostgreSQL survives, and whom it lets in.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{Opened, in_postgres, key, record};
 use crate::support::DEADLINE;
-use crate::support::postgres::{PostgresServer, free_port, new_database};
+use crate::support::postgres::{PostgresServer, free_port, new_database, program, run};
 
 async fn beside(dir: &Path, url: &str) -> Store {
     let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
@@ -249,4 +250,51 @@ async fn a_server_that_lost_its_database_writes_nothing_until_it_has_it_again() 
         .await;
     assert!(matches!(appended, Appended::Ok), "{appended:?}");
     opened.stop().await;
+}
+
+/// A server that talks to nobody in the clear; `server.crt` in its data folder says who it is.
+fn with_tls() -> PostgresServer {
+    PostgresServer::start_with(|data| {
+        let (key, certificate) = (data.join("server.key"), data.join("server.crt"));
+        run(program("openssl")
+            .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes"])
+            .args(["-subj", "/CN=localhost", "-days", "2"])
+            .args(["-addext", "subjectAltName=IP:127.0.0.1"])
+            .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+            .args([OsStr::new("-keyout"), key.as_os_str()])
+            .args([OsStr::new("-out"), certificate.as_os_str()]));
+        let write = |name: &str, text: &str| {
+            let file = data.join(name);
+            let old = std::fs::read_to_string(&file).unwrap();
+            std::fs::write(&file, format!("{text}\n{old}")).unwrap();
+        };
+        write("postgresql.conf", "ssl = on");
+        write("pg_hba.conf", "hostnossl all all 127.0.0.1/32 reject");
+    })
+}
+
+#[tokio::test]
+async fn the_address_says_how_sure_the_connection_must_be() {
+    let server = with_tls();
+    let root = server.data().join("server.crt");
+    let check = async |query: &str, refusal: Option<&str>| {
+        let dir = tempfile::tempdir().unwrap();
+        let url = format!("{}?{query}", server.url());
+        let opened = Opened::with(&in_postgres(dir.path(), &url)).await;
+        match (opened, refusal) {
+            (Ok(opened), None) => opened.stop().await,
+            (Err(error), Some(reason)) => {
+                let text = error.to_string();
+                assert!(text.ends_with(reason), "{query}: {text}");
+            }
+            (Ok(_), Some(reason)) => panic!("{query} is not refused: {reason}"),
+            (Err(error), None) => panic!("{query}: {error:?}"),
+        }
+    };
+    check("sslmode=disable", Some("the server does not let us in")).await;
+    check("sslmode=prefer", None).await;
+    check("sslmode=require", None).await;
+    check("sslmode=verify-full", Some("the server cannot be reached")).await;
+    let known = format!("sslmode=verify-full&sslrootcert={}", root.display());
+    check(&known, None).await;
 }

@@ -80,6 +80,11 @@ impl PostgresServer {
         format!("postgres://sepal@127.0.0.1:{}/postgres", self.port)
     }
 
+    /// Its data folder.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
     /// An end that breaks every connection, as a crash does: the next start recovers.
     pub(crate) fn crash(&mut self) {
         self.end(Signal::QUIT);
@@ -93,7 +98,7 @@ impl PostgresServer {
     /// Starts a stopped server on the same port and data.
     pub(crate) fn launch(&mut self) {
         let mut command = program("postgres");
-        command.arg("-D").arg(self.folder.path().join("data"));
+        command.arg("-D").arg(self.data());
         command.args(["-p", &self.port.to_string()]);
         command.args(["-c", "listen_addresses=127.0.0.1"]);
         command.args(["-c", "unix_socket_directories=", "-c", "fsync=off"]);
@@ -127,9 +132,14 @@ impl Drop for PostgresServer {
     }
 }
 
-/// A program of the newest installed version, as a user that it accepts: never root.
+/// A program of the newest installed version or of PATH, as a user that it accepts: never root.
 pub(crate) fn program(name: &str) -> Command {
-    let path = programs().join(name);
+    let installed = programs().join(name);
+    let path = if installed.exists() {
+        installed
+    } else {
+        name.into()
+    };
     let mut command = if rustix::process::geteuid().is_root() {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", "postgres", "--regid", "postgres"]);
