@@ -121,7 +121,10 @@ async fn a_waiting_card_survives_a_kill_in_postgres_too() {
 
 /// With everything in that database; without one, in the data folder.
 async fn a_card_survives_a_kill(database: Option<&str>) {
-    let env: Vec<_> = database.map(|url| ("DATABASE_URL", url)).into_iter().collect();
+    let env: Vec<_> = database
+        .map(|url| ("DATABASE_URL", url))
+        .into_iter()
+        .collect();
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
     let model = ModelStub::start().await;
