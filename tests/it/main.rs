@@ -12,6 +12,7 @@ mod bad_input;
 mod burst;
 mod containers;
 mod context;
+mod database;
 mod generated;
 mod isolation;
 mod kill;
