@@ -10,7 +10,7 @@ use super::{Opened, key};
 
 const NOW: Timestamp = Timestamp(1_000);
 
-fn row(session: u128, version: u64) -> SessionRow {
+pub(super) fn row(session: u128, version: u64) -> SessionRow {
     SessionRow {
         key: key(1, session),
         owner: UserId::from_bits(1),
