@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::home::Home;
-use super::tools::{SandboxPlace, SessionTools};
+use super::place::SandboxPlace;
+use super::tools::SessionTools;
 use crate::domain::{SandboxId, SessionKey, Tool};
 use crate::history::{self, PromptError, SystemPrompt};
 use crate::llm::{Catalogue, Provider, RetryConfig, tokens};
