@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::home::Home;
+use super::place::SandboxPlace;
 use super::providers::Providers;
-use super::tools::{SandboxPlace, SessionTools};
+use super::tools::SessionTools;
 use crate::domain::{SandboxId, SessionKey, TenantId, Tool};
 use crate::history::{self, PromptError, SystemPrompt};
 use crate::llm::{Catalogue, RetryConfig, tokens};

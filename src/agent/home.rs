@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 
-use super::tools::SandboxPlace;
+use super::place::SandboxPlace;
 use crate::domain::{SandboxId, SessionKey};
-use crate::sandbox;
 use crate::store::{self, records::SandboxRow};
 
 /// A session's sandbox, found out at the first call.
@@ -53,17 +52,16 @@ impl Home {
     async fn settle(&self) -> Result<SandboxId, HomeError> {
         let runtime = &self.place.runtime;
         let (rows, now) = (self.place.records.sandboxes(), runtime.keeper());
-        let row = match rows.of(&self.key).await? {
-            Some(row) => row,
-            None => {
-                let warm = runtime.reserve();
-                let row = SandboxRow {
-                    key: self.key.clone(),
-                    sandbox: warm.unwrap_or_else(|| self.first.clone()),
-                    keeper: now.clone(),
-                };
-                rows.claim(row).await?
-            }
+        let row = if let Some(row) = rows.of(&self.key).await? {
+            row
+        } else {
+            let warm = runtime.reserve();
+            let row = SandboxRow {
+                key: self.key.clone(),
+                sandbox: warm.unwrap_or_else(|| self.first.clone()),
+                keeper: now.clone(),
+            };
+            rows.claim(row).await?
         };
         if row.keeper == now {
             return Ok(row.sandbox);
@@ -72,37 +70,5 @@ impl Home {
             kept_by: row.keeper,
             now,
         })
-    }
-}
-
-/// Why something of a deleted session is still there.
-#[derive(Debug, thiserror::Error)]
-enum Left {
-    #[error(transparent)]
-    Store(#[from] store::Error),
-    #[error(transparent)]
-    Sandbox(#[from] sandbox::Error),
-}
-
-impl SandboxPlace {
-    /// Removes what a deleted session leaves behind. What cannot be removed now is the janitor's.
-    pub(super) async fn remove(&self, key: &SessionKey, first: &SandboxId) {
-        if let Err(error) = self.try_remove(key, first).await {
-            tracing::warn!(session.id = %key.session, ?error, "A workspace is left to the janitor");
-        }
-    }
-
-    async fn try_remove(&self, key: &SessionKey, first: &SandboxId) -> Result<(), Left> {
-        let rows = self.records.sandboxes();
-        let row = rows.of(key).await?;
-        let is_here = row
-            .as_ref()
-            .is_none_or(|row| row.keeper == self.runtime.keeper());
-        if is_here {
-            let sandbox = row.as_ref().map_or(first, |row| &row.sandbox);
-            self.runtime.remove_workspace(sandbox).await?;
-            rows.forget(key).await?;
-        }
-        Ok(())
     }
 }

@@ -10,6 +10,7 @@ mod journal;
 mod live;
 mod message;
 mod model;
+mod place;
 mod projection;
 pub mod providers;
 mod sessions;
@@ -21,6 +22,7 @@ pub use feed::{
     ShownEvent, Signal, TurnView, UsageState, What,
 };
 pub use message::{Accepted, Ask};
+pub use place::SandboxPlace;
 pub use providers::Providers;
 pub use sessions::{Page, Sessions, SessionsSettings};
-pub use tools::{SandboxPlace, SessionTools};
+pub use tools::SessionTools;

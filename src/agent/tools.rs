@@ -9,47 +9,17 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::home::{Home, HomeError};
-use crate::domain::{Code, Digest, RunsIn, RunsInKind, SandboxId, SandboxKind, Tool, ToolRef};
+use super::place::SandboxPlace;
+use crate::domain::{Code, Digest, RunsIn, RunsInKind, SandboxId, Tool, ToolRef};
 use crate::mcp::{self, Connection, ToolAnswer, ToolCall, ToolProgress, Toolbox, ToolboxTool};
-use crate::sandbox::{self, Bounds, Ended, Launch, Life, Program, Running, Runtime};
+use crate::sandbox::{self, Ended, Launch, Life, Program, Running};
 use crate::session::{Call, Edit, Outcome, Output, Resolution, ToolFacts};
-use crate::store::Records;
 use crate::telemetry;
 
 /// How much longer than the command's own limit we wait for the server's answer.
 const ANSWER_MARGIN: Duration = Duration::from_secs(10);
 /// How long a sandbox whose stream ended may take until it is known why.
 const END_GRACE: Duration = Duration::from_secs(2);
-
-/// Where sandboxed tools run, for all sessions.
-pub struct SandboxPlace {
-    /// The runtime that was found at start.
-    pub runtime: Arc<dyn Runtime>,
-    /// Where it is kept which sandbox is whose.
-    pub records: Records,
-    /// The time limit of one command.
-    pub command_limit: Duration,
-    /// How much one sandbox may use.
-    pub bounds: Bounds,
-    /// How long a sandbox without calls is kept.
-    pub idle_limit: Duration,
-}
-
-impl SandboxPlace {
-    /// Whether there are sandboxed tools at all.
-    pub fn is_on(&self) -> bool {
-        self.runtime.kind() != SandboxKind::None
-    }
-
-    /// What a digest binds beside server, definition and arguments.
-    fn image(&self) -> String {
-        format!(
-            "{}:{}",
-            self.runtime.kind().as_str(),
-            env!("CARGO_PKG_VERSION")
-        )
-    }
-}
 
 /// The tools of one session. Its sandbox starts at the first call (USERS 12).
 pub struct SessionTools {

@@ -49,16 +49,13 @@ pub(super) fn report(
 }
 
 fn storage_report(store: &Store) -> StorageInfo {
-    let folder = store.dir().path().display();
+    let (kind, place) = store.database();
     let (kind, detail) = match store.redis() {
         Some(address) => (
             "redis",
-            format!("sessions in Redis at `{address}`, everything else in one file in `{folder}`"),
+            format!("sessions in Redis at `{address}`, everything else in {place}"),
         ),
-        None => (
-            "sqlite",
-            format!("one file in `{folder}`, synced at every commit"),
-        ),
+        None => (kind, format!("{place}, synced at every commit")),
     };
     StorageInfo {
         kind: kind.to_owned(),
@@ -142,6 +139,7 @@ fn page_check() -> Check {
 /// Looks at everything that a start needs, without starting.
 pub async fn examine(settings: &Settings) -> Vec<Check> {
     let mut checks = vec![data_dir_check(&settings.store.data_dir)];
+    checks.extend(database_check(settings).await);
     let scratch = std::env::temp_dir().join(format!("sepal-doctor-{}", std::process::id()));
     let place = place::open(&settings.sandbox, &scratch, "doctor").await;
     checks.push(sandbox_check(&place, &sandbox_report(&place)));
@@ -178,6 +176,21 @@ fn data_dir_check(path: &Path) -> Check {
         remedy: (!is_writable)
             .then(|| format!("make `{}` writable, or set SPL_DATA_DIR", parent.display())),
     }
+}
+
+/// Whether the database server lets us in; SQLite has none.
+async fn database_check(settings: &Settings) -> Option<Check> {
+    let answer = Store::try_server(&super::store_settings(&settings.store)).await;
+    let (ok, detail) = match answer.map_err(anyhow::Error::from) {
+        Ok(address) => (true, format!("`{}` lets us in", address?)),
+        Err(error) => (false, format!("{error:#}")),
+    };
+    Some(Check {
+        name: "database".to_owned(),
+        ok,
+        detail,
+        remedy: (!ok).then(|| "start that server, or set DATABASE_URL".to_owned()),
+    })
 }
 
 async fn port_check(settings: &Settings) -> Check {

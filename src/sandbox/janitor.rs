@@ -85,6 +85,14 @@ impl Janitor {
     }
 }
 
+fn tell(what: &str, removed: Result<usize, Problem>) {
+    match removed {
+        Ok(0) => {}
+        Ok(removed) => info!(removed, "The janitor removed {what}"),
+        Err(error) => warn!(?error, "The janitor cannot look for {what}: {error}"),
+    }
+}
+
 struct Round {
     runtime: Arc<dyn Runtime>,
     records: Records,
@@ -97,16 +105,10 @@ struct Round {
 
 impl Round {
     async fn sweep(&mut self) {
-        match self.runtime.tidy().await {
-            Ok(0) => {}
-            Ok(ended) => info!(ended, "Ended sandboxes without an owner"),
-            Err(error) => warn!(%error, "The janitor cannot look for sandboxes"),
-        }
-        match self.workspaces().await {
-            Ok(0) => {}
-            Ok(removed) => info!(removed, "Removed workspaces without a session"),
-            Err(error) => warn!(%error, "The janitor cannot compare workspaces"),
-        }
+        let ended = self.runtime.tidy().await.map_err(Problem::from);
+        tell("sandboxes without an owner", ended);
+        let removed = self.workspaces().await;
+        tell("workspaces without a session", removed);
     }
 
     /// How many were removed.

@@ -50,6 +50,7 @@ impl DataDir {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(Error::Locked {
+                    what: "data folder",
                     path: path.to_owned(),
                     holder: read_holder(file),
                 });

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use sqlx::postgres::PgDatabaseError;
+
 use crate::domain::{Code, Fault};
 
 /// A situation in which the store could not do what was asked.
@@ -55,14 +57,16 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         reason: &'static str,
-        /// The operating system's own reason, if it was asked.
+        /// What the operating system or the server said itself, if it was asked.
         #[source]
-        source: Option<Arc<std::io::Error>>,
+        source: Option<Arc<dyn std::error::Error + Send + Sync>>,
     },
     /// A second server on the same data.
-    #[error("data folder `{path}` is in use by {holder}")]
+    #[error("{what} `{path}` is in use by {holder}")]
     Locked {
-        /// The folder.
+        /// Whether it is a data folder or a database.
+        what: &'static str,
+        /// The folder, or the address without credentials.
         path: PathBuf,
         /// Who holds it.
         holder: super::Holder,
@@ -156,6 +160,13 @@ impl From<sqlx::Error> for Error {
     }
 }
 
+/// SQLSTATE classes of PostgreSQL under which the same statement may work later: connection,
+/// broken off by another one, no resources, object busy, cancelled or stopped, system.
+const PASSING_CLASSES: [&str; 6] = ["08", "40", "53", "55", "57", "58"];
+
+/// The server became a standby: another one takes writes.
+const READ_ONLY: &str = "25006";
+
 /// Primary result codes of SQLite under which the same statement may work later:
 /// busy, locked, no memory, I/O, full, cannot open.
 const PASSING: [u32; 6] = [5, 6, 7, 10, 13, 14];
@@ -166,6 +177,17 @@ const PASSING: [u32; 6] = [5, 6, 7, 10, 13, 14];
 )]
 fn fault_of(error: &sqlx::Error) -> Fault {
     match error {
+        sqlx::Error::Database(refusal)
+            if refusal.try_downcast_ref::<PgDatabaseError>().is_some() =>
+        {
+            let code = refusal.code().unwrap_or_default();
+            let is_passing = PASSING_CLASSES.iter().any(|class| code.starts_with(class));
+            if is_passing || code == READ_ONLY {
+                Fault::Transient
+            } else {
+                Fault::Internal
+            }
+        }
         sqlx::Error::Database(refusal) => {
             // Extended codes carry the primary one in their low byte.
             let code = refusal.code().and_then(|code| code.parse::<u32>().ok());
@@ -175,6 +197,7 @@ fn fault_of(error: &sqlx::Error) -> Fault {
             }
         }
         sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed => Fault::Transient,

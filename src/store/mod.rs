@@ -1,6 +1,6 @@
 //! What outlives the process: journals of sessions ([`live`]) and everything else ([`records`]),
-//! both in one SQLite file of a locked data folder; the journals in Redis where several gateways
-//! share them.
+//! both in one SQLite file of a locked data folder, or in a database of a PostgreSQL server; the
+//! journals in Redis where several gateways share them.
 
 mod data_dir;
 mod db;
@@ -23,15 +23,15 @@ pub use live::{Appended, Head, LiveStore, NewRecord, Record, Snapshot};
 pub use records::Records;
 pub use sealed::Sealer;
 
-use db::{Db, SqliteDb};
-use live::{RedisLive, RedisSettings, SqliteLive};
+use db::Db;
+use live::{RedisLive, RedisSettings};
 
 /// Where things are kept and how.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The data folder; created if missing.
     pub data_dir: PathBuf,
-    /// `sqlite://<file>`; without it, `sepal.db` in the data folder.
+    /// `sqlite://<file>` or `postgres://…`; without it, `sepal.db` in the data folder.
     pub database_url: Option<String>,
     /// Whether snapshots are written compressed; both forms are read.
     pub compression: bool,
@@ -99,25 +99,19 @@ impl Store {
             Access::Serve => DataDir::lock(&settings.data_dir)?,
             Access::Beside => DataDir::open_beside(&settings.data_dir)?,
         };
-        let file = db::sqlite_file(settings.database_url.as_deref(), dir.path())?;
-        let sqlite = SqliteDb::open(&file).await?;
+        let db = Db::open(settings.database_url.as_deref(), dir.path()).await?;
         let mut address = None;
         let live: Arc<dyn LiveStore> = if let Some(redis) = settings.redis() {
             let live = RedisLive::open(&redis, access, tasks, shutdown).await?;
             address = Some(live.address().into());
             Arc::new(live)
         } else {
-            let compression = settings.compression;
-            Arc::new(SqliteLive::start(
-                sqlite.clone(),
-                compression,
-                tasks,
-                shutdown,
-            ))
+            let how = (access, settings.compression);
+            live::in_database(&db, how, tasks, shutdown).await?
         };
         Ok(Self {
             dir,
-            db: Db::Sqlite(sqlite),
+            db,
             live,
             redis: address,
         })
@@ -131,6 +125,17 @@ impl Store {
     ) -> Result<Self, Error> {
         let settings = Settings::in_folder(dir);
         Self::open(&settings, Access::Serve, tasks, shutdown).await
+    }
+
+    /// The address of the database server if the settings name one and it lets us in. Changes
+    /// nothing there.
+    pub async fn try_server(settings: &Settings) -> Result<Option<String>, Error> {
+        db::try_server(settings.database_url.as_deref(), &settings.data_dir).await
+    }
+
+    /// What kind of database this is and where, without credentials, for people.
+    pub fn database(&self) -> (&'static str, String) {
+        self.db.describe()
     }
 
     /// The journals.

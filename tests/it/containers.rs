@@ -5,13 +5,18 @@ use serde_json::{Value, json};
 
 use crate::model_stub::Reply;
 use crate::support::docker::{self, docker, lines, named};
-use crate::support::{DEADLINE, PrivateEngine, TestApp, TestSocket};
+use crate::support::{DEADLINE, Person, PrivateEngine, TestApp, TestSocket};
 
 /// Says yes to the next card and waits for what the call gave.
 async fn yes(socket: &mut TestSocket) -> Value {
     let card = socket.wait_for_approval().await;
     socket.approve(&card).await;
     socket.wait_for("tool:output").await.rest().clone()
+}
+
+/// The code of the call that failed.
+async fn why(socket: &mut TestSocket) -> Value {
+    socket.wait_for("agent:error").await.rest()["code"].clone()
 }
 
 /// The value of a label of the container or volume of that name.
@@ -93,7 +98,7 @@ async fn the_two_files_are_written_in_one_container_of_the_session() {
     assert!(running[0].starts_with("sepal-sb-sbx_"), "{running:?}");
     assert_eq!(
         label(&engine.address(), "container", sandbox, "sepal.server"),
-        "sepal"
+        "sandbox"
     );
     let inside = docker(
         &engine.address(),
@@ -159,11 +164,11 @@ async fn an_engine_that_is_restarted_fails_the_call_and_keeps_the_files() {
         .then_say("No sandbox");
     ana.say("read").await;
     let output = yes(&mut ana).await;
-    assert_eq!(output["code"], "sandbox_unavailable", "{output}");
     assert!(
         output.to_string().contains("systemctl start docker"),
         "{output}"
     );
+    assert_eq!(why(&mut ana).await, "sandbox_unavailable");
     assert_eq!(ana.wait_for_answer().await, "No sandbox");
 
     engine.go_on();
@@ -197,8 +202,8 @@ async fn files_that_another_engine_keeps_are_not_replaced_by_an_empty_folder() {
     let mut again = TestSocket::open(app.address, &person, Some(&session)).await;
     again.say("list").await;
     let output = yes(&mut again).await;
-    assert_eq!(output["code"], "sandbox_unavailable", "{output}");
     assert!(output.to_string().contains("kept by `docker/"), "{output}");
+    assert_eq!(why(&mut again).await, "sandbox_unavailable");
 }
 
 #[tokio::test]
@@ -247,69 +252,61 @@ async fn without_an_engine_auto_takes_bubblewrap_and_says_so() {
     assert_eq!(ana.ready["sandbox"]["kind"], "docker");
 }
 
+/// Writes a file in a new session; the session's id.
+async fn write(app: &TestApp, person: &Person, content: &str) -> String {
+    app.model
+        .will_call("write_file", json!({"path": "a.txt", "content": content}))
+        .then_say("Written");
+    let mut socket = TestSocket::open(app.address, person, None).await;
+    socket.say("write").await;
+    assert_eq!(yes(&mut socket).await["status"], "completed");
+    socket.wait_for_answer().await;
+    socket.session()
+}
+
+/// What the file holds now.
+async fn read(app: &TestApp, person: &Person, session: &str) -> String {
+    app.model
+        .will_call("read_file", json!({"path": "a.txt"}))
+        .then_say("Read");
+    let mut socket = TestSocket::open(app.address, person, Some(session)).await;
+    socket.say("read").await;
+    let card = socket.wait_for_approval().await;
+    socket.approve(&card).await;
+    let text = socket.wait_for("tool:output").await.text().to_owned();
+    socket.wait_for_answer().await;
+    text
+}
+
 #[tokio::test]
 async fn the_janitor_removes_what_nobody_owns_and_a_deleted_session_leaves_nothing() {
     let app = TestApp::with_docker().await;
-    let write = |content: &str| json!({"path": "a.txt", "content": content});
     let person = app.person("acme").await;
-    let mut sessions = Vec::new();
-    for content in ["first", "second"] {
-        app.model
-            .will_call("write_file", write(content))
-            .then_say("Written");
-        let mut socket = TestSocket::open(app.address, &person, None).await;
-        socket.say("write").await;
-        assert_eq!(yes(&mut socket).await["status"], "completed");
-        socket.wait_for_answer().await;
-        sessions.push(socket.session());
-    }
-    let installation = app.installation();
-    let mine = format!("sepal.installation={installation}");
-    let label = mine.clone();
-    let is_of = move |kind: &str| named(kind, &label);
+    let sessions = [
+        write(&app, &person, "first").await,
+        write(&app, &person, "second").await,
+    ];
+    let label = format!("sepal.installation={}", app.installation());
+    let mine = label.clone();
+    let is_of = move |kind: &str| named(kind, &mine);
     let all_of = is_of.clone();
     until("two sessions and a full pool", move || {
         all_of("container").len() == 4
     })
     .await;
 
-    // What a life that was killed would leave: a volume and a container without a session.
-    let (sandbox, address) = ("sbx_000000000000000000000000000000aa", docker::address());
-    let volume = format!("sepal-ws-{sandbox}");
-    let container = format!("sepal-sb-{sandbox}");
-    docker(&address, &["volume", "create", "--label", &mine, &volume]);
+    // What a life that was killed would leave: a volume without a session.
+    let orphan = "sepal-ws-sbx_000000000000000000000000000000aa";
+    let make = ["volume", "create", "--label", &label, orphan];
+    assert!(docker(&docker::address(), &make).status.success());
     let app = app.restart().await;
-    docker(
-        &address,
-        &[
-            "run",
-            "--detach",
-            "--interactive",
-            "--network",
-            "none",
-            "--label",
-            &mine,
-            "--name",
-            &container,
-            &docker::image(),
-        ],
-    );
     let all_of = is_of.clone();
-    until("the orphan volume goes", move || {
-        !all_of("volume").contains(&volume)
+    until("the orphan goes, the sessions' own stay", move || {
+        let volumes = all_of("volume");
+        !volumes.iter().any(|volume| volume == orphan) && volumes.len() == 2
     })
     .await;
-    assert_eq!(is_of("volume").len(), 2, "the sessions' own stay");
-
-    app.model
-        .will_call("read_file", json!({"path": "a.txt"}))
-        .then_say("Read");
-    let mut again = TestSocket::open(app.address, &person, Some(&sessions[0])).await;
-    again.say("read").await;
-    let card = again.wait_for_approval().await;
-    again.approve(&card).await;
-    assert!(again.wait_for("tool:output").await.text().contains("first"));
-    again.wait_for_answer().await;
+    assert!(read(&app, &person, &sessions[0]).await.contains("first"));
     for session in &sessions {
         let url = app.url(&format!("/api/sessions/{session}"));
         let asked = TestApp::http().delete(url).bearer_auth(&person.key);
@@ -321,4 +318,23 @@ async fn the_janitor_removes_what_nobody_owns_and_a_deleted_session_leaves_nothi
     })
     .await;
     drop(app);
+}
+
+/// Before there were rows, the journal alone named a session's sandbox.
+#[tokio::test]
+async fn a_workspace_without_a_row_is_kept_where_a_journal_names_it() {
+    let app = TestApp::with_sandbox().await;
+    let person = app.person("acme").await;
+    let session = write(&app, &person, "old").await;
+    let data = app.folder.path().join("data");
+    let rows = format!("sqlite://{}", data.join("sepal.db").display());
+    let rows = sqlx::SqlitePool::connect(&rows).await.unwrap();
+    let gone = sqlx::query("DELETE FROM sandboxes").execute(&rows).await;
+    assert_eq!(gone.unwrap().rows_affected(), 1);
+    rows.close().await;
+    let orphan = data.join("workspaces/sbx_000000000000000000000000000000aa");
+    std::fs::create_dir(&orphan).unwrap();
+    let app = app.restart().await;
+    until("the orphan goes", move || !orphan.exists()).await;
+    assert!(read(&app, &person, &session).await.contains("old"));
 }

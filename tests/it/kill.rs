@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::model_stub::ModelStub;
+use crate::support::postgres::new_database;
 use crate::support::{DEADLINE, Person, TestSocket, docker};
 
 /// The program in a process of its own.
@@ -62,6 +63,10 @@ impl Drop for Server {
 }
 
 fn sepal(data: &Path) -> Command {
+    sepal_on(data, None)
+}
+
+fn sepal_on(data: &Path, database: Option<&str>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sepal"));
     command
         .env_clear()
@@ -69,22 +74,30 @@ fn sepal(data: &Path) -> Command {
     command
         .env("SPL_DATA_DIR", data)
         .env("SPL_HTTP_HOST", "127.0.0.1");
+    if let Some(database) = database {
+        command.env("DATABASE_URL", database);
+    }
     command.current_dir(data.parent().unwrap());
     command
 }
 
-fn admin(data: &Path, args: &[&str]) -> String {
-    let output = sepal(data).args(args).output().unwrap();
+fn admin((data, database): (&Path, Option<&str>), args: &[&str]) -> String {
+    let output = sepal_on(data, database).args(args).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// A member with a key, made by the command line beside the server.
 fn person(data: &Path) -> Person {
-    admin(data, &["admin", "tenant", "add", "acme"]);
-    admin(data, &["admin", "user", "add", "ana", "--tenant", "acme"]);
+    person_on(data, None)
+}
+
+fn person_on(data: &Path, database: Option<&str>) -> Person {
+    let place = (data, database);
+    admin(place, &["admin", "tenant", "add", "acme"]);
+    admin(place, &["admin", "user", "add", "ana", "--tenant", "acme"]);
     let key = admin(
-        data,
+        place,
         &[
             "admin", "key", "add", "test", "--user", "ana", "--tenant", "acme",
         ],
@@ -97,21 +110,36 @@ fn person(data: &Path) -> Person {
 
 #[tokio::test]
 async fn a_waiting_card_survives_a_kill_and_runs_once() {
+    a_card_survives_a_kill(None).await;
+}
+
+#[tokio::test]
+async fn a_waiting_card_survives_a_kill_in_postgres_too() {
+    let database = new_database().await;
+    a_card_survives_a_kill(Some(&database)).await;
+}
+
+/// With everything in that database; without one, in the data folder.
+async fn a_card_survives_a_kill(database: Option<&str>) {
+    let env: Vec<_> = database
+        .map(|url| ("DATABASE_URL", url))
+        .into_iter()
+        .collect();
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
     let model = ModelStub::start().await;
     model
         .will_call("write_file", json!({"path": "a.txt", "content": "once"}))
         .then_say("Done");
-    let server = Server::start(&data, &model);
-    let ana = person(&data);
+    let server = Server::start_with(&data, &model, &env);
+    let ana = person_on(&data, database);
     let mut socket = TestSocket::open(server.address, &ana, None).await;
     socket.say("write").await;
     let card = socket.wait_for_approval().await;
     let session = socket.session();
     server.kill();
 
-    let server = Server::start(&data, &model);
+    let server = Server::start_with(&data, &model, &env);
     let mut again = TestSocket::open(server.address, &ana, Some(&session)).await;
     let asked = again.wait_for_approval().await;
     assert_eq!(asked["callId"], card["callId"]);
@@ -255,6 +283,8 @@ async fn twenty_killed_servers_leave_nothing_that_no_session_has() {
             socket.wait_for("tool:output").await.rest()["status"],
             "completed"
         );
+        // The script is the model's: the next life must not take over in the middle of it.
+        socket.wait_for_answer().await;
         server.kill();
     }
     let installation = installation(&data);

@@ -21,7 +21,7 @@ pub(super) struct Health {
 pub(super) struct Readiness {
     /// `ready` or `not_ready`.
     status: &'static str,
-    /// `ok`, or what is wrong with the database.
+    /// `ok`, or which part is away: the database or Redis.
     store: String,
     /// `ok`, or `unavailable`: sessions work then, but without sandboxed tools.
     sandbox: &'static str,

@@ -166,8 +166,8 @@ impl Runtime for Bubblewrap {
         match &launch.program {
             Program::Image { image, .. } => {
                 return Err(Error::BadLaunch(format!(
-                    "the image `{image}` needs a container engine, which this version does \
-                     not drive; give the server a command"
+                    "the image `{image}` needs a container engine: set `sandbox.driver` \
+                     (SPL_SANDBOX) to `docker`, or give the server a command"
                 )));
             }
             Program::Bundled { .. } if !self.settings.server.is_file() => {

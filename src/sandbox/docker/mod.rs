@@ -7,6 +7,7 @@
 mod attach;
 mod container;
 mod engine;
+mod owned;
 mod pool;
 mod problem;
 mod supervisor;
@@ -24,8 +25,9 @@ use tracing::info;
 use self::{
     container::Plan,
     engine::Engine,
+    owned::Owned,
     pool::Pool,
-    supervisor::{Owned, Supervisor},
+    supervisor::Supervisor,
     workspace::{Measuring, Volume},
 };
 use super::{Access, Error, Launch, Life, Limits, Network, Program, Running, Runtime};

@@ -4,7 +4,7 @@
 //! has its own sandbox id and an empty volume of its own. It therefore does not go to a session
 //! that has an id: a session without one takes the id ([`Pool::reserve`]), and the store keeps
 //! which session's sandbox that is. Warm containers thus go only to sessions that call a tool, and
-//! the first call of an installation is the sign to fill the shelf.
+//! the first call of an installation is the sign to fill the stock.
 
 use std::{
     collections::BTreeSet,
@@ -20,15 +20,15 @@ use crate::{
 /// How long a reserved sandbox waits for its start.
 const RESERVED_FOR: Duration = Duration::from_mins(1);
 
-/// The shelf. Never locked across an await.
+/// The stock. Never locked across an await.
 #[derive(Debug)]
 pub(super) struct Pool {
     size: usize,
-    shelf: Mutex<Shelf>,
+    stock: Mutex<Stock>,
 }
 
 #[derive(Debug, Default)]
-struct Shelf {
+struct Stock {
     /// What the last session started; what is warm is like it.
     template: Option<Launch>,
     starting: BTreeSet<SandboxId>,
@@ -47,25 +47,25 @@ impl Pool {
     pub(super) fn new(size: usize) -> Self {
         Self {
             size,
-            shelf: Mutex::default(),
+            stock: Mutex::default(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Stock> {
+        self.stock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What to start now, after a session started `launch`. Each has to come back by
     /// [`Pool::put`].
     pub(super) fn refill(&self, launch: &Launch) -> Vec<Launch> {
-        let mut shelf = self.lock();
-        if shelf.is_closed || !is_ordinary(launch) {
+        let mut stock = self.lock();
+        if stock.is_closed || !is_ordinary(launch) {
             return Vec::new();
         }
         // What is warm in another way would never be handed out.
-        shelf.warm.retain(|warm| is_alike(&warm.launch, launch));
-        shelf.template = Some(launch.clone());
-        let there = shelf.warm.len() + shelf.starting.len();
+        stock.warm.retain(|warm| is_alike(&warm.launch, launch));
+        stock.template = Some(launch.clone());
+        let there = stock.warm.len() + stock.starting.len();
         let missing = self.size.saturating_sub(there);
         let launches: Vec<Launch> = (0..missing)
             .map(|_| Launch {
@@ -74,45 +74,45 @@ impl Pool {
             })
             .collect();
         let ids = launches.iter().map(|launch| launch.sandbox.clone());
-        shelf.starting.extend(ids);
+        stock.starting.extend(ids);
         launches
     }
 
     /// Takes what [`Pool::refill`] asked for; `None` where it did not start.
     pub(super) fn put(&self, launch: Launch, running: Option<Running>) {
-        let mut shelf = self.lock();
-        shelf.starting.remove(&launch.sandbox);
-        let is_wanted = shelf
+        let mut stock = self.lock();
+        stock.starting.remove(&launch.sandbox);
+        let is_wanted = stock
             .template
             .as_ref()
             .is_some_and(|it| is_alike(it, &launch));
         if let Some(running) = running
             && is_wanted
-            && !shelf.is_closed
+            && !stock.is_closed
         {
-            shelf.warm.push(Warm { launch, running });
+            stock.warm.push(Warm { launch, running });
         }
     }
 
     /// A warm sandbox, for whoever will start its server within a minute.
     pub(super) fn reserve(&self) -> Option<SandboxId> {
-        let mut shelf = self.lock();
+        let mut stock = self.lock();
         // The engine may have been restarted.
-        shelf.warm.retain(|warm| !warm.running.life.has_ended());
-        let warm = shelf.warm.pop()?;
+        stock.warm.retain(|warm| !warm.running.life.has_ended());
+        let warm = stock.warm.pop()?;
         let sandbox = warm.launch.sandbox.clone();
-        shelf.reserved.push((warm, Instant::now()));
+        stock.reserved.push((warm, Instant::now()));
         Some(sandbox)
     }
 
     /// The running server of that launch, if it is what was reserved.
     pub(super) fn take(&self, launch: &Launch) -> Option<Running> {
-        let mut shelf = self.lock();
-        let place = shelf.reserved.iter().position(|(warm, _)| {
+        let mut stock = self.lock();
+        let place = stock.reserved.iter().position(|(warm, _)| {
             warm.launch.sandbox == launch.sandbox
                 && matches!(launch.program, Program::Bundled { .. })
         })?;
-        let (warm, _) = shelf.reserved.swap_remove(place);
+        let (warm, _) = stock.reserved.swap_remove(place);
         let fits = is_alike(&warm.launch, launch) && !warm.running.life.has_ended();
         // What does not fit ends here; the start takes its name over.
         fits.then_some(warm.running)
@@ -120,26 +120,26 @@ impl Pool {
 
     /// The sandboxes that no session has yet.
     pub(super) fn sandboxes(&self) -> BTreeSet<SandboxId> {
-        let mut shelf = self.lock();
-        shelf
+        let mut stock = self.lock();
+        stock
             .reserved
             .retain(|(_, since)| since.elapsed() < RESERVED_FOR);
-        shelf.all()
+        stock.all()
     }
 
     /// Ends all; the sandboxes whose volumes are to be removed.
     pub(super) fn close(&self) -> BTreeSet<SandboxId> {
-        let mut shelf = self.lock();
-        shelf.is_closed = true;
+        let mut stock = self.lock();
+        stock.is_closed = true;
         // Whoever reserved one owns it already.
-        shelf.reserved.clear();
-        let all = shelf.all();
-        shelf.warm.clear();
+        stock.reserved.clear();
+        let all = stock.all();
+        stock.warm.clear();
         all
     }
 }
 
-impl Shelf {
+impl Stock {
     fn all(&self) -> BTreeSet<SandboxId> {
         let reserved = self.reserved.iter().map(|(warm, _)| warm);
         let warm = self.warm.iter().chain(reserved);

@@ -4,12 +4,7 @@
 //! long as the container exists. What a killed gateway leaves has ended with its stdin, and is
 //! removed by the next life.
 
-use std::{
-    collections::BTreeSet,
-    future::pending,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{future::pending, sync::Arc, time::Duration};
 
 use tokio::{
     sync::watch,
@@ -20,6 +15,7 @@ use tracing::{info, warn};
 
 use super::{
     engine::{Engine, Gone},
+    owned::Owner,
     workspace::Volume,
 };
 use crate::sandbox::{Bounds, Ended, quota};
@@ -28,42 +24,6 @@ use crate::sandbox::{Bounds, Ended, quota};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The wait between two questions to an engine that is away.
 const PAUSE: Duration = Duration::from_millis(500);
-
-/// The names of the containers that have an owner in this process.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Owned(Arc<Mutex<BTreeSet<String>>>);
-
-impl Owned {
-    fn names(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// To be called before the container is created.
-    pub(super) fn own(&self, name: String) -> Owner {
-        self.names().insert(name.clone());
-        Owner {
-            name,
-            owned: self.clone(),
-        }
-    }
-
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.names().contains(name)
-    }
-}
-
-/// The hold on a name.
-#[derive(Debug)]
-pub(super) struct Owner {
-    pub(super) name: String,
-    owned: Owned,
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        self.owned.names().remove(&self.name);
-    }
-}
 
 /// What waits beside a running container.
 pub(super) struct Supervisor {
@@ -89,20 +49,20 @@ impl Supervisor {
             ended = limits(self.bounds, self.workspace.as_ref()) => ended,
             gone = until_gone(&self.engine, &self.owner.name) => reason(gone, self.bounds),
         };
-        self.bury(ended).await;
-        ended
-    }
-
-    async fn bury(&self, ended: Ended) {
         let name = &self.owner.name;
-        if matches!(ended, Ended::Exited(_) | Ended::Killed) {
-            info!(container.name = %name, "Sandbox: {ended}");
-        } else {
-            warn!(container.name = %name, "Sandbox: {ended}");
-        }
+        log(name, ended);
         if let Err(error) = self.engine.remove(name).await {
             warn!(container.name = %name, %error, "A container is left to the janitor");
         }
+        ended
+    }
+}
+
+fn log(name: &str, ended: Ended) {
+    if matches!(ended, Ended::Exited(_) | Ended::Killed) {
+        info!(container.name = %name, "Sandbox: {ended}");
+    } else {
+        warn!(container.name = %name, "Sandbox: {ended}");
     }
 }
 
@@ -179,14 +139,5 @@ mod tests {
         // A child was killed, and the program went on to its own end.
         check(0, true, Ended::Exited(0));
         assert_eq!(reason(Gone::Removed, bounds), Ended::Lost);
-    }
-
-    #[test]
-    fn a_name_is_owned_until_its_owner_lets_go() {
-        let owned = Owned::default();
-        let hold = owned.own("a".to_owned());
-        assert!(owned.has("a") && !owned.has("b"));
-        drop(hold);
-        assert!(!owned.has("a"));
     }
 }

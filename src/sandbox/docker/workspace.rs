@@ -10,7 +10,7 @@ use bollard::models::ContainerCreateBody;
 use tokio::io::AsyncReadExt as _;
 use tokio_util::task::TaskTracker;
 
-use super::{attach, engine::Engine, problem::Problem, supervisor::Owned};
+use super::{attach, engine::Engine, owned::Owned, problem::Problem};
 use crate::sandbox::{quota, workspace::Size};
 
 /// The shortest time between two runs that count.

@@ -2,18 +2,25 @@
 //! the process, behind one trait. The append is the fence: whoever appends a version owns it.
 
 mod packing;
+mod postgres;
+mod reading;
 mod redis;
 mod sqlite;
 mod writer;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use bytes::Bytes;
-
-use super::Error;
-use crate::domain::{CommitId, SessionKey};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 pub(super) use self::redis::{RedisLive, RedisSettings};
-pub(super) use sqlite::SqliteLive;
+use super::db::Db;
+use super::{Access, Error};
+use crate::domain::{CommitId, SessionKey};
+use postgres::PostgresLive;
+use sqlite::SqliteLive;
 
 /// The largest body of a record or snapshot.
 pub const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
@@ -138,4 +145,30 @@ pub trait LiveStore: Send + Sync {
 
     /// Asks for a sign of life.
     async fn ping(&self) -> Result<(), Error>;
+}
+
+/// The journals in the database itself, for the one server that uses it.
+pub(super) async fn in_database(
+    db: &Db,
+    (access, compression): (Access, bool),
+    tasks: &TaskTracker,
+    shutdown: CancellationToken,
+) -> Result<Arc<dyn LiveStore>, Error> {
+    Ok(match db {
+        Db::Sqlite(db) => Arc::new(SqliteLive::start(db.clone(), compression, tasks, shutdown)),
+        Db::Postgres(db) => {
+            let how = (access, compression);
+            Arc::new(PostgresLive::open(db.clone(), how, tasks, &shutdown).await?)
+        }
+    })
+}
+
+fn check_size(bytes: usize) -> Result<(), Error> {
+    if bytes > MAX_BODY_BYTES {
+        return Err(Error::TooLarge {
+            bytes,
+            limit: MAX_BODY_BYTES,
+        });
+    }
+    Ok(())
 }

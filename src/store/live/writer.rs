@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::NewRecord;
 use super::packing::Packed;
+use super::reading::int;
 use crate::domain::SessionKey;
 use crate::store::Error;
 use crate::store::db::SqliteDb;
@@ -257,9 +258,4 @@ async fn save_snapshot(
     .execute(connection)
     .await?;
     Ok(())
-}
-
-/// A count as SQL holds it.
-pub(super) fn int(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }

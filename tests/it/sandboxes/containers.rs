@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
+use sepal::domain::SandboxId;
 use sepal::sandbox::{Access, Bounds, Docker, Ended, Error, Launch, Program};
 use serde_json::{Value, json};
 
@@ -129,33 +130,49 @@ async fn a_warm_sandbox_answers_at_once_and_is_handed_out_once() {
         [house.sandbox(1)],
         "what is warm is no session's"
     );
-    let launch = Launch {
-        sandbox: sandbox.clone(),
-        ..house.bundled(1)
-    };
-    let began = Instant::now();
-    let served = Served::connect(house.runtime.start(launch.clone()).await.unwrap()).await;
-    served.call("list_files", json!({})).await;
-    let warm = began.elapsed();
+    let (took, served) = first_answer(&house, sandbox.clone()).await;
+    let mut expected = vec![house.sandbox(1), sandbox];
+    expected.sort();
+    assert_eq!(house.runtime.workspaces().await.unwrap(), expected);
+    let mut times = vec![took];
+    for _ in 0..4 {
+        let sandbox = warm(&house).await;
+        times.push(first_answer(&house, sandbox).await.0);
+    }
+    let warm = median(&mut times);
     writeln!(
         std::io::stdout(),
         "first answer: cold {cold:?}, warm {warm:?}"
     )
     .unwrap();
     assert!(warm < cold / 2, "cold {cold:?}, warm {warm:?}");
-    let mut expected = vec![house.sandbox(1), sandbox];
-    expected.sort();
-    assert_eq!(house.runtime.workspaces().await.unwrap(), expected);
     drop((first, served));
     in_time(house.runtime.close()).await;
     let label = format!("sepal.installation={}", house.installation);
     assert!(named("container", &label).is_empty());
-    assert_eq!(named("volume", &label).len(), 2, "the sessions' own");
+    assert_eq!(named("volume", &label).len(), 6, "the sessions' own");
     house.close().await;
 }
 
+/// Takes a warm sandbox for a session: how long until its first tool has answered.
+async fn first_answer(house: &House, sandbox: SandboxId) -> (Duration, Served) {
+    let launch = Launch {
+        sandbox,
+        ..house.bundled(1)
+    };
+    let began = Instant::now();
+    let served = Served::connect(house.runtime.start(launch).await.unwrap()).await;
+    served.call("list_files", json!({})).await;
+    (began.elapsed(), served)
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
 /// Waits for the shelf to fill.
-async fn warm(house: &House) -> sepal::domain::SandboxId {
+async fn warm(house: &House) -> SandboxId {
     in_time(async {
         loop {
             if let Some(sandbox) = house.runtime.reserve() {
@@ -176,7 +193,12 @@ async fn a_killed_life_is_cleaned_by_the_next_and_nobody_elses_is_touched() {
     let next = Docker::open(docker_settings(&house.installation)).await;
     let next: &dyn sepal::sandbox::Runtime = &next.unwrap();
     assert_eq!(next.reap().await.unwrap(), 1);
-    assert_eq!(in_time(running.life.ended()).await, Ended::Lost);
+    // Whichever is seen first: that it was killed, or that it is gone.
+    let ended = in_time(running.life.ended()).await;
+    assert!(
+        matches!(ended, Ended::Signalled(9) | Ended::Lost),
+        "{ended}"
+    );
     assert_eq!(next.reap().await.unwrap(), 0);
     assert_eq!(house.runtime.tidy().await.unwrap(), 0);
     assert!(!others.life.has_ended());
@@ -237,10 +259,6 @@ async fn a_cold_start_is_no_slower_than_the_command_line() {
         lines(&docker::address(), &arguments);
         theirs.push(began.elapsed());
     }
-    let median = |times: &mut Vec<Duration>| {
-        times.sort();
-        times[times.len() / 2]
-    };
     let (ours, theirs) = (median(&mut ours), median(&mut theirs));
     writeln!(
         std::io::stdout(),

@@ -265,3 +265,24 @@ pub(super) async fn bodies_are_opaque(live: Live) {
     let stored = live.read_after_version(&key, 0, 10).await.unwrap();
     assert!(stored.iter().map(|r| &r.body[..]).eq(bodies));
 }
+
+pub(super) async fn a_removal_and_an_append_come_one_after_the_other(live: Live) {
+    let key = key(1, 1);
+    // Whatever meets, no record stands without those before it.
+    for round in 0..30 {
+        for n in 1..=2 {
+            append(&live, &key, n - 1, record(u128::from(n), n..=n)).await;
+        }
+        let appending = async {
+            for version in 2..6 {
+                let seq = version + 1;
+                let _ = live.append(&key, version, record(9, seq..=seq)).await;
+            }
+        };
+        let (removed, ()) = tokio::join!(live.remove(&key), appending);
+        removed.unwrap();
+        let left = live.read_after_version(&key, 0, 10).await.unwrap();
+        assert_eq!(versions(&left), [0; 0], "round {round}");
+        assert_eq!(live.active().await.unwrap(), []);
+    }
+}

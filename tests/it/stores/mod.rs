@@ -1,8 +1,10 @@
 //! One contract for every live store, and what only SQLite in a locked folder promises.
-//! Redis is a real server per case.
+//! Redis is a real server per case, PostgreSQL a database of its own.
 
 mod contract;
+mod doors;
 mod durability;
+mod postgres;
 mod records;
 mod redis_server;
 mod registry;
@@ -18,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::support::RedisServer;
+use crate::support::postgres::new_database;
 
 /// A store on a folder, with what keeps it running.
 struct Opened {
@@ -46,6 +49,13 @@ impl Opened {
         Self::with(&settings).await.unwrap()
     }
 
+    /// With everything in an empty database of PostgreSQL.
+    async fn on_postgres(dir: &Path) -> Self {
+        Self::with(&in_postgres(dir, &new_database().await))
+            .await
+            .unwrap()
+    }
+
     async fn with(settings: &Settings) -> Result<Self, sepal::store::Error> {
         let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
         let store = Store::open(settings, Access::Serve, &tasks, shutdown.clone()).await?;
@@ -65,6 +75,14 @@ impl Opened {
         self.shutdown.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+    }
+}
+
+/// Everything in that database.
+fn in_postgres(dir: &Path, url: &str) -> Settings {
+    Settings {
+        database_url: Some(url.to_owned()),
+        ..Settings::in_folder(dir)
     }
 }
 
@@ -99,6 +117,16 @@ macro_rules! contract {
             })*
         }
 
+        mod postgres_server {
+            $(#[tokio::test]
+            async fn $case() {
+                let dir = tempfile::tempdir().unwrap();
+                let opened = super::Opened::on_postgres(dir.path()).await;
+                super::contract::$case(opened.live()).await;
+                opened.stop().await;
+            })*
+        }
+
         mod redis {
             $(#[tokio::test]
             async fn $case() {
@@ -123,4 +151,5 @@ contract! {
     a_removed_session_leaves_nothing
     a_body_that_is_too_large_is_never_tried
     bodies_are_opaque
+    a_removal_and_an_append_come_one_after_the_other
 }

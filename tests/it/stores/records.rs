@@ -10,7 +10,7 @@ use super::{Opened, key};
 
 const NOW: Timestamp = Timestamp(1_000);
 
-fn row(session: u128, version: u64) -> SessionRow {
+pub(super) fn row(session: u128, version: u64) -> SessionRow {
     SessionRow {
         key: key(1, session),
         owner: UserId::from_bits(1),
@@ -24,9 +24,13 @@ fn row(session: u128, version: u64) -> SessionRow {
     }
 }
 
-pub(super) async fn with_records<F: AsyncFnOnce(Records)>(test: F) {
-    let dir = tempfile::tempdir().unwrap();
-    let opened = Opened::on(dir.path()).await;
+/// Runs a test on each kind of database.
+pub(super) async fn with_records<F: AsyncFn(Records)>(test: F) {
+    let (lite, postgres) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let opened = Opened::on(lite.path()).await;
+    test(opened.store.records()).await;
+    opened.stop().await;
+    let opened = Opened::on_postgres(postgres.path()).await;
     test(opened.store.records()).await;
     opened.stop().await;
 }
@@ -266,6 +270,59 @@ async fn the_last_owner_stays() {
         let nobody = UserId::from_bits(9);
         assert!(!users.disable(&tenant.id, &nobody).await.unwrap());
         assert!(!users.enable(&TenantId::from_bits(2), &ann).await.unwrap());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn two_owners_who_disable_each_other_at_once_do_not_both_succeed() {
+    with_records(async |records| {
+        let tenant = Tenant {
+            id: TenantId::from_bits(1),
+            name: "one".into(),
+        };
+        records.tenants().add(&tenant, NOW).await.unwrap();
+        let users = records.users();
+        for (bits, name) in [(1, "ann"), (2, "bob")] {
+            let new = NewUser {
+                user: User {
+                    id: UserId::from_bits(bits),
+                    tenant: tenant.id.clone(),
+                    name: name.into(),
+                    role: Role::Owner,
+                    installation_admin: false,
+                },
+                password_hash: None,
+                is_local: false,
+            };
+            users.add(&new, NOW).await.unwrap();
+        }
+        let (ann, bob) = (UserId::from_bits(1), UserId::from_bits(2));
+        for _ in 0..20 {
+            let (one, two) = tokio::join!(
+                users.disable(&tenant.id, &ann),
+                users.disable(&tenant.id, &bob)
+            );
+            assert_ne!(one.unwrap(), two.unwrap());
+            users.enable(&tenant.id, &ann).await.unwrap();
+            users.enable(&tenant.id, &bob).await.unwrap();
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_title_that_a_database_cannot_hold_spoils_no_row() {
+    with_records(async |records| {
+        let sessions = records.sessions();
+        let odd = SessionRow {
+            title: "a\0b".into(),
+            ..row(1, 1)
+        };
+        sessions.project(&[odd, row(2, 1)]).await.unwrap();
+        let kept = sessions.find(&key(1, 1)).await.unwrap().unwrap();
+        assert!(kept.title.starts_with('a') && kept.title.ends_with('b'));
+        assert_eq!(sessions.find(&key(1, 2)).await.unwrap(), Some(row(2, 1)));
     })
     .await;
 }

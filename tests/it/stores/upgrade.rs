@@ -1,10 +1,11 @@
 //! What a release makes of the tables of an older one.
 
 use sepal::domain::{SandboxId, SessionKey};
-use sqlx::SqlitePool;
 use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{Connection as _, PgConnection, SqlitePool};
 
-use super::{Opened, key};
+use super::{Opened, in_postgres, key};
+use crate::support::postgres::new_database;
 
 /// The tables as they were after `count` migrations.
 async fn tables_of(file: &std::path::Path, count: usize) -> SqlitePool {
@@ -48,4 +49,28 @@ async fn sessions_from_before_keep_their_sandbox() {
     let records = opened.store.records();
     assert_eq!(records.sessions().sandboxes().await.unwrap(), [sandbox]);
     opened.stop().await;
+}
+
+#[tokio::test]
+async fn every_kind_of_database_has_the_same_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    Opened::on(dir.path()).await.stop().await;
+    let lite = SqliteConnectOptions::new().filename(dir.path().join("sepal.db"));
+    let lite = SqlitePool::connect_with(lite).await.unwrap();
+    let sql = "SELECT t.name, c.name FROM sqlite_schema t, pragma_table_info(t.name) c \
+               WHERE t.type = 'table' AND t.name NOT LIKE '\\_%' ESCAPE '\\' \
+               AND t.name NOT LIKE 'sqlite%' ORDER BY 1, 2";
+    let lite: Vec<(String, String)> = sqlx::query_as(sql).fetch_all(&lite).await.unwrap();
+
+    let url = new_database().await;
+    let settings = in_postgres(dir.path(), &url);
+    Opened::with(&settings).await.unwrap().stop().await;
+    let mut server = PgConnection::connect(&url).await.unwrap();
+    let sql = "SELECT table_name::text COLLATE \"C\", column_name::text COLLATE \"C\" \
+               FROM information_schema.columns WHERE table_schema = current_schema() \
+               AND table_name NOT LIKE '\\_%' ORDER BY 1, 2";
+    let rows = sqlx::query_as(sql).fetch_all(&mut server);
+    let server: Vec<(String, String)> = rows.await.unwrap();
+    assert!(lite.len() > 50, "{lite:?}");
+    assert_eq!(lite, server, "each migration belongs into both folders");
 }

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::docker;
 
 /// Longer than an engine takes to start on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A private engine with the image of the sandboxes.
 pub(crate) struct PrivateEngine {

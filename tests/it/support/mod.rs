@@ -3,6 +3,7 @@
 mod app;
 pub(crate) mod docker;
 mod engine;
+pub(crate) mod postgres;
 mod redis;
 mod socket;
 

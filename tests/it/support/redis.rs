@@ -16,6 +16,8 @@ use super::DEADLINE;
 pub(crate) struct RedisServer {
     folder: TempDir,
     port: u16,
+    /// 0 without TLS.
+    tls_port: u16,
     extra: Vec<String>,
     process: Option<Child>,
 }
@@ -31,6 +33,7 @@ impl RedisServer {
         let mut server = Self {
             folder: TempDir::new().unwrap(),
             port: free_port(),
+            tls_port: 0,
             extra: extra.iter().map(|arg| (*arg).to_owned()).collect(),
             process: None,
         };
@@ -39,6 +42,33 @@ impl RedisServer {
             server.port = free_port();
         }
         server
+    }
+
+    /// With TLS on a second port.
+    pub(crate) fn start_with_tls(certificate: &str, key: &str) -> Self {
+        let tls_port = free_port();
+        let port = tls_port.to_string();
+        let mut server = Self::start_with(&[
+            "--appendonly",
+            "yes",
+            "--tls-port",
+            &port,
+            "--tls-cert-file",
+            certificate,
+            "--tls-key-file",
+            key,
+            "--tls-auth-clients",
+            "no",
+            "--tls-ca-cert-file",
+            certificate,
+        ]);
+        server.tls_port = tls_port;
+        server
+    }
+
+    /// The address of the port with TLS.
+    pub(crate) fn tls_url(&self) -> String {
+        format!("rediss://127.0.0.1:{}/0", self.tls_port)
     }
 
     /// Its address as a setting.

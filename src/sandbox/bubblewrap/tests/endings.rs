@@ -7,13 +7,13 @@ use rustix::{
     fd::OwnedFd,
     process::{Pid, PidfdFlags, pidfd_open},
 };
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, unix::AsyncFd};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, unix::AsyncFd};
 
 use super::{
     super::{Bubblewrap, Settings},
     house::{House, bash, in_time, server},
 };
-use crate::sandbox::{Ended, Error, Running, Runtime};
+use crate::sandbox::{Running, Runtime};
 
 /// Children of every kind that try to stay. All hold stdout.
 const STAYERS: &str = "trap '' TERM HUP INT
@@ -36,71 +36,12 @@ async fn is_silent(mut running_stdout: impl tokio::io::AsyncRead + Unpin) {
 }
 
 #[tokio::test]
-async fn killing_ends_everything_inside() {
-    let house = House::open().await;
-    let mut running = house.start(bash(1, STAYERS)).await;
-    is_ready(&mut running).await;
-    assert_eq!(in_time(running.life.kill()).await, Ended::Killed);
-    is_silent(running.stdout).await;
-}
-
-#[tokio::test]
-async fn letting_go_ends_everything_inside() {
-    let house = House::open().await;
-    let mut running = house.start(bash(1, STAYERS)).await;
-    is_ready(&mut running).await;
-    let ended = running.life.ended();
-    drop(running.life);
-    assert_eq!(in_time(ended).await, Ended::Killed);
-    is_silent(running.stdout).await;
-}
-
-#[tokio::test]
-async fn the_end_of_the_program_ends_what_it_left() {
-    let house = House::open().await;
-    let script = "setsid sleep 1000 & (sleep 1000 &); echo ready; exit 3";
-    let mut running = house.start(bash(1, script)).await;
-    is_ready(&mut running).await;
-    assert_eq!(in_time(running.life.ended()).await, Ended::Exited(3));
-    is_silent(running.stdout).await;
-}
-
-#[tokio::test]
-async fn closing_the_runtime_ends_all_and_refuses_new_ones() {
-    let house = House::open().await;
-    let mut running = [1, 2, 3].map(|number| bash(number, STAYERS)).into_iter();
-    let mut lives = Vec::new();
-    for launch in running.by_ref() {
-        let mut running = house.start(launch).await;
-        is_ready(&mut running).await;
-        lives.push(running);
-    }
-    in_time(house.runtime.close()).await;
-    for running in lives {
-        assert_eq!(in_time(running.life.ended()).await, Ended::Killed);
-        is_silent(running.stdout).await;
-    }
-    let error = house.runtime.start(bash(1, "")).await.unwrap_err();
-    assert!(matches!(error, Error::Closed));
-}
-
-#[tokio::test]
 async fn dropping_the_runtime_ends_all() {
     let house = House::open().await;
     let mut running = house.start(bash(1, STAYERS)).await;
     is_ready(&mut running).await;
     drop(house);
     is_silent(running.stdout).await;
-}
-
-#[tokio::test]
-async fn many_can_start_and_end_side_by_side() {
-    let house = House::open().await;
-    let echoes =
-        (1..=12).map(|number| house.run_launch(bash(number, "cat /proc/sys/kernel/hostname")));
-    for (said, ended) in futures::future::join_all(echoes).await {
-        assert_eq!((said.as_str(), ended), ("sandbox\n", Ended::Exited(0)));
-    }
 }
 
 /// Bubblewrap's child dies with its parent only after its first steps, so a start has to be seen
@@ -114,34 +55,6 @@ async fn a_start_that_is_given_up_leaves_nothing() {
     }
     in_time(house.runtime.close()).await;
     assert_eq!(house.runtime.reap().await.unwrap(), 0);
-}
-
-#[tokio::test]
-async fn stdin_and_stderr_are_passed_on() {
-    let house = House::open().await;
-    let mut running = house
-        .start(bash(1, "read -r line; echo \"$line\" >&2"))
-        .await;
-    running.stdin.write_all(b"hello\n").await.unwrap();
-    running.stdin.flush().await.unwrap();
-    assert_eq!(
-        in_time(running.stderr.recv()).await.as_deref(),
-        Some("hello")
-    );
-    assert_eq!(in_time(running.life.ended()).await, Ended::Exited(0));
-}
-
-#[tokio::test]
-async fn a_flood_of_stderr_stops_nothing() {
-    let house = House::open().await;
-    let mut running = house
-        .start(bash(1, "yes | head -c 5000000 >&2; echo done"))
-        .await;
-    let mut said = String::new();
-    in_time(running.stdout.read_to_string(&mut said))
-        .await
-        .unwrap();
-    assert_eq!(said, "done\n");
 }
 
 #[tokio::test]

@@ -8,19 +8,13 @@ use std::{
     time::Duration,
 };
 
-use rmcp::{
-    RoleClient, ServiceExt,
-    model::{CallToolRequestParams, ContentBlock},
-    service::RunningService,
-};
-use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 
 use super::super::{Bubblewrap, Settings};
 use crate::{
     domain::SandboxId,
-    sandbox::{Access, Bounds, Ended, Launch, Life, Program, Running, Runtime},
+    sandbox::{Access, Bounds, Ended, Launch, Program, Running, Runtime},
 };
 
 /// Long enough for a busy machine; only failing tests wait for it.
@@ -79,52 +73,9 @@ impl House {
         (said, ended)
     }
 
-    /// The bundled server in sandbox `number`, with a client.
-    pub(super) async fn serve(&self, number: u128, bounds: Bounds) -> Served {
-        let launch = Launch {
-            program: Program::Bundled {
-                command_timeout: Duration::from_secs(30),
-            },
-            bounds,
-            ..bash(number, "")
-        };
-        let mut running = self.start(launch).await;
-        let connecting = ().serve((running.stdout, running.stdin));
-        let Ok(client) = in_time(connecting).await else {
-            let said = in_time(running.stderr.recv()).await;
-            panic!("the server did not answer but said {said:?}");
-        };
-        Served {
-            client,
-            life: running.life,
-        }
-    }
-
     pub(super) fn workspace(&self, number: u128) -> PathBuf {
         let id = SandboxId::from_bits(number);
         self.data.path().join("workspaces").join(id.as_str())
-    }
-
-    /// Leaves nothing to the next test.
-    pub(super) async fn close(self) {
-        in_time(self.runtime.close()).await;
-    }
-}
-
-pub(super) struct Served {
-    pub(super) client: RunningService<RoleClient, ()>,
-    pub(super) life: Life,
-}
-
-impl Served {
-    pub(super) async fn call(&self, tool: &'static str, arguments: Value) -> String {
-        let arguments = arguments.as_object().unwrap().clone();
-        let request = CallToolRequestParams::new(tool).with_arguments(arguments);
-        let result = in_time(self.client.call_tool(request)).await.unwrap();
-        let Some(ContentBlock::Text(text)) = result.content.first() else {
-            panic!("text is expected");
-        };
-        text.text.clone()
     }
 }
 

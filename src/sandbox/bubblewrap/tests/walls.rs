@@ -2,47 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
-
 use super::house::{House, bash, command};
-use crate::sandbox::{Access, Bounds, Ended, Error, Launch, Program, Runtime};
-
-#[tokio::test]
-async fn the_bundled_server_works_on_the_sessions_files() {
-    let house = House::open().await;
-    let served = house.serve(1, Bounds::default()).await;
-    let written = json!({ "path": "a/b.txt", "content": "hello" });
-    assert_eq!(
-        served.call("write_file", written).await,
-        "Wrote 5 bytes to `a/b.txt`."
-    );
-    let content = std::fs::read_to_string(house.workspace(1).join("a/b.txt"));
-    assert_eq!(content.unwrap(), "hello");
-    let line = json!({ "command": "id -un; hostname; pwd; cat a/b.txt" });
-    let told = served.call("execute_command", line).await;
-    assert!(
-        told.ends_with("nobody\nsandbox\n/workspace\nhello"),
-        "{told}"
-    );
-    drop(served.client);
-    assert_eq!(served.life.ended().await, Ended::Exited(0));
-    house.close().await;
-}
-
-#[tokio::test]
-async fn nobody_answers_from_inside() {
-    let house = House::open().await;
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let script = format!(
-        "(exec 9<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null && echo connected
-         grep -c : /proc/net/dev; wc -l < /proc/net/route"
-    );
-    let (said, _) = house.run(&script).await;
-    assert_eq!(said, "1\n1\n", "only the loopback device and no route");
-    listener.set_nonblocking(true).unwrap();
-    assert!(listener.accept().is_err());
-}
+use crate::sandbox::{Ended, Error, Launch, Program, Runtime};
 
 #[tokio::test]
 async fn the_system_cannot_be_changed() {
@@ -99,44 +60,6 @@ async fn no_descriptor_of_ours_is_inherited() {
     );
 }
 
-#[tokio::test]
-async fn no_process_of_the_machine_is_seen() {
-    let house = House::open().await;
-    let script = format!(
-        "kill -0 {0} 2>/dev/null && echo can signal
-         test -e /proc/{0} && echo sees
-         ls /proc | grep -c '^[0-9]'",
-        std::process::id()
-    );
-    let (said, _) = house.run(&script).await;
-    assert!(
-        said.trim().parse::<u32>().is_ok_and(|count| count < 10),
-        "{said}"
-    );
-}
-
-#[tokio::test]
-async fn there_is_no_way_to_more_rights() {
-    let house = House::open().await;
-    let (said, _) = house
-        .run(
-            "grep -E '^(Cap|NoNewPrivs)' /proc/self/status | tr -d '\\t'
-             id -u; id -G
-             unshare -U true 2>/dev/null && echo new namespace
-             find / -xdev -perm -4000 -writable 2>/dev/null
-             mount -t tmpfs x /tmp 2>/dev/null && echo mounted",
-        )
-        .await;
-    let none = "0000000000000000";
-    assert_eq!(
-        said,
-        format!(
-            "CapInh:{none}\nCapPrm:{none}\nCapEff:{none}\nCapBnd:{none}\nCapAmb:{none}\n\
-             NoNewPrivs:1\n65534\n65534\n"
-        )
-    );
-}
-
 /// As root outside, the program must be somebody else outside too: root's number alone may write to
 /// `/proc/sys`.
 #[tokio::test]
@@ -165,26 +88,6 @@ async fn a_workspace_is_seen_by_its_own_sandbox_only() {
     assert_eq!(ids.len(), 2);
     house.runtime.remove_workspace(&ids[0]).await.unwrap();
     assert!(!house.workspace(1).exists() && house.workspace(2).exists());
-}
-
-#[tokio::test]
-async fn other_servers_see_the_workspace_as_their_entry_says() {
-    let house = House::open().await;
-    house.run_launch(bash(1, "echo one > mine")).await;
-    let look = "cat mine 2>/dev/null || echo unseen; touch x 2>/dev/null || echo read-only";
-    for (workspace, expected) in [
-        (Access::None, "unseen\nread-only\n"),
-        (Access::ReadOnly, "one\nread-only\n"),
-        (Access::ReadWrite, "one\n"),
-    ] {
-        let (said, _) = house
-            .run_launch(Launch {
-                workspace,
-                ..bash(1, look)
-            })
-            .await;
-        assert_eq!(said, expected);
-    }
 }
 
 #[tokio::test]

@@ -75,7 +75,7 @@ impl Address {
             .set_keepalive(keepalive)
             .set_user_timeout(PEER_TIMEOUT);
         let info = info.set_redis_settings(redis).set_tcp_settings(tcp);
-        let client = Client::open(info).map_err(|error| refused(&shown, REACH, error))?;
+        let client = Client::open(info).map_err(|error| refused(&shown, REACH, &error))?;
         Ok(Self { client, shown })
     }
 }
@@ -87,11 +87,12 @@ pub(super) const NO_CLUSTER: &str = "Redis Cluster is not supported in this vers
 pub(super) const REACH: &str = "it does not answer; start it, or mend `store.redis_url`";
 
 /// A Redis that must not be used.
-pub(super) fn refused(address: &str, reason: &'static str, error: RedisError) -> Error {
+pub(super) fn refused(address: &str, reason: &'static str, error: &RedisError) -> Error {
     Error::Unusable {
         path: address.into(),
         reason,
-        source: Some(Arc::new(std::io::Error::other(error))),
+        // Only its text: its own cause says the same again.
+        source: Some(Arc::new(std::io::Error::other(error.to_string()))),
     }
 }
 
@@ -123,7 +124,7 @@ impl Link {
                 Ok::<(), std::convert::Infallible>(())
             });
         let manager = ConnectionManager::new_lazy_with_config(address.client.clone(), config)
-            .map_err(|error| refused(&address.shown, REACH, error))?;
+            .map_err(|error| refused(&address.shown, REACH, &error))?;
         Ok(Self { manager, answers })
     }
 

@@ -15,7 +15,7 @@ const SECTIONS: [&str; 5] = ["server", "memory", "persistence", "replication", "
 pub(super) async fn check(address: &Address, allow_volatile: bool) -> Result<(), Error> {
     let info = ask(address)
         .await
-        .map_err(|error| refused(&address.shown, obstacle(&error), error))?;
+        .map_err(|error| refused(&address.shown, obstacle(&error), &error))?;
     match problem(&info, allow_volatile) {
         None => Ok(()),
         Some(reason) => Err(Error::Unusable {

@@ -1,0 +1,67 @@
+//! Where the sandboxes of all sessions are, and how much each may use.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::domain::{SandboxId, SandboxKind, SessionKey};
+use crate::sandbox::{self, Bounds, Runtime};
+use crate::store::{self, Records};
+
+/// Where sandboxed tools run, for all sessions.
+pub struct SandboxPlace {
+    /// The runtime that was found at start.
+    pub runtime: Arc<dyn Runtime>,
+    /// Where it is kept which sandbox is whose.
+    pub records: Records,
+    /// The time limit of one command.
+    pub command_limit: Duration,
+    /// How much one sandbox may use.
+    pub bounds: Bounds,
+    /// How long a sandbox without calls is kept.
+    pub idle_limit: Duration,
+}
+
+impl SandboxPlace {
+    /// Whether there are sandboxed tools at all.
+    pub fn is_on(&self) -> bool {
+        self.runtime.kind() != SandboxKind::None
+    }
+
+    /// What a digest binds beside server, definition and arguments.
+    pub(super) fn image(&self) -> String {
+        format!(
+            "{}:{}",
+            self.runtime.kind().as_str(),
+            env!("CARGO_PKG_VERSION")
+        )
+    }
+    /// Removes what a deleted session leaves behind. What cannot be removed now is the janitor's.
+    pub(super) async fn remove(&self, key: &SessionKey, first: &SandboxId) {
+        if let Err(error) = self.try_remove(key, first).await {
+            tracing::warn!(session.id = %key.session, ?error, "A workspace is left to the janitor");
+        }
+    }
+
+    async fn try_remove(&self, key: &SessionKey, first: &SandboxId) -> Result<(), Left> {
+        let rows = self.records.sandboxes();
+        let row = rows.of(key).await?;
+        let is_here = row
+            .as_ref()
+            .is_none_or(|row| row.keeper == self.runtime.keeper());
+        if is_here {
+            let sandbox = row.as_ref().map_or(first, |row| &row.sandbox);
+            self.runtime.remove_workspace(sandbox).await?;
+            rows.forget(key).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Why something of a deleted session is still there.
+#[derive(Debug, thiserror::Error)]
+enum Left {
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    #[error(transparent)]
+    Sandbox(#[from] sandbox::Error),
+}

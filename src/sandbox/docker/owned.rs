@@ -1,0 +1,56 @@
+//! Which containers have an owner in this process; the others are what an earlier life left.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// The names of the containers that have an owner in this process.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Owned(Arc<Mutex<BTreeSet<String>>>);
+
+impl Owned {
+    fn names(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To be called before the container is created.
+    pub(super) fn own(&self, name: String) -> Owner {
+        self.names().insert(name.clone());
+        Owner {
+            name,
+            owned: self.clone(),
+        }
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.names().contains(name)
+    }
+}
+
+/// The hold on a name.
+#[derive(Debug)]
+pub(super) struct Owner {
+    pub(super) name: String,
+    owned: Owned,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.owned.names().remove(&self.name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_owned_until_its_owner_lets_go() {
+        let owned = Owned::default();
+        let hold = owned.own("a".to_owned());
+        assert!(owned.has("a") && !owned.has("b"));
+        drop(hold);
+        assert!(!owned.has("a"));
+    }
+}

@@ -1,0 +1,223 @@
+//! The database behind the records: one SQL text with `$1` placeholders for every kind of it.
+//! Only this folder knows the drivers.
+
+mod address;
+mod hold;
+mod postgres;
+mod sqlite;
+
+use std::path::Path;
+
+use sqlx::FromRow;
+use sqlx::postgres::PgRow;
+use sqlx::sqlite::SqliteRow;
+
+use super::Error;
+use address::Address;
+
+pub(super) use hold::Hold;
+pub(super) use postgres::{PostgresDb, within};
+pub(super) use sqlite::SqliteDb;
+
+/// A database with the tables of this version.
+#[derive(Debug, Clone)]
+pub(super) enum Db {
+    /// One file.
+    Sqlite(SqliteDb),
+    /// A server.
+    Postgres(PostgresDb),
+}
+
+/// A row that every driver can read; derive `sqlx::FromRow`.
+pub(super) trait Row:
+    for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
+{
+}
+impl<T> Row for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
+{}
+
+/// A value for a placeholder, in the types that every database has.
+#[derive(Debug, Clone)]
+pub(super) enum Arg {
+    /// TEXT.
+    Text(Option<String>),
+    /// BIGINT: counts, and times in ms since 1970.
+    Int(Option<i64>),
+    /// BOOLEAN.
+    Bool(bool),
+}
+
+impl From<&str> for Arg {
+    fn from(value: &str) -> Self {
+        Self::Text(Some(value.to_owned()))
+    }
+}
+impl From<Option<&str>> for Arg {
+    fn from(value: Option<&str>) -> Self {
+        Self::Text(value.map(str::to_owned))
+    }
+}
+impl From<i64> for Arg {
+    fn from(value: i64) -> Self {
+        Self::Int(Some(value))
+    }
+}
+impl From<bool> for Arg {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+/// Lists arguments of mixed types.
+macro_rules! args {
+    ($($value:expr),* $(,)?) => { vec![$($crate::store::db::Arg::from($value)),*] };
+}
+pub(super) use args;
+
+/// One writing statement of a transaction.
+#[derive(Debug, Clone)]
+pub(super) struct Statement {
+    sql: &'static str,
+    args: Vec<Arg>,
+    must_change: bool,
+}
+
+impl Statement {
+    /// A statement that may change nothing.
+    pub(super) fn new(sql: &'static str, args: Vec<Arg>) -> Self {
+        Self {
+            sql,
+            args,
+            must_change: false,
+        }
+    }
+
+    /// A statement without whose change the whole transaction is rolled back.
+    pub(super) fn required(sql: &'static str, args: Vec<Arg>) -> Self {
+        Self {
+            must_change: true,
+            ..Self::new(sql, args)
+        }
+    }
+}
+
+impl Db {
+    /// Opens the database of that address, or `sepal.db` in the data folder, and brings its tables
+    /// up to date.
+    pub(super) async fn open(address: Option<&str>, data_dir: &Path) -> Result<Self, Error> {
+        match Address::parse(address, data_dir)? {
+            Address::Sqlite(file) => Ok(Self::Sqlite(SqliteDb::open(&file).await?)),
+            Address::Postgres(options) => Ok(Self::Postgres(PostgresDb::open(options).await?)),
+        }
+    }
+
+    /// The kind of database, and where it is without credentials.
+    pub(super) fn describe(&self) -> (&'static str, String) {
+        match self {
+            Self::Sqlite(db) => ("sqlite", format!("one file `{}`", db.file().display())),
+            Self::Postgres(db) => ("postgres", format!("PostgreSQL `{}`", db.address())),
+        }
+    }
+
+    /// All rows.
+    pub(super) async fn fetch_all<T: Row>(
+        &self,
+        sql: &'static str,
+        args: Vec<Arg>,
+    ) -> Result<Vec<T>, Error> {
+        match self {
+            Self::Sqlite(db) => db.fetch_all(sql, args).await,
+            Self::Postgres(db) => db.fetch_all(sql, args).await,
+        }
+    }
+
+    /// The row, if there is one.
+    pub(super) async fn fetch_optional<T: Row>(
+        &self,
+        sql: &'static str,
+        args: Vec<Arg>,
+    ) -> Result<Option<T>, Error> {
+        match self {
+            Self::Sqlite(db) => db.fetch_optional(sql, args).await,
+            Self::Postgres(db) => db.fetch_optional(sql, args).await,
+        }
+    }
+
+    /// Runs a writing statement that returns rows (`… RETURNING …`).
+    pub(super) async fn change_returning<T: Row>(
+        &self,
+        sql: &'static str,
+        args: Vec<Arg>,
+    ) -> Result<Vec<T>, Error> {
+        match self {
+            Self::Sqlite(db) => db.change_returning(sql, args).await,
+            Self::Postgres(db) => db.change_returning(sql, args).await,
+        }
+    }
+
+    /// Runs one writing statement; gives the number of changed rows.
+    pub(super) async fn execute(&self, sql: &'static str, args: Vec<Arg>) -> Result<u64, Error> {
+        let changed = self.execute_all(vec![Statement::new(sql, args)]).await?;
+        Ok(changed.unwrap_or(0))
+    }
+
+    /// Runs all statements in one transaction, or none: `None` when a required one changed nothing.
+    pub(super) async fn execute_all(
+        &self,
+        statements: Vec<Statement>,
+    ) -> Result<Option<u64>, Error> {
+        match self {
+            Self::Sqlite(db) => db.execute_all(statements).await,
+            Self::Postgres(db) => db.execute_all(&statements).await,
+        }
+    }
+
+    /// Asks for a sign of life.
+    pub(super) async fn ping(&self) -> Result<(), Error> {
+        let sql = "SELECT id FROM tenants LIMIT 0";
+        self.fetch_optional::<(String,)>(sql, args![]).await?;
+        Ok(())
+    }
+
+    /// Ends every connection.
+    pub(super) async fn close(&self) {
+        match self {
+            Self::Sqlite(db) => db.close().await,
+            Self::Postgres(db) => db.close().await,
+        }
+    }
+}
+
+/// The address of the server that an address names, if one does and it lets us in.
+pub(super) async fn try_server(
+    address: Option<&str>,
+    data_dir: &Path,
+) -> Result<Option<String>, Error> {
+    match Address::parse(address, data_dir)? {
+        Address::Sqlite(_) => Ok(None),
+        Address::Postgres(options) => postgres::try_server(&options).await.map(Some),
+    }
+}
+
+/// Says `Taken(name)` where a unique rule refused the statement.
+pub(super) fn taken(name: &str) -> impl FnOnce(Error) -> Error {
+    move |error| match &error {
+        Error::Database(cause)
+            if cause
+                .as_database_error()
+                .is_some_and(sqlx::error::DatabaseError::is_unique_violation) =>
+        {
+            Error::Taken(name.to_owned())
+        }
+        Error::Database(_)
+        | Error::Redis { .. }
+        | Error::NoAnswer
+        | Error::Migration(_)
+        | Error::Taken(_)
+        | Error::TooLarge { .. }
+        | Error::Corrupt { .. }
+        | Error::Sealed(_)
+        | Error::Unusable { .. }
+        | Error::Locked { .. } => error,
+    }
+}
