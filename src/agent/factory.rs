@@ -79,9 +79,10 @@ pub struct AgentParts {
 impl AgentParts {
     /// The standing part of the next request; input, tools and prompt are counted before each one
     /// (S2.63).
-    pub(super) fn standing(&self) -> Result<Standing, PromptError> {
+    /// `input` is what was asked, for prompts that say it.
+    pub(super) fn standing(&self, input: &str) -> Result<Standing, PromptError> {
         let tools = self.tools.definitions();
-        let system = self.prompt.render(&tools)?;
+        let system = self.prompt.render(&tools, input)?;
         let tokens = tokens::of_text(&system) + tools.iter().map(tokens::of_tool).sum::<u64>();
         let window = self.limits.window;
         let answer = self.max_tokens.map(u64::from).or_else(|| {

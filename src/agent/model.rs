@@ -92,7 +92,7 @@ impl Asking {
             text,
             is_retryable: false,
         };
-        let standing = self.parts.standing();
+        let standing = self.parts.standing(history::last_input(&self.entries));
         let Standing {
             system,
             tools,

@@ -14,8 +14,22 @@ pub struct Sources {
     pub env: BTreeMap<String, String>,
     /// The file of `--config`.
     pub file: Option<SourceFile>,
+    /// What the process is started for; some defaults follow from it.
+    pub preset: Preset,
     /// Whether the process runs in a container, where listening on loopback reaches nobody.
     pub in_container: bool,
+}
+
+/// What the process is started for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Preset {
+    /// People in the page.
+    #[default]
+    Gateway,
+    /// The agent as an MCP server: a session is one question, and its history may fill the window.
+    Agent,
+    /// The same over HTTP, where standard output is free for the log (S0.57).
+    Daemon,
 }
 
 /// A value from the command line.
@@ -61,6 +75,7 @@ impl Sources {
             flags,
             env,
             file,
+            preset: Preset::default(),
             in_container: is_in_container(),
         })
     }

@@ -1,4 +1,4 @@
-//! The doors: REST, Socket.IO and the page. The only place that knows wire forms; every door
+//! The doors: REST, Socket.IO, the agent as an MCP server, and the page. The only place that knows wire forms; every door
 //! reaches sessions through `agent::Sessions`, and nothing is built here.
 
 mod access;
@@ -7,6 +7,7 @@ mod error;
 mod extract;
 mod guard;
 mod http;
+pub mod mcp;
 mod openapi;
 pub mod socket;
 mod spa;

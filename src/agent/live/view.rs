@@ -33,7 +33,10 @@ impl LiveSession {
 
     /// What the next request would leave out.
     fn left_out(&self) -> LeftOut {
-        let limits = match self.parts.standing() {
+        let limits = match self
+            .parts
+            .standing(history::last_input(&self.state.entries))
+        {
             Ok(standing) => standing.limits,
             // The request itself says what is wrong with the prompt.
             Err(_) => self.parts.limits.history,
