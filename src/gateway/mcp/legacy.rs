@@ -24,7 +24,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::http::Doors;
+use super::doors::Doors;
 use super::question::{Door, News, Verdict};
 use crate::domain::{Caller, Code, UserId};
 use crate::gateway::error::ApiError;

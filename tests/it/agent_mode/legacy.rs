@@ -43,7 +43,7 @@ impl<'a> OldClient<'a> {
                     line.map(|line| line.trim_start().to_owned())
                 };
                 let found = field("event:").zip(field("data:"));
-                self.buffer = rest.to_owned();
+                self.buffer.drain(..self.buffer.len() - rest.len());
                 if let Some(found) = found {
                     return found;
                 }
