@@ -4,6 +4,7 @@ mod address;
 mod doctor;
 mod model;
 mod place;
+mod servers;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,14 +23,12 @@ use tokio_util::task::TaskTracker;
 pub use address::{AddressInUse, base_url, bind};
 pub use doctor::examine;
 
-use crate::agent::{AgentFactory, SandboxPlace, Sessions, SessionsSettings};
+use crate::agent::{AgentFactory, SandboxPlace, Servers, Sessions, SessionsSettings};
 use crate::config::{self, AuthMode, Settings};
 use crate::gateway::{self, AccessRules, GatewayState, Installation, SystemInfo, socket};
 use crate::history::{self, SystemPrompt};
 use crate::llm::{Catalogue, RetryConfig};
-use crate::mcp::bundled_tools;
 use crate::sandbox::{Janitor, Runtime};
-use crate::session::Rules;
 use crate::store::{self, Access, Store};
 use crate::tenancy::{Clock, Link, Tenancy};
 
@@ -92,13 +91,19 @@ impl App {
         let report = Arc::new(doctor::report(settings, &place, &model, &store));
         let runtime = Arc::clone(&place.runtime);
         let agents = (TaskTracker::new(), CancellationToken::new());
-        let place = place.for_sessions(&settings.sandbox, store.records());
-        let factory = factory(settings, &model, place)?;
+        let place = Arc::new(place.for_sessions(&settings.sandbox, store.records()));
         // Before anything new is started: what it finds now is of an earlier life.
         let janitor = Janitor::start(Arc::clone(&runtime), store.records(), store.live()).await?;
+        let servers = servers::open(settings, &store, Arc::clone(&place), &agents)?;
+        let factory = factory(settings, &model, (place, servers.clone()))?;
         let sessions = start_sessions(&store, factory, &agents).await?;
         let doors = CancellationToken::new();
-        let state = gateway_state(settings, (&model, &report), (&sessions, &tenancy, &store));
+        let state = gateway_state(
+            settings,
+            (&model, &report),
+            (&sessions, &tenancy, &store),
+            servers,
+        );
         let (layer, io) = socket::layer(
             state.clone(),
             socket_settings(settings),
@@ -217,9 +222,11 @@ fn gateway_state(
     settings: &Settings,
     (model, report): (&model::Model, &Arc<SystemInfo>),
     (sessions, tenancy, store): (&Sessions, &Tenancy, &Store),
+    servers: Servers,
 ) -> GatewayState {
     GatewayState {
         sessions: sessions.clone(),
+        servers,
         tenancy: tenancy.clone(),
         store: store.clone(),
         access: Arc::new(access_rules(settings)),
@@ -269,7 +276,7 @@ fn installation_id(store: &Store) -> String {
 fn factory(
     settings: &Settings,
     model: &model::Model,
-    place: SandboxPlace,
+    (place, servers): (Arc<SandboxPlace>, Servers),
 ) -> anyhow::Result<AgentFactory> {
     let (chat, llm) = (&settings.chat, &settings.llm);
     let history = history::Limits {
@@ -282,27 +289,27 @@ fn factory(
         provider: Arc::clone(&model.provider),
         model: llm.model.clone(),
         catalogue: Arc::new(Catalogue::built_in()),
-        rules: Arc::new(Rules {
-            max_iterations: chat.max_llm_iterations.get(),
-            ..Rules::default()
-        }),
         prompt: Arc::new(SystemPrompt::new(&llm.prompt_template)?),
         history,
-        retry: RetryConfig {
-            max_retries: llm.retry.max_retries,
-            initial_backoff: llm.retry.initial_backoff,
-            max_backoff: llm.retry.max_backoff,
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "a factor of a few, no exact number"
-            )]
-            backoff_multiplier: llm.retry.backoff_multiplier as f32,
-        },
+        retry: retry(llm),
         temperature: llm.temperature,
         max_tokens: llm.max_tokens.map(std::num::NonZeroU32::get),
-        place: Arc::new(place),
-        bundled: bundled_tools()?.into(),
+        place,
+        servers,
     })
+}
+
+fn retry(llm: &config::Llm) -> RetryConfig {
+    RetryConfig {
+        max_retries: llm.retry.max_retries,
+        initial_backoff: llm.retry.initial_backoff,
+        max_backoff: llm.retry.max_backoff,
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a factor of a few, no exact number"
+        )]
+        backoff_multiplier: llm.retry.backoff_multiplier as f32,
+    }
 }
 
 fn socket_settings(settings: &Settings) -> socket::SocketSettings {
