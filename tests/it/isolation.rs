@@ -34,6 +34,9 @@ async fn every_route_refuses_nobody_and_hides_what_belongs_to_another_tenant() {
     let (socket, owner, stranger) = two_tenants(&app).await;
     let session = socket.session();
     let http = TestApp::http();
+    let server = json!({ "name": "mine", "config": { "command": "x" } });
+    let added = http.post(app.url("/api/mcp/add")).bearer_auth(&owner.key);
+    assert_eq!(added.json(&server).send().await.unwrap().status(), 201);
     let api: Value = http
         .get(app.url("/api/openapi.json"))
         .send()
@@ -47,7 +50,10 @@ async fn every_route_refuses_nobody_and_hides_what_belongs_to_another_tenant() {
         let is_public = PUBLIC.iter().any(|(public, _)| public == path);
         let filled = path
             .replace("{id}", &session)
-            .replace("{callId}", "call_1_0");
+            .replace("{callId}", "call_1_0")
+            .replace("{name}", "mine")
+            .replace("{tool}", "x")
+            .replace("{secret}", "A");
         for method in methods.as_object().unwrap().keys() {
             let method: reqwest::Method = method.to_uppercase().parse().unwrap();
             if is_public {
@@ -74,7 +80,7 @@ async fn every_route_refuses_nobody_and_hides_what_belongs_to_another_tenant() {
                 !text.contains(&session),
                 "{method} {path} shows a foreign session: {text}"
             );
-            if path.contains("{id}") {
+            if path.contains("{id}") || path.contains("{name}") {
                 assert_eq!(status, 404, "{method} {path} as the other tenant: {text}");
             }
         }
