@@ -47,10 +47,6 @@ pub(super) fn transport(
 
 /// Why a handshake did not come about. Whoever cannot be reached may be tried again. Addresses are
 /// not told: a query may hold a key.
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "the error types of rmcp may grow; what is not known is quoted"
-)]
 pub(super) fn handshake_error(server: &str, error: &ClientInitializeError) -> Error {
     let server = server.to_owned();
     let reason = match http_error(error) {

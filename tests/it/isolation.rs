@@ -28,6 +28,15 @@ async fn two_tenants(app: &TestApp) -> (TestSocket, Person, Person) {
     (socket, owner, stranger)
 }
 
+/// The path with the ids of what belongs to the owner.
+fn filled(path: &str, session: &str) -> String {
+    path.replace("{id}", session)
+        .replace("{callId}", "call_1_0")
+        .replace("{name}", "mine")
+        .replace("{tool}", "x")
+        .replace("{secret}", "A")
+}
+
 #[tokio::test]
 async fn every_route_refuses_nobody_and_hides_what_belongs_to_another_tenant() {
     let app = TestApp::with_sandbox().await;
@@ -48,12 +57,7 @@ async fn every_route_refuses_nobody_and_hides_what_belongs_to_another_tenant() {
     let mut tried = 0;
     for (path, methods) in api["paths"].as_object().unwrap() {
         let is_public = PUBLIC.iter().any(|(public, _)| public == path);
-        let filled = path
-            .replace("{id}", &session)
-            .replace("{callId}", "call_1_0")
-            .replace("{name}", "mine")
-            .replace("{tool}", "x")
-            .replace("{secret}", "A");
+        let filled = filled(path, &session);
         for method in methods.as_object().unwrap().keys() {
             let method: reqwest::Method = method.to_uppercase().parse().unwrap();
             if is_public {
