@@ -61,9 +61,16 @@ impl Definitions {
         let hash = Digest::of_json(&serde_json::json!(offered));
         let records = self.records.tool_definitions();
         let whose = (tenant, server);
-        records.note(whose, hash.as_str(), at).await?;
         let history = records.history(whose).await?;
-        let since = history.first().map(|change| change.first_seen);
+        let newest = history.first();
+        let known = newest.filter(|change| change.hash == hash.as_str());
+        let since = if let Some(known) = known {
+            known.first_seen
+        } else {
+            records.note(whose, hash.as_str(), at).await?;
+            at
+        };
+        let since = Some(since);
         Ok(Accepted { tools, since })
     }
 

@@ -175,6 +175,8 @@ impl Servers {
         administers_tenant(caller)?;
         let view = self.view(&caller.tenant.id).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
+        // Never closed, so there is always a turn.
+        let _turn = self.0.trials.acquire().await;
         let mut phases = Vec::new();
         let tried = monitor::try_out(self, &server.entry, &mut phases).await;
         Ok(TestReport::new(phases, tried))
@@ -201,6 +203,7 @@ impl Servers {
             sandbox: &sandbox,
             secrets: Some(&secrets),
         };
+        let _turn = self.0.trials.acquire().await;
         let mut phases: Vec<Phase> = Vec::new();
         let opening = &self.0.opener;
         let tried = match opening.open(&entry, place, &mut phases).await {

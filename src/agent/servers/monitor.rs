@@ -49,7 +49,6 @@ async fn run(servers: Servers, stop: CancellationToken) {
                 tracing::warn!(?error, "The MCP servers cannot be looked at");
             },
         }
-        servers.0.rounds.send_modify(|rounds| *rounds += 1);
     }
 }
 

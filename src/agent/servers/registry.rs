@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{Notify, Semaphore, broadcast};
 use tokio_util::task::TaskTracker;
 
 use super::definitions::{Accepted, Definitions};
@@ -25,6 +25,9 @@ use crate::store::{self, Records, Sealer};
 
 /// How long a view is used without asking the records: other gateways may have changed them.
 const VIEW_AGE: Duration = Duration::from_secs(5);
+
+/// Servers that people try out at once.
+const TRIALS: usize = 4;
 
 /// What the registry is made of.
 pub struct ServersParts {
@@ -75,10 +78,10 @@ pub(super) struct Inner {
     views: Mutex<HashMap<TenantId, (Instant, Arc<View>)>>,
     /// Counts changes of secrets, by scope and server.
     epochs: Mutex<HashMap<(Scope, String), u64>>,
+    /// Trials that run side by side, so that nobody fills the machine with them.
+    pub(super) trials: Semaphore,
     /// Rung when something is there to be listed.
     pub(super) bell: Notify,
-    /// Counts what the monitor has been through, for those who wait for it.
-    pub(super) rounds: watch::Sender<u64>,
 }
 
 impl Servers {
@@ -110,8 +113,8 @@ impl Servers {
             teller: Teller::default(),
             views: Mutex::default(),
             epochs: Mutex::default(),
+            trials: Semaphore::new(TRIALS),
             bell: Notify::new(),
-            rounds: watch::channel(0).0,
         }))
     }
 
