@@ -196,10 +196,8 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         is_public_v4(Ipv4Addr::from_bits(bits))
     };
     match address.segments() {
-        // Translated by NAT64.
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => inner(high, low),
-        // 6to4.
-        [0x2002, high, low, ..] => inner(high, low),
+        // Translated by NAT64, or carried by 6to4.
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => inner(high, low),
         // Protocols (Teredo and others), documentation, segment routing.
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
         [first, ..] => first & 0xe000 == 0x2000,
