@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::home::Home;
 use super::place::SandboxPlace;
+use super::servers::Servers;
 use super::tools::SessionTools;
 use crate::domain::{SandboxId, SessionKey, Tool};
 use crate::history::{self, PromptError, SystemPrompt};
 use crate::llm::{Catalogue, Provider, RetryConfig, tokens};
-use crate::mcp::{BUNDLED_SERVER, Toolbox, ToolboxError};
-use crate::session::{ModelChoice, Rules};
+use crate::session::ModelChoice;
 
 /// Tokens that an answer is expected to need where nobody set a limit.
 const ORDINARY_ANSWER: u64 = 4096;
@@ -44,8 +44,6 @@ pub struct AgentFactory {
     pub model: String,
     /// Prices and windows.
     pub catalogue: Arc<Catalogue>,
-    /// The rules of policy and turns.
-    pub rules: Arc<Rules>,
     /// The system prompt.
     pub prompt: Arc<SystemPrompt>,
     /// Limits of the working context.
@@ -58,8 +56,8 @@ pub struct AgentFactory {
     pub max_tokens: Option<u32>,
     /// Where sandboxed tools run.
     pub place: Arc<SandboxPlace>,
-    /// The bundled server's tools.
-    pub bundled: Arc<[Tool]>,
+    /// The MCP servers of the installation and its tenants.
+    pub servers: Servers,
 }
 
 /// The agent of one session.
@@ -67,7 +65,6 @@ pub struct AgentFactory {
 pub struct AgentParts {
     pub(super) provider: Arc<dyn Provider>,
     pub(super) catalogue: Arc<Catalogue>,
-    pub(super) rules: Arc<Rules>,
     pub(super) prompt: Arc<SystemPrompt>,
     pub(super) limits: ChatLimits,
     pub(super) retry: RetryConfig,
@@ -109,23 +106,14 @@ impl AgentFactory {
     }
 
     /// The agent of a session that began with that sandbox. Nothing is started yet.
-    pub fn create_agent(
-        &self,
-        key: &SessionKey,
-        sandbox: &SandboxId,
-    ) -> Result<AgentParts, ToolboxError> {
-        let mut toolbox = Toolbox::default();
-        if self.place.is_on() {
-            toolbox.add(BUNDLED_SERVER, self.bundled.to_vec(), true)?;
-        }
+    pub fn create_agent(&self, key: &SessionKey, sandbox: &SandboxId) -> AgentParts {
         let window = self
             .catalogue
             .find(&self.model)
             .map(|model| model.context_window);
-        Ok(AgentParts {
+        AgentParts {
             provider: Arc::clone(&self.provider),
             catalogue: Arc::clone(&self.catalogue),
-            rules: Arc::clone(&self.rules),
             prompt: Arc::clone(&self.prompt),
             limits: ChatLimits {
                 history: self.history,
@@ -135,10 +123,10 @@ impl AgentFactory {
             temperature: self.temperature,
             max_tokens: self.max_tokens,
             tools: Arc::new(SessionTools::new(
-                toolbox,
+                self.servers.clone(),
                 Arc::clone(&self.place),
                 Home::new(Arc::clone(&self.place), key.clone(), sandbox.clone()),
             )),
-        })
+        }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! [`Sessions`] is the one corridor: every door tells, watches and reads sessions through it.
 
+mod clock;
 mod effects;
 mod factory;
 mod feed;
@@ -12,6 +13,7 @@ mod message;
 mod model;
 mod place;
 mod projection;
+pub mod servers;
 mod sessions;
 mod tools;
 
@@ -22,5 +24,6 @@ pub use feed::{
 };
 pub use message::{Accepted, Ask};
 pub use place::SandboxPlace;
+pub use servers::{Servers, ServersParts};
 pub use sessions::{Page, Sessions, SessionsSettings};
 pub use tools::SessionTools;

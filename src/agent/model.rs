@@ -29,6 +29,7 @@ impl Asking {
             iteration,
             failure,
         };
+        self.parts.tools.refresh().await;
         let (request, shown) = match self.request() {
             Ok(asked) => asked,
             Err(failure) => return failed(failure),

@@ -8,15 +8,13 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Parts, doctor, model, place};
-use crate::agent::{AgentFactory, SandboxPlace, Sessions, SessionsSettings};
+use super::{Parts, doctor, model, place, servers};
+use crate::agent::{AgentFactory, SandboxPlace, Servers, Sessions, SessionsSettings};
 use crate::config::{self, Settings};
 use crate::gateway::SystemInfo;
 use crate::history::{self, Input, SystemPrompt};
 use crate::llm::{Catalogue, RetryConfig};
-use crate::mcp::bundled_tools;
 use crate::sandbox::{Janitor, Runtime};
-use crate::session::Rules;
 use crate::store::{self, Access, Store};
 use crate::tenancy::{Clock, Tenancy};
 
@@ -32,6 +30,7 @@ pub(super) struct House {
     pub(super) model: model::Model,
     pub(super) report: Arc<SystemInfo>,
     pub(super) sessions: Sessions,
+    pub(super) servers: Servers,
     pub(super) agents: (TaskTracker, CancellationToken),
     writer: (TaskTracker, CancellationToken),
     runtime: Arc<dyn Runtime>,
@@ -58,10 +57,11 @@ impl House {
         let report = Arc::new(doctor::report(settings, &place, &model, &store));
         let runtime = Arc::clone(&place.runtime);
         let agents = (TaskTracker::new(), CancellationToken::new());
-        let place = place.for_sessions(&settings.sandbox, store.records());
-        let factory = factory(settings, (&model, reads), place)?;
+        let place = Arc::new(place.for_sessions(&settings.sandbox, store.records()));
         // Before anything new is started: what it finds now is of an earlier life.
         let janitor = Janitor::start(Arc::clone(&runtime), store.records(), store.live()).await?;
+        let servers = servers::open(settings, &store, Arc::clone(&place), &agents)?;
+        let factory = factory(settings, (&model, reads), (place, servers.clone()))?;
         let sessions = start_sessions(&store, factory, &agents).await?;
         Ok(Self {
             installation,
@@ -70,6 +70,7 @@ impl House {
             model,
             report,
             sessions,
+            servers,
             agents,
             writer,
             runtime,
@@ -145,7 +146,7 @@ fn installation_id(store: &Store) -> String {
 fn factory(
     settings: &Settings,
     (model, reads): (&model::Model, Input<'_>),
-    place: SandboxPlace,
+    (place, servers): (Arc<SandboxPlace>, Servers),
 ) -> anyhow::Result<AgentFactory> {
     let (chat, llm) = (&settings.chat, &settings.llm);
     let history = history::Limits {
@@ -158,25 +159,26 @@ fn factory(
         provider: Arc::clone(&model.provider),
         model: llm.model.clone(),
         catalogue: Arc::new(Catalogue::built_in()),
-        rules: Arc::new(Rules {
-            max_iterations: chat.max_llm_iterations.get(),
-            ..Rules::default()
-        }),
         prompt: Arc::new(SystemPrompt::new(&llm.prompt_template, reads)?),
         history,
-        retry: RetryConfig {
-            max_retries: llm.retry.max_retries,
-            initial_backoff: llm.retry.initial_backoff,
-            max_backoff: llm.retry.max_backoff,
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "a factor of a few, no exact number"
-            )]
-            backoff_multiplier: llm.retry.backoff_multiplier as f32,
-        },
+        retry: retry(llm),
         temperature: llm.temperature,
         max_tokens: llm.max_tokens.map(std::num::NonZeroU32::get),
-        place: Arc::new(place),
-        bundled: bundled_tools()?.into(),
+        place,
+        servers,
     })
+}
+
+/// One way of trying again, for models and for MCP servers (S0.47).
+pub(super) fn retry(llm: &config::Llm) -> RetryConfig {
+    RetryConfig {
+        max_retries: llm.retry.max_retries,
+        initial_backoff: llm.retry.initial_backoff,
+        max_backoff: llm.retry.max_backoff,
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a factor of a few, no exact number"
+        )]
+        backoff_multiplier: llm.retry.backoff_multiplier as f32,
+    }
 }

@@ -6,6 +6,7 @@ mod doctor;
 mod house;
 mod model;
 mod place;
+mod servers;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ pub use house::store_settings;
 
 use house::House;
 
-use crate::agent::Sessions;
+use crate::agent::{Servers, Sessions};
 use crate::config::{AuthMode, Settings};
 use crate::gateway::{self, AccessRules, GatewayState, Installation, SystemInfo, mcp, socket};
 use crate::sandbox::{Janitor, Runtime};
@@ -91,6 +92,7 @@ impl App {
         };
         let House {
             sessions,
+            servers,
             tenancy,
             store,
             report,
@@ -98,7 +100,12 @@ impl App {
             ..
         } = &house;
         let doors = CancellationToken::new();
-        let state = gateway_state(settings, (&house.model, report), (sessions, tenancy, store));
+        let state = gateway_state(
+            settings,
+            (&house.model, report),
+            (sessions, tenancy, store),
+            servers.clone(),
+        );
         let (layer, io) = socket::layer(
             state.clone(),
             socket_settings(settings),
@@ -193,9 +200,11 @@ fn gateway_state(
     settings: &Settings,
     (model, report): (&model::Model, &Arc<SystemInfo>),
     (sessions, tenancy, store): (&Sessions, &Tenancy, &Store),
+    servers: Servers,
 ) -> GatewayState {
     GatewayState {
         sessions: sessions.clone(),
+        servers,
         tenancy: tenancy.clone(),
         store: store.clone(),
         access: Arc::new(access_rules(settings)),

@@ -81,6 +81,15 @@ impl Sources {
     }
 }
 
+/// What `${VAR}` stands for in files that are read while running: the environment, with `.env`
+/// below it.
+pub fn environment() -> BTreeMap<String, String> {
+    // What is wrong with `.env` was said at the start.
+    let mut env = dot_env(Path::new(".env"), &mut Vec::new());
+    env.extend(process_env());
+    env
+}
+
 /// The environment; names and values that are not UTF-8 belong to somebody else.
 #[expect(
     clippy::disallowed_methods,

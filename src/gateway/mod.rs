@@ -31,7 +31,7 @@ pub use http::{
 pub use openapi::openapi_json;
 pub use spa::page_is_built;
 
-use crate::agent::Sessions;
+use crate::agent::{Servers, Sessions};
 use crate::config::AuthMode;
 use crate::domain::Code;
 use crate::store::Store;
@@ -42,6 +42,8 @@ use crate::tenancy::Tenancy;
 pub struct GatewayState {
     /// The one corridor to sessions.
     pub sessions: Sessions,
+    /// The MCP servers of the installation and its tenants.
+    pub servers: Servers,
     /// Who may enter.
     pub tenancy: Tenancy,
     /// For lists and the readiness probe; sessions are reached through `sessions` only.

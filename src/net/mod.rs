@@ -1,8 +1,15 @@
 //! The one way out: every HTTP client of the product is built here, once, and shared.
+//!
+//! [`client`] is for addresses of the operator, [`guarded_client`] for addresses that a tenant named.
 
+mod guard;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::{Client, NoProxy, Proxy, redirect};
+use reqwest::{Client, ClientBuilder, NoProxy, Proxy, redirect};
+
+pub use guard::{BadException, Blocked, Guard, blocked};
 
 /// How long an idle connection is kept for the next request.
 const POOL_IDLE: Duration = Duration::from_secs(90);
@@ -60,7 +67,29 @@ pub fn install_tls() {
 
 /// Builds a pooled client. Share it: cloning is cheap and keeps the pool.
 pub fn client(settings: &Settings) -> Result<Client, Error> {
-    let mut builder = Client::builder()
+    let mut builder = builder(settings);
+    if let Some(address) = &settings.proxy {
+        // The address may hold a password, so the text names only what is safe to show.
+        let proxy = Proxy::all(address).map_err(|e| Error::Proxy(shown(address), e))?;
+        let except = settings.no_proxy.as_deref().and_then(NoProxy::from_string);
+        builder = builder.proxy(proxy.no_proxy(except));
+    }
+    builder.build().map_err(Error::Client)
+}
+
+/// Builds a pooled client that connects only to what the guard allows, whatever address or name it
+/// is given; [`blocked`] tells its refusals. It goes through no proxy: the proxy would resolve the
+/// names, and nobody could judge them.
+pub fn guarded_client(settings: &Settings, guard: &Guard) -> Result<Client, Error> {
+    builder(settings)
+        .dns_resolver(Arc::new(guard.resolver()))
+        .proxy(guard.detour())
+        .build()
+        .map_err(Error::Client)
+}
+
+fn builder(settings: &Settings) -> ClientBuilder {
+    Client::builder()
         .no_proxy()
         .user_agent(&settings.user_agent)
         .connect_timeout(settings.connect_timeout)
@@ -72,14 +101,7 @@ pub fn client(settings: &Settings) -> Result<Client, Error> {
         .http2_adaptive_window(true)
         .http2_keep_alive_interval(HTTP2_PING)
         .http2_keep_alive_timeout(HTTP2_PING_TIMEOUT)
-        .http2_keep_alive_while_idle(true);
-    if let Some(address) = &settings.proxy {
-        // The address may hold a password, so the text names only what is safe to show.
-        let proxy = Proxy::all(address).map_err(|e| Error::Proxy(shown(address), e))?;
-        let except = settings.no_proxy.as_deref().and_then(NoProxy::from_string);
-        builder = builder.proxy(proxy.no_proxy(except));
-    }
-    builder.build().map_err(Error::Client)
+        .http2_keep_alive_while_idle(true)
 }
 
 /// The address without what stands before the `@`.

@@ -22,6 +22,7 @@ mod model_stub;
 mod redis_app;
 mod rest;
 mod sandboxes;
+mod servers;
 mod stores;
 mod story;
 mod support;

@@ -2,6 +2,7 @@
 
 mod auth;
 mod health;
+mod mcp_servers;
 mod models;
 mod sessions;
 mod system;
@@ -37,6 +38,7 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .routes(routes!(sessions::commands::send_message))
         .routes(routes!(sessions::commands::decide_call))
         .routes(routes!(models::list_models))
+        .merge(mcp_servers::routes())
         .routes(routes!(system::read_system))
         .routes(routes!(health::read_health))
         .routes(routes!(health::read_readiness))
