@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::home::Home;
 use super::place::SandboxPlace;
 use super::providers::Providers;
+use super::servers::Servers;
 use super::tools::SessionTools;
 use crate::domain::{SandboxId, SessionKey, TenantId, Tool};
 use crate::history::{self, PromptError, SystemPrompt};
 use crate::llm::{Catalogue, RetryConfig, tokens};
-use crate::mcp::{BUNDLED_SERVER, Toolbox, ToolboxError};
-use crate::session::{ModelChoice, Rules};
+use crate::session::ModelChoice;
 
 /// Tokens that an answer is expected to need where nobody set a limit.
 const ORDINARY_ANSWER: u64 = 4096;
@@ -34,8 +34,6 @@ pub struct AgentFactory {
     pub providers: Providers,
     /// Prices and windows.
     pub catalogue: Arc<Catalogue>,
-    /// The rules of policy and turns.
-    pub rules: Arc<Rules>,
     /// The system prompt.
     pub prompt: Arc<SystemPrompt>,
     /// Limits of the working context.
@@ -48,8 +46,8 @@ pub struct AgentFactory {
     pub max_tokens: Option<u32>,
     /// Where sandboxed tools run.
     pub place: Arc<SandboxPlace>,
-    /// The bundled server's tools.
-    pub bundled: Arc<[Tool]>,
+    /// The MCP servers of the installation and its tenants.
+    pub servers: Servers,
 }
 
 /// The agent of one session.
@@ -58,7 +56,6 @@ pub struct AgentParts {
     pub(super) tenant: TenantId,
     pub(super) providers: Providers,
     pub(super) catalogue: Arc<Catalogue>,
-    pub(super) rules: Arc<Rules>,
     pub(super) prompt: Arc<SystemPrompt>,
     pub(super) history: history::Limits,
     pub(super) retry: RetryConfig,
@@ -70,9 +67,14 @@ pub struct AgentParts {
 impl AgentParts {
     /// The standing part of the next request; input, tools and prompt are counted before each one
     /// (S2.63).
-    pub(super) fn standing(&self, choice: &ModelChoice) -> Result<Standing, PromptError> {
+    /// `input` is what was asked, for prompts that say it.
+    pub(super) fn standing(
+        &self,
+        choice: &ModelChoice,
+        input: &str,
+    ) -> Result<Standing, PromptError> {
         let tools = self.tools.definitions();
-        let system = self.prompt.render(&tools)?;
+        let system = self.prompt.render(&tools, input)?;
         let tokens = tokens::of_text(&system) + tools.iter().map(tokens::of_tool).sum::<u64>();
         let window = self.window(choice);
         let answer = self.max_tokens.map(u64::from).or_else(|| {
@@ -97,31 +99,22 @@ impl AgentFactory {
 
     /// The agent of a session that began with that sandbox. Nothing is started yet; which model
     /// answers is looked up at each request.
-    pub fn create_agent(
-        &self,
-        key: &SessionKey,
-        sandbox: &SandboxId,
-    ) -> Result<AgentParts, ToolboxError> {
-        let mut toolbox = Toolbox::default();
-        if self.place.is_on() {
-            toolbox.add(BUNDLED_SERVER, self.bundled.to_vec(), true)?;
-        }
-        Ok(AgentParts {
+    pub fn create_agent(&self, key: &SessionKey, sandbox: &SandboxId) -> AgentParts {
+        AgentParts {
             tenant: key.tenant.clone(),
             providers: self.providers.clone(),
             catalogue: Arc::clone(&self.catalogue),
-            rules: Arc::clone(&self.rules),
             prompt: Arc::clone(&self.prompt),
             history: self.history,
             retry: self.retry,
             temperature: self.temperature,
             max_tokens: self.max_tokens,
             tools: Arc::new(SessionTools::new(
-                toolbox,
+                self.servers.clone(),
                 Arc::clone(&self.place),
                 Home::new(Arc::clone(&self.place), key.clone(), sandbox.clone()),
             )),
-        })
+        }
     }
 }
 

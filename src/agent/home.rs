@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 use super::place::SandboxPlace;
-use crate::domain::{SandboxId, SessionKey};
+use crate::domain::{SandboxId, SessionKey, TenantId};
 use crate::store::{self, records::SandboxRow};
 
 /// A session's sandbox, found out at the first call.
@@ -41,6 +41,16 @@ impl Home {
             first,
             settled: OnceCell::new(),
         }
+    }
+
+    /// Whose it is.
+    pub(super) fn tenant(&self) -> &TenantId {
+        &self.key.tenant
+    }
+
+    /// The sandbox that the journal names, for what needs none.
+    pub(super) fn first(&self) -> &SandboxId {
+        &self.first
     }
 
     /// The sandbox to start. Its row is written before anything is made.

@@ -2,6 +2,7 @@
 //!
 //! [`Sessions`] is the one corridor: every door tells, watches and reads sessions through it.
 
+mod clock;
 mod effects;
 mod factory;
 mod feed;
@@ -13,6 +14,7 @@ mod model;
 mod place;
 mod projection;
 pub mod providers;
+pub mod servers;
 mod sessions;
 mod tools;
 
@@ -24,5 +26,6 @@ pub use feed::{
 pub use message::{Accepted, Ask};
 pub use place::SandboxPlace;
 pub use providers::Providers;
+pub use servers::{Servers, ServersParts};
 pub use sessions::{Page, Sessions, SessionsSettings};
 pub use tools::SessionTools;

@@ -36,6 +36,7 @@ impl Asking {
             Ok(provider) => provider,
             Err(refusal) => return failed(unanswered(refusal)),
         };
+        parts.tools.refresh().await;
         let (request, shown) = match self.request() {
             Ok(asked) => asked,
             Err(failure) => return failed(failure),
@@ -98,7 +99,8 @@ impl Asking {
             text,
             is_retryable: false,
         };
-        let standing = self.parts.standing(&self.choice);
+        let input = history::last_input(&self.entries);
+        let standing = self.parts.standing(&self.choice, input);
         let Standing {
             system,
             tools,

@@ -35,6 +35,14 @@ impl SandboxPlace {
             env!("CARGO_PKG_VERSION")
         )
     }
+
+    /// Removes the workspace of a trial, which is no session's.
+    pub(super) async fn discard(&self, sandbox: &SandboxId) {
+        if let Err(error) = self.runtime.remove_workspace(sandbox).await {
+            tracing::warn!(sandbox.id = %sandbox, ?error, "A workspace is left to the janitor");
+        }
+    }
+
     /// Removes what a deleted session leaves behind. What cannot be removed now is the janitor's.
     pub(super) async fn remove(&self, key: &SessionKey, first: &SandboxId) {
         if let Err(error) = self.try_remove(key, first).await {

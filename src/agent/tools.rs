@@ -1,98 +1,101 @@
-//! The second effect: run approved calls. Joins the toolbox, the sandbox and its MCP connection.
+//! The second effect: run approved calls. Joins what the session's tenant is offered, and the
+//! session's own connections to those servers.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::home::{Home, HomeError};
+use super::home::Home;
 use super::place::SandboxPlace;
-use crate::domain::{Code, Digest, RunsIn, RunsInKind, SandboxId, Tool, ToolRef};
-use crate::mcp::{self, Connection, ToolAnswer, ToolCall, ToolProgress, Toolbox, ToolboxTool};
-use crate::sandbox::{self, Ended, Launch, Life, Program, Running};
-use crate::session::{Call, Edit, Outcome, Output, Resolution, ToolFacts};
+use super::servers::{BUNDLED, Link, Opened, ServerEntry, Servers, View};
+use crate::domain::{Code, Digest, Tool, ToolRef};
+use crate::mcp::{self, ToolAnswer, ToolCall, ToolProgress, ToolboxTool};
+use crate::session::{Call, Edit, Outcome, Output, Resolution, Rules, ToolFacts};
 use crate::telemetry;
 
-/// How much longer than the command's own limit we wait for the server's answer.
+/// How much longer than the command's own limit we wait for the bundled server's answer.
 const ANSWER_MARGIN: Duration = Duration::from_secs(10);
-/// How long a sandbox whose stream ended may take until it is known why.
-const END_GRACE: Duration = Duration::from_secs(2);
+/// How long a call of another server may take, unless its entry says otherwise.
+const CALL_LIMIT: Duration = Duration::from_mins(1);
 
-/// The tools of one session. Its sandbox starts at the first call (USERS 12).
+/// The tools of one session. Each server starts at the first call of it (USERS 12).
 pub struct SessionTools {
-    toolbox: Toolbox,
-    definitions: Arc<[Tool]>,
+    servers: Servers,
     place: Arc<SandboxPlace>,
     home: Home,
-    /// Held while a sandbox starts, so that calls side by side share one.
-    live: Mutex<Option<Arc<LiveSandbox>>>,
-}
-
-struct LiveSandbox {
-    connection: Connection,
-    /// Taken by whoever ends it. Never held across an await.
-    life: SyncMutex<Option<Life>>,
-}
-
-impl LiveSandbox {
-    /// Ends everything inside and waits for it.
-    async fn kill(&self) {
-        let life = self
-            .life
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(life) = life {
-            life.kill().await;
-        }
-    }
-
-    /// Why it ended, if it has.
-    async fn ended(&self) -> Ended {
-        let ended = match &*self.life.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(life) => life.ended(),
-            None => return Ended::Killed,
-        };
-        tokio::time::timeout(END_GRACE, ended)
-            .await
-            .unwrap_or(Ended::Lost)
-    }
+    /// Never held across an await.
+    view: Mutex<Arc<View>>,
+    /// Never held across an await.
+    links: Mutex<BTreeMap<String, Arc<Link>>>,
 }
 
 impl SessionTools {
-    pub(super) fn new(toolbox: Toolbox, place: Arc<SandboxPlace>, home: Home) -> Self {
-        let definitions = toolbox.definitions().cloned().collect();
+    pub(super) fn new(servers: Servers, place: Arc<SandboxPlace>, home: Home) -> Self {
         Self {
-            toolbox,
-            definitions,
+            view: Mutex::new(servers.bare_view()),
+            servers,
             place,
             home,
-            live: Mutex::new(None),
+            links: Mutex::default(),
         }
+    }
+
+    /// What the session is offered, as it was last looked up.
+    fn view(&self) -> Arc<View> {
+        Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn links(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Link>>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks up what the session is offered: at its start, before each model request, and before a
+    /// call runs. While the records are away, what was last known holds.
+    pub(super) async fn refresh(&self) -> Arc<View> {
+        let view = match self.servers.view(self.home.tenant()).await {
+            Ok(view) => view,
+            Err(error) => {
+                tracing::warn!(?error, "What MCP servers there are cannot be read now");
+                return self.view();
+            }
+        };
+        let before = std::mem::replace(
+            &mut *self.view.lock().unwrap_or_else(PoisonError::into_inner),
+            Arc::clone(&view),
+        );
+        if !Arc::ptr_eq(&before, &view) {
+            // A call that runs holds its own connection, which ends when the call has ended.
+            let is_same = |name: &String| view.fingerprint(name) == before.fingerprint(name);
+            self.links().retain(|name, _| is_same(name));
+        }
+        view
     }
 
     /// What the model is told.
     pub(super) fn definitions(&self) -> Arc<[Tool]> {
-        Arc::clone(&self.definitions)
+        Arc::clone(&self.view().definitions)
     }
 
-    /// How long the session must stay in memory for its sandbox; `None` if it has none.
+    /// What decides about calls: the installation's rules, then what the tenant said about tools.
+    pub(super) fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.view().rules)
+    }
+
+    /// How long the session must stay in memory for its servers; `None` if none runs.
     pub(super) fn idle_limit(&self) -> Option<Duration> {
-        let is_live = self.live.try_lock().map_or(true, |live| live.is_some());
+        let is_live = self.links().values().any(|link| link.is_live());
         is_live.then_some(self.place.idle_limit)
     }
 
     /// Looks a proposed call up and validates it, before anybody is asked.
     pub(super) fn resolve(&self, name: &str, args: &Value) -> Resolution {
-        let Some(entry) = self.toolbox.find(name) else {
-            let known: Vec<&str> = self
-                .definitions
-                .iter()
-                .map(|tool| tool.name.as_str())
-                .collect();
+        let view = self.view();
+        let Some(entry) = view.toolbox.find(name) else {
+            let names = view.definitions.iter().map(|tool| tool.name.as_str());
+            let known: Vec<&str> = names.collect();
             let known = if known.is_empty() {
                 "none".to_owned()
             } else {
@@ -100,15 +103,21 @@ impl SessionTools {
             };
             return Resolution::Invalid(format!("there is no tool `{name}`; there are: {known}"));
         };
-        match entry.problem_with(args) {
-            Some(problem) => Resolution::Invalid(problem),
-            None => Resolution::Ready(Box::new(self.facts(entry, args))),
+        if let Some(problem) = entry.problem_with(args) {
+            return Resolution::Invalid(problem);
+        }
+        match view.entry(&entry.at.server) {
+            Some(server) => {
+                Resolution::Ready(Box::new(self.facts(&view, (entry, server.as_ref()), args)))
+            }
+            None => Resolution::Invalid(format!("the server of `{name}` is gone")),
         }
     }
 
     /// Looks changed arguments of a waiting call up.
     pub(super) fn edit(&self, call: &Call, args: Value) -> Edit {
-        let Some(entry) = self.toolbox.find(&call.name) else {
+        let view = self.view();
+        let Some(entry) = view.toolbox.find(&call.name) else {
             let invalid = Some(format!("the tool `{}` is gone", call.name));
             let nothing = Digest::from_wire("");
             return Edit {
@@ -118,7 +127,7 @@ impl SessionTools {
                 invalid,
             };
         };
-        let (digest, equal) = self.digests(entry, &args);
+        let (digest, equal) = self.digests(&view, entry, &args);
         Edit {
             invalid: entry.problem_with(&args),
             args,
@@ -127,16 +136,29 @@ impl SessionTools {
         }
     }
 
-    fn digests(&self, entry: &ToolboxTool, args: &Value) -> (Digest, Digest) {
-        let digest = Digest::of_call(&entry.at, &entry.definition, args, &self.place.image());
+    fn digests(&self, view: &View, entry: &ToolboxTool, args: &Value) -> (Digest, Digest) {
+        let image = if entry.at.server == BUNDLED {
+            self.place.image()
+        } else {
+            // What runs for another server is decided by its entry too.
+            let image = self.place.image();
+            let identity = view.identity(&entry.at.server, &image);
+            identity.map_or(image, |identity| identity.as_str().to_owned())
+        };
+        let digest = Digest::of_call(&entry.at, &entry.definition, args, &image);
         (
             digest,
             Digest::of_call(&entry.at, &Digest::from_wire(""), args, ""),
         )
     }
 
-    fn facts(&self, entry: &ToolboxTool, args: &Value) -> ToolFacts {
-        let (digest, equal) = self.digests(entry, args);
+    fn facts(
+        &self,
+        view: &View,
+        (entry, server): (&ToolboxTool, &ServerEntry),
+        args: &Value,
+    ) -> ToolFacts {
+        let (digest, equal) = self.digests(view, entry, args);
         ToolFacts {
             tool: entry.at.clone(),
             title: entry.tool.title.clone(),
@@ -144,10 +166,8 @@ impl SessionTools {
             schema: entry.tool.input_schema.clone(),
             annotations: entry.tool.annotations.clone(),
             is_trusted: entry.is_trusted,
-            runs_in: RunsIn {
-                kind: RunsInKind::Sandbox,
-                hosts: Vec::new(),
-            },
+            runs_in: server.runs_in(),
+            drift: view.drift(&entry.at),
             digest,
             equal,
         }
@@ -161,149 +181,158 @@ impl SessionTools {
         cancel: &CancellationToken,
         on_progress: impl FnMut(ToolProgress),
     ) -> Outcome {
-        let tool = match self.check(call) {
-            Ok(tool) => tool,
+        let connected = tokio::select! {
+            connected = self.connect(call) => connected,
+            () = cancel.cancelled() => return Outcome::Cancelled,
+        };
+        let (tool, server, opened) = match connected {
+            Ok(connected) => connected,
             Err(outcome) => return *outcome,
         };
         tracing::info!(
+            mcp.server = %server.name,
             ">> Execute tool {}({})",
             call.name,
             telemetry::redact_args(&call.args)
         );
-        let live = tokio::select! {
-            live = self.live() => live,
-            () = cancel.cancelled() => return Outcome::Cancelled,
+        let limit = match (server.name.as_str(), server.config.timeout) {
+            (BUNDLED, _) => self.place.command_limit + ANSWER_MARGIN,
+            (_, Some(seconds)) => Duration::from_secs(seconds),
+            (_, None) => CALL_LIMIT,
         };
-        let live = match live {
-            Ok(live) => live,
-            Err(error) => {
-                tracing::warn!(?error, "The sandbox does not start");
-                return failed(Code::SandboxUnavailable, error.to_string());
-            }
-        };
-        let limit = self.place.command_limit + ANSWER_MARGIN;
         let request = ToolCall {
             tool: tool.tool,
             args: call.args.clone(),
             limit,
         };
-        match live.connection.call(request, cancel, on_progress).await {
+        match opened.connection.call(request, cancel, on_progress).await {
             Ok(answer) => ended(answer),
-            Err(error) => self.broken(error, &live).await,
+            Err(error) => self.broken(error, &server, &opened).await,
         }
+    }
+
+    /// The tool of an approved call, its server, and the open connection. It is looked up before
+    /// the server starts and after: the start may show that the tool is another by now.
+    async fn connect(
+        &self,
+        call: &Call,
+    ) -> Result<(ToolRef, Arc<ServerEntry>, Arc<Opened>), Box<Outcome>> {
+        let view = self.refresh().await;
+        let (_, server) = self.check(&view, call)?;
+        let link = Arc::clone(self.links().entry(server.name.clone()).or_default());
+        let sandbox = if server.is_remote() {
+            self.home.first().clone()
+        } else {
+            let sandbox = self.home.sandbox().await;
+            sandbox.map_err(|error| {
+                tracing::warn!(?error, "The session's files cannot be reached");
+                Box::new(failed(Code::SandboxUnavailable, error.to_string()))
+            })?
+        };
+        let whose = (self.home.tenant(), &sandbox);
+        let opened = link.connect(&server, &self.servers, whose).await;
+        let opened = opened.map_err(|failure| {
+            tracing::warn!(mcp.server = %server.name, error = failure.text, "A server does not start");
+            Box::new(failed(failure.code, failure.told()))
+        })?;
+        let view = self.refresh().await;
+        let (tool, server) = self.check(&view, call)?;
+        Ok((tool, server, opened))
     }
 
     /// What was approved is what runs: the digest is recomputed from what would run now.
-    fn check(&self, call: &Call) -> Result<ToolRef, Box<Outcome>> {
-        let entry = self.toolbox.find(&call.name);
-        let (Some(entry), Some(facts)) = (entry, &call.facts) else {
-            return Err(Box::new(failed(
-                Code::ToolFailed,
-                "the tool is gone".to_owned(),
-            )));
+    fn check(&self, view: &View, call: &Call) -> Result<(ToolRef, Arc<ServerEntry>), Box<Outcome>> {
+        let entry = view.toolbox.find(&call.name);
+        let server = entry.and_then(|entry| view.entry(&entry.at.server));
+        let (Some(entry), Some(server), Some(facts)) = (entry, server, &call.facts) else {
+            let text = "not run: the tool is gone".to_owned();
+            return Err(Box::new(failed(Code::ToolFailed, text)));
         };
-        let (digest, _) = self.digests(entry, &call.args);
+        let (digest, _) = self.digests(view, entry, &call.args);
         if digest == facts.digest {
-            return Ok(entry.at.clone());
+            return Ok((entry.at.clone(), Arc::clone(server)));
         }
         tracing::warn!(call.id = %call.id, "What would run is not what was approved");
-        let text = "not run: the tool's definition or its sandbox changed since it was approved";
+        let text = "not run: the tool's definition, its server or its sandbox changed since it \
+                    was approved; ask for it again, and a person decides about it as it is now";
         Err(Box::new(failed(Code::ChangedSinceShown, text.to_owned())))
     }
 
-    /// The session's sandbox, started if need be.
-    async fn live(&self) -> Result<Arc<LiveSandbox>, StartError> {
-        let mut live = self.live.lock().await;
-        if let Some(live) = live.as_ref().filter(|live| !live.connection.is_closed()) {
-            return Ok(Arc::clone(live));
-        }
-        *live = None;
-        let launch = self.launch(self.home.sandbox().await?);
-        let Running {
-            stdin,
-            stdout,
-            mut stderr,
-            life,
-        } = self.place.runtime.start(launch).await?;
-        let opened = Connection::open(mcp::BUNDLED_SERVER, stdout, stdin).await;
-        let connection = match opened {
-            Ok(connection) => connection,
-            Err(error) => {
-                let ended = life.kill().await;
-                // What it said last is the likely reason.
-                while let Ok(line) = stderr.try_recv() {
-                    tracing::warn!(mcp.server = mcp::BUNDLED_SERVER, %ended, "{line}");
-                }
-                return Err(error.into());
-            }
-        };
-        let started = Arc::new(LiveSandbox {
-            connection,
-            life: SyncMutex::new(Some(life)),
-        });
-        *live = Some(Arc::clone(&started));
-        Ok(started)
-    }
-
-    fn launch(&self, sandbox: SandboxId) -> Launch {
-        Launch {
-            sandbox,
-            server: mcp::BUNDLED_SERVER.to_owned(),
-            program: Program::Bundled {
-                command_timeout: self.place.command_limit,
-            },
-            environment: BTreeMap::new(),
-            workspace: sandbox::Access::ReadWrite,
-            bounds: self.place.bounds,
-        }
-    }
-
-    async fn broken(&self, error: mcp::Error, live: &LiveSandbox) -> Outcome {
+    async fn broken(
+        &self,
+        error: mcp::Error,
+        server: &ServerEntry,
+        opened: &Arc<Opened>,
+    ) -> Outcome {
+        let is_bundled = server.name == BUNDLED;
         match error {
             mcp::Error::Cancelled { is_confirmed } => {
                 if !is_confirmed {
                     // The server does not listen: what it runs ends with it.
-                    self.close().await;
+                    opened.kill().await;
+                    self.forget(&server.name).await;
                 }
                 Outcome::Cancelled
             }
             mcp::Error::Timeout { .. } => {
-                self.close().await;
-                let text = format!("{error}; the sandbox was started afresh, files are kept");
+                opened.kill().await;
+                self.forget(&server.name).await;
+                let text = if is_bundled {
+                    format!("{error}; the sandbox was started afresh, files are kept")
+                } else {
+                    format!("{error}; the server `{}` was stopped", server.name)
+                };
                 failed(Code::ToolTimeout, text)
             }
             mcp::Error::Gone { .. } => {
-                let why = live.ended().await;
-                self.close().await;
-                failed(
-                    Code::ToolFailed,
-                    format!("the sandbox ended during the call: {why}"),
-                )
+                let text = self.gone(&error, server, opened).await;
+                self.servers.lost(server, self.home.tenant(), &text);
+                self.forget(&server.name).await;
+                failed(Code::ToolFailed, text)
             }
-            mcp::Error::Refused(_) | mcp::Error::Handshake { .. } => {
-                failed(Code::ToolFailed, error.to_string())
+            mcp::Error::Refused(_)
+            | mcp::Error::Handshake { .. }
+            | mcp::Error::Unreachable { .. } => {
+                failed(Code::ToolFailed, opened.clean(&error.to_string()))
             }
         }
     }
 
-    /// Ends the sandbox; its workspace stays.
+    /// Why a server went away during a call, with its last words.
+    async fn gone(&self, error: &mcp::Error, server: &ServerEntry, opened: &Opened) -> String {
+        let why = opened.ended().await;
+        opened.kill().await;
+        let why = match why {
+            Some(why) if server.name == BUNDLED => {
+                return format!("the sandbox ended during the call: {why}");
+            }
+            Some(why) => format!("the server `{}` ended during the call: {why}", server.name),
+            None => opened.clean(&error.to_string()),
+        };
+        let said = opened.last_words();
+        let from = said.len().saturating_sub(10);
+        match said.get(from..) {
+            Some(last) if !last.is_empty() => {
+                format!("{why}\nIts last words on stderr:\n{}", last.join("\n"))
+            }
+            Some(_) | None => why,
+        }
+    }
+
+    /// Lets go of a server that has ended; the next call starts it again.
+    async fn forget(&self, name: &str) {
+        let link = self.links().get(name).cloned();
+        if let Some(link) = link {
+            link.close().await;
+        }
+    }
+
+    /// Ends everything that runs for the session; its workspace stays.
     pub(super) async fn close(&self) {
-        let live = self.live.lock().await.take();
-        if let Some(live) = live {
-            live.kill().await;
-        }
+        let links = std::mem::take(&mut *self.links());
+        let closing = links.values().map(|link| link.close());
+        futures::future::join_all(closing).await;
     }
-}
-
-/// The sandbox or its server does not start.
-#[derive(Debug, thiserror::Error)]
-enum StartError {
-    #[error(transparent)]
-    Home(#[from] HomeError),
-    #[error(transparent)]
-    Sandbox(#[from] sandbox::Error),
-    #[error(transparent)]
-    Server(#[from] mcp::Error),
 }
 
 fn ended(answer: ToolAnswer) -> Outcome {

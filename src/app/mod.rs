@@ -1,9 +1,12 @@
 //! The composition root: builds every part once, serves, and stops in order.
 
 mod address;
+mod agent;
 mod doctor;
+mod house;
 mod model;
 mod place;
+mod servers;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,37 +14,30 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::serve::ListenerExt as _;
-use secrecy::ExposeSecret as _;
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 use socketioxide::SocketIo;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use address::{AddressInUse, base_url, bind};
+pub use agent::{AgentApp, Purpose};
 pub use doctor::examine;
+pub use house::store_settings;
 
-use crate::agent::{AgentFactory, Providers, SandboxPlace, Sessions, SessionsSettings};
-use crate::config::{self, AuthMode, Settings};
-use crate::gateway::{
-    self, AccessRules, GatewayState, Installation, ModelList, SystemInfo, socket,
-};
-use crate::history::{self, SystemPrompt};
-use crate::llm::{Catalogue, RetryConfig};
-use crate::mcp::bundled_tools;
-use crate::net::Guard;
+use house::House;
+
+use crate::agent::Sessions;
+use crate::config::{AuthMode, Settings};
+use crate::gateway::{self, AccessRules, GatewayState, Installation, SystemInfo, mcp, socket};
 use crate::sandbox::{Janitor, Runtime};
-use crate::session::Rules;
-use crate::store::{self, Access, Store};
-use crate::tenancy::{Clock, Link, Tenancy};
+use crate::store::Store;
+use crate::tenancy::{Link, Tenancy};
 
 /// How long a stop may take before what still runs is dropped.
 const STOP_LIMIT: Duration = Duration::from_millis(1_500);
 /// How long sockets have to take their farewell.
 const FAREWELL: Duration = Duration::from_millis(200);
-/// How often sessions that nobody needs are forgotten.
-const SWEEP_EVERY: Duration = Duration::from_secs(30);
 
 /// A server that is ready to accept connections.
 pub struct App {
@@ -76,64 +72,57 @@ struct Parts {
 impl App {
     /// Builds everything and goes on with what an earlier life left. The caller owns the listener.
     pub async fn build(settings: &Settings, listener: TcpListener) -> anyhow::Result<Self> {
+        Self::build_for(settings, listener, Purpose::Gateway).await
+    }
+
+    /// [`Self::build`] for one of the purposes that a listener has.
+    pub async fn build_for(
+        settings: &Settings,
+        listener: TcpListener,
+        purpose: Purpose,
+    ) -> anyhow::Result<Self> {
         let address = listener
             .local_addr()
             .context("the listener has no address")?;
-        let writer = (TaskTracker::new(), CancellationToken::new());
-        let kept = store_settings(&settings.store);
-        let store = Store::open(&kept, Access::Serve, &writer.0, writer.1.clone()).await?;
         let url = base_url(settings, address);
-        store.dir().announce(&url)?;
-        let tenancy = Tenancy::new(&store, Clock::system());
+        let house = House::open(settings, Some(&url), agent::input(settings, purpose)).await?;
         let setup = match settings.auth.mode {
-            AuthMode::Password => tenancy.start(&url).await?,
+            AuthMode::Password => house.tenancy.start(&url).await?,
             AuthMode::None => None,
         };
-        let installation = installation_id(&store);
-        let place = place::open(&settings.sandbox, store.dir().path(), &installation).await;
-        let guard = Guard::new(settings.runtime.outgoing.allow.clone());
-        let model = model::open(&settings.llm, guard)?;
-        let report = Arc::new(doctor::report(settings, &place, &model, &store));
-        let (providers, models) = model.register(&store, &settings.auth).await?;
-        let runtime = Arc::clone(&place.runtime);
-        let agents = (TaskTracker::new(), CancellationToken::new());
-        let place = place.for_sessions(&settings.sandbox, store.records());
-        agents
-            .0
-            .spawn(model::refresh(providers.clone(), agents.1.clone()));
-        let factory = factory(settings, providers.clone(), place)?;
-        // Before anything new is started: what it finds now is of an earlier life.
-        let janitor = Janitor::start(Arc::clone(&runtime), store.records(), store.live()).await?;
-        let sessions = start_sessions(&store, factory, &agents).await?;
+        let House {
+            sessions,
+            tenancy,
+            report,
+            agents,
+            ..
+        } = &house;
         let doors = CancellationToken::new();
-        let shown = (providers, models, &report);
-        let state = gateway_state(settings, shown, (&sessions, &tenancy, &store));
+        let state = gateway_state(settings, &house);
         let (layer, io) = socket::layer(
             state.clone(),
             socket_settings(settings),
-            &installation_view(&report),
+            &installation_view(report),
             (agents.0.clone(), doors.clone()),
         );
-        let router = gateway::guard(&state, gateway::router(state.clone()).layer(layer));
-        let parts = Parts {
-            doors,
-            agents,
-            janitor,
-            runtime,
-            writer,
-            store,
+        let life = mcp::Life {
+            tasks: agents.0.clone(),
+            stop: doors.clone(),
         };
+        let exposed = mcp::routes(&state, agent::exposure(settings, purpose), life);
+        let doors_of_all = gateway::router(state.clone()).merge(exposed);
+        let router = gateway::guard(&state, doors_of_all.layer(layer));
         Ok(Self {
             address,
             setup,
-            installation,
-            report,
-            sessions,
-            tenancy,
+            installation: house.installation.clone(),
+            report: Arc::clone(report),
+            sessions: sessions.clone(),
+            tenancy: tenancy.clone(),
             listener,
             router,
             io,
-            parts,
+            parts: house.into_parts(doors),
         })
     }
 
@@ -200,116 +189,23 @@ impl Parts {
     }
 }
 
-/// Starts the registry, and goes on with what an earlier life left.
-async fn start_sessions(
-    store: &Store,
-    factory: AgentFactory,
-    agents: &(TaskTracker, CancellationToken),
-) -> anyhow::Result<Sessions> {
-    let settings = SessionsSettings::default();
-    let sessions = Sessions::start(
-        store.live(),
-        store.records(),
-        factory,
-        settings,
-        agents.clone(),
-    );
-    let unfinished = sessions.claim_unfinished().await?;
-    if unfinished > 0 {
-        tracing::info!(sessions = unfinished, "Go on with what the last life left");
-    }
-    agents.0.spawn(sweep(sessions.clone(), agents.1.clone()));
-    Ok(sessions)
-}
-
-fn gateway_state(
-    settings: &Settings,
-    (providers, models, report): (Providers, ModelList, &Arc<SystemInfo>),
-    (sessions, tenancy, store): (&Sessions, &Tenancy, &Store),
-) -> GatewayState {
+fn gateway_state(settings: &Settings, house: &House) -> GatewayState {
     GatewayState {
-        sessions: sessions.clone(),
-        tenancy: tenancy.clone(),
-        store: store.clone(),
+        sessions: house.sessions.clone(),
+        servers: house.servers.clone(),
+        tenancy: house.tenancy.clone(),
+        store: house.store.clone(),
         access: Arc::new(access_rules(settings)),
         auth_mode: settings.auth.mode,
         installation: Arc::new(Installation {
             name: settings.agent.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }),
-        system: Arc::clone(report),
-        models: Arc::new(models),
-        providers,
+        system: Arc::clone(&house.report),
+        models: Arc::clone(&house.models),
+        providers: house.providers.clone(),
         body_limit: socket_settings(settings).frame_bytes,
     }
-}
-
-async fn sweep(sessions: Sessions, stop: CancellationToken) {
-    let mut ticks = tokio::time::interval(SWEEP_EVERY);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = ticks.tick() => sessions.sweep(),
-        }
-    }
-}
-
-/// What the store takes of the settings.
-pub fn store_settings(settings: &config::Store) -> store::Settings {
-    store::Settings {
-        data_dir: settings.data_dir.clone(),
-        database_url: Some(settings.database_url.expose_secret().to_owned()),
-        compression: settings.compression,
-        redis_url: settings.redis_url.clone(),
-        allow_volatile: settings.allow_volatile,
-        history_ttl: settings.history_ttl,
-    }
-}
-
-/// A name that no other installation on this machine has.
-fn installation_id(store: &Store) -> String {
-    let path = store.dir().path();
-    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    hex::encode(hash.get(..6).unwrap_or_default())
-}
-
-fn factory(
-    settings: &Settings,
-    providers: Providers,
-    place: SandboxPlace,
-) -> anyhow::Result<AgentFactory> {
-    let (chat, llm) = (&settings.chat, &settings.llm);
-    let history = history::Limits {
-        max_tokens: chat.max_tokens.map(|most| u64::from(most.get())),
-        max_messages: chat
-            .max_messages
-            .and_then(|most| usize::try_from(most.get()).ok()),
-    };
-    Ok(AgentFactory {
-        providers,
-        catalogue: Arc::new(Catalogue::built_in()),
-        rules: Arc::new(Rules {
-            max_iterations: chat.max_llm_iterations.get(),
-            ..Rules::default()
-        }),
-        prompt: Arc::new(SystemPrompt::new(&llm.prompt_template)?),
-        history,
-        retry: RetryConfig {
-            max_retries: llm.retry.max_retries,
-            initial_backoff: llm.retry.initial_backoff,
-            max_backoff: llm.retry.max_backoff,
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "a factor of a few, no exact number"
-            )]
-            backoff_multiplier: llm.retry.backoff_multiplier as f32,
-        },
-        temperature: llm.temperature,
-        max_tokens: llm.max_tokens.map(std::num::NonZeroU32::get),
-        place: Arc::new(place),
-        bundled: bundled_tools()?.into(),
-    })
 }
 
 fn socket_settings(settings: &Settings) -> socket::SocketSettings {

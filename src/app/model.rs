@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::agent::Providers;
 use crate::agent::providers::{Offer, ProviderSettings, Source, Ways};
@@ -27,18 +28,22 @@ pub(super) struct Models {
 }
 
 impl Models {
-    /// The registry of these and of what people added, and what the page may choose from.
+    /// The registry of these and of what people added, read again now and then; and what the page
+    /// may choose from.
     pub(super) async fn register(
         self,
         store: &Store,
         auth: &config::Auth,
+        (tasks, stop): &(TaskTracker, CancellationToken),
     ) -> anyhow::Result<(Providers, ModelList)> {
         let list = self.list();
         let list = list.context("the default provider is not among the providers")?;
         let sealer = Sealer::new(store.dir(), auth.secret_key.as_ref())?;
         let keeper = (store.records(), sealer);
         let providers = Providers::open(self.offers, self.choice, keeper, self.ways);
-        Ok((providers.await?, list))
+        let providers = providers.await?;
+        tasks.spawn(refresh(providers.clone(), stop.clone()));
+        Ok((providers, list))
     }
 
     /// The provider of new sessions.
@@ -128,7 +133,7 @@ fn provider_settings(
 }
 
 /// Takes over what another gateway on the same records changed, until `stop`.
-pub(super) async fn refresh(providers: Providers, stop: CancellationToken) {
+async fn refresh(providers: Providers, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(REFRESH_EVERY);
     loop {
         tokio::select! {

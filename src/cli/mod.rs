@@ -1,6 +1,7 @@
 //! Commands of the `sepal` program. What they print is for people; the log goes its own way.
 
 mod admin;
+mod agent;
 mod serve;
 
 use std::io::Write as _;
@@ -9,8 +10,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use secrecy::ExposeSecret as _;
-use sepal::app;
-use sepal::config::{self, Flag, Loaded, Sources};
+use sepal::app::{self, Purpose};
+use sepal::config::{self, Flag, Loaded, Log, LogOutput, Preset, Sources};
 use sepal::gateway::Check;
 use sepal::store::{Access, Store};
 use sepal::telemetry::Telemetry;
@@ -51,6 +52,8 @@ struct Options {
 enum Command {
     /// Serve the gateway (the default).
     Serve,
+    /// Be an MCP server with one tool: the agent. On standard input and output unless told otherwise.
+    Agent(agent::AgentArgs),
     /// Print a fresh sign-in link; it opens once and lasts 30 minutes.
     Link {
         /// For this person instead of the first owner.
@@ -85,21 +88,22 @@ pub(crate) fn run() -> ExitCode {
         Ok(telemetry) => telemetry,
         Err(error) => return fail(&anyhow::Error::new(error)),
     };
-    let loaded = match load(&cli.options) {
-        Ok(loaded) => loaded,
+    let (command, loaded) = match choose(cli) {
+        Ok(chosen) => chosen,
         Err(problems) => {
             complain(&problems.to_string());
             return ExitCode::from(2);
         }
     };
-    if let Err(error) = telemetry.configure(&loaded.settings.runtime.log) {
+    let log = log_settings(&command, &loaded);
+    if let Err(error) = telemetry.configure(&log) {
         return fail(&anyhow::Error::new(error));
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
     let done = runtime.map_err(anyhow::Error::new).and_then(|runtime| {
-        let done = runtime.block_on(execute(cli.command.unwrap_or(Command::Serve), &loaded));
+        let done = runtime.block_on(execute(command, &loaded));
         runtime.shutdown_background();
         done
     });
@@ -109,7 +113,37 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-fn load(options: &Options) -> Result<Loaded, config::Problems> {
+/// The command with its settings. A file alone means the agent when it wants standard input and
+/// output and no listener (CONTRACTS section 3).
+fn choose(cli: Cli) -> Result<(Command, Loaded), config::Problems> {
+    let preset = match &cli.command {
+        Some(Command::Agent(args)) => args.preset(),
+        Some(_) | None => Preset::Gateway,
+    };
+    let loaded = load(&cli.options, preset)?;
+    let transports = &loaded.settings.runtime.transports;
+    match cli.command {
+        Some(command) => Ok((command, loaded)),
+        None if transports.stdio.enabled && !transports.http.enabled => {
+            let args = agent::AgentArgs::default();
+            let loaded = load(&cli.options, args.preset())?;
+            Ok((Command::Agent(args), loaded))
+        }
+        None => Ok((Command::Serve, loaded)),
+    }
+}
+
+/// Where an MCP client or a script reads standard output, the log goes elsewhere (S0.57).
+fn log_settings(command: &Command, loaded: &Loaded) -> Log {
+    let mut log = loaded.settings.runtime.log.clone();
+    let needs_stdout = matches!(command, Command::Agent(args) if args.needs_stdout());
+    if needs_stdout && log.output == LogOutput::Stdout {
+        log.output = LogOutput::Stderr;
+    }
+    log
+}
+
+fn load(options: &Options, preset: Preset) -> Result<Loaded, config::Problems> {
     let flags = [
         ("--host", "runtime.transports.http.host", &options.host),
         ("--port", "runtime.transports.http.port", &options.port),
@@ -120,12 +154,14 @@ fn load(options: &Options) -> Result<Loaded, config::Problems> {
         value.clone().map(|value| Flag { name, key, value })
     };
     let flags = flags.into_iter().filter_map(given).collect();
-    config::load(&Sources::of_process(options.config.as_deref(), flags)?)
+    let sources = Sources::of_process(options.config.as_deref(), flags)?;
+    config::load(&Sources { preset, ..sources })
 }
 
 async fn execute(command: Command, loaded: &Loaded) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Serve => serve::serve(loaded).await,
+        Command::Serve => serve::serve(loaded, Purpose::Gateway).await,
+        Command::Agent(args) => Box::pin(agent::run(args, loaded)).await,
         Command::Link { user, tenant } => link(loaded, tenant, user).await,
         Command::Doctor => {
             let checks = app::examine(&loaded.settings).await;

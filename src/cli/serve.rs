@@ -1,22 +1,29 @@
-//! `sepal serve`.
+//! `sepal serve` and `sepal agent --daemon`.
 
 use std::process::ExitCode;
 
+use anyhow::bail;
 use secrecy::ExposeSecret as _;
-use sepal::app::{self, App};
+use sepal::app::{self, App, Purpose};
 use sepal::config::{AuthMode, Loaded};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::say;
 
-pub(super) async fn serve(loaded: &Loaded) -> anyhow::Result<ExitCode> {
+pub(super) async fn serve(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<ExitCode> {
     for notice in &loaded.notices {
         tracing::warn!("{notice}");
     }
     let settings = &loaded.settings;
+    if purpose == Purpose::Gateway && !settings.runtime.transports.http.enabled {
+        bail!(
+            "`runtime.transports.http.enabled` is off in these settings; `sepal agent` is what they \
+             describe"
+        );
+    }
     let listener = app::bind(settings).await?;
-    let app = Box::pin(App::build(settings, listener)).await?;
+    let app = Box::pin(App::build_for(settings, listener, purpose)).await?;
     let url = app::base_url(settings, app.address);
     say(&format!(
         "Sepal {} listens on {url}",
@@ -39,23 +46,30 @@ pub(super) async fn serve(loaded: &Loaded) -> anyhow::Result<ExitCode> {
         (None, AuthMode::Password) => say("Sign in there, or get a fresh link: sepal link"),
         (None, AuthMode::None) => say("Nobody signs in: everybody on this machine is the owner"),
     }
+    if purpose == Purpose::Daemon {
+        say(&format!("MCP clients: {url}mcp, or {url}sse for old ones"));
+    }
     let stop = CancellationToken::new();
+    let serving = app.serve(stop.clone());
+    until_signal(serving, stop).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs until it ends by itself; a signal asks it to.
+pub(super) async fn until_signal<T>(
+    work: impl Future<Output = anyhow::Result<T>>,
+    stop: CancellationToken,
+) -> anyhow::Result<T> {
     let (mut terminate, mut interrupt) = (
         signal(SignalKind::terminate())?,
         signal(SignalKind::interrupt())?,
     );
-    let serving = app.serve(stop.clone());
-    tokio::pin!(serving);
+    tokio::pin!(work);
     tokio::select! {
-        served = &mut serving => served?,
-        _ = terminate.recv() => {
-            stop.cancel();
-            serving.await?;
-        }
-        _ = interrupt.recv() => {
-            stop.cancel();
-            serving.await?;
-        }
+        done = &mut work => return done,
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
     }
-    Ok(ExitCode::SUCCESS)
+    stop.cancel();
+    work.await
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::value::{Resolved, Values};
-use super::{Problem, Source, Sources};
+use super::{Preset, Problem, Source, Sources};
 
 const HOST: &str = "runtime.transports.http.host";
 /// Fewer could be tried out by whoever holds the database.
@@ -16,6 +16,7 @@ const AUTH_MODE: &str = "auth.mode";
 
 /// Fills in what depends on other settings.
 pub(super) fn fill(values: &mut Values, sources: &Sources) {
+    fill_preset(values, sources.preset);
     let in_open_container = sources.in_container && text(values, AUTH_MODE) != Some("none");
     let (host, why) = if in_open_container {
         ("0.0.0.0", Source::Derived("default in a container"))
@@ -31,6 +32,30 @@ pub(super) fn fill(values: &mut Values, sources: &Sources) {
         let url = format!("sqlite://{}/sepal.db", folder.trim_end_matches('/'));
         let why = Source::Derived("default below store.data_dir");
         fill_one(values, "store.database_url", &url, why);
+    }
+}
+
+/// The agent's own defaults, where nobody set the key (CONTRACTS section 4).
+fn fill_preset(values: &mut Values, preset: Preset) {
+    let of_agent = [
+        ("agent.chat.max_tokens", json!(0)),
+        ("agent.chat.max_messages", json!(0)),
+    ];
+    let of_daemon = [("runtime.log.output", json!("stdout"))];
+    let (agent, daemon) = match preset {
+        Preset::Gateway => (&[][..], &[][..]),
+        Preset::Agent => (&of_agent[..], &[][..]),
+        Preset::Daemon => (&of_agent[..], &of_daemon[..]),
+    };
+    for (key, value) in agent.iter().chain(daemon) {
+        if let Some(resolved) = values.get_mut(key)
+            && resolved.source == Source::Default
+        {
+            *resolved = Resolved {
+                value: value.clone(),
+                source: Source::Derived("default of `sepal agent`"),
+            };
+        }
     }
 }
 

@@ -24,6 +24,7 @@ Keys of the file may be written in camelCase (`apiKey` for `api_key`).
 Of several variables for one key the first that is set wins.
 
 An unknown key, a value of the wrong type or an impossible value stops the start, and all of them are named at once.
+`sepal agent` has defaults of its own: `agent.chat.max_tokens` and `agent.chat.max_messages` are 0, and with `--daemon` the log goes to `stdout`.
 `sepal config check` does only that; `sepal config show` prints every value with its source, and no secret.
 ";
 

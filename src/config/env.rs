@@ -14,8 +14,22 @@ pub struct Sources {
     pub env: BTreeMap<String, String>,
     /// The file of `--config`.
     pub file: Option<SourceFile>,
+    /// What the process is started for; some defaults follow from it.
+    pub preset: Preset,
     /// Whether the process runs in a container, where listening on loopback reaches nobody.
     pub in_container: bool,
+}
+
+/// What the process is started for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Preset {
+    /// People in the page.
+    #[default]
+    Gateway,
+    /// The agent as an MCP server: a session is one question, and its history may fill the window.
+    Agent,
+    /// The same over HTTP, where standard output is free for the log (S0.57).
+    Daemon,
 }
 
 /// A value from the command line.
@@ -61,9 +75,19 @@ impl Sources {
             flags,
             env,
             file,
+            preset: Preset::default(),
             in_container: is_in_container(),
         })
     }
+}
+
+/// What `${VAR}` stands for in files that are read while running: the environment, with `.env`
+/// below it.
+pub fn environment() -> BTreeMap<String, String> {
+    // What is wrong with `.env` was said at the start.
+    let mut env = dot_env(Path::new(".env"), &mut Vec::new());
+    env.extend(process_env());
+    env
 }
 
 /// The environment; names and values that are not UTF-8 belong to somebody else.

@@ -18,7 +18,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub use env::{Flag, SourceFile, Sources};
+pub use env::{Flag, Preset, SourceFile, Sources, environment};
 pub use layer::{Loaded, load};
 pub use problem::{Problem, Problems, Source};
 pub use settings::{

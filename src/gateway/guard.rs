@@ -27,6 +27,9 @@ use crate::domain::{Code, RequestId};
 /// Where Socket.IO answers.
 const SOCKET_PATH: &str = "/socket.io";
 
+/// Where clients of the agent as an MCP server open streams.
+const STREAMS: [&str; 2] = ["/mcp", "/sse"];
+
 /// The header with the request's id.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -60,8 +63,10 @@ async fn admit(State(rules): State<Arc<AccessRules>>, request: Request, next: Ne
     let (parts, body) = request.into_parts();
     // Probes ask by whatever address; they learn nothing of anybody.
     let is_probe = matches!(parts.uri.path(), "/healthz" | "/readyz");
-    let is_socket = parts.uri.path().starts_with(SOCKET_PATH);
-    match rules.check(Asked::of(&parts, is_socket)) {
+    let path = parts.uri.path();
+    // A stream is opened by GET, which no foreign page may do either.
+    let is_stream = path.starts_with(SOCKET_PATH) || STREAMS.contains(&path);
+    match rules.check(Asked::of(&parts, is_stream)) {
         Err(refused) if !is_probe => ApiError::from(refused).into_response(),
         _ => next.run(Request::from_parts(parts, body)).await,
     }
@@ -91,9 +96,11 @@ async fn finish(mut request: Request, next: Next) -> Response {
 }
 
 fn is_data(path: &str) -> bool {
+    let is_exposed = STREAMS.contains(&path) || path == "/message";
     ["/api/", SOCKET_PATH, "/healthz", "/readyz"]
         .iter()
         .any(|start| path.starts_with(start))
+        || is_exposed
 }
 
 /// Headers that a handler or layer gave to a refusal stay: `Allow`, `Vary`, a cookie, CORS.

@@ -1,4 +1,4 @@
-//! The doors: REST, Socket.IO and the page. The only place that knows wire forms; every door
+//! The doors: REST, Socket.IO, the agent as an MCP server, and the page. The only place that knows wire forms; every door
 //! reaches sessions through `agent::Sessions`, and nothing is built here.
 
 mod access;
@@ -7,6 +7,7 @@ mod error;
 mod extract;
 mod guard;
 mod http;
+pub mod mcp;
 mod openapi;
 pub mod socket;
 mod spa;
@@ -30,7 +31,7 @@ pub use http::{
 pub use openapi::openapi_json;
 pub use spa::page_is_built;
 
-use crate::agent::{Providers, Sessions};
+use crate::agent::{Providers, Servers, Sessions};
 use crate::config::AuthMode;
 use crate::domain::Code;
 use crate::store::Store;
@@ -41,6 +42,8 @@ use crate::tenancy::Tenancy;
 pub struct GatewayState {
     /// The one corridor to sessions.
     pub sessions: Sessions,
+    /// The MCP servers of the installation and its tenants.
+    pub servers: Servers,
     /// Who may enter.
     pub tenancy: Tenancy,
     /// For lists and the readiness probe; sessions are reached through `sessions` only.

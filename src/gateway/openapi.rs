@@ -22,6 +22,7 @@ const JSON: &str = "application/json";
     tags(
         (name = "auth", description = "Signing in and out"),
         (name = "sessions", description = "Sessions, their transcript, and the socket's commands by POST"),
+        (name = "mcp", description = "MCP servers and their tools"),
         (name = "models", description = "Models"),
         (name = "system", description = "What this installation runs on"),
         (name = "operation", description = "Signs of life"),

@@ -3,5 +3,5 @@
 mod prompt;
 mod window;
 
-pub use prompt::{PromptError, SystemPrompt};
+pub use prompt::{Input, PromptError, SystemPrompt, last_input};
 pub use window::{Limits, Window, newest_turn, window};

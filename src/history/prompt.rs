@@ -1,16 +1,30 @@
 //! The system prompt: a Jinja2-style template (S0.4, C17).
 
-use minijinja::{Environment, context};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::domain::Tool;
+use minijinja::Environment;
+
+use crate::domain::{Entry, Tool};
 
 /// Work that a template may cost; a runaway loop is an error, not a hang.
 const FUEL: u64 = 100_000;
+
+/// Whether a template reads what was asked (C17).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Input<'a> {
+    /// No: a web chat's input is a message of its own, and `{{input}}` is empty.
+    Apart,
+    /// Yes, as `{{input}}` and under this name, the argument of the agent's tool (S0.4).
+    Named(&'a str),
+}
 
 /// A system prompt template that renders.
 #[derive(Debug, Clone)]
 pub struct SystemPrompt {
     template: String,
+    /// Another name of the input; `None` where it stays empty.
+    input: Option<String>,
 }
 
 /// A template does not render.
@@ -20,36 +34,54 @@ pub struct PromptError(#[from] minijinja::Error);
 
 impl SystemPrompt {
     /// Tries the template once, so that a mistake stops the start and not a turn.
-    pub fn new(template: &str) -> Result<Self, PromptError> {
+    pub fn new(template: &str, input: Input<'_>) -> Result<Self, PromptError> {
         let prompt = Self {
             template: template.to_owned(),
+            input: match input {
+                Input::Apart => None,
+                Input::Named(name) => Some(name.to_owned()),
+            },
         };
-        prompt.render(&[])?;
+        prompt.render(&[], "")?;
         Ok(prompt)
     }
 
-    /// The prompt with `{{tools}}` filled in. A web chat's input is a message of its own, so
-    /// `{{input}}` is empty here (C17).
-    pub fn render(&self, tools: &[Tool]) -> Result<String, PromptError> {
+    /// The prompt with `{{tools}}` filled in, and `{{input}}` where the template reads it.
+    pub fn render(&self, tools: &[Tool], input: &str) -> Result<String, PromptError> {
         let mut environment = Environment::new();
         environment.set_fuel(Some(FUEL));
         let tools: Vec<String> = tools
             .iter()
             .map(|tool| format!("- {}: {}", tool.name, tool.description))
             .collect();
-        let text = environment.render_str(
-            &self.template,
-            context! { tools => tools.join("\n"), input => "" },
-        )?;
+        let mut values = BTreeMap::from([("tools".to_owned(), tools.join("\n"))]);
+        values.insert("input".to_owned(), String::new());
+        if let Some(name) = &self.input {
+            values.insert("input".to_owned(), input.to_owned());
+            values.insert(name.clone(), input.to_owned());
+        }
+        let text = environment.render_str(&self.template, values)?;
         Ok(text.trim().to_owned())
     }
+}
+
+/// What a person asked last; empty before the first message.
+pub fn last_input(entries: &[Arc<Entry>]) -> &str {
+    let texts = entries
+        .iter()
+        .rev()
+        .filter_map(|entry| match entry.as_ref() {
+            Entry::User { text, .. } => Some(text.as_str()),
+            Entry::Assistant { .. } | Entry::ToolResult { .. } | Entry::Note { .. } => None,
+        });
+    texts.into_iter().next().unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::SystemPrompt;
+    use super::{Input, SystemPrompt};
     use crate::domain::{Tool, ToolAnnotations};
 
     #[test]
@@ -61,12 +93,19 @@ mod tests {
             input_schema: json!({}),
             annotations: ToolAnnotations::default(),
         };
-        let prompt = SystemPrompt::new("Be brief. {{input}}\n{{tools}}").unwrap();
+        let text = "Be brief. {{input}}|{{query}}\n{{tools}}";
+        let render = |input| {
+            let prompt = SystemPrompt::new(text, input).unwrap();
+            prompt.render(std::slice::from_ref(&tool), "why?").unwrap()
+        };
         assert_eq!(
-            prompt.render(&[tool]).unwrap(),
-            "Be brief. \n- read_file: Read a file."
+            render(Input::Apart),
+            "Be brief. |\n- read_file: Read a file."
         );
-        assert!(SystemPrompt::new("{{ unclosed").is_err());
-        assert!(SystemPrompt::new("{% for i in range(9999999) %}x{% endfor %}").is_err());
+        let named = render(Input::Named("query"));
+        assert_eq!(named, "Be brief. why?|why?\n- read_file: Read a file.");
+        let new = |text| SystemPrompt::new(text, Input::Apart);
+        assert!(new("{{ unclosed").is_err());
+        assert!(new("{% for i in range(9999999) %}x{% endfor %}").is_err());
     }
 }

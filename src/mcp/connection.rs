@@ -1,5 +1,6 @@
-//! One client connection to an MCP server over any byte stream.
+//! One client connection to an MCP server, over any byte stream or HTTP.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -11,19 +12,24 @@ use rmcp::model::{
 use rmcp::service::{
     NotificationContext, Peer, PeerRequestOptions, RequestHandle, RunningService, ServiceError,
 };
+use rmcp::transport::IntoTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
+use super::listing;
+use super::remote::{self, Remote};
 use super::result::ToolAnswer;
+use crate::domain::Tool;
 
 /// A longer line is dropped by the transport; the request then ends by its time limit.
 const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
-/// How long a server may take for the handshake.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
+/// How long a server may take for the handshake: interpreted ones load slowly.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
 /// How long a server may take to confirm a cancellation before its processes are killed.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
@@ -55,9 +61,13 @@ pub struct Connection {
     service: RunningService<RoleClient, Handler>,
 }
 
+/// What we offer to servers: nothing. Elicitation is declined and sampling refused by rmcp's own
+/// answers.
 #[derive(Clone)]
 struct Handler {
     progress: ProgressDispatcher,
+    /// Counts how often the server said that its tools are others now.
+    changes: Arc<watch::Sender<u64>>,
 }
 
 impl ClientHandler for Handler {
@@ -74,6 +84,10 @@ impl ClientHandler for Handler {
     ) {
         self.progress.handle_notification(params).await;
     }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changes.send_modify(|count| *count += 1);
+    }
 }
 
 impl Connection {
@@ -84,8 +98,28 @@ impl Connection {
         input: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<Self, Error> {
         let transport = AsyncRwTransport::new(output, input).with_max_line_length(MAX_LINE_BYTES);
+        Self::shake_hands(server, transport).await
+    }
+
+    /// Makes the handshake over streamable HTTP. Which hosts may be reached is decided by the
+    /// client.
+    pub async fn open_http(
+        server: &str,
+        client: reqwest::Client,
+        remote: &Remote,
+    ) -> Result<Self, Error> {
+        let transport = remote::transport(server, client, remote)?;
+        Self::shake_hands(server, transport).await
+    }
+
+    async fn shake_hands<T, E, A>(server: &str, transport: T) -> Result<Self, Error>
+    where
+        T: IntoTransport<RoleClient, E, A>,
+        E: std::error::Error + Send + Sync + 'static,
+    {
         let handler = Handler {
             progress: ProgressDispatcher::new(),
+            changes: Arc::new(watch::channel(0).0),
         };
         let handshake = tokio::time::timeout(HANDSHAKE_LIMIT, handler.serve(transport));
         let failed = |reason: String| Error::Handshake {
@@ -95,11 +129,26 @@ impl Connection {
         let service = handshake
             .await
             .map_err(|_| failed(format!("no answer within {} s", HANDSHAKE_LIMIT.as_secs())))?
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| remote::handshake_error(server, &error))?;
         Ok(Self {
             server: server.to_owned(),
             service,
         })
+    }
+
+    /// What the server offers, bounded in number and size.
+    pub async fn tools(&self) -> Result<Vec<Tool>, Error> {
+        let listed = listing::list(&self.server, self.service.peer());
+        tokio::time::timeout(HANDSHAKE_LIMIT, listed)
+            .await
+            .unwrap_or(Err(Error::Timeout {
+                after: HANDSHAKE_LIMIT,
+            }))
+    }
+
+    /// Changes whenever the server says that its tools are others now.
+    pub fn tool_changes(&self) -> watch::Receiver<u64> {
+        self.service.service().changes.subscribe()
     }
 
     /// Whether the stream has ended.

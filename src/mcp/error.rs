@@ -15,6 +15,14 @@ pub enum Error {
         /// What it did instead.
         reason: String,
     },
+    /// It cannot be reached: nothing was sent to it.
+    #[error("the MCP server `{server}` cannot be reached: {reason}")]
+    Unreachable {
+        /// Its name.
+        server: String,
+        /// Why.
+        reason: String,
+    },
     /// The stream ended while a request ran; the call may have happened.
     #[error("the MCP server `{server}` went away during the call")]
     Gone {
@@ -42,6 +50,7 @@ impl Error {
     /// Who has to act.
     pub fn fault(&self) -> Fault {
         match self {
+            Self::Unreachable { .. } => Fault::Transient,
             Self::Handshake { .. }
             | Self::Gone { .. }
             | Self::Timeout { .. }

@@ -3,13 +3,19 @@
 //! A connection takes any byte stream; where the server runs is not this layer's business.
 
 mod bundled;
+pub mod config;
 mod connection;
 mod error;
+mod filter;
+mod listing;
+mod remote;
 mod result;
 mod toolbox;
 
 pub use bundled::{BUNDLED_SERVER, bundled_tools};
 pub use connection::{Connection, ToolCall, ToolProgress};
 pub use error::Error;
+pub use filter::is_offered;
+pub use remote::Remote;
 pub use result::ToolAnswer;
-pub use toolbox::{Toolbox, ToolboxError, ToolboxTool};
+pub use toolbox::{Naming, Offer, Toolbox, ToolboxError, ToolboxTool};

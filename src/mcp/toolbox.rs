@@ -2,14 +2,46 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::{Digest, Tool, ToolRef};
+
+/// The longest name that all model vendors accept.
+const MAX_NAME: usize = 64;
+/// Hex digits of the hash that keep a shortened name apart from others.
+const HASH_DIGITS: usize = 6;
+
+/// Whether tools carry their server's name (`settings.toolNamespacing` of `mcp-config.json`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Naming {
+    /// Where another server has a tool of the same name.
+    #[default]
+    Auto,
+    /// Always.
+    Prefix,
+    /// Never; a name that is taken is not offered.
+    None,
+}
 
 /// The tools that a session's model may ask for.
 #[derive(Default)]
 pub struct Toolbox {
     tools: BTreeMap<String, ToolboxTool>,
+}
+
+/// A server whose tools are added.
+#[derive(Debug, Clone, Copy)]
+pub struct Offer<'a> {
+    /// Its name in the registry.
+    pub server: &'a str,
+    /// What stands in front of its tools' names.
+    pub prefix: &'a str,
+    /// Whether its name does too.
+    pub naming: Naming,
+    /// Whether the operator trusts its hints.
+    pub is_trusted: bool,
 }
 
 /// One tool, ready to be asked about.
@@ -38,45 +70,64 @@ pub enum ToolboxError {
         /// What is wrong.
         reason: String,
     },
+    /// Another tool has its name.
+    #[error("the name of tool `{tool}` of server `{server}` is taken; set a `toolPrefix`")]
+    Name {
+        /// The server.
+        server: String,
+        /// The tool.
+        tool: String,
+    },
 }
 
 impl Toolbox {
-    /// Adds a server's tools. A name that is taken gets the server's name in front.
-    pub fn add(
-        &mut self,
-        server: &str,
-        tools: Vec<Tool>,
-        is_trusted: bool,
-    ) -> Result<(), ToolboxError> {
-        for mut tool in tools {
-            let at = ToolRef {
-                server: server.to_owned(),
-                tool: tool.name.clone(),
-            };
-            let definition = Digest::of_json(&serde_json::json!(tool));
-            let validator = jsonschema::validator_for(&tool.input_schema).map_err(|error| {
-                ToolboxError::Schema {
-                    server: server.to_owned(),
-                    tool: tool.name.clone(),
-                    reason: error.to_string(),
-                }
-            })?;
-            if self.tools.contains_key(&tool.name) {
-                tool.name = format!("{server}__{}", tool.name);
-            }
-            let name = tool.name.clone();
-            self.tools.insert(
-                name,
-                ToolboxTool {
-                    tool,
-                    at,
-                    definition,
-                    is_trusted,
-                    validator,
-                },
-            );
-        }
+    /// Adds a server's tools, and says which of them cannot be offered.
+    pub fn add(&mut self, offer: Offer<'_>, tools: &[Tool]) -> Vec<ToolboxError> {
+        let added = tools.iter().map(|tool| self.add_one(offer, tool));
+        added.filter_map(Result::err).collect()
+    }
+
+    fn add_one(&mut self, offer: Offer<'_>, tool: &Tool) -> Result<(), ToolboxError> {
+        let at = ToolRef {
+            server: offer.server.to_owned(),
+            tool: tool.name.clone(),
+        };
+        let schema = |error: jsonschema::ValidationError<'_>| ToolboxError::Schema {
+            server: at.server.clone(),
+            tool: at.tool.clone(),
+            reason: error.to_string(),
+        };
+        let validator = jsonschema::validator_for(&tool.input_schema).map_err(schema)?;
+        let Some(name) = self.free_name(offer, &tool.name) else {
+            let (server, tool) = (at.server, at.tool);
+            return Err(ToolboxError::Name { server, tool });
+        };
+        let entry = ToolboxTool {
+            tool: Tool {
+                name: name.clone(),
+                ..tool.clone()
+            },
+            at,
+            definition: Digest::of_json(&serde_json::json!(tool)),
+            is_trusted: offer.is_trusted,
+            validator,
+        };
+        self.tools.insert(name, entry);
         Ok(())
+    }
+
+    /// A name that is free and that every vendor accepts. It depends on what was added before only
+    /// where names clash.
+    fn free_name(&self, offer: Offer<'_>, tool: &str) -> Option<String> {
+        let own = fitting(&format!("{}{tool}", offer.prefix));
+        let long = fitting(&format!("{}__{}{tool}", offer.server, offer.prefix));
+        let wanted = match offer.naming {
+            Naming::Auto => [Some(own), Some(long)],
+            Naming::Prefix => [Some(long), None],
+            Naming::None => [Some(own), None],
+        };
+        let mut wanted = wanted.into_iter().flatten();
+        wanted.find(|name| !self.tools.contains_key(name))
     }
 
     /// The tool that the model calls so.
@@ -84,10 +135,28 @@ impl Toolbox {
         self.tools.get(name)
     }
 
+    /// All tools, in the order of the names that the model uses.
+    pub fn tools(&self) -> impl Iterator<Item = &ToolboxTool> {
+        self.tools.values()
+    }
+
     /// All definitions, in the order of their names: the same from turn to turn.
     pub fn definitions(&self) -> impl Iterator<Item = &Tool> {
         self.tools.values().map(|entry| &entry.tool)
     }
+}
+
+/// The name as every vendor takes it: `[a-zA-Z0-9_-]{1,64}`. A changed one gets a hash of itself.
+fn fitting(name: &str) -> String {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_allowed) {
+        return name.to_owned();
+    }
+    let kept = name.chars().take(MAX_NAME - HASH_DIGITS - 1);
+    let kept: String = kept.map(|c| if is_allowed(c) { c } else { '_' }).collect();
+    let hash = Digest::of_json(&Value::from(name));
+    let hash: String = hash.as_str().chars().take(HASH_DIGITS).collect();
+    format!("{kept}_{hash}")
 }
 
 impl ToolboxTool {
@@ -111,7 +180,7 @@ impl ToolboxTool {
 mod tests {
     use serde_json::json;
 
-    use super::Toolbox;
+    use super::{Naming, Offer, Toolbox};
     use crate::domain::{Tool, ToolAnnotations};
 
     fn tool(name: &str) -> Tool {
@@ -128,20 +197,69 @@ mod tests {
         }
     }
 
+    fn offer(server: &str) -> Offer<'_> {
+        Offer {
+            server,
+            prefix: "",
+            naming: Naming::Auto,
+            is_trusted: true,
+        }
+    }
+
+    fn names(toolbox: &Toolbox) -> Vec<&str> {
+        toolbox
+            .definitions()
+            .map(|tool| tool.name.as_str())
+            .collect()
+    }
+
     #[test]
     fn names_are_unique_and_lead_to_their_server() {
         let mut toolbox = Toolbox::default();
-        toolbox.add("a", vec![tool("read")], true).unwrap();
-        toolbox.add("b", vec![tool("read")], false).unwrap();
+        toolbox.add(offer("a"), &[tool("read")]);
+        toolbox.add(offer("b"), &[tool("read")]);
         assert_eq!(toolbox.find("read").unwrap().at.server, "a");
         assert_eq!(toolbox.find("b__read").unwrap().at.server, "b");
         assert_eq!(toolbox.find("b__read").unwrap().at.tool, "read");
+        let same = toolbox.add(offer("b"), &[tool("read")]);
+        assert!(same[0].to_string().contains("is taken"), "{same:?}");
+    }
+
+    #[test]
+    fn the_naming_and_the_prefix_decide_what_the_model_reads() {
+        let check = |naming, prefix, expected: &[&str]| {
+            let mut toolbox = Toolbox::default();
+            toolbox.add(offer("a"), &[tool("read")]);
+            let offer = Offer {
+                prefix,
+                naming,
+                ..offer("b")
+            };
+            toolbox.add(offer, &[tool("read"), tool("list")]);
+            assert_eq!(names(&toolbox), expected, "{naming:?} {prefix}");
+        };
+        check(Naming::Auto, "", &["b__read", "list", "read"]);
+        check(Naming::Prefix, "", &["b__list", "b__read", "read"]);
+        check(Naming::None, "", &["list", "read"]);
+        check(Naming::Auto, "x_", &["read", "x_list", "x_read"]);
+    }
+
+    #[test]
+    fn names_fit_every_vendor_and_stay_apart() {
+        let long = |end: &str| format!("{}{end}", "x".repeat(80));
+        let mut toolbox = Toolbox::default();
+        let odd = [tool(&long("1")), tool(&long("2")), tool("a.b"), tool("a/b")];
+        assert!(toolbox.add(offer("a"), &odd).is_empty());
+        let names = names(&toolbox);
+        assert_eq!(names.len(), 4);
+        let is_fit = |name: &&str| name.len() <= 64 && !name.contains(['.', '/']);
+        assert!(names.iter().all(is_fit), "{names:?}");
     }
 
     #[test]
     fn a_problem_names_the_field() {
         let mut toolbox = Toolbox::default();
-        toolbox.add("a", vec![tool("read")], true).unwrap();
+        toolbox.add(offer("a"), &[tool("read")]);
         let read = toolbox.find("read").unwrap();
         assert_eq!(read.problem_with(&json!({"path": "x"})), None);
         assert!(
@@ -154,13 +272,15 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_schema_is_refused_by_name() {
+    fn a_broken_schema_is_refused_by_name_and_the_rest_is_offered() {
         let mut broken = tool("read");
         broken.input_schema = json!({"type": "no such type"});
-        let error = Toolbox::default().add("a", vec![broken], true).unwrap_err();
+        let mut toolbox = Toolbox::default();
+        let problems = toolbox.add(offer("a"), &[broken, tool("list")]);
         assert!(
-            error.to_string().contains("`read` of server `a`"),
-            "{error}"
+            problems[0].to_string().contains("`read` of server `a`"),
+            "{problems:?}"
         );
+        assert_eq!(names(&toolbox), ["list"]);
     }
 }

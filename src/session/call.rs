@@ -24,6 +24,9 @@ pub struct ToolFacts {
     pub is_trusted: bool,
     /// Where it runs.
     pub runs_in: RunsIn,
+    /// Since when the tool is another than the one that its tenant said yes to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Timestamp>,
     /// Hash of what would run: server, definition, arguments, sandbox image.
     pub digest: Digest,
     /// Hash of server, tool and arguments only: "the same call again".

@@ -2,6 +2,7 @@
 
 mod panic;
 mod redact;
+mod relay;
 
 use std::fs::File;
 use std::io::IsTerminal as _;
@@ -18,6 +19,7 @@ use tracing_subscriber::{Layer, Registry, fmt, reload};
 use crate::config::{Log, LogFormat, LogLevel, LogOutput};
 
 pub use redact::{redact, redact_args};
+pub use relay::{LogEntry, subscribe};
 
 /// Why the log cannot be set up.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +59,7 @@ impl Telemetry {
         tracing_subscriber::registry()
             .with(filter)
             .with(writer)
+            .with(relay::Relay::default())
             .try_init()
             .map_err(Error::AlreadyStarted)?;
         panic::log_panics();

@@ -31,12 +31,24 @@ async fn two_tenants(app: &TestApp) -> (TestSocket, Person, Person) {
     (socket, owner, stranger)
 }
 
+/// The path with the ids of what belongs to the owner.
+fn filled(path: &str, session: &str) -> String {
+    path.replace("{id}", session)
+        .replace("{callId}", "call_1_0")
+        .replace("{name}", "mine")
+        .replace("{tool}", "x")
+        .replace("{secret}", "A")
+}
+
 #[tokio::test]
 async fn every_route_refuses_nobody_and_hides_what_belongs_to_another_tenant() {
     let app = TestApp::with_sandbox().await;
     let (socket, owner, stranger) = two_tenants(&app).await;
     let session = socket.session();
     let http = TestApp::http();
+    let server = json!({ "name": "mine", "config": { "command": "x" } });
+    let added = http.post(app.url("/api/mcp/add")).bearer_auth(&owner.key);
+    assert_eq!(added.json(&server).send().await.unwrap().status(), 201);
     let api: Value = http
         .get(app.url("/api/openapi.json"))
         .send()
@@ -48,9 +60,7 @@ async fn every_route_refuses_nobody_and_hides_what_belongs_to_another_tenant() {
     let mut tried = 0;
     for (path, methods) in api["paths"].as_object().unwrap() {
         let is_public = PUBLIC.iter().any(|(public, _)| public == path);
-        let filled = path
-            .replace("{id}", &session)
-            .replace("{callId}", "call_1_0");
+        let filled = filled(path, &session);
         for method in methods.as_object().unwrap().keys() {
             let creates = CREATES.contains(&(method.as_str(), path.as_str()));
             let method: reqwest::Method = method.to_uppercase().parse().unwrap();
@@ -78,7 +88,7 @@ async fn every_route_refuses_nobody_and_hides_what_belongs_to_another_tenant() {
                 !text.contains(&session),
                 "{method} {path} shows a foreign session: {text}"
             );
-            if path.contains("{id}") && !creates {
+            if (path.contains("{id}") || path.contains("{name}")) && !creates {
                 assert_eq!(status, 404, "{method} {path} as the other tenant: {text}");
             }
         }

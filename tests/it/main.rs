@@ -7,6 +7,7 @@
     reason = "helper functions of tests are not covered by the test allowance"
 )]
 
+mod agent_mode;
 mod architecture;
 mod bad_input;
 mod burst;
@@ -22,6 +23,7 @@ mod providers;
 mod redis_app;
 mod rest;
 mod sandboxes;
+mod servers;
 mod stores;
 mod story;
 mod support;

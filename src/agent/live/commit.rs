@@ -5,10 +5,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::LiveSession;
+use crate::agent::clock::now;
 use crate::agent::feed::{ShownEvent, What};
 use crate::agent::journal::{JournalError, Settled};
 use crate::agent::message::{Accepted, Message, store_away};
-use crate::domain::{Code, CommitId, Timestamp};
+use crate::domain::{Code, CommitId};
 use crate::history;
 use crate::llm;
 use crate::session::{Command, Commit, Event, Inputs, Refusal, SCHEMA, decide};
@@ -84,8 +85,9 @@ impl LiveSession {
     async fn commit(&mut self, command: &Command) -> Result<Accepted, Failure> {
         loop {
             let now = now();
+            let rules = self.parts.tools.rules();
             let inputs = Inputs {
-                rules: &self.parts.rules,
+                rules: &rules,
                 now,
                 genesis: &self.genesis,
             };
@@ -229,11 +231,4 @@ fn changes_usage(event: &Event) -> bool {
             | Event::ContextCut { .. }
             | Event::ContextReset
     )
-}
-
-/// The one clock of the session layer's inputs.
-fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let ms = since.map_or(0, |since| since.as_millis());
-    Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
 }

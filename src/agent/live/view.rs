@@ -33,7 +33,8 @@ impl LiveSession {
 
     /// What the next request would leave out.
     fn left_out(&self) -> LeftOut {
-        let limits = match self.parts.standing(self.choice()) {
+        let input = history::last_input(&self.state.entries);
+        let limits = match self.parts.standing(self.choice(), input) {
             Ok(standing) => standing.limits,
             // The request itself says what is wrong with the prompt.
             Err(_) => self.parts.history,

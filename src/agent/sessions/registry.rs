@@ -166,13 +166,8 @@ impl Inner {
             Err(error) => return refuse_all(messages, &unreadable(&key, &error)).await,
         };
         let sandbox = state.control.sandbox.as_ref().unwrap_or(&genesis.sandbox);
-        let parts = match self.factory.create_agent(&key, sandbox) {
-            Ok(parts) => parts,
-            Err(error) => {
-                tracing::error!(session.id = %key.session, %error, "The agent cannot be built");
-                return refuse_all(messages, &internal()).await;
-            }
-        };
+        let parts = self.factory.create_agent(&key, sandbox);
+        parts.tools.refresh().await;
         let session = LiveSession {
             running: Running::new(outcomes, self.tasks.clone()),
             mailbox: messages,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use secrecy::ExposeSecret as _;
 
 use super::{env, loaded, yaml};
-use crate::config::{ApprovalWay, LogOutput, SandboxDriver, Sources};
+use crate::config::{ApprovalWay, LogOutput, Preset, SandboxDriver, Sources};
 
 #[test]
 fn zero_means_no_limit_or_not_sent() {
@@ -140,4 +140,24 @@ fn the_engine_of_containers_has_its_settings() {
     assert_eq!(sandbox.runtime.as_deref(), Some("runsc"));
     assert_eq!(sandbox.pool_size, 0);
     assert!(sandbox.image.starts_with("sepal/sandbox:"));
+}
+
+#[test]
+fn the_agent_has_defaults_of_its_own_below_everything_that_was_set() {
+    let settings = |preset, pairs: &[(&str, &str)]| {
+        let sources = Sources {
+            preset,
+            ..env(pairs)
+        };
+        loaded(&sources).settings
+    };
+    let agent = settings(Preset::Agent, &[]);
+    assert_eq!(
+        (agent.chat.max_tokens, agent.chat.max_messages),
+        (None, None)
+    );
+    assert_eq!(agent.runtime.log.output, LogOutput::Stderr);
+    let daemon = settings(Preset::Daemon, &[("MAX_HISTORY_TOKENS", "9")]);
+    assert_eq!(daemon.chat.max_tokens.unwrap().get(), 9);
+    assert_eq!(daemon.runtime.log.output, LogOutput::Stdout);
 }

@@ -98,6 +98,26 @@ impl ApiError {
         error
     }
 
+    /// An error in several fields, all of them named.
+    pub(super) fn of_fields(fields: impl IntoIterator<Item = (String, String)>) -> Self {
+        let fields = fields
+            .into_iter()
+            .map(|(field, message)| FieldError { field, message });
+        let fields: Vec<FieldError> = fields.collect();
+        let texts = fields
+            .iter()
+            .map(|wrong| format!("`{}`: {}", wrong.field, wrong.message));
+        let texts: Vec<String> = texts.collect();
+        let mut error = Self::new(Code::InvalidArguments, texts.join("; "));
+        error.0.fields = fields;
+        error
+    }
+
+    /// A name that is taken.
+    pub(super) fn taken(field: &str, message: String) -> Self {
+        Self::of_field(Code::InvalidArguments, field, message).with_status(StatusCode::CONFLICT)
+    }
+
     /// The same with a status code of its own.
     #[must_use]
     pub(super) fn with_status(mut self, status: StatusCode) -> Self {
@@ -112,7 +132,10 @@ impl ApiError {
         self
     }
 
-    fn with_cause(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+    pub(super) fn with_cause(
+        mut self,
+        cause: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
         self.0.cause = Some(Arc::new(cause));
         self
     }
@@ -217,10 +240,10 @@ fn status_of(code: Code) -> StatusCode {
         Code::NotAllowed | Code::HostRefused => StatusCode::FORBIDDEN,
         Code::NotFound | Code::SessionNotFound | Code::NoSuchCall => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        Code::AlreadyDecided
+        Code::ReadOnly
+        | Code::AlreadyDecided
         | Code::ChangedSinceShown
         | Code::NothingToDo
-        | Code::ReadOnly
         | Code::MissingApiKey
         | Code::MaxIterations
         | Code::BudgetExhausted

@@ -2,6 +2,7 @@
 
 mod auth;
 mod health;
+mod mcp_servers;
 mod models;
 mod providers;
 mod sessions;
@@ -45,6 +46,7 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
             providers::delete_provider
         ))
         .routes(routes!(providers::test_provider))
+        .merge(mcp_servers::routes())
         .routes(routes!(system::read_system))
         .routes(routes!(health::read_health))
         .routes(routes!(health::read_readiness))

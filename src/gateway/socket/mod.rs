@@ -3,6 +3,7 @@
 mod commands;
 mod handshake;
 mod inbound;
+mod news;
 mod pump;
 mod seat;
 mod send;
@@ -129,6 +130,7 @@ async fn serve(doors: Arc<Doors>, socket: SocketRef, seat: Arc<Seat>) {
         () = seat.gone.cancelled() => return,
         () = doors.stop.cancelled() => Some(stopping()),
         end = revoked(&doors, &seat) => Some(end),
+        () = news::run(&doors, &socket, &seat) => return,
         end = pump.run(joined) => end,
         end = commands::run(&doors, &socket, &seat, (&mut inbox, &resume)) => end,
     };

@@ -37,6 +37,7 @@ pub(super) fn card(call: &Call, (position, total): (usize, usize), said: &str) -
         "schema": facts.map_or(Value::Null, |facts| facts.schema.clone()),
         "annotations": facts.map(|facts| &facts.annotations),
         "runsIn": facts.map(|facts| &facts.runs_in),
+        "drift": facts.and_then(|facts| facts.drift).map(|since| json!({ "since": since.to_rfc3339() })),
         "why": call.why,
         "digest": facts.map(|facts| &facts.digest),
         "since": call.since.to_rfc3339(),

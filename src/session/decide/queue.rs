@@ -34,6 +34,8 @@ impl Draft<'_> {
                 }
                 // Beats every rule and grant: it may have happened already.
                 PolicyEffect::Allow if self.control.unknown_equals.contains(&facts.equal) => {}
+                // The yes was for another definition.
+                PolicyEffect::Allow if facts.drift.is_some() => {}
                 PolicyEffect::Allow => self.approve(&call.id, None, rule, None),
                 PolicyEffect::Ask => {}
             }

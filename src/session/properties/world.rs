@@ -93,6 +93,7 @@ pub(crate) fn proposal(tool: &str, args: Value) -> Proposal {
                 ..ToolAnnotations::default()
             },
             is_trusted: true,
+            drift: None,
             runs_in: RunsIn {
                 kind: RunsInKind::Sandbox,
                 hosts: vec![],

@@ -1,0 +1,149 @@
+//! How the servers are: from their real use, from tests, and from a light look at remote ones.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::entry::ServerEntry;
+use crate::domain::{TenantId, Timestamp};
+
+/// How a server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It answered last time.
+    Healthy,
+    /// It did not.
+    Unhealthy,
+    /// It is being connected to again.
+    Reconnecting,
+    /// It went away while it was in use.
+    Disconnected,
+    /// It was not used yet.
+    Unknown,
+}
+
+impl Status {
+    /// Every state, in the order of the summary.
+    pub const ALL: [Self; 5] = [
+        Self::Healthy,
+        Self::Unhealthy,
+        Self::Reconnecting,
+        Self::Disconnected,
+        Self::Unknown,
+    ];
+
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Unhealthy => "unhealthy",
+            Self::Reconnecting => "reconnecting",
+            Self::Disconnected => "disconnected",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What is known of a server's health.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Health {
+    /// How it is.
+    pub status: Status,
+    /// When somebody last looked or used it.
+    pub last_check: Option<Timestamp>,
+    /// When that last went well.
+    pub last_success: Option<Timestamp>,
+    /// How often in a row it did not.
+    pub consecutive_failures: u32,
+    /// How long the last answer took.
+    pub latency_ms: Option<u64>,
+    /// What went wrong last, without secrets.
+    pub error: Option<String>,
+}
+
+impl Health {
+    const UNKNOWN: Self = Self {
+        status: Status::Unknown,
+        last_check: None,
+        last_success: None,
+        consecutive_failures: 0,
+        latency_ms: None,
+        error: None,
+    };
+}
+
+/// Whose experience it is: what one tenant saw of a shared server is not told to another.
+type Key = (Option<TenantId>, String);
+
+/// The health of all servers.
+#[derive(Default)]
+pub(super) struct HealthBook(Mutex<HashMap<Key, Health>>);
+
+/// What somebody saw.
+pub(super) enum Seen {
+    /// It answered.
+    Well(Duration),
+    /// It did not, or not well.
+    Badly(Status, String),
+}
+
+impl HealthBook {
+    fn all(&self) -> MutexGuard<'_, HashMap<Key, Health>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of it; the new state if it is another than before.
+    pub(super) fn note(
+        &self,
+        whose: Option<&TenantId>,
+        name: &str,
+        seen: Seen,
+        now: Timestamp,
+    ) -> Option<(Status, Option<String>)> {
+        let mut all = self.all();
+        let key = (whose.cloned(), name.to_owned());
+        let health = all.entry(key).or_insert(Health::UNKNOWN);
+        let before = (health.status, health.error.clone());
+        health.last_check = Some(now);
+        match seen {
+            Seen::Well(took) => {
+                health.status = Status::Healthy;
+                health.last_success = Some(now);
+                health.consecutive_failures = 0;
+                health.latency_ms = u64::try_from(took.as_millis()).ok();
+                health.error = None;
+            }
+            Seen::Badly(status, error) => {
+                health.status = status;
+                if status != Status::Reconnecting {
+                    health.consecutive_failures = health.consecutive_failures.saturating_add(1);
+                }
+                health.error = Some(error);
+            }
+        }
+        let after = (health.status, health.error.clone());
+        (before != after).then_some(after)
+    }
+
+    /// The newest that this tenant or the installation knows of a server.
+    pub(super) fn of(&self, tenant: &TenantId, entry: &ServerEntry) -> Health {
+        let all = self.all();
+        let of = |whose: Option<&TenantId>| all.get(&(whose.cloned(), entry.name.clone()));
+        let own = of(Some(tenant));
+        let shared = entry.tenant().is_none().then(|| of(None)).flatten();
+        let newest = own.into_iter().chain(shared);
+        let newest = newest.max_by_key(|health| health.last_check.map_or(0, |at| at.0));
+        newest.cloned().unwrap_or(Health::UNKNOWN)
+    }
+
+    /// Forgets a server that is gone.
+    pub(super) fn forget(&self, entry: &ServerEntry) {
+        let whose = entry.tenant();
+        self.all().retain(|(of, name), _| {
+            *name != entry.name || (whose.is_some() && of.as_ref() != whose)
+        });
+    }
+}

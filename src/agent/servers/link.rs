@@ -1,0 +1,119 @@
+//! One session's own connection to one server: made at the first call, made again when it broke,
+//! with pauses that grow while it does not come about.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::entry::ServerEntry;
+use super::opening::{Failure, Opened};
+use super::registry::Servers;
+use crate::domain::{Digest, SandboxId, TenantId};
+use crate::llm::RetryConfig;
+
+/// The connection of a session to a server.
+#[derive(Default)]
+pub(in crate::agent) struct Link(
+    /// Held while a server starts, so that calls side by side share one.
+    Mutex<State>,
+);
+
+#[derive(Default)]
+struct State {
+    opened: Option<(Digest, Arc<Opened>)>,
+    /// How often in a row it did not come about, and when that was.
+    failed: Option<(u32, Instant)>,
+}
+
+impl Link {
+    /// The open connection, made if need be. Whoever is dropped while waiting breaks nothing: what
+    /// was started ends with the future.
+    pub(in crate::agent) async fn connect(
+        &self,
+        entry: &ServerEntry,
+        servers: &Servers,
+        (tenant, sandbox): (&TenantId, &SandboxId),
+    ) -> Result<Arc<Opened>, Failure> {
+        let mut state = self.0.lock().await;
+        let wanted = entry.fingerprint();
+        if let Some((kind, opened)) = &state.opened
+            && *kind == wanted
+            && !opened.connection.is_closed()
+        {
+            return Ok(Arc::clone(opened));
+        }
+        if let Some((_, old)) = state.opened.take() {
+            old.kill().await;
+        }
+        let retry = servers.retry();
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            if let Some((failures, at)) = state.failed {
+                servers.reconnecting(entry, tenant);
+                tokio::time::sleep_until(at + pause(&retry, failures)).await;
+            }
+            let opened = servers.open_for(entry, (tenant, sandbox)).await;
+            match opened {
+                Ok(opened) => {
+                    let opened = Arc::new(opened);
+                    servers.follow(entry, &opened);
+                    state.opened = Some((wanted, Arc::clone(&opened)));
+                    state.failed = None;
+                    return Ok(opened);
+                }
+                Err(failure) => {
+                    let failures = state.failed.map_or(0, |(failures, _)| failures);
+                    state.failed = Some((failures.saturating_add(1), Instant::now()));
+                    // What fails by itself fails again; the next call tries anew.
+                    if !failure.is_transient || attempts > retry.max_retries {
+                        return Err(failure);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether something runs, or is about to.
+    pub(in crate::agent) fn is_live(&self) -> bool {
+        self.0
+            .try_lock()
+            .map_or(true, |state| state.opened.is_some())
+    }
+
+    /// Ends what runs.
+    pub(in crate::agent) async fn close(&self) {
+        let opened = self.0.lock().await.opened.take();
+        if let Some((_, opened)) = opened {
+            opened.kill().await;
+        }
+    }
+}
+
+/// The pause before the next attempt, exponential and capped (S0.47).
+fn pause(retry: &RetryConfig, failures: u32) -> Duration {
+    let factor = retry.backoff_multiplier.max(1.0);
+    let exponent = i32::try_from(failures.saturating_sub(1).min(64)).unwrap_or(64);
+    let seconds = retry.initial_backoff.as_secs_f32() * factor.powi(exponent);
+    let most = retry.max_backoff;
+    Duration::try_from_secs_f32(seconds).map_or(most, |pause| pause.min(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::pause;
+    use crate::llm::RetryConfig;
+
+    #[test]
+    fn pauses_grow_up_to_the_longest() {
+        let retry = RetryConfig::default();
+        let seconds = |failures| pause(&retry, failures).as_secs();
+        assert_eq!([1, 2, 3, 4].map(seconds), [1, 2, 4, 8]);
+        assert_eq!(pause(&retry, 60), Duration::from_secs(30));
+        assert_eq!(pause(&retry, u32::MAX), Duration::from_secs(30));
+    }
+}

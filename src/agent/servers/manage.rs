@@ -1,0 +1,376 @@
+//! What people do to the registry: add, change, remove, try, decide about single tools. Every verb
+//! takes who asks, and checks what they may.
+
+use std::collections::BTreeMap;
+
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+
+use super::entry::{BUNDLED, ServerEntry, Source};
+use super::error::Error;
+use super::fitness::{NewServer, check, check_secret, merge};
+use super::logs::LogLine;
+use super::masking::unmasked;
+use super::monitor;
+use super::news::NewsKind;
+use super::opening::{Phase, Place, secret_context, secret_name};
+use super::permission::{administers_tenant, scope_for};
+use super::registry::Servers;
+use super::report::{ServerReport, TestReport, ToolReport};
+use crate::agent::clock::now;
+use crate::domain::{Caller, McpServerConfig, SandboxId, Scope, TenantId, ToolRef};
+use crate::mcp::config::{Author, entry_problems};
+use crate::session::PolicyEffect;
+use crate::store;
+use crate::store::records::{McpServerRow, SecretRow, ToolSetting};
+
+/// What is decided about one tool.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ToolChange {
+    /// Whether the model is told of it.
+    pub enabled: Option<bool>,
+    /// What happens to its calls.
+    pub effect: Option<PolicyEffect>,
+}
+
+impl Servers {
+    /// Every server that the caller sees.
+    pub async fn list(&self, caller: &Caller) -> Result<Vec<ServerReport>, Error> {
+        let view = self.view(&caller.tenant.id).await?;
+        let mut reports = Vec::new();
+        for server in &view.ingredients.servers {
+            reports.push(self.report(caller, &view, server).await?);
+        }
+        Ok(reports)
+    }
+
+    /// One of them.
+    pub async fn one(&self, caller: &Caller, name: &str) -> Result<ServerReport, Error> {
+        let view = self.view(&caller.tenant.id).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        self.report(caller, &view, server).await
+    }
+
+    /// Adds a server to `mcp-config.json` or to the caller's tenant.
+    pub async fn add(&self, caller: &Caller, new: NewServer) -> Result<(), Error> {
+        let scope = scope_for(caller, new.for_everybody)?;
+        check(&new)?;
+        self.check_address(&scope, &new.config).await?;
+        self.check_free(&scope, &new.name).await?;
+        // Before the entry: the monitor lists it as soon as it is there.
+        for (secret, value) in &new.secrets {
+            self.keep_secret(&scope, &new.name, (secret, value)).await?;
+        }
+        match &scope {
+            Scope::Installation => self.0.file.add(&new.name, &new.config).await?,
+            Scope::Tenant(tenant) => {
+                let row = row(tenant, &new.name, &new.config);
+                self.0
+                    .records
+                    .mcp_servers()
+                    .put(&row)
+                    .await
+                    .map_err(taken)?;
+            }
+        }
+        self.changed(&scope, &new.name, Some(NewsKind::Added));
+        tracing::info!(mcp.server = %new.name, scope = %scope, user.id = %caller.user.id, "An MCP server was added");
+        Ok(())
+    }
+
+    /// Changes an entry by a JSON merge patch; what was shown masked stays as it was.
+    pub async fn change(&self, caller: &Caller, name: &str, patch: &Value) -> Result<(), Error> {
+        let entry = self.find_own(caller, name).await?;
+        let mut merged = serde_json::to_value(&entry.config).unwrap_or_default();
+        merge(&mut merged, patch);
+        let mut config: McpServerConfig = serde_json::from_value(merged)
+            .map_err(|error| Error::invalid("config", error.to_string()))?;
+        unmasked(&mut config, &entry.config);
+        // What an operator wrote by hand stays theirs; what is changed here has to be fit for it.
+        let known = entry_problems(&entry.config, Author::Person);
+        let mut problems = entry_problems(&config, Author::Person);
+        problems.retain(|problem| entry.source == Source::Tenant || !known.contains(problem));
+        if !problems.is_empty() {
+            return Err(Error::Invalid(problems));
+        }
+        self.check_address(&entry.scope, &config).await?;
+        match &entry.scope {
+            Scope::Installation => self.0.file.put(name, &config).await?,
+            Scope::Tenant(tenant) => {
+                let row = row(tenant, name, &config);
+                if !self.0.records.mcp_servers().update(&row).await? {
+                    return Err(unknown(name));
+                }
+            }
+        }
+        self.changed(&entry.scope, name, None);
+        Ok(())
+    }
+
+    /// Removes an entry with its secrets and everything decided about its tools.
+    pub async fn remove(&self, caller: &Caller, name: &str) -> Result<(), Error> {
+        let entry = self.find_own(caller, name).await?;
+        let tenants = match &entry.scope {
+            Scope::Installation => {
+                self.0.file.remove(name).await?;
+                let tenants = self.0.records.tenants().list().await?;
+                tenants.into_iter().map(|tenant| tenant.id).collect()
+            }
+            Scope::Tenant(tenant) => {
+                self.0.records.mcp_servers().delete(tenant, name).await?;
+                vec![tenant.clone()]
+            }
+        };
+        for tenant in &tenants {
+            self.0.records.tool_settings().forget(tenant, name).await?;
+            self.0.definitions.forget(tenant, name).await?;
+        }
+        let secrets = self.0.records.secrets();
+        let prefix = secret_name(name, "");
+        for secret in secrets.names(&entry.scope).await? {
+            if secret.starts_with(&prefix) {
+                secrets.delete(&entry.scope, &secret).await?;
+            }
+        }
+        self.0.health.forget(&entry);
+        self.0.logs.forget(&entry);
+        self.changed(&entry.scope, name, Some(NewsKind::Removed));
+        tracing::info!(mcp.server = %name, user.id = %caller.user.id, "An MCP server was removed");
+        Ok(())
+    }
+
+    /// Sets what `${secret:NAME}` of a server stands for. It never comes back.
+    pub async fn set_secret(
+        &self,
+        caller: &Caller,
+        (server, name): (&str, &str),
+        value: &SecretString,
+    ) -> Result<(), Error> {
+        let entry = self.find_own(caller, server).await?;
+        check_secret(name, value)?;
+        self.keep_secret(&entry.scope, server, (name, value))
+            .await?;
+        self.changed(&entry.scope, server, None);
+        Ok(())
+    }
+
+    /// Removes a secret.
+    pub async fn remove_secret(
+        &self,
+        caller: &Caller,
+        (server, name): (&str, &str),
+    ) -> Result<(), Error> {
+        let entry = self.find_own(caller, server).await?;
+        let kept = secret_name(server, name);
+        if !self.0.records.secrets().delete(&entry.scope, &kept).await? {
+            return Err(Error::NotFound(format!("{server}/{name}")));
+        }
+        self.secrets_changed(&entry.scope, server);
+        self.changed(&entry.scope, server, None);
+        Ok(())
+    }
+
+    /// Starts a server in a place that is thrown away, and says how each phase went.
+    pub async fn test(&self, caller: &Caller, name: &str) -> Result<TestReport, Error> {
+        administers_tenant(caller)?;
+        let view = self.view(&caller.tenant.id).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        // Never closed, so there is always a turn.
+        let _turn = self.0.trials.acquire().await;
+        let mut phases = Vec::new();
+        let tried = monitor::try_out(self, &server.entry, &mut phases).await;
+        Ok(TestReport::new(phases, tried))
+    }
+
+    /// The same for an entry that is not stored.
+    pub async fn test_new(&self, caller: &Caller, new: NewServer) -> Result<TestReport, Error> {
+        let scope = scope_for(caller, new.for_everybody)?;
+        check(&new)?;
+        self.check_address(&scope, &new.config).await?;
+        let source = match scope {
+            Scope::Installation => Source::Installation,
+            Scope::Tenant(_) => Source::Tenant,
+        };
+        let mut entry = self.entry(new.name, source, scope, new.config);
+        // The environment is for what operators wrote, not for what somebody tries.
+        entry.is_trial = true;
+        let sandbox = SandboxId::from_bits(rand::random());
+        let secrets = new.secrets.iter();
+        let secrets = secrets.map(|(name, value)| (name.clone(), value.expose_secret().to_owned()));
+        let secrets: BTreeMap<String, String> = secrets.collect();
+        let place = Place {
+            tenant: Some(&caller.tenant.id),
+            sandbox: &sandbox,
+            secrets: Some(&secrets),
+        };
+        let _turn = self.0.trials.acquire().await;
+        let mut phases: Vec<Phase> = Vec::new();
+        let opening = &self.0.opener;
+        let tried = match opening.open(&entry, place, &mut phases).await {
+            Ok(server) => {
+                let listed = opening.list(&entry, &server, &mut phases).await;
+                server.kill().await;
+                listed.map(|tools| (tools, server.last_words()))
+            }
+            Err(failure) => Err(failure),
+        };
+        self.0.place.discard(&sandbox).await;
+        Ok(TestReport::new(phases, tried))
+    }
+
+    /// What a server offers, and what was decided about it.
+    pub async fn tools(&self, caller: &Caller, name: &str) -> Result<Vec<ToolReport>, Error> {
+        let view = self.view(&caller.tenant.id).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        let listed = server.listed.iter().flat_map(|tools| tools.iter());
+        Ok(listed
+            .map(|tool| ToolReport::new(&view, server, tool))
+            .collect())
+    }
+
+    /// Decides about one tool for the caller's tenant; a changed definition is accepted with it.
+    pub async fn set_tool(
+        &self,
+        caller: &Caller,
+        (name, tool): (&str, &str),
+        change: ToolChange,
+    ) -> Result<ToolReport, Error> {
+        administers_tenant(caller)?;
+        let tenant = &caller.tenant.id;
+        let view = self.view(tenant).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        let mut listed = server.listed.iter().flat_map(|tools| tools.iter());
+        let known = listed.find(|known| known.name == tool);
+        let known = known.ok_or_else(|| Error::NoTool {
+            server: name.to_owned(),
+            tool: tool.to_owned(),
+        })?;
+        let (enabled, effect) = server.setting(tool);
+        let setting = ToolSetting {
+            tool: ToolRef {
+                server: name.to_owned(),
+                tool: tool.to_owned(),
+            },
+            is_enabled: change.enabled.unwrap_or(enabled),
+            effect: change.effect.unwrap_or(effect),
+        };
+        self.0.definitions.accept((tenant, name), known).await?;
+        self.0.records.tool_settings().put(tenant, &setting).await?;
+        self.stale();
+        let view = self.view(tenant).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        Ok(ToolReport::new(&view, server, known))
+    }
+
+    /// The last lines of a server's stderr, for the admins of the tenant.
+    pub async fn logs(&self, caller: &Caller, name: &str) -> Result<Vec<LogLine>, Error> {
+        administers_tenant(caller)?;
+        let view = self.view(&caller.tenant.id).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        let shared = server.entry.tenant().is_none() && caller.user.installation_admin;
+        Ok(self.0.logs.of(&caller.tenant.id, name, shared))
+    }
+
+    /// An entry that the caller may change.
+    async fn find_own(&self, caller: &Caller, name: &str) -> Result<ServerEntry, Error> {
+        let view = self.view(&caller.tenant.id).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        match server.entry.source {
+            Source::Installation if !caller.user.installation_admin => {
+                return Err(Error::NotAllowed(
+                    "only installation admins change the servers of all tenants",
+                ));
+            }
+            Source::Installation => {}
+            Source::Tenant => administers_tenant(caller)?,
+            Source::Bundled | Source::Settings => {
+                administers_tenant(caller)?;
+                return Err(Error::ReadOnly(name.to_owned()));
+            }
+        }
+        Ok(ServerEntry::clone(&server.entry))
+    }
+
+    async fn check_free(&self, scope: &Scope, name: &str) -> Result<(), Error> {
+        let of_all = self.installation_entries(&self.0.file.state());
+        let mut is_taken = name == BUNDLED || of_all.iter().any(|entry| entry.name == name);
+        let rows = match scope {
+            // It would hide a tenant's own.
+            Scope::Installation => self.0.records.mcp_servers().all().await?,
+            Scope::Tenant(tenant) => self.0.records.mcp_servers().list(tenant).await?,
+        };
+        is_taken |= rows.iter().any(|row| row.name == name);
+        if is_taken {
+            return Err(Error::Taken(name.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// A clear answer for whoever types a private address; what holds is the client's own check.
+    async fn check_address(&self, scope: &Scope, config: &McpServerConfig) -> Result<(), Error> {
+        let url = config
+            .url
+            .as_deref()
+            .and_then(|url| url::Url::parse(url).ok());
+        match (scope, url) {
+            (Scope::Tenant(_), Some(url)) => {
+                let checked = self.0.guard.check(&url).await;
+                checked.map_err(|blocked| Error::invalid("config.url", blocked.to_string()))
+            }
+            (Scope::Installation | Scope::Tenant(_), _) => Ok(()),
+        }
+    }
+
+    async fn keep_secret(
+        &self,
+        scope: &Scope,
+        server: &str,
+        (name, value): (&str, &SecretString),
+    ) -> Result<(), Error> {
+        let name = secret_name(server, name);
+        let context = secret_context(scope, &name);
+        let sealed = self
+            .0
+            .sealer
+            .seal(&context, value.expose_secret().as_bytes())?;
+        let row = SecretRow {
+            scope: scope.clone(),
+            name,
+            sealed,
+            updated_at: now(),
+        };
+        self.0.records.secrets().put(&row).await?;
+        self.secrets_changed(scope, server);
+        Ok(())
+    }
+
+    /// The registry is another: sessions see it at their next request, the monitor looks at it.
+    fn changed(&self, scope: &Scope, name: &str, news: Option<NewsKind>) {
+        self.stale();
+        self.0.bell.notify_one();
+        // What happens in the file is told by whoever watches it, edits by hand included.
+        if let (Scope::Tenant(tenant), Some(kind)) = (scope, news) {
+            self.tell(Some(tenant), name, kind);
+        }
+    }
+}
+
+fn unknown(name: &str) -> Error {
+    Error::NotFound(name.to_owned())
+}
+
+fn taken(error: store::Error) -> Error {
+    if let store::Error::Taken(name) = error {
+        return Error::Taken(name);
+    }
+    Error::Store(error)
+}
+
+fn row(tenant: &TenantId, name: &str, config: &McpServerConfig) -> McpServerRow {
+    McpServerRow {
+        tenant: tenant.clone(),
+        name: name.to_owned(),
+        config: config.clone(),
+        updated_at: now(),
+    }
+}

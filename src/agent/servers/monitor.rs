@@ -1,0 +1,161 @@
+//! Looks after the servers of the installation: lists new ones in the background, and asks remote
+//! ones now and then how they are. It starts nothing in a sandbox that was listed once (O12): how
+//! those are is known from their use and from tests.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::entry::{ServerEntry, Source};
+use super::news::NewsKind;
+use super::opening::{Failure, Phase, Place};
+use super::registry::{Servers, ServersParts};
+use crate::domain::{Digest, SandboxId, Scope, Tool};
+use crate::mcp::config::FileState;
+use crate::store;
+
+/// How often remote servers are looked at.
+const EVERY: Duration = Duration::from_mins(1);
+/// Servers that are looked at side by side.
+const AT_ONCE: usize = 4;
+
+impl Servers {
+    /// Starts the registry; its tasks run on `tasks` until `stop`.
+    pub fn start(parts: ServersParts, (tasks, stop): (TaskTracker, CancellationToken)) -> Self {
+        let servers = Self::new(parts, tasks.clone());
+        tasks.spawn(run(servers.clone(), stop.clone()));
+        tasks.spawn(watch_file(servers.clone(), stop));
+        servers
+    }
+}
+
+/// Runs until `stop`.
+async fn run(servers: Servers, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(EVERY);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut tried = HashSet::new();
+    loop {
+        let looks_at_all = tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => true,
+            () = servers.0.bell.notified() => false,
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            looked = look(&servers, looks_at_all, &mut tried) => if let Err(error) = looked {
+                tracing::warn!(?error, "The MCP servers cannot be looked at");
+            },
+        }
+    }
+}
+
+/// Loads edits of `mcp-config.json`, until `stop`.
+async fn watch_file(servers: Servers, stop: CancellationToken) {
+    let mut changes = servers.0.file.changes();
+    let hears = async {
+        let mut before = servers.0.file.state();
+        while changes.changed().await.is_ok() {
+            let after = servers.0.file.state();
+            servers.stale();
+            servers.0.bell.notify_one();
+            let tell = |from: &FileState, to: &FileState, kind: &NewsKind| {
+                let new = to
+                    .servers
+                    .keys()
+                    .filter(|name| !from.servers.contains_key(*name));
+                new.for_each(|name| servers.tell(None, name, kind.clone()));
+            };
+            tell(&before, &after, &NewsKind::Added);
+            tell(&after, &before, &NewsKind::Removed);
+            before = after;
+        }
+    };
+    let watches = async {
+        if let Err(error) = servers.0.file.watch().await {
+            tracing::warn!(%error, "`mcp-config.json` cannot be watched; it is read once a minute");
+        }
+        let mut ticks = tokio::time::interval(EVERY);
+        loop {
+            ticks.tick().await;
+            servers.0.file.reload().await;
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = hears => {}
+        () = watches => {}
+    }
+}
+
+/// Looks at what nobody has listed yet; with `all`, at remote servers too. Each configuration is
+/// tried once: what does not start now starts when somebody mends, tests or uses it.
+async fn look(
+    servers: &Servers,
+    all: bool,
+    tried: &mut HashSet<Digest>,
+) -> Result<(), store::Error> {
+    let mut entries = servers.installation_entries(&servers.0.file.state());
+    for row in servers.0.records.mcp_servers().all().await? {
+        let scope = Scope::Tenant(row.tenant);
+        entries.push(servers.entry(row.name, Source::Tenant, scope, row.config));
+    }
+    let mut due = Vec::new();
+    for entry in entries.into_iter().filter(|entry| entry.config.enabled) {
+        let print = entry.fingerprint();
+        let key = entry.definitions_key(&servers.0.place.image());
+        let is_known = tried.contains(&print) || servers.0.definitions.get(&key).await?.is_some();
+        if !is_known || (all && entry.is_remote()) {
+            tried.insert(print);
+            due.push(entry);
+        }
+    }
+    let looks: Vec<_> = due
+        .into_iter()
+        .map(|entry| glance(servers.clone(), entry))
+        .collect();
+    futures::stream::iter(looks)
+        .buffer_unordered(AT_ONCE)
+        .for_each(|()| std::future::ready(()))
+        .await;
+    Ok(())
+}
+
+async fn glance(servers: Servers, entry: ServerEntry) {
+    let needs_place = !entry.is_remote();
+    if needs_place && !servers.0.place.is_on() {
+        return;
+    }
+    let mut phases = Vec::new();
+    // What went wrong is in the health book.
+    let _ = try_out(&servers, &entry, &mut phases).await;
+}
+
+/// Opens a server in a place that is thrown away, lists it, and closes it.
+pub(super) async fn try_out(
+    servers: &Servers,
+    entry: &ServerEntry,
+    phases: &mut Vec<Phase>,
+) -> Result<(Vec<Tool>, Vec<String>), Failure> {
+    let sandbox = SandboxId::from_bits(rand::random());
+    let place = Place {
+        tenant: entry.tenant(),
+        sandbox: &sandbox,
+        secrets: None,
+    };
+    let opened = servers.open_and_list(entry, place, phases).await;
+    let result = match opened {
+        Ok((opened, tools)) => {
+            opened.kill().await;
+            let said = opened.last_words();
+            Ok((tools, said))
+        }
+        Err(failure) => Err(failure),
+    };
+    if !entry.is_remote() {
+        servers.0.place.discard(&sandbox).await;
+    }
+    result
+}

@@ -1,0 +1,362 @@
+//! From an entry to an open connection: references filled in, a place of its own started or a
+//! remote address called, hands shaken.
+
+mod failure;
+mod launch;
+mod reason;
+mod secret;
+mod stderr;
+
+pub(in crate::agent) use self::failure::Failure;
+pub(super) use self::secret::{secret_context, secret_name};
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio_util::task::TaskTracker;
+
+use self::failure::{Cause, failure};
+use self::stderr::Said;
+use super::entry::{ServerEntry, Source};
+use super::logs::Logs;
+use super::masking::Cleaner;
+use crate::agent::place::SandboxPlace;
+use crate::domain::{McpServerConfig, McpTransport, SandboxId, SandboxKind, TenantId, Tool};
+use crate::mcp::config::{Expanded, References, as_image, expand};
+use crate::mcp::{self, Connection, Remote};
+use crate::sandbox::{Ended, Life, Running};
+use crate::store::{Records, Sealer};
+
+/// How long a place whose stream ended may take until it is known why.
+const END_GRACE: Duration = Duration::from_secs(2);
+/// Lines of stderr that go with a failure.
+const LAST_LINES: usize = 50;
+
+/// The HTTP clients for remote servers.
+#[derive(Clone)]
+pub struct Clients {
+    /// For the operator's entries: reaches whatever the machine reaches.
+    pub open: reqwest::Client,
+    /// For tenants' entries: never our own networks.
+    pub guarded: reqwest::Client,
+}
+
+/// One step of an opening.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Phase {
+    /// `start`, `handshake` or `tools`.
+    pub name: &'static str,
+    /// How long it took.
+    pub ms: u64,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// Opens connections.
+pub(super) struct Opener {
+    pub(super) place: Arc<SandboxPlace>,
+    pub(super) clients: Clients,
+    pub(super) environment: Arc<BTreeMap<String, String>>,
+    pub(super) records: Records,
+    pub(super) sealer: Sealer,
+    pub(super) logs: Arc<Logs>,
+    pub(super) tasks: TaskTracker,
+}
+
+/// For whom a server is opened, and where.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    /// Whose logs and health it goes to; none for the installation's own look.
+    pub(super) tenant: Option<&'a TenantId>,
+    /// Whose workspace it may see.
+    pub(super) sandbox: &'a SandboxId,
+    /// Secrets of an entry that is not stored yet.
+    pub(super) secrets: Option<&'a BTreeMap<String, String>>,
+}
+
+/// An open connection with what it runs in. Dropping it ends both.
+pub(in crate::agent) struct Opened {
+    pub(in crate::agent) connection: Connection,
+    /// Taken by whoever ends it. Never held across an await.
+    life: Mutex<Option<Life>>,
+    said: Said,
+    cleaner: Cleaner,
+}
+
+impl Opened {
+    /// Ends everything inside and waits for it.
+    pub(in crate::agent) async fn kill(&self) {
+        let life = self.take_life();
+        if let Some(life) = life {
+            life.kill().await;
+        }
+    }
+
+    /// Why it ended, if it has; `None` for a remote server.
+    pub(in crate::agent) async fn ended(&self) -> Option<Ended> {
+        let ended = match &*self.life.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(life) => life.ended(),
+            None => return None,
+        };
+        let ended = tokio::time::timeout(END_GRACE, ended).await;
+        Some(ended.unwrap_or(Ended::Lost))
+    }
+
+    /// The last lines of stderr.
+    pub(in crate::agent) fn last_words(&self) -> Vec<String> {
+        self.said.last()
+    }
+
+    /// A text without the server's secrets.
+    pub(in crate::agent) fn clean(&self, text: &str) -> String {
+        self.cleaner.clean(text)
+    }
+
+    fn take_life(&self) -> Option<Life> {
+        let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
+        life.take()
+    }
+}
+
+impl Opener {
+    /// Opens a server. Each phase is noted as it ends.
+    pub(super) async fn open(
+        &self,
+        entry: &ServerEntry,
+        place: Place<'_>,
+        phases: &mut Vec<Phase>,
+    ) -> Result<Opened, Failure> {
+        let mut cleaner = Cleaner::default();
+        let said = Said::default();
+        let begun = Instant::now();
+        let started = self.start(entry, place, (&mut cleaner, &said)).await;
+        let started = noted(phases, "start", begun, &cleaner, started);
+        let started = match started {
+            Ok(started) => started,
+            Err(cause) => return Err(failure(&cause, &cleaner, &said, entry)),
+        };
+        let begun = Instant::now();
+        let (life, shaken) = self.shake_hands(entry, started).await;
+        let mut shaken = noted(phases, "handshake", begun, &cleaner, shaken);
+        if shaken.is_err()
+            && let Some(life) = &life
+        {
+            // It may have ended by itself; then that is the better news.
+            let ended = tokio::time::timeout(END_GRACE / 4, life.ended()).await;
+            if let Ok(ended @ (Ended::Exited(_) | Ended::Signalled(_) | Ended::OverMemory(_))) =
+                ended
+            {
+                let reason = ended.to_string();
+                let server = entry.name.clone();
+                shaken = Err(mcp::Error::Handshake { server, reason }.into());
+            }
+        }
+        match shaken {
+            Ok(connection) => Ok(Opened {
+                connection,
+                life: Mutex::new(life),
+                said,
+                cleaner,
+            }),
+            Err(cause) => {
+                if let Some(life) = life {
+                    life.kill().await;
+                }
+                said.drained().await;
+                Err(failure(&cause, &cleaner, &said, entry))
+            }
+        }
+    }
+
+    /// Lists what an open server offers.
+    pub(super) async fn list(
+        &self,
+        entry: &ServerEntry,
+        opened: &Opened,
+        phases: &mut Vec<Phase>,
+    ) -> Result<Vec<Tool>, Failure> {
+        let begun = Instant::now();
+        let listed = opened.connection.tools().await.map_err(Cause::from);
+        let listed = noted(phases, "tools", begun, &opened.cleaner, listed);
+        match listed {
+            Ok(tools) => Ok(tools),
+            Err(cause) => {
+                opened.kill().await;
+                opened.said.drained().await;
+                Err(failure(&cause, &opened.cleaner, &opened.said, entry))
+            }
+        }
+    }
+
+    async fn start(
+        &self,
+        entry: &ServerEntry,
+        place: Place<'_>,
+        (cleaner, said): (&mut Cleaner, &Said),
+    ) -> Result<Started, Cause> {
+        if entry.source == Source::Bundled {
+            let launch = launch::bundled(&self.place, place.sandbox);
+            let running = self.place.runtime.start(launch).await?;
+            return Ok(Started::Running(self.listen(
+                entry,
+                place,
+                running,
+                (Cleaner::default(), said),
+            )));
+        }
+        let config = as_image(&entry.config).map_err(Cause::Entry)?;
+        let Expanded {
+            environment,
+            headers,
+            url,
+            secrets,
+        } = self.expand(entry, &config, place).await?;
+        *cleaner = Cleaner::new(secrets);
+        match config.transport() {
+            McpTransport::Sse => Err(Cause::Unsupported(
+                "the old HTTP with SSE is not spoken; use transport `http`, which most servers \
+                 offer beside it, often at `/mcp`",
+            )),
+            McpTransport::Http => {
+                let url = url.unwrap_or_default();
+                Ok(Started::Remote(Remote { url, headers }))
+            }
+            McpTransport::StdioDocker if self.place.runtime.kind() != SandboxKind::Docker => {
+                Err(Cause::Unsupported(
+                    "an image needs a Docker engine, and the sandboxes of this installation \
+                     run without one; use transport `stdio`, or set `sandbox.driver` to `docker`",
+                ))
+            }
+            McpTransport::Stdio | McpTransport::StdioDocker => {
+                let launch = launch::own(
+                    (entry, &config),
+                    environment,
+                    &self.place.bounds,
+                    place.sandbox,
+                );
+                let running = self.place.runtime.start(launch).await?;
+                let hears = (cleaner.clone(), said);
+                Ok(Started::Running(self.listen(entry, place, running, hears)))
+            }
+        }
+    }
+
+    /// Keeps what it says on stderr, for as long as it lives.
+    fn listen(
+        &self,
+        entry: &ServerEntry,
+        place: Place<'_>,
+        running: Running,
+        (cleaner, said): (Cleaner, &Said),
+    ) -> Streams {
+        let Running {
+            stdin,
+            stdout,
+            stderr,
+            life,
+        } = running;
+        let whose = place.tenant.cloned();
+        let keep = (Arc::clone(&self.logs), whose, entry.name.clone());
+        self.tasks.spawn(said.listen(stderr, cleaner, keep));
+        Streams {
+            stdin,
+            stdout,
+            life,
+        }
+    }
+
+    async fn shake_hands(
+        &self,
+        entry: &ServerEntry,
+        started: Started,
+    ) -> (Option<Life>, Result<Connection, Cause>) {
+        match started {
+            Started::Running(Streams {
+                stdin,
+                stdout,
+                life,
+            }) => {
+                let opened = Connection::open(&entry.name, stdout, stdin).await;
+                (Some(life), opened.map_err(Cause::from))
+            }
+            Started::Remote(remote) => {
+                let client = match entry.source {
+                    Source::Tenant => &self.clients.guarded,
+                    Source::Bundled | Source::Settings | Source::Installation => &self.clients.open,
+                };
+                let opened = Connection::open_http(&entry.name, client.clone(), &remote).await;
+                (None, opened.map_err(Cause::from))
+            }
+        }
+    }
+
+    async fn expand(
+        &self,
+        entry: &ServerEntry,
+        config: &McpServerConfig,
+        place: Place<'_>,
+    ) -> Result<Expanded, Cause> {
+        let records = self.records.secrets();
+        let whose = (&entry.scope, entry.name.as_str());
+        let mut secrets = secret::read_all(&records, &self.sealer, whose).await?;
+        secrets.extend(place.secrets.cloned().unwrap_or_default());
+        let reads_environment = entry.source == Source::Installation && !entry.is_trial;
+        let from = References {
+            environment: reads_environment.then_some(&*self.environment),
+            secrets,
+        };
+        if entry.source == Source::Settings {
+            // The settings replaced them when they were read; what looks like one is text.
+            return Ok(literal(config));
+        }
+        Ok(expand(config, &from)?)
+    }
+}
+
+/// Settings have no references left.
+fn literal(config: &McpServerConfig) -> Expanded {
+    let environment: BTreeMap<String, String> = config
+        .env
+        .iter()
+        .chain(&config.container_env)
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let values = environment.values().chain(config.headers.values());
+    let secrets: BTreeSet<String> = values.filter(|it| it.len() >= 6).cloned().collect();
+    Expanded {
+        secrets,
+        headers: config.headers.clone(),
+        url: config.url.clone(),
+        environment,
+    }
+}
+
+enum Started {
+    Running(Streams),
+    Remote(Remote),
+}
+
+struct Streams {
+    stdin: Box<dyn tokio::io::AsyncWrite + Send + Unpin>,
+    stdout: Box<dyn tokio::io::AsyncRead + Send + Unpin>,
+    life: Life,
+}
+
+fn noted<T>(
+    phases: &mut Vec<Phase>,
+    name: &'static str,
+    begun: Instant,
+    cleaner: &Cleaner,
+    result: Result<T, Cause>,
+) -> Result<T, Cause> {
+    phases.push(Phase {
+        name,
+        ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        error: result
+            .as_ref()
+            .err()
+            .map(|cause| cleaner.clean(&cause.to_string())),
+    });
+    result
+}

@@ -1,0 +1,141 @@
+//! What the sessions of one tenant are offered: tools, rules, and where each of them runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::entry::{ServerEntry, Source};
+use crate::domain::{Digest, Timestamp, Tool, ToolRef};
+use crate::mcp::{Naming, Offer, Toolbox, is_offered};
+use crate::session::{PolicyEffect, Rule, Rules};
+use crate::store::records::ToolSetting;
+
+/// What a view is made of; equal ones give equal views.
+#[derive(PartialEq)]
+pub(super) struct Ingredients {
+    pub(super) naming: Naming,
+    pub(super) servers: Vec<Ingredient>,
+}
+
+/// One server of it.
+#[derive(Clone, PartialEq)]
+pub(super) struct Ingredient {
+    pub(super) entry: Arc<ServerEntry>,
+    /// What it offers; `None` if it was never listed.
+    pub(super) listed: Option<Arc<[Tool]>>,
+    /// What the tenant said yes to.
+    pub(super) accepted: Arc<[Tool]>,
+    /// Since when it offers that.
+    pub(super) since: Option<Timestamp>,
+    pub(super) settings: Vec<ToolSetting>,
+}
+
+/// What the sessions of one tenant are offered.
+pub struct View {
+    pub(super) ingredients: Ingredients,
+    pub(in crate::agent) toolbox: Toolbox,
+    pub(in crate::agent) definitions: Arc<[Tool]>,
+    pub(in crate::agent) rules: Arc<Rules>,
+    /// Why tools are not offered, by server.
+    pub(super) problems: BTreeMap<String, Vec<String>>,
+}
+
+impl Ingredient {
+    /// What was decided about a tool; without a word it is on and asks.
+    pub(super) fn setting(&self, tool: &str) -> (bool, PolicyEffect) {
+        let setting = self.settings.iter().find(|it| it.tool.tool == tool);
+        setting.map_or((true, PolicyEffect::Ask), |it| (it.is_enabled, it.effect))
+    }
+
+    /// Since when the tool is another than the one that the tenant said yes to.
+    pub(super) fn drift(&self, tool: &Tool) -> Option<Timestamp> {
+        let accepted = self.accepted.iter().find(|known| known.name == tool.name)?;
+        (accepted != tool).then(|| self.since.unwrap_or(Timestamp(0)))
+    }
+
+    pub(super) fn is_on(&self, tool: &Tool) -> bool {
+        is_offered(&self.entry.config, tool) && self.setting(&tool.name).0
+    }
+}
+
+impl View {
+    pub(super) fn new(ingredients: Ingredients, base: &Rules) -> Self {
+        let mut toolbox = Toolbox::default();
+        let mut problems = BTreeMap::new();
+        let mut policy = base.policy.clone();
+        for server in &ingredients.servers {
+            if !server.entry.config.enabled {
+                continue;
+            }
+            let config = &server.entry.config;
+            let offer = Offer {
+                server: &server.entry.name,
+                prefix: config.tool_prefix.as_deref().unwrap_or_default(),
+                naming: match server.entry.source {
+                    // The session's own tools keep their plain names.
+                    Source::Bundled => Naming::Auto,
+                    Source::Settings | Source::Installation | Source::Tenant => ingredients.naming,
+                },
+                is_trusted: server.entry.source == Source::Bundled || config.trusted,
+            };
+            let offered = server.listed.iter().flat_map(|tools| tools.iter());
+            let offered: Vec<Tool> = offered.filter(|tool| server.is_on(tool)).cloned().collect();
+            let left_out = toolbox.add(offer, &offered);
+            if !left_out.is_empty() {
+                let left_out = left_out.iter().map(ToString::to_string).collect();
+                problems.insert(server.entry.name.clone(), left_out);
+            }
+            policy.extend(server.settings.iter().map(rule));
+        }
+        let definitions = toolbox.definitions().cloned().collect();
+        let rules = Rules {
+            policy,
+            ..base.clone()
+        };
+        Self {
+            ingredients,
+            toolbox,
+            definitions,
+            rules: Arc::new(rules),
+            problems,
+        }
+    }
+
+    /// A server by its name.
+    pub(super) fn server(&self, name: &str) -> Option<&Ingredient> {
+        let mut servers = self.ingredients.servers.iter();
+        servers.find(|server| server.entry.name == name)
+    }
+
+    /// The entry of a server that sessions may use.
+    pub(in crate::agent) fn entry(&self, name: &str) -> Option<&Arc<ServerEntry>> {
+        let server = self.server(name)?;
+        server.entry.config.enabled.then_some(&server.entry)
+    }
+
+    /// Since when a tool is another than the one that the tenant said yes to.
+    pub(in crate::agent) fn drift(&self, at: &ToolRef) -> Option<Timestamp> {
+        let server = self.server(&at.server)?;
+        let mut tools = server.listed.iter().flat_map(|tools| tools.iter());
+        server.drift(tools.find(|tool| tool.name == at.tool)?)
+    }
+
+    /// What decides what a server's calls do; the same in every life of the program.
+    pub(in crate::agent) fn identity(&self, name: &str, image: &str) -> Option<Digest> {
+        self.entry(name).map(|entry| entry.definitions_key(image))
+    }
+
+    /// What would run for a server, for comparing with what runs.
+    pub(in crate::agent) fn fingerprint(&self, name: &str) -> Option<Digest> {
+        self.entry(name).map(|entry| entry.fingerprint())
+    }
+}
+
+/// Names hold no `*`: neither the registry nor a listing lets one in.
+fn rule(setting: &ToolSetting) -> Rule {
+    Rule {
+        name: format!("{} of {}", setting.tool.tool, setting.tool.server),
+        server: setting.tool.server.clone(),
+        tool: setting.tool.tool.clone(),
+        effect: setting.effect,
+    }
+}

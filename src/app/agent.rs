@@ -1,0 +1,121 @@
+//! The agent as an MCP server: what it shows of itself, and the house without a listener.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::house::House;
+use super::{Parts, STOP_LIMIT};
+use crate::agent::Sessions;
+use crate::config::{ApprovalWay, Settings};
+use crate::domain::{Caller, SessionKey};
+use crate::gateway::mcp::{self, Door, Ending, Exposure, Life, Question};
+use crate::history::Input;
+
+/// What a listener is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// `sepal serve`: people in the page, and everything else beside it.
+    Gateway,
+    /// `sepal agent --daemon`: MCP clients first; those of this machine need no key where only
+    /// this machine can call.
+    Daemon,
+}
+
+/// How the agent shows itself at a listener.
+pub(super) fn exposure(settings: &Settings, purpose: Purpose) -> Arc<Exposure> {
+    let is_loopback = settings.runtime.transports.http.is_loopback();
+    exposed(settings, true, purpose == Purpose::Daemon && is_loopback)
+}
+
+fn exposed(settings: &Settings, has_page: bool, admits_local: bool) -> Arc<Exposure> {
+    Arc::new(Exposure {
+        agent: settings.agent.clone(),
+        tool: settings.tool.clone(),
+        approval: settings.approval.clone(),
+        has_page,
+        admits_local,
+    })
+}
+
+/// Whether prompts read what was asked (C17).
+pub(super) fn input(settings: &Settings, purpose: Purpose) -> Input<'_> {
+    match purpose {
+        Purpose::Gateway => Input::Apart,
+        Purpose::Daemon => Input::Named(&settings.tool.argument_name),
+    }
+}
+
+/// The agent for the one person who started the process.
+pub struct AgentApp {
+    sessions: Sessions,
+    caller: Caller,
+    exposure: Arc<Exposure>,
+    parts: Parts,
+    questions: TaskTracker,
+    buffer: usize,
+}
+
+impl AgentApp {
+    /// Builds everything but doors.
+    pub async fn build(settings: &Settings) -> anyhow::Result<Self> {
+        let house = House::open(settings, None, input(settings, Purpose::Daemon)).await?;
+        let entered = house.tenancy.anonymous_caller().await;
+        let entered = entered.context("the local user cannot be found")?;
+        Ok(Self {
+            sessions: house.sessions.clone(),
+            caller: entered.caller,
+            exposure: exposed(settings, false, false),
+            questions: TaskTracker::new(),
+            buffer: settings.runtime.transports.stdio.buffer_size,
+            parts: house.into_parts(CancellationToken::new()),
+        })
+    }
+
+    /// Serves one client on standard input and output, until it leaves or `stop`.
+    pub async fn serve_stdio(self, stop: CancellationToken) -> anyhow::Result<()> {
+        let life = Life {
+            tasks: self.questions.clone(),
+            stop,
+        };
+        let exposure = Arc::clone(&self.exposure);
+        let (sessions, caller) = (self.sessions.clone(), self.caller.clone());
+        let served = mcp::serve_stdio(sessions, caller, exposure, (life, self.buffer)).await;
+        self.stop().await;
+        served
+    }
+
+    /// Answers one question, and stops.
+    pub async fn ask(
+        self,
+        text: String,
+        (ways, door): (&[ApprovalWay], &dyn Door),
+        stop: CancellationToken,
+    ) -> anyhow::Result<(SessionKey, Ending)> {
+        let question = Question {
+            sessions: &self.sessions,
+            caller: &self.caller,
+            text,
+            ways,
+            has_page: false,
+            stop,
+        };
+        let asked = question.ask(door).await;
+        self.stop().await;
+        Ok(asked?)
+    }
+
+    /// Lets turns come to rest before everything else goes.
+    async fn stop(self) {
+        self.questions.close();
+        if tokio::time::timeout(STOP_LIMIT, self.questions.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!("A question did not come to rest");
+        }
+        self.parts.stop().await;
+    }
+}

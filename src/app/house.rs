@@ -1,0 +1,192 @@
+//! What every way of running has, with a listener or without: store, people, sandboxes, sessions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::ExposeSecret as _;
+use sha2::{Digest as _, Sha256};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::{Parts, doctor, model, place, servers};
+use crate::agent::{AgentFactory, Providers, SandboxPlace, Servers, Sessions, SessionsSettings};
+use crate::config::{self, Settings};
+use crate::gateway::{ModelList, SystemInfo};
+use crate::history::{self, Input, SystemPrompt};
+use crate::llm::{Catalogue, RetryConfig};
+use crate::net::Guard;
+use crate::sandbox::{Janitor, Runtime};
+use crate::store::{self, Access, Store};
+use crate::tenancy::{Clock, Tenancy};
+
+/// How often sessions that nobody needs are forgotten.
+const SWEEP_EVERY: Duration = Duration::from_secs(30);
+
+/// What every way of running has: store, people, sandboxes and sessions.
+pub(super) struct House {
+    /// The name by which it labels what it makes on this machine.
+    pub(super) installation: String,
+    pub(super) store: Store,
+    pub(super) tenancy: Tenancy,
+    pub(super) providers: Providers,
+    pub(super) models: Arc<ModelList>,
+    pub(super) report: Arc<SystemInfo>,
+    pub(super) sessions: Sessions,
+    pub(super) servers: Servers,
+    pub(super) agents: (TaskTracker, CancellationToken),
+    writer: (TaskTracker, CancellationToken),
+    runtime: Arc<dyn Runtime>,
+    janitor: Janitor,
+}
+
+impl House {
+    /// Opens the store, says where we are reached, and goes on with what an earlier life left.
+    pub(super) async fn open(
+        settings: &Settings,
+        url: Option<&str>,
+        reads: Input<'_>,
+    ) -> anyhow::Result<Self> {
+        let writer = (TaskTracker::new(), CancellationToken::new());
+        let kept = store_settings(&settings.store);
+        let store = Store::open(&kept, Access::Serve, &writer.0, writer.1.clone()).await?;
+        if let Some(url) = url {
+            store.dir().announce(url)?;
+        }
+        let tenancy = Tenancy::new(&store, Clock::system());
+        let installation = installation_id(&store);
+        let place = place::open(&settings.sandbox, store.dir().path(), &installation).await;
+        let guard = Guard::new(settings.runtime.outgoing.allow.clone());
+        let model = model::open(&settings.llm, guard.clone())?;
+        let report = Arc::new(doctor::report(settings, &place, &model, &store));
+        let runtime = Arc::clone(&place.runtime);
+        let agents = (TaskTracker::new(), CancellationToken::new());
+        let (providers, models) = model.register(&store, &settings.auth, &agents).await?;
+        let place = Arc::new(place.for_sessions(&settings.sandbox, store.records()));
+        // Before anything new is started: what it finds now is of an earlier life.
+        let janitor = Janitor::start(Arc::clone(&runtime), store.records(), store.live()).await?;
+        let servers = servers::open(settings, &store, (Arc::clone(&place), guard), &agents)?;
+        let factory = factory(
+            settings,
+            (providers.clone(), reads),
+            (place, servers.clone()),
+        )?;
+        let sessions = start_sessions(&store, factory, &agents).await?;
+        Ok(Self {
+            installation,
+            store,
+            tenancy,
+            providers,
+            models: Arc::new(models),
+            report,
+            sessions,
+            servers,
+            agents,
+            writer,
+            runtime,
+            janitor,
+        })
+    }
+
+    /// What has to be stopped.
+    pub(super) fn into_parts(self, doors: CancellationToken) -> Parts {
+        Parts {
+            doors,
+            agents: self.agents,
+            janitor: self.janitor,
+            runtime: self.runtime,
+            writer: self.writer,
+            store: self.store,
+        }
+    }
+}
+
+/// Starts the registry, and goes on with what an earlier life left.
+async fn start_sessions(
+    store: &Store,
+    factory: AgentFactory,
+    agents: &(TaskTracker, CancellationToken),
+) -> anyhow::Result<Sessions> {
+    let settings = SessionsSettings::default();
+    let sessions = Sessions::start(
+        store.live(),
+        store.records(),
+        factory,
+        settings,
+        agents.clone(),
+    );
+    let unfinished = sessions.claim_unfinished().await?;
+    if unfinished > 0 {
+        tracing::info!(sessions = unfinished, "Go on with what the last life left");
+    }
+    agents.0.spawn(sweep(sessions.clone(), agents.1.clone()));
+    Ok(sessions)
+}
+
+async fn sweep(sessions: Sessions, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(SWEEP_EVERY);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => sessions.sweep(),
+        }
+    }
+}
+
+/// What the store takes of the settings.
+pub fn store_settings(settings: &config::Store) -> store::Settings {
+    store::Settings {
+        data_dir: settings.data_dir.clone(),
+        database_url: Some(settings.database_url.expose_secret().to_owned()),
+        compression: settings.compression,
+        redis_url: settings.redis_url.clone(),
+        allow_volatile: settings.allow_volatile,
+        history_ttl: settings.history_ttl,
+    }
+}
+
+/// A name that no other installation on this machine has.
+fn installation_id(store: &Store) -> String {
+    let path = store.dir().path();
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
+    hex::encode(hash.get(..6).unwrap_or_default())
+}
+
+fn factory(
+    settings: &Settings,
+    (providers, reads): (Providers, Input<'_>),
+    (place, servers): (Arc<SandboxPlace>, Servers),
+) -> anyhow::Result<AgentFactory> {
+    let (chat, llm) = (&settings.chat, &settings.llm);
+    let history = history::Limits {
+        max_tokens: chat.max_tokens.map(|most| u64::from(most.get())),
+        max_messages: chat
+            .max_messages
+            .and_then(|most| usize::try_from(most.get()).ok()),
+    };
+    Ok(AgentFactory {
+        providers,
+        catalogue: Arc::new(Catalogue::built_in()),
+        prompt: Arc::new(SystemPrompt::new(&llm.prompt_template, reads)?),
+        history,
+        retry: retry(llm),
+        temperature: llm.temperature,
+        max_tokens: llm.max_tokens.map(std::num::NonZeroU32::get),
+        place,
+        servers,
+    })
+}
+
+/// One way of trying again, for models and for MCP servers (S0.47).
+pub(super) fn retry(llm: &config::Llm) -> RetryConfig {
+    RetryConfig {
+        max_retries: llm.retry.max_retries,
+        initial_backoff: llm.retry.initial_backoff,
+        max_backoff: llm.retry.max_backoff,
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a factor of a few, no exact number"
+        )]
+        backoff_multiplier: llm.retry.backoff_multiplier as f32,
+    }
+}

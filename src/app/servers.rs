@@ -1,0 +1,45 @@
+//! Opens the registry of MCP servers.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::agent::servers::Clients;
+use crate::agent::{SandboxPlace, Servers, ServersParts};
+use crate::config::{self, Settings};
+use crate::mcp::bundled_tools;
+use crate::mcp::config::ConfigFile;
+use crate::net::{self, Guard};
+use crate::session::Rules;
+use crate::store::{Sealer, Store};
+
+/// Opens the registry; what it does in the background ends with `agents`.
+pub(super) fn open(
+    settings: &Settings,
+    store: &Store,
+    (place, guard): (Arc<SandboxPlace>, Guard),
+    agents: &(TaskTracker, CancellationToken),
+) -> anyhow::Result<Servers> {
+    let outside = net::Settings::default();
+    let parts = ServersParts {
+        settings: settings.mcp_servers.clone(),
+        bundled: bundled_tools()?.into(),
+        file: ConfigFile::open(store.dir().path()),
+        records: store.records(),
+        sealer: Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?,
+        place,
+        clients: Clients {
+            open: net::client(&outside)?,
+            guarded: net::guarded_client(&outside, &guard)?,
+        },
+        guard,
+        environment: config::environment(),
+        rules: Arc::new(Rules {
+            max_iterations: settings.chat.max_llm_iterations.get(),
+            ..Rules::default()
+        }),
+        retry: super::house::retry(&settings.llm),
+    };
+    Ok(Servers::start(parts, agents.clone()))
+}

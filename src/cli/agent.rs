@@ -1,0 +1,151 @@
+//! `sepal agent`: the agent as an MCP server, or one question on the command line.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use async_trait::async_trait;
+use clap::{Args, ValueEnum};
+use sepal::app::{AgentApp, Purpose};
+use sepal::config::{ApprovalWay, Loaded, Preset};
+use sepal::gateway::mcp::{Door, Ending, News, Verdict};
+use sepal::session::Call;
+use sepal::telemetry::redact_args;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::serve::{serve, until_signal};
+use super::{complain, say};
+
+/// How the agent is reached.
+#[derive(Args, Default)]
+pub(super) struct AgentArgs {
+    /// Listen on HTTP: `/mcp`, and `/sse` with `/message` for old clients.
+    #[arg(long, conflicts_with = "call")]
+    daemon: bool,
+    /// Ask one question; the answer is printed as JSON.
+    #[arg(long, value_name = "TEXT")]
+    call: Option<String>,
+    /// Who decides about calls of tools: this terminal, nobody, or everything may run.
+    #[arg(long, value_enum, requires = "call", default_value_t = Approve::Ask)]
+    approve: Approve,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Approve {
+    /// Ask on the terminal; without one, nothing may run.
+    #[default]
+    Ask,
+    /// Everything may run.
+    Auto,
+    /// Nothing may run.
+    Deny,
+}
+
+impl AgentArgs {
+    /// The defaults that the settings get.
+    pub(super) fn preset(&self) -> Preset {
+        if self.daemon {
+            Preset::Daemon
+        } else {
+            Preset::Agent
+        }
+    }
+
+    /// Whether standard output is for somebody else than the log.
+    pub(super) fn needs_stdout(&self) -> bool {
+        !self.daemon
+    }
+}
+
+pub(super) async fn run(args: AgentArgs, loaded: &Loaded) -> anyhow::Result<ExitCode> {
+    if args.daemon {
+        return serve(loaded, Purpose::Daemon).await;
+    }
+    for notice in &loaded.notices {
+        tracing::warn!("{notice}");
+    }
+    let app = Box::pin(AgentApp::build(&loaded.settings)).await?;
+    let stop = CancellationToken::new();
+    let Some(text) = args.call else {
+        let serving = Box::pin(app.serve_stdio(stop.clone()));
+        until_signal(serving, stop).await?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let ways = match args.approve {
+        Approve::Ask => [ApprovalWay::Elicit],
+        Approve::Auto => [ApprovalWay::Auto],
+        Approve::Deny => [ApprovalWay::Deny],
+    };
+    let asking = Box::pin(app.ask(text, (&ways, &Terminal), stop.clone()));
+    let (key, ending) = until_signal(asking, stop).await?;
+    let session = key.session.to_string();
+    let (code, answer) = match ending {
+        Ending::Answered(text) => {
+            let answer = json!({ "session": session, "isError": false, "result": text });
+            (ExitCode::SUCCESS, answer)
+        }
+        Ending::Failed(code, text) => {
+            let answer = json!({
+                "session": session, "isError": true, "code": code.as_str(), "error": text,
+            });
+            (ExitCode::FAILURE, answer)
+        }
+        Ending::Cancelled => {
+            let answer = json!({ "session": session, "isError": true, "code": "cancelled" });
+            (ExitCode::FAILURE, answer)
+        }
+    };
+    say(&answer.to_string());
+    Ok(code)
+}
+
+/// The person who started the command; what is said to them goes to standard error.
+struct Terminal;
+
+#[async_trait]
+impl Door for Terminal {
+    async fn decide(&self, call: &Call) -> Option<Verdict> {
+        if !std::io::stdin().is_terminal() {
+            return None;
+        }
+        let asked = format!(
+            "Allow `{}` of `{}` to run with {}? [y/N, or why not] ",
+            call.name,
+            call.server(),
+            call.args
+        );
+        let answer = tokio::task::spawn_blocking(move || read_line(&asked)).await;
+        let answer = answer.ok()??;
+        Some(match answer.to_ascii_lowercase().as_str() {
+            "y" | "yes" => Verdict {
+                approved: true,
+                reason: None,
+            },
+            "" | "n" | "no" => Verdict {
+                approved: false,
+                reason: None,
+            },
+            _ => Verdict {
+                approved: false,
+                reason: Some(answer),
+            },
+        })
+    }
+
+    async fn tell(&self, news: News<'_>) {
+        match news {
+            News::Running(tool, args) => {
+                complain(&format!(">> Execute tool {tool}({})", redact_args(args)));
+            }
+            News::Thinking(_) | News::Waiting(_) | News::Ended(..) => {}
+        }
+    }
+}
+
+fn read_line(asked: &str) -> Option<String> {
+    let mut error = std::io::stderr();
+    write!(error, "{asked}").and_then(|()| error.flush()).ok()?;
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line).ok()?;
+    (read > 0).then(|| line.trim().to_owned())
+}

@@ -1,0 +1,359 @@
+//! What the routes of the registry read and write.
+
+use std::collections::BTreeMap;
+
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::agent::servers::{
+    Health, LogLine, NewServer, Phase, ServerReport, TestReport, ToolChange, ToolReport,
+};
+use crate::domain::{McpServerConfig, RunsIn, ToolAnnotations};
+use crate::gateway::error::ApiError;
+use crate::gateway::extract::required;
+use crate::session::PolicyEffect;
+
+/// A server as people see it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway) struct Server {
+    /// Its name.
+    name: String,
+    /// `bundled`, `settings`, `installation` or `tenant`.
+    source: &'static str,
+    /// `stdio`, `stdio-docker`, `http` or `sse`.
+    transport: &'static str,
+    /// Whether sessions get it.
+    enabled: bool,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// Its entry, for those who may change it; values of variables and headers read `••••`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    config: Option<McpServerConfig>,
+    /// The names of the secrets that are set, for those who may change it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secrets: Option<Vec<String>>,
+    /// Where its calls run: `{ kind: sandbox | container | remote, hosts }`.
+    #[schema(value_type = Object)]
+    runs_in: RunsIn,
+    /// `healthy`, `unhealthy`, `reconnecting`, `disconnected` or `unknown`.
+    status: &'static str,
+    /// How many tools it offers; null until it was listed.
+    tool_count: Option<usize>,
+    /// How many of them the model is told of.
+    enabled_tools: Option<usize>,
+    /// What their definitions cost in each model request, estimated.
+    definition_tokens: Option<u64>,
+    /// What went wrong last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+    /// Whether tools of it changed since the tenant said yes to them.
+    drift: bool,
+    /// The tools that changed.
+    drifted: Vec<String>,
+    /// Why tools of it are not offered.
+    problems: Vec<String>,
+}
+
+impl From<ServerReport> for Server {
+    fn from(report: ServerReport) -> Self {
+        let listed = report.is_listed;
+        Self {
+            name: report.name,
+            source: report.source.as_str(),
+            transport: report.transport.as_str(),
+            enabled: report.enabled,
+            description: report.description,
+            config: report.config,
+            secrets: report.secrets,
+            runs_in: report.runs_in,
+            status: report.health.status.as_str(),
+            tool_count: listed.then_some(report.tool_count),
+            enabled_tools: listed.then_some(report.enabled_tools),
+            definition_tokens: listed.then_some(report.definition_tokens),
+            last_error: report.health.error,
+            drift: !report.drift.is_empty(),
+            drifted: report.drift,
+            problems: report.problems,
+        }
+    }
+}
+
+/// All servers that the caller sees.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway) struct ServerList {
+    pub(super) items: Vec<Server>,
+    /// What is wrong with `mcp-config.json`; for installation admins.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) problems: Vec<String>,
+}
+
+/// A server to add or to try.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway) struct AddServerRequest {
+    /// 1 to 64 of `[a-zA-Z0-9_-]`; not needed for a trial.
+    name: Option<String>,
+    /// See docs/mcp-servers.md.
+    #[schema(value_type = Object)]
+    config: Option<Value>,
+    /// What `${secret:NAME}` of the entry stand for; never given back.
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<String, String>)]
+    secrets: BTreeMap<String, SecretString>,
+    /// `installation` or `tenant`; without a word, the widest that the caller may.
+    scope: Option<Scope>,
+}
+
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Scope {
+    Installation,
+    Tenant,
+}
+
+impl AddServerRequest {
+    /// What the registry takes. All that is wrong with the fields is said by it.
+    pub(super) fn read(self, name_if_none: Option<&str>) -> Result<NewServer, ApiError> {
+        let name = self.name.or_else(|| name_if_none.map(ToOwned::to_owned));
+        let config = required("config", self.config)?;
+        let config = serde_path_to_error::deserialize(config).map_err(|error| {
+            let path = error.path().to_string();
+            let path = if path == "." {
+                "config".to_owned()
+            } else {
+                format!("config.{path}")
+            };
+            ApiError::of_fields([(path, error.into_inner().to_string())])
+        })?;
+        Ok(NewServer {
+            name: required("name", name)?,
+            config,
+            secrets: self.secrets,
+            for_everybody: self.scope.map(|scope| matches!(scope, Scope::Installation)),
+        })
+    }
+}
+
+/// The name of the new server.
+#[derive(Serialize, ToSchema)]
+pub(in crate::gateway) struct AddServerResponse {
+    pub(super) name: String,
+}
+
+/// The value of a secret.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::gateway) struct SecretRequest {
+    /// Kept sealed, used only for this server, never given back.
+    #[schema(value_type = String)]
+    pub(super) value: Option<SecretString>,
+}
+
+/// How a trial went.
+#[derive(Serialize, ToSchema)]
+pub(in crate::gateway) struct TestServerResponse {
+    /// Whether it offers tools now.
+    ok: bool,
+    /// The phases that were reached, in order.
+    phases: Vec<TestPhase>,
+    /// What it offers.
+    tools: Vec<TestTool>,
+    /// Its last lines on stderr, without its secrets.
+    stderr: Vec<String>,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// The likely reason, and what helps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct TestPhase {
+    /// `start`, `handshake` or `tools`.
+    name: &'static str,
+    /// Milliseconds.
+    ms: u64,
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct TestTool {
+    name: String,
+    description: String,
+}
+
+impl From<TestReport> for TestServerResponse {
+    fn from(report: TestReport) -> Self {
+        let phase = |phase: Phase| TestPhase {
+            name: phase.name,
+            ms: phase.ms,
+            ok: phase.error.is_none(),
+            error: phase.error,
+        };
+        let tools = report.tools.into_iter().map(|tool| TestTool {
+            name: tool.name,
+            description: tool.description,
+        });
+        Self {
+            ok: report.error.is_none(),
+            phases: report.phases.into_iter().map(phase).collect(),
+            tools: tools.collect(),
+            stderr: report.stderr,
+            error: report.error,
+            reason: report.reason,
+        }
+    }
+}
+
+/// A tool as people see it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway) struct ServerTool {
+    /// The server's own name for it.
+    name: String,
+    /// The name that the model uses.
+    model_name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    /// As the model reads it.
+    description: String,
+    /// JSON Schema of its arguments.
+    schema: Value,
+    /// Claims of the server.
+    #[schema(value_type = Object)]
+    annotations: ToolAnnotations,
+    /// Whether the model is told of it.
+    enabled: bool,
+    /// `ask`, `allow` or `deny`.
+    #[schema(value_type = String)]
+    effect: PolicyEffect,
+    /// Since when it is another than the one that the tenant said yes to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drift: Option<Drift>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Drift {
+    since: String,
+}
+
+impl From<ToolReport> for ServerTool {
+    fn from(report: ToolReport) -> Self {
+        Self {
+            model_name: report.model_name.unwrap_or_else(|| report.name.clone()),
+            name: report.name,
+            title: report.title,
+            description: report.description,
+            schema: report.schema,
+            annotations: report.annotations,
+            enabled: report.enabled,
+            effect: report.effect,
+            drift: report.drift.map(|since| Drift {
+                since: since.to_rfc3339(),
+            }),
+        }
+    }
+}
+
+/// The tools of a server.
+#[derive(Serialize, ToSchema)]
+pub(in crate::gateway) struct ServerTools {
+    pub(super) items: Vec<ServerTool>,
+}
+
+/// What is decided about a tool; what is left out stays.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::gateway) struct ToolRequest {
+    enabled: Option<bool>,
+    /// `ask`, `allow` or `deny`.
+    #[schema(value_type = Option<String>)]
+    effect: Option<PolicyEffect>,
+}
+
+impl From<ToolRequest> for ToolChange {
+    fn from(request: ToolRequest) -> Self {
+        Self {
+            enabled: request.enabled,
+            effect: request.effect,
+        }
+    }
+}
+
+/// The last lines of a server's stderr.
+#[derive(Serialize, ToSchema)]
+pub(in crate::gateway) struct ServerLogs {
+    lines: Vec<ServerLog>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct ServerLog {
+    at: String,
+    text: String,
+}
+
+impl From<Vec<LogLine>> for ServerLogs {
+    fn from(lines: Vec<LogLine>) -> Self {
+        let lines = lines.into_iter().map(|line| ServerLog {
+            at: line.at.to_rfc3339(),
+            text: line.text,
+        });
+        Self {
+            lines: lines.collect(),
+        }
+    }
+}
+
+/// How all servers are, from their use and from the monitor.
+#[derive(Serialize, ToSchema)]
+pub(in crate::gateway) struct McpHealth {
+    /// How many there are of each state, and `total`.
+    pub(super) summary: BTreeMap<&'static str, usize>,
+    pub(super) mcps: Vec<ServerHealth>,
+}
+
+/// How one server is.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway) struct ServerHealth {
+    name: String,
+    /// `healthy`, `unhealthy`, `reconnecting`, `disconnected` or `unknown`.
+    pub(super) status: &'static str,
+    last_check: Option<String>,
+    last_success: Option<String>,
+    consecutive_failures: u32,
+    latency_ms: Option<u64>,
+    tool_count: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl From<ServerReport> for ServerHealth {
+    fn from(report: ServerReport) -> Self {
+        let Health {
+            status,
+            last_check,
+            last_success,
+            consecutive_failures,
+            latency_ms,
+            error,
+        } = report.health;
+        Self {
+            name: report.name,
+            status: status.as_str(),
+            last_check: last_check.map(crate::domain::Timestamp::to_rfc3339),
+            last_success: last_success.map(crate::domain::Timestamp::to_rfc3339),
+            consecutive_failures,
+            latency_ms,
+            tool_count: report.is_listed.then_some(report.tool_count),
+            error,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The registry of MCP servers (`/api/mcp`). What somebody may do is checked by the registry's own
+//! verbs, which all take the caller.
+
+mod body;
+mod health;
+mod one;
+mod registry;
+mod tools;
+mod trial;
+
+use axum::http::StatusCode;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::agent::servers;
+use crate::domain::Code;
+use crate::gateway::GatewayState;
+use crate::gateway::error::ApiError;
+use crate::mcp::config::FileError;
+
+/// The routes of the registry.
+pub(super) fn routes() -> OpenApiRouter<GatewayState> {
+    OpenApiRouter::new()
+        .routes(routes!(registry::list_mcp_servers))
+        .routes(routes!(registry::add_mcp_server))
+        .routes(routes!(health::read_mcp_health))
+        .routes(routes!(trial::test_new_mcp_server))
+        .routes(routes!(
+            one::read_mcp_server,
+            one::change_mcp_server,
+            one::delete_mcp_server
+        ))
+        .routes(routes!(one::set_mcp_secret, one::delete_mcp_secret))
+        .routes(routes!(one::read_mcp_logs))
+        .routes(routes!(trial::test_mcp_server))
+        .routes(routes!(tools::list_mcp_tools))
+        .routes(routes!(tools::set_mcp_tool))
+}
+
+impl From<servers::Error> for ApiError {
+    fn from(error: servers::Error) -> Self {
+        let text = error.to_string();
+        match error {
+            servers::Error::NotAllowed(_) => Self::new(Code::NotAllowed, text),
+            servers::Error::Invalid(problems) => {
+                let fields = problems.into_iter();
+                Self::of_fields(fields.map(|problem| (problem.field, problem.message)))
+            }
+            servers::Error::Taken(_) => Self::taken("name", text),
+            servers::Error::ReadOnly(_) => Self::new(Code::ReadOnly, text),
+            servers::Error::NotFound(_) | servers::Error::NoTool { .. } => {
+                Self::new(Code::NotFound, text)
+            }
+            servers::Error::File(FileError::Broken(_)) => {
+                Self::new(Code::InvalidArguments, text).with_status(StatusCode::CONFLICT)
+            }
+            servers::Error::File(cause) => Self::new(Code::Internal, text).with_cause(cause),
+            servers::Error::Store(error) => error.into(),
+        }
+    }
+}

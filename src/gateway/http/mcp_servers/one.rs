@@ -1,0 +1,107 @@
+//! One server: read, change, remove, its secrets and its log.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde_json::{Map, Value};
+
+use super::body::{SecretRequest, Server, ServerLogs};
+use crate::domain::Caller;
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, required};
+
+/// One MCP server.
+#[utoipa::path(get, path = "/api/mcp/{name}", tag = "mcp", params(("name" = String, Path)), responses(
+    (status = 200, body = Server), (status = 401, body = Problem), (status = 404, body = Problem),
+))]
+pub(in crate::gateway) async fn read_mcp_server(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<Server>, ApiError> {
+    Ok(Json(state.servers.one(&caller, &name).await?.into()))
+}
+
+/// Changes the entry of a server: a JSON merge patch of its fields. `null` removes one; `••••`
+/// keeps a value that was shown so. Open sessions see it at their next model request.
+#[utoipa::path(patch, path = "/api/mcp/{name}", tag = "mcp", params(("name" = String, Path)),
+    request_body = Object, responses(
+    (status = 200, body = Server), (status = 400, body = Problem), (status = 401, body = Problem),
+    (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem),
+))]
+pub(in crate::gateway) async fn change_mcp_server(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(name): Path<String>,
+    Body(patch): Body<Map<String, Value>>,
+) -> Result<Json<Server>, ApiError> {
+    let patch = Value::Object(patch);
+    state.servers.change(&caller, &name, &patch).await?;
+    Ok(Json(state.servers.one(&caller, &name).await?.into()))
+}
+
+/// Removes a server with its secrets and everything that was decided about its tools.
+#[utoipa::path(delete, path = "/api/mcp/{name}", tag = "mcp", params(("name" = String, Path)), responses(
+    (status = 204), (status = 401, body = Problem), (status = 403, body = Problem),
+    (status = 404, body = Problem), (status = 409, body = Problem),
+))]
+pub(in crate::gateway) async fn delete_mcp_server(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    state.servers.remove(&caller, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Sets what `${secret:NAME}` of a server's entry stands for. It is kept sealed and never given
+/// back; connections with the old value are made anew.
+#[utoipa::path(put, path = "/api/mcp/{name}/secrets/{secret}", tag = "mcp",
+    params(("name" = String, Path), ("secret" = String, Path)), request_body = SecretRequest,
+    responses(
+    (status = 204), (status = 400, body = Problem), (status = 401, body = Problem),
+    (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem),
+))]
+pub(in crate::gateway) async fn set_mcp_secret(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path((name, secret)): Path<(String, String)>,
+    Body(request): Body<SecretRequest>,
+) -> Result<StatusCode, ApiError> {
+    // Who may not see the server hears only that.
+    state.servers.one(&caller, &name).await?;
+    let value = required("value", request.value)?;
+    let which = (name.as_str(), secret.as_str());
+    state.servers.set_secret(&caller, which, &value).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Removes a secret.
+#[utoipa::path(delete, path = "/api/mcp/{name}/secrets/{secret}", tag = "mcp",
+    params(("name" = String, Path), ("secret" = String, Path)), responses(
+    (status = 204), (status = 401, body = Problem), (status = 403, body = Problem),
+    (status = 404, body = Problem), (status = 409, body = Problem),
+))]
+pub(in crate::gateway) async fn delete_mcp_secret(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path((name, secret)): Path<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    let which = (name.as_str(), secret.as_str());
+    state.servers.remove_secret(&caller, which).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The last lines that a server wrote to stderr in sessions of the caller's tenant; for its admins.
+#[utoipa::path(get, path = "/api/mcp/{name}/logs", tag = "mcp", params(("name" = String, Path)), responses(
+    (status = 200, body = ServerLogs), (status = 401, body = Problem), (status = 403, body = Problem),
+    (status = 404, body = Problem),
+))]
+pub(in crate::gateway) async fn read_mcp_logs(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<ServerLogs>, ApiError> {
+    Ok(Json(state.servers.logs(&caller, &name).await?.into()))
+}

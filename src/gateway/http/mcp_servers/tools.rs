@@ -1,0 +1,46 @@
+//! The tools of a server, and what a tenant decides about each.
+
+use axum::Json;
+use axum::extract::{Path, State};
+
+use super::body::{ServerTool, ServerTools, ToolRequest};
+use crate::domain::Caller;
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::Body;
+
+/// What a server offers, and what was decided about it.
+#[utoipa::path(get, path = "/api/mcp/{name}/tools", tag = "mcp", params(("name" = String, Path)), responses(
+    (status = 200, body = ServerTools), (status = 401, body = Problem), (status = 404, body = Problem),
+))]
+pub(in crate::gateway) async fn list_mcp_tools(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<ServerTools>, ApiError> {
+    let tools = state.servers.tools(&caller, &name).await?;
+    Ok(Json(ServerTools {
+        items: tools.into_iter().map(ServerTool::from).collect(),
+    }))
+}
+
+/// Decides about a tool for the caller's tenant. Whatever is sent says yes to the tool's definition
+/// as it is now, so that a changed one counts as known again.
+#[utoipa::path(put, path = "/api/mcp/{name}/tools/{tool}", tag = "mcp",
+    params(("name" = String, Path), ("tool" = String, Path)), request_body = ToolRequest, responses(
+    (status = 200, body = ServerTool), (status = 400, body = Problem), (status = 401, body = Problem),
+    (status = 403, body = Problem), (status = 404, body = Problem),
+))]
+pub(in crate::gateway) async fn set_mcp_tool(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path((name, tool)): Path<(String, String)>,
+    Body(request): Body<ToolRequest>,
+) -> Result<Json<ServerTool>, ApiError> {
+    let which = (name.as_str(), tool.as_str());
+    let tool = state
+        .servers
+        .set_tool(&caller, which, request.into())
+        .await?;
+    Ok(Json(tool.into()))
+}

@@ -1,0 +1,37 @@
+//! Tries a server out: start, handshake, tools, each with its time.
+
+use axum::Json;
+use axum::extract::{Path, State};
+
+use super::body::{AddServerRequest, TestServerResponse};
+use crate::domain::Caller;
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::Body;
+
+/// Starts a stored server in a place that is thrown away afterwards.
+#[utoipa::path(post, path = "/api/mcp/{name}/test", tag = "mcp", params(("name" = String, Path)), responses(
+    (status = 200, body = TestServerResponse), (status = 401, body = Problem),
+    (status = 403, body = Problem), (status = 404, body = Problem),
+))]
+pub(in crate::gateway) async fn test_mcp_server(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<TestServerResponse>, ApiError> {
+    Ok(Json(state.servers.test(&caller, &name).await?.into()))
+}
+
+/// The same for an entry that is not stored.
+#[utoipa::path(post, path = "/api/mcp/test", tag = "mcp", request_body = AddServerRequest, responses(
+    (status = 200, body = TestServerResponse), (status = 400, body = Problem),
+    (status = 401, body = Problem), (status = 403, body = Problem),
+))]
+pub(in crate::gateway) async fn test_new_mcp_server(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Body(request): Body<AddServerRequest>,
+) -> Result<Json<TestServerResponse>, ApiError> {
+    let new = request.read(Some("new"))?;
+    Ok(Json(state.servers.test_new(&caller, new).await?.into()))
+}

@@ -1,0 +1,114 @@
+//! Asks the person at an MCP client about a call, by elicitation.
+
+use std::time::Duration;
+
+use rmcp::model::{ElicitRequestParams, ElicitationAction, ElicitationSchema};
+use rmcp::service::{ElicitationMode, Peer, RoleServer};
+use serde_json::{Value, json};
+
+use super::question::Verdict;
+use crate::session::Call;
+
+/// How long a person has; after that the next way counts.
+const PATIENCE: Duration = Duration::from_mins(5);
+/// Characters of arguments that are shown.
+const SHOWN: usize = 8_000;
+
+/// The person's verdict; `None` when the client cannot ask, or nobody answered.
+pub(super) async fn elicit(peer: &Peer<RoleServer>, call: &Call) -> Option<Verdict> {
+    let modes = peer.supported_elicitation_modes();
+    if !modes.contains(&ElicitationMode::Form) {
+        return None;
+    }
+    let request = ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: message(call),
+        requested_schema: schema()?,
+    };
+    let asked = peer.create_elicitation_with_timeout(request, Some(PATIENCE));
+    let answer = match asked.await {
+        Ok(answer) => answer,
+        Err(error) => {
+            tracing::info!(call.id = %call.id, %error, "The client was asked and did not answer");
+            return None;
+        }
+    };
+    match answer.action {
+        ElicitationAction::Accept => Some(accepted(answer.content.as_ref())),
+        ElicitationAction::Decline => Some(Verdict {
+            approved: false,
+            reason: Some("the person at the client declined".to_owned()),
+        }),
+        // A word of a later revision is no answer either.
+        ElicitationAction::Cancel | _ => None,
+    }
+}
+
+fn accepted(content: Option<&Value>) -> Verdict {
+    let field = |name: &str| content.and_then(|content| content.get(name));
+    let reason = field("reason").and_then(Value::as_str).map(str::trim);
+    Verdict {
+        // Accepting the form without the answer is no yes.
+        approved: field("approve").and_then(Value::as_bool) == Some(true),
+        reason: reason
+            .filter(|reason| !reason.is_empty())
+            .map(str::to_owned),
+    }
+}
+
+fn message(call: &Call) -> String {
+    let args = call.args.to_string();
+    let short: String = args.chars().take(SHOWN).collect();
+    let rest = args.chars().count().saturating_sub(SHOWN);
+    let more = if rest > 0 {
+        format!("… ({rest} characters are not shown)")
+    } else {
+        String::new()
+    };
+    let server = call.server();
+    format!(
+        "Allow the tool `{}` of `{server}` to run with {short}{more}?",
+        call.name
+    )
+}
+
+fn schema() -> Option<ElicitationSchema> {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "approve": { "type": "boolean", "title": "Let it run" },
+            "reason": { "type": "string", "title": "Why not", "description": "The model reads it." },
+        },
+        "required": ["approve"],
+    });
+    let Value::Object(schema) = schema else {
+        return None;
+    };
+    ElicitationSchema::from_json_schema(schema)
+        .inspect_err(|error| tracing::error!(%error, "The form of approvals is wrong"))
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{accepted, schema};
+
+    #[test]
+    fn only_a_plain_yes_is_a_yes() {
+        assert!(schema().is_some());
+        for (content, approved, reason) in [
+            (json!({"approve": true}), true, None),
+            (json!({"approve": true, "reason": " "}), true, None),
+            (json!({"approve": false, "reason": "no"}), false, Some("no")),
+            (json!({"approve": "true"}), false, None),
+            (json!({}), false, None),
+        ] {
+            let verdict = accepted(Some(&content));
+            assert_eq!(verdict.approved, approved, "{content}");
+            assert_eq!(verdict.reason.as_deref(), reason, "{content}");
+        }
+        assert!(!accepted(None).approved);
+    }
+}

@@ -1,0 +1,77 @@
+//! The agent over HTTP: `/mcp` for clients of today, and who may call at all. The guard around every
+//! door has checked host and origin before.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::HeaderName;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+
+use super::doors::Doors;
+use super::{Exposure, Life, legacy};
+use crate::domain::Code;
+use crate::gateway::GatewayState;
+use crate::gateway::error::ApiError;
+
+/// Names a client's connection in `/mcp`.
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// `/mcp`, `/sse` and `/message`.
+pub fn routes(gateway: &GatewayState, exposure: Arc<Exposure>, life: Life) -> Router {
+    let doors = Doors {
+        gateway: gateway.clone(),
+        exposure,
+        manager: Arc::default(),
+        owners: Arc::default(),
+        life,
+    };
+    // The guard knows under which names we answer, and whose pages may call.
+    let config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .disable_allowed_origins()
+        .with_max_request_body_bytes(gateway.body_limit)
+        .with_cancellation_token(doors.life.stop.child_token());
+    let served = doors.clone();
+    let manager = Arc::clone(&doors.manager);
+    let service = StreamableHttpService::new(move || Ok(served.server()), manager, config);
+    Router::new()
+        .route_service("/mcp", service)
+        .merge(legacy::routes(&doors))
+        .layer(from_fn_with_state(doors, admit))
+}
+
+/// Finds out who calls, and keeps everybody to their own connections.
+async fn admit(State(doors): State<Doors>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let caller = match doors.enter(&mut parts).await {
+        Ok(caller) => caller,
+        Err(error) => return error.into_response(),
+    };
+    if !caller.user.role.may_act() {
+        let text = "a viewer may read, not ask the agent";
+        return ApiError::new(Code::NotAllowed, text).into_response();
+    }
+    let session = parts.headers.get(&SESSION);
+    let session = session.and_then(|session| session.to_str().ok());
+    if let Some(owner) = session.and_then(|session| doors.owner(session))
+        && owner != caller.user.id
+    {
+        // As if it did not exist, so that nobody learns that it does.
+        return ApiError::new(Code::SessionNotFound, "there is no such connection").into_response();
+    }
+    let is_known = session.is_some();
+    let user = caller.user.id.clone();
+    parts.extensions.insert(caller);
+    let response = next.run(Request::from_parts(parts, body)).await;
+    let opened = response.headers().get(&SESSION);
+    if let Some(opened) = opened
+        .and_then(|opened| opened.to_str().ok())
+        .filter(|_| !is_known)
+    {
+        doors.own(opened.to_owned(), user).await;
+    }
+    response
+}

@@ -1,0 +1,212 @@
+//! What a client is told while it waits: progress, and the log (S0.54 to S0.56).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rmcp::model::{
+    CustomNotification, ProgressNotificationParam, ProgressToken, ServerNotification,
+};
+use rmcp::service::{Peer, RoleServer};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tokio::sync::Mutex;
+
+use super::question::News;
+use crate::telemetry::{LogEntry, redact_args};
+
+/// The level that a client asked for with `logging/setLevel`; `info` before.
+#[derive(Debug, Clone)]
+pub(super) struct Threshold(Arc<AtomicU8>);
+
+impl Default for Threshold {
+    fn default() -> Self {
+        Self(Arc::new(AtomicU8::new(Severity::Info as u8)))
+    }
+}
+
+impl Threshold {
+    /// Takes what `logging/setLevel` said.
+    pub(super) fn set(&self, level: Severity) {
+        self.0.store(level as u8, Ordering::Relaxed);
+    }
+
+    fn lets(&self, level: Severity) -> bool {
+        level as u8 >= self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How serious an entry is (S0.55). rmcp's own enum is marked as going away; clients are not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Severity {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+/// Sends one client its progress and log.
+#[derive(Debug)]
+pub(super) struct Notices {
+    peer: Peer<RoleServer>,
+    threshold: Threshold,
+    /// Held while a message goes out, so that progress only grows.
+    progress: Mutex<(Option<ProgressToken>, u32)>,
+}
+
+impl Notices {
+    pub(super) fn new(
+        peer: Peer<RoleServer>,
+        threshold: Threshold,
+        token: Option<ProgressToken>,
+    ) -> Self {
+        Self {
+            peer,
+            threshold,
+            progress: Mutex::new((token, 0)),
+        }
+    }
+
+    /// Tells of the question's progress.
+    pub(super) async fn tell(&self, news: News<'_>) {
+        match news {
+            News::Thinking(iteration) => {
+                let text = format!("Ask the model ({iteration})");
+                self.progress(&text).await;
+                let data = json!({ "iteration": iteration });
+                self.log(Severity::Debug, &text, data).await;
+            }
+            News::Waiting(call) => {
+                let text = format!("`{}` waits for approval", call.name);
+                self.progress(&text).await;
+                let data = json!({ "tool": call.name, "call": call.id });
+                self.log(Severity::Info, &text, data).await;
+            }
+            News::Running(tool, args) => {
+                let args = redact_args(args);
+                self.progress(&format!("`{tool}` runs")).await;
+                let text = format!(">> Execute tool {tool}({args})");
+                let data = json!({ "tool": tool });
+                self.log(Severity::Info, &text, data).await;
+            }
+            News::Ended(tool, went_well) => {
+                let (level, how) = if went_well {
+                    (Severity::Debug, "is done")
+                } else {
+                    (Severity::Warning, "gave no result")
+                };
+                let text = format!("`{tool}` {how}");
+                self.progress(&text).await;
+                self.log(level, &text, json!({ "tool": tool })).await;
+            }
+        }
+    }
+
+    async fn progress(&self, text: &str) {
+        let mut progress = self.progress.lock().await;
+        let Some(token) = progress.0.clone() else {
+            return;
+        };
+        progress.1 += 1;
+        let step = ProgressNotificationParam::new(token, f64::from(progress.1));
+        // A client that is gone cancels the call by itself.
+        let _ = self.peer.notify_progress(step.with_message(text)).await;
+    }
+
+    /// Passes on an entry of the process's log; for the operator's own client only.
+    pub(super) async fn pass(&self, entry: LogEntry) {
+        let level = level_of(&entry);
+        self.log(level, &entry.message, Value::Object(entry.fields))
+            .await;
+    }
+
+    async fn log(&self, level: Severity, message: &str, data: Value) {
+        if !self.threshold.lets(level) {
+            return;
+        }
+        let notification = log_notification(level, message, data);
+        let _ = self.peer.send_notification(notification).await;
+    }
+}
+
+/// S0.56 puts `message` beside `data`, where MCP has no place for it; clients ignore it there, so
+/// the data holds it too.
+fn log_notification(level: Severity, message: &str, data: Value) -> ServerNotification {
+    let mut fields = match data {
+        Value::Object(fields) => fields,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
+    };
+    fields.insert("message".to_owned(), json!(message));
+    let params = json!({ "level": level, "logger": "sepal", "message": message, "data": fields });
+    let notification = CustomNotification::new("notifications/message", Some(params));
+    ServerNotification::CustomNotification(notification)
+}
+
+/// S0.55. Nothing is logged as `fatal` here: what ends the process is an error of its exit.
+fn level_of(entry: &LogEntry) -> Severity {
+    if entry.is_panic {
+        return Severity::Alert;
+    }
+    match entry.level {
+        tracing::Level::TRACE | tracing::Level::DEBUG => Severity::Debug,
+        tracing::Level::INFO => Severity::Info,
+        tracing::Level::WARN => Severity::Warning,
+        tracing::Level::ERROR => Severity::Error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::{Severity, Threshold, level_of, log_notification};
+    use crate::telemetry::LogEntry;
+
+    #[test]
+    fn levels_are_those_of_the_requirements() {
+        use tracing::Level;
+        for (level, is_panic, expected) in [
+            (Level::TRACE, false, Severity::Debug),
+            (Level::DEBUG, false, Severity::Debug),
+            (Level::INFO, false, Severity::Info),
+            (Level::WARN, false, Severity::Warning),
+            (Level::ERROR, false, Severity::Error),
+            (Level::ERROR, true, Severity::Alert),
+        ] {
+            let entry = LogEntry {
+                level,
+                is_panic,
+                message: String::new(),
+                fields: Map::new(),
+            };
+            assert_eq!(level_of(&entry), expected, "{level} {is_panic}");
+        }
+    }
+
+    #[test]
+    fn a_threshold_lets_through_what_is_as_serious() {
+        let threshold = Threshold::default();
+        assert!(threshold.lets(Severity::Info));
+        assert!(!threshold.lets(Severity::Debug));
+        threshold.set(Severity::Error);
+        assert!(threshold.lets(Severity::Alert));
+        assert!(!threshold.lets(Severity::Warning));
+    }
+
+    #[test]
+    fn a_log_notification_has_level_message_and_data() {
+        let notification = log_notification(Severity::Warning, "m", json!({"a": 1}));
+        let found = serde_json::to_value(notification).unwrap();
+        assert_eq!(found["method"], "notifications/message");
+        let expected = json!({
+            "level": "warning", "logger": "sepal", "message": "m", "data": {"a": 1, "message": "m"},
+        });
+        assert_eq!(found["params"], expected);
+    }
+}

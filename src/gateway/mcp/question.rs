@@ -1,0 +1,336 @@
+//! One question to the agent: a session of its own, watched until the turn ends.
+
+use std::collections::{HashMap, HashSet};
+use std::pin::Pin;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::stream::FuturesUnordered;
+use futures::{Future, StreamExt as _};
+use serde_json::Value;
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::{Ask, Joined, Page, Sessions, ShownEvent, What};
+use crate::config::ApprovalWay;
+use crate::domain::{CallId, Caller, Code, SessionKey};
+use crate::session::{Call, Command, Decision, Event, Refusal};
+
+/// How long one question may take, approvals included (S0.58).
+const LIMIT: Duration = Duration::from_hours(1);
+/// How long a stopped turn has to come to rest.
+const REST: Duration = Duration::from_secs(10);
+/// Events that are read at once after falling behind.
+const CATCH_UP: usize = 500;
+
+/// What somebody at the door says to a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether it may run.
+    pub approved: bool,
+    /// Why; the model reads it.
+    pub reason: Option<String>,
+}
+
+/// Something that a client wants to know while it waits.
+#[derive(Debug, Clone, Copy)]
+pub enum News<'a> {
+    /// The model is asked for the `n`th time.
+    Thinking(u32),
+    /// A call waits for a decision.
+    Waiting(&'a Call),
+    /// A call runs: its tool and arguments.
+    Running(&'a str, &'a Value),
+    /// A call has its result: its tool and whether it went well.
+    Ended(&'a str, bool),
+}
+
+/// Whoever asked.
+#[async_trait]
+pub trait Door: Send + Sync {
+    /// Asks the person there about a call; `None` = that is not possible (any more).
+    async fn decide(&self, call: &Call) -> Option<Verdict>;
+
+    /// Tells what goes on.
+    async fn tell(&self, news: News<'_>);
+}
+
+/// How a question ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// The answer.
+    Answered(String),
+    /// The turn ended without one.
+    Failed(Code, String),
+    /// It was stopped.
+    Cancelled,
+}
+
+/// A question to the agent.
+pub struct Question<'a> {
+    /// The corridor to sessions.
+    pub sessions: &'a Sessions,
+    /// Who asks.
+    pub caller: &'a Caller,
+    /// What.
+    pub text: String,
+    /// Who decides about calls, the first way that is possible.
+    pub ways: &'a [ApprovalWay],
+    /// Whether people have a page where they can decide.
+    pub has_page: bool,
+    /// Stops the turn.
+    pub stop: CancellationToken,
+}
+
+type Asking<'a> = Pin<Box<dyn Future<Output = Option<(Box<Call>, Verdict)>> + Send + 'a>>;
+
+impl Question<'_> {
+    /// Asks in a new session, and names it with the ending.
+    pub async fn ask(self, door: &dyn Door) -> Result<(SessionKey, Ending), Refusal> {
+        let key = self.sessions.new_session(self.caller, None);
+        let joined = self.sessions.join(&key, self.caller).await?;
+        let say = Command::Say {
+            text: self.text.clone(),
+            author: self.caller.actor(),
+            client_message_id: None,
+        };
+        let say = Ask::Command(say);
+        self.sessions.tell(&key, self.caller, say).await?;
+        let watch = Watch {
+            question: &self,
+            key: &key,
+            door,
+            joined,
+            seq: 0,
+            asked: HashSet::new(),
+            said: HashMap::new(),
+            asking: FuturesUnordered::new(),
+        };
+        let ending = watch.run().await?;
+        Ok((key, ending))
+    }
+}
+
+struct Watch<'a> {
+    question: &'a Question<'a>,
+    key: &'a SessionKey,
+    door: &'a dyn Door,
+    joined: Joined,
+    /// The last event that was looked at.
+    seq: u64,
+    asked: HashSet<CallId>,
+    /// Arguments as the model wrote them, for what is told of running calls.
+    said: HashMap<CallId, Value>,
+    asking: FuturesUnordered<Asking<'a>>,
+}
+
+impl Watch<'_> {
+    async fn run(mut self) -> Result<Ending, Refusal> {
+        let mut ends_at = tokio::time::Instant::now() + LIMIT;
+        let mut is_stopping = false;
+        let mut is_late = false;
+        loop {
+            tokio::select! {
+                signal = self.joined.signals.recv() => {
+                    let events = self.events(signal).await?;
+                    for event in events {
+                        if let Some(ending) = self.look(&event).await {
+                            return Ok(if is_late { late() } else { ending });
+                        }
+                    }
+                }
+                Some(decided) = self.asking.next() => self.decide(decided).await,
+                () = self.question.stop.cancelled(), if !is_stopping => {
+                    is_stopping = true;
+                    ends_at = self.stop().await?;
+                }
+                () = tokio::time::sleep_until(ends_at) => {
+                    if is_stopping {
+                        return Ok(if is_late { late() } else { Ending::Cancelled });
+                    }
+                    (is_stopping, is_late) = (true, true);
+                    ends_at = self.stop().await?;
+                }
+            }
+        }
+    }
+
+    async fn stop(&mut self) -> Result<tokio::time::Instant, Refusal> {
+        self.asking.clear();
+        let stop = Command::Stop {
+            turn: None,
+            said_so_far: None,
+        };
+        let Question {
+            sessions, caller, ..
+        } = self.question;
+        sessions.tell(self.key, caller, Ask::Command(stop)).await?;
+        Ok(tokio::time::Instant::now() + REST)
+    }
+
+    /// The shown events of a signal; after falling behind, those that were missed.
+    async fn events(
+        &mut self,
+        signal: Result<std::sync::Arc<crate::agent::Signal>, RecvError>,
+    ) -> Result<Vec<ShownEvent>, Refusal> {
+        let Question {
+            sessions, caller, ..
+        } = self.question;
+        match signal {
+            Ok(signal) => Ok(match &signal.what {
+                What::Event(event) => vec![event.clone()],
+                What::Deleted => return Err(deleted()),
+                What::Delta(_)
+                | What::Progress(..)
+                | What::Queue(_)
+                | What::Usage(_)
+                | What::Notice(_) => Vec::new(),
+            }),
+            Err(RecvError::Lagged(_)) => {
+                self.joined = sessions.join(self.key, caller).await?;
+                let mut missed = Vec::new();
+                let mut after = self.seq;
+                loop {
+                    let page = sessions
+                        .page(self.key, Page::After(after), CATCH_UP)
+                        .await?;
+                    let Some(last) = page.last() else { break };
+                    after = last.seq;
+                    missed.extend(page);
+                }
+                Ok(missed)
+            }
+            Err(RecvError::Closed) => Err(deleted()),
+        }
+    }
+
+    /// Looks at one event; the ending, if it is one.
+    async fn look(&mut self, shown: &ShownEvent) -> Option<Ending> {
+        if shown.seq <= self.seq {
+            return None;
+        }
+        self.seq = shown.seq;
+        if let Some(ending) = ending(&shown.event) {
+            return Some(ending);
+        }
+        if let Event::Said { calls, .. } = &shown.event {
+            let said = calls
+                .iter()
+                .map(|call| (call.id.clone(), call.args.clone()));
+            self.said.extend(said);
+        }
+        if let Event::Started { call, name, .. } = &shown.event {
+            let args = self.said.get(call).unwrap_or(&Value::Null);
+            self.door.tell(News::Running(name, args)).await;
+        }
+        match news(&shown.event) {
+            Some(News::Waiting(call)) => {
+                self.door.tell(News::Waiting(call)).await;
+                if self.asked.insert(call.id.clone()) {
+                    let (question, door) = (self.question, self.door);
+                    let call = Box::new(call.clone());
+                    self.asking.push(Box::pin(async move {
+                        let verdict = question.verdict(door, &call).await?;
+                        Some((call, verdict))
+                    }));
+                }
+            }
+            Some(news) => self.door.tell(news).await,
+            None => {}
+        }
+        None
+    }
+
+    /// Passes a verdict on. That somebody in the page was faster is no trouble.
+    async fn decide(&mut self, decided: Option<(Box<Call>, Verdict)>) {
+        let Some((call, verdict)) = decided else {
+            return;
+        };
+        let Question {
+            sessions, caller, ..
+        } = self.question;
+        let decision = Decision {
+            call: call.id.clone(),
+            approved: verdict.approved,
+            reason: verdict.reason,
+            edit: None,
+            digest: call.facts.as_ref().map(|facts| facts.digest.clone()),
+            by: caller.actor(),
+        };
+        let decide = Ask::Decide {
+            decision,
+            args: None,
+        };
+        if let Err(refusal) = sessions.tell(self.key, caller, decide).await {
+            tracing::info!(session.id = %self.key.session, call.id = %call.id, %refusal,
+                "A decision came too late");
+        }
+    }
+}
+
+impl Question<'_> {
+    /// Goes through the ways; `None` = a person in the page decides.
+    async fn verdict(&self, door: &dyn Door, call: &Call) -> Option<Verdict> {
+        for way in self.ways {
+            match way {
+                ApprovalWay::Elicit => {
+                    if let Some(verdict) = door.decide(call).await {
+                        return Some(verdict);
+                    }
+                }
+                ApprovalWay::Web if self.has_page => return None,
+                ApprovalWay::Web => {}
+                ApprovalWay::Deny => break,
+                ApprovalWay::Auto => {
+                    return Some(Verdict {
+                        approved: true,
+                        reason: Some("approved by `agent.approval: auto`".to_owned()),
+                    });
+                }
+            }
+        }
+        Some(Verdict {
+            approved: false,
+            reason: Some(
+                "nobody can be asked here, so the call is not allowed (`agent.approval`)"
+                    .to_owned(),
+            ),
+        })
+    }
+}
+
+fn late() -> Ending {
+    let text = format!(
+        "the question took longer than {} minutes",
+        LIMIT.as_secs() / 60
+    );
+    Ending::Failed(Code::ToolTimeout, text)
+}
+
+fn deleted() -> Refusal {
+    Refusal::new(Code::SessionNotFound, "the session was deleted")
+}
+
+fn ending(event: &Event) -> Option<Ending> {
+    if let Event::Answered { text, .. } = event {
+        Some(Ending::Answered(text.clone()))
+    } else if let Event::TurnFailed { code, text, .. } = event {
+        Some(Ending::Failed(*code, text.clone()))
+    } else if let Event::Cancelled { .. } = event {
+        Some(Ending::Cancelled)
+    } else {
+        None
+    }
+}
+
+fn news(event: &Event) -> Option<News<'_>> {
+    if let Event::Thinking { iteration, .. } = event {
+        Some(News::Thinking(*iteration))
+    } else if let Event::ApprovalAsked { call, .. } = event {
+        Some(News::Waiting(call))
+    } else if let Event::Ended { name, outcome, .. } = event {
+        Some(News::Ended(name, !outcome.is_error()))
+    } else {
+        None
+    }
+}

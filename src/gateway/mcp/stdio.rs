@@ -1,0 +1,60 @@
+//! The agent as an MCP server on standard input and output. Nothing but the protocol is written
+//! there (S0.57).
+
+use std::sync::Arc;
+
+use rmcp::ServiceExt as _;
+use tokio::io::BufReader;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::notices::{Notices, Threshold};
+use super::server::AgentServer;
+use super::{Exposure, Life};
+use crate::agent::Sessions;
+use crate::domain::Caller;
+use crate::telemetry;
+
+/// Serves until the client leaves or the life stops.
+pub async fn serve_stdio(
+    sessions: Sessions,
+    caller: Caller,
+    exposure: Arc<Exposure>,
+    (life, buffer): (Life, usize),
+) -> anyhow::Result<()> {
+    let threshold = Threshold::default();
+    let server = AgentServer {
+        sessions,
+        exposure,
+        life: life.clone(),
+        local: Some(caller),
+        threshold: threshold.clone(),
+    };
+    let (input, output) = rmcp::transport::io::stdio_pipes();
+    let input = BufReader::with_capacity(buffer, input);
+    let serving = server.serve_with_ct((input, output), life.stop.child_token());
+    let running = serving.await?;
+    let notices = Notices::new(running.peer().clone(), threshold, None);
+    let logging = life.tasks.spawn(pass_log(notices, life.clone()));
+    let ended = running.waiting().await;
+    life.stop.cancel();
+    let _ = logging.await;
+    ended?;
+    Ok(())
+}
+
+/// The process's log goes to its one client too: whoever started it may read all of it.
+async fn pass_log(notices: Notices, life: Life) {
+    let Some(mut entries) = telemetry::subscribe() else {
+        return;
+    };
+    loop {
+        tokio::select! {
+            () = life.stop.cancelled() => return,
+            entry = entries.recv() => match entry {
+                Ok(entry) => notices.pass(entry).await,
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return,
+            },
+        }
+    }
+}

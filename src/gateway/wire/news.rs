@@ -1,0 +1,22 @@
+//! News of a tenant's MCP servers.
+
+use serde_json::json;
+
+use super::frame::frame;
+use crate::agent::Frame;
+use crate::agent::servers::{News, NewsKind};
+
+/// The frame of one piece of news; no part of any session's stream.
+pub fn news_frame(news: &News) -> Frame {
+    match &news.kind {
+        NewsKind::Added => frame("mcpAdded", &[&json!({ "name": news.server })]),
+        NewsKind::Removed => frame("mcpRemoved", &[&json!({ "name": news.server })]),
+        NewsKind::Health(status, error) => {
+            let mut what = json!({ "server": news.server, "status": status });
+            if let (Some(what), Some(error)) = (what.as_object_mut(), error) {
+                what.insert("error".into(), error.as_str().into());
+            }
+            frame("mcp:health", &[&what])
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The file of the installation: read, changed, broken, edited by hand.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{ConfigFile, FileError};
+use crate::domain::McpServerConfig;
+
+fn config(command: &str) -> McpServerConfig {
+    serde_json::from_value(json!({"command": command})).unwrap()
+}
+
+fn write(folder: &Path, content: &Value) {
+    std::fs::write(folder.join("mcp-config.json"), content.to_string()).unwrap();
+}
+
+fn on_disk(folder: &Path) -> Value {
+    let text = std::fs::read_to_string(folder.join("mcp-config.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn the_common_shape_of_other_programs_loads() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        &json!({
+            "mcpServers": {
+                "time": {"command": "uvx", "args": ["time"], "autoApprove": ["x"]},
+                "far": {"type": "streamable-http", "url": "https://e.test/mcp"},
+                "off": {"command": "x", "disabled": true},
+                "bad name": {"command": "x"},
+                "empty": {},
+            },
+            "settings": {"toolNamespacing": "prefix"},
+        }),
+    );
+    let state = ConfigFile::open(folder.path()).state();
+    let names: Vec<&String> = state.servers.keys().collect();
+    assert_eq!(names, ["far", "off", "time"]);
+    assert!(!state.servers["off"].enabled);
+    assert_eq!(state.naming, crate::mcp::Naming::Prefix);
+    assert_eq!(state.problems.len(), 2, "{:?}", state.problems);
+    assert!(state.problems[1].contains("`empty`") && state.problems[1].contains("command"));
+}
+
+#[tokio::test]
+async fn changes_keep_what_is_not_ours_and_are_private() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        &json!({"mcpServers": {"a": {"command": "x", "theirs": 1, "type": "stdio"}}, "other": true}),
+    );
+    let file = ConfigFile::open(folder.path());
+    file.add("b", &config("y")).await.unwrap();
+    file.put("a", &config("z")).await.unwrap();
+    let kept = on_disk(folder.path());
+    assert_eq!(kept["other"], true);
+    assert_eq!(kept["mcpServers"]["a"]["theirs"], 1);
+    assert_eq!(kept["mcpServers"]["a"]["command"], "z");
+    assert_eq!(kept["mcpServers"]["b"]["command"], "y");
+    assert_eq!(file.state().servers.len(), 2);
+    let again = file.add("b", &config("y")).await.unwrap_err();
+    assert!(matches!(again, FileError::Taken(_)));
+    file.remove("b").await.unwrap();
+    let missing = file.remove("b").await.unwrap_err();
+    assert!(matches!(missing, FileError::Missing(_)));
+    let mode = std::fs::metadata(folder.path().join("mcp-config.json")).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&mode.permissions());
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn a_kill_at_any_moment_leaves_a_whole_file() {
+    use std::io::Read as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        &json!({"mcpServers": {"a": {"command": "x"}}}),
+    );
+    let path = folder.path().join("mcp-config.json");
+    let file = ConfigFile::open(folder.path());
+    // Whoever has the old file open still reads all of it: nothing is ever written into it, so
+    // whatever was reached when the process died, the name leads to a whole file.
+    let mut old = std::fs::File::open(&path).unwrap();
+    file.add("b", &config("y")).await.unwrap();
+    let mut text = String::new();
+    old.read_to_string(&mut text).unwrap();
+    assert_eq!(
+        text,
+        json!({"mcpServers": {"a": {"command": "x"}}}).to_string()
+    );
+    // What a killed writer left beside it is no obstacle, and no entry.
+    let beside = folder
+        .path()
+        .join(format!(".mcp-config.json.{}", std::process::id()));
+    std::fs::write(&beside, "{ half of").unwrap();
+    file.add("c", &config("z")).await.unwrap();
+    assert!(!beside.exists());
+    assert_eq!(ConfigFile::open(folder.path()).state().servers.len(), 3);
+}
+
+#[tokio::test]
+async fn a_broken_file_keeps_the_last_state_says_so_and_is_not_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        &json!({"mcpServers": {"a": {"command": "x"}}}),
+    );
+    let file = ConfigFile::open(folder.path());
+    std::fs::write(folder.path().join("mcp-config.json"), "{ half of").unwrap();
+    file.reload().await;
+    let state = file.state();
+    assert!(state.servers.contains_key("a"));
+    assert!(
+        state.problems[0].contains("ignored"),
+        "{:?}",
+        state.problems
+    );
+    let refused = file.add("b", &config("y")).await.unwrap_err();
+    assert!(matches!(refused, FileError::Broken(_)), "{refused}");
+    let text = std::fs::read_to_string(folder.path().join("mcp-config.json")).unwrap();
+    assert_eq!(text, "{ half of");
+}
+
+#[tokio::test]
+async fn an_edit_by_hand_is_seen_without_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = ConfigFile::open(folder.path());
+    let mut changes = file.changes();
+    let edited = async {
+        // Written before and after the watch began: both are seen.
+        write(
+            folder.path(),
+            &json!({"mcpServers": {"a": {"command": "x"}}}),
+        );
+        changes
+            .wait_for(|state| state.servers.contains_key("a"))
+            .await
+            .unwrap();
+        write(
+            folder.path(),
+            &json!({"mcpServers": {"b": {"command": "x"}}}),
+        );
+        changes
+            .wait_for(|state| state.servers.contains_key("b"))
+            .await
+            .unwrap();
+    };
+    let done = async {
+        tokio::select! {
+            ended = file.watch() => panic!("{ended:?}"),
+            () = edited => {}
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), done)
+        .await
+        .unwrap();
+}

@@ -1,0 +1,14 @@
+//! Entries of MCP servers: what is wrong with them, what their references stand for, and the file
+//! that holds the installation's own.
+
+mod check;
+mod docker_run;
+mod expand;
+mod file;
+mod problem;
+
+pub use check::{Author, entry_problems, name_problem};
+pub use docker_run::as_image;
+pub use expand::{Expanded, Missing, References, expand, references};
+pub use file::{ConfigFile, FileError, FileState};
+pub use problem::EntryProblem;

@@ -1,0 +1,101 @@
+//! Servers that are reached over streamable HTTP.
+
+use std::collections::{BTreeMap, HashMap};
+
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::service::ClientInitializeError;
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransportConfig, StreamableHttpError,
+};
+
+use super::error::Error;
+use crate::net;
+
+/// Where a remote server is, and what it is sent with every request.
+#[derive(Clone)]
+pub struct Remote {
+    /// The address.
+    pub url: String,
+    /// The headers; their values are secrets.
+    pub headers: BTreeMap<String, String>,
+}
+
+pub(super) fn transport(
+    server: &str,
+    client: reqwest::Client,
+    remote: &Remote,
+) -> Result<StreamableHttpClientTransport<reqwest::Client>, Error> {
+    let mut headers = HashMap::new();
+    for (name, value) in &remote.headers {
+        let parsed = HeaderName::from_bytes(name.as_bytes())
+            .ok()
+            .zip(HeaderValue::from_str(value).ok());
+        let Some((name, mut value)) = parsed else {
+            return Err(Error::Handshake {
+                server: server.to_owned(),
+                reason: format!("the header `{name}` has an impossible name or value"),
+            });
+        };
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    let config =
+        StreamableHttpClientTransportConfig::with_uri(remote.url.as_str()).custom_headers(headers);
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
+
+/// Why a handshake did not come about. Whoever cannot be reached may be tried again. Addresses are
+/// not told: a query may hold a key.
+pub(super) fn handshake_error(server: &str, error: &ClientInitializeError) -> Error {
+    let server = server.to_owned();
+    let reason = match http_error(error) {
+        None => error.to_string(),
+        Some(StreamableHttpError::Client(error)) => match net::blocked(error) {
+            Some(blocked) => blocked.to_string(),
+            None if error.is_connect() || error.is_timeout() => {
+                let reason = below(error);
+                return Error::Unreachable { server, reason };
+            }
+            None => match error.status() {
+                Some(status) => format!("it answered with status {status}"),
+                None => below(error),
+            },
+        },
+        Some(StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_)) => {
+            "it answered with status 401: a key is missing or wrong in `headers`".to_owned()
+        }
+        Some(error) => error.to_string(),
+    };
+    Error::Handshake { server, reason }
+}
+
+/// The HTTP client's own error; rmcp does not name it as the source.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "every other error comes from the server's answer, whatever rmcp adds"
+)]
+fn http_error(error: &ClientInitializeError) -> Option<&StreamableHttpError<reqwest::Error>> {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => error.error.downcast_ref(),
+        _ => None,
+    }
+}
+
+/// What lies below an error of the HTTP client, outermost first; what repeats the one above is
+/// left out.
+fn below(error: &reqwest::Error) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    let mut next = std::error::Error::source(error);
+    while let Some(error) = next {
+        let said = error.to_string();
+        if texts.last().is_none_or(|last| !last.contains(&said)) {
+            texts.push(said);
+        }
+        next = error.source();
+    }
+    if texts.is_empty() {
+        return "no connection".to_owned();
+    }
+    texts.join(": ")
+}

@@ -1,0 +1,112 @@
+//! `sepal agent --call` and `--daemon`, and what a file alone means.
+
+use std::process::{Output, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+use super::{sepal, with_model};
+use crate::model_stub::ModelStub;
+use crate::support::{DEADLINE, TestApp};
+
+async fn call(model: &ModelStub, args: &[&str], sandbox: &str) -> Output {
+    let folder = TempDir::new().unwrap();
+    let mut command = sepal(&folder);
+    with_model(&mut command, model).env("SPL_SANDBOX", sandbox);
+    command.arg("agent").args(args).stdin(Stdio::null());
+    let running = command.stderr(Stdio::piped()).output();
+    tokio::time::timeout(DEADLINE, running)
+        .await
+        .unwrap()
+        .unwrap()
+}
+
+fn answer(output: &Output) -> Value {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text} {error}"))
+}
+
+#[tokio::test]
+async fn one_question_is_answered_as_json_and_nothing_else_is_printed() {
+    let model = ModelStub::start().await;
+    model.will_say("It is noon.");
+    let output = call(&model, &["--call", "What time is it?"], "none").await;
+    assert_eq!(output.status.code(), Some(0));
+    let answer = answer(&output);
+    assert_eq!(answer["result"], "It is noon.");
+    assert_eq!(answer["isError"], false);
+    assert!(answer["session"].as_str().unwrap().starts_with("ses_"));
+}
+
+#[tokio::test]
+async fn a_failure_exits_with_one_and_wrong_settings_with_two() {
+    let model = ModelStub::start().await;
+    model.will_fail(401, &[], r#"{"error": {"message": "no"}}"#);
+    let output = call(&model, &["--call", "Hi"], "none").await;
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(answer(&output)["isError"], true);
+    let output = call(&model, &["--call", "Hi", "--port", "x"], "none").await;
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    let output = call(&model, &["--call", "Hi", "--daemon"], "none").await;
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[tokio::test]
+async fn without_a_terminal_tools_run_only_when_told() {
+    let file = json!({"path": "a.txt", "content": "x"});
+    for (approve, is_rejected) in [("ask", true), ("deny", true), ("auto", false)] {
+        let model = ModelStub::start().await;
+        model.will_call("write_file", file.clone()).then_say("Done");
+        let args = ["--call", "Make a file", "--approve", approve];
+        let output = call(&model, &args, "bubblewrap").await;
+        assert_eq!(output.status.code(), Some(0), "{approve}");
+        let read = model.requests()[1].body["messages"].to_string();
+        assert_eq!(read.contains("Rejected"), is_rejected, "{approve}: {read}");
+    }
+}
+
+#[tokio::test]
+async fn a_daemon_answers_this_machine_without_a_key() {
+    let (folder, model) = (TempDir::new().unwrap(), ModelStub::start().await);
+    let mut command = sepal(&folder);
+    with_model(&mut command, &model)
+        .args(["agent", "--daemon"])
+        .env("SPL_HTTP_PORT", "0")
+        .env("SPL_HTTP_HOST", "127.0.0.1");
+    let mut process = command.spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let url = loop {
+        let line = tokio::time::timeout(DEADLINE, lines.next_line())
+            .await
+            .unwrap();
+        let line = line.unwrap().expect("the daemon has ended");
+        if let Some((_, url)) = line.split_once("listens on ") {
+            break url.trim().trim_end_matches('/').to_owned();
+        }
+    };
+    model.will_say("It is noon.");
+    let body = json!({"method": "tools/call",
+        "params": {"name": "process", "arguments": {"input": "What time is it?"}}});
+    let post = |headers: &[(&'static str, &'static str)]| {
+        let request = TestApp::http().post(format!("{url}/message")).json(&body);
+        let headers = headers.iter();
+        headers
+            .fold(request, |request, (name, value)| {
+                request.header(*name, *value)
+            })
+            .send()
+    };
+    let answered: Value = post(&[]).await.unwrap().json().await.unwrap();
+    assert_eq!(answered["result"]["content"][0]["text"], "It is noon.");
+    for headers in [
+        &[("authorization", "Bearer spl_wrong")][..],
+        &[("x-forwarded-for", "192.0.2.1")],
+    ] {
+        assert_eq!(post(headers).await.unwrap().status(), 401, "{headers:?}");
+    }
+    let foreign = post(&[("origin", "https://evil.example")]);
+    assert_eq!(foreign.await.unwrap().status(), 403);
+}

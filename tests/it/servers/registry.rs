@@ -1,0 +1,171 @@
+//! Who may change the registry, what is refused, and the file of the installation.
+
+use reqwest::Method;
+use sepal::domain::Role;
+use serde_json::{Value, json};
+
+use super::{Api, operator, shell, wait_for_health};
+use crate::support::{TestApp, TestSocket};
+
+#[tokio::test]
+async fn only_admins_add_and_every_problem_is_named() {
+    let app = TestApp::start().await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let member = app.person_with("acme", Role::Member).await;
+    let api = Api::new(&app, &owner);
+    let add = |name: &str, config: Value| json!({ "name": name, "config": config });
+    let good = json!({ "command": "x" });
+    let path = "/api/mcp/add";
+
+    let body = add("a", good.clone());
+    let (status, _) = Api::new(&app, &member)
+        .refused(Method::POST, path, &body)
+        .await;
+    assert_eq!(status, 403);
+    let bad = json!({ "transport": "http", "timeout": 0, "headers": { "X": "${DATABASE_URL}" } });
+    let (status, problem) = api.refused(Method::POST, path, &add("a b", bad)).await;
+    assert_eq!(status, 400);
+    let fields: Vec<&str> = problem["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|error| error["field"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        fields,
+        ["name", "config.url", "config.timeout", "config.headers.X"]
+    );
+    let typo = add("a", json!({ "comand": "x" }));
+    let (status, problem) = api.refused(Method::POST, path, &typo).await;
+    assert_eq!(status, 400);
+    assert!(
+        problem["errors"][0]["field"]
+            .as_str()
+            .unwrap()
+            .starts_with("config")
+    );
+    let private = add("a", json!({ "url": "http://127.0.0.1:1/mcp" }));
+    let (status, problem) = api.refused(Method::POST, path, &private).await;
+    assert_eq!(
+        (status, &problem["errors"][0]["field"]),
+        (400, &json!("config.url"))
+    );
+}
+
+#[tokio::test]
+async fn names_are_taken_once_and_each_entry_has_its_keepers() {
+    let app = TestApp::start_with(&[
+        ("SPL_SANDBOX", "none"),
+        ("SPL_MCPS_0_ID", "fixed"),
+        ("SPL_MCPS_0_COMMAND", "time-server"),
+    ])
+    .await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let member = app.person_with("acme", Role::Member).await;
+    let api = Api::new(&app, &owner);
+    let add = |name: &str, config: Value| json!({ "name": name, "config": config });
+    let good = json!({ "command": "x" });
+    let path = "/api/mcp/add";
+    api.add("a", good.clone()).await;
+    for taken in ["a", "fixed", "sandbox"] {
+        let (status, _) = api
+            .refused(Method::POST, path, &add(taken, good.clone()))
+            .await;
+        assert_eq!(status, 409, "{taken}");
+    }
+    // Another tenant has names of its own.
+    let other = app.person_with("other", Role::Admin).await;
+    Api::new(&app, &other).add("a", good.clone()).await;
+    let change = json!({ "enabled": false });
+    let (status, problem) = api.refused(Method::PATCH, "/api/mcp/fixed", &change).await;
+    assert_eq!((status, &problem["code"]), (409, &json!("read_only")));
+    let (status, _) = Api::new(&app, &member)
+        .refused(Method::DELETE, "/api/mcp/a", &Value::Null)
+        .await;
+    assert_eq!(status, 403);
+    let seen = Api::new(&app, &member).get("/api/mcp/a").await;
+    assert_eq!(seen.get("config"), None, "members see no configuration");
+    let fixed = api.server("fixed").await;
+    assert_eq!(
+        (&fixed["source"], fixed.get("config")),
+        (&json!("settings"), None)
+    );
+    let (status, _) = api.ask(Method::DELETE, "/api/mcp/a", &Value::Null).await;
+    assert_eq!(status, 204);
+    let (status, _) = api.refused(Method::GET, "/api/mcp/a", &Value::Null).await;
+    assert_eq!(status, 404);
+}
+
+#[tokio::test]
+async fn the_operators_file_serves_every_tenant_and_edits_by_hand_load_while_running() {
+    let app = TestApp::with_sandbox().await;
+    let person = operator(&app, "house").await;
+    let api = Api::new(&app, &person);
+    let stranger = app.person_with("acme", Role::Owner).await;
+    let mut socket = TestSocket::open(app.address, &stranger, None).await;
+    api.add("shared", shell("say ok")).await;
+    assert_eq!(socket.wait_for("mcpAdded").await.args[0]["name"], "shared");
+    wait_for_health(&mut socket, "shared", "healthy").await;
+    let path = app.folder.path().join("data/mcp-config.json");
+    let read =
+        || -> Value { serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap() };
+    assert_eq!(read()["mcpServers"]["shared"]["command"], "/bin/sh");
+    let seen = Api::new(&app, &stranger).server("shared").await;
+    assert_eq!(seen["source"], "installation");
+    assert_eq!(seen.get("config"), None, "the operator's entry is theirs");
+    let (status, _) = Api::new(&app, &stranger)
+        .refused(Method::DELETE, "/api/mcp/shared", &Value::Null)
+        .await;
+    assert_eq!(status, 403);
+
+    let mut edited = read();
+    edited["mcpServers"]["by-hand"] = shell("say ok");
+    edited["mcpServers"]["by-hand"]["env"]["P"] = json!("${PATH}");
+    std::fs::write(&path, edited.to_string()).unwrap();
+    wait_for_health(&mut socket, "by-hand", "healthy").await;
+    assert_eq!(api.server("by-hand").await["toolCount"], 1);
+    let (status, _) = api
+        .ask(Method::DELETE, "/api/mcp/by-hand", &Value::Null)
+        .await;
+    assert_eq!(status, 204);
+    assert_eq!(
+        socket.wait_for("mcpRemoved").await.args[0]["name"],
+        "by-hand"
+    );
+    assert_eq!(read()["mcpServers"].get("by-hand"), None);
+}
+
+#[tokio::test]
+async fn a_tenants_servers_are_nobody_elses() {
+    let app = TestApp::start().await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let stranger = app.person_with("other", Role::Owner).await;
+    Api::new(&app, &owner)
+        .add("mine", json!({ "command": "x" }))
+        .await;
+    let api = Api::new(&app, &stranger);
+    let list = api.get("/api/mcp").await;
+    assert!(!list.to_string().contains("mine"), "{list}");
+    for (method, path, body) in [
+        (Method::GET, "/api/mcp/mine", Value::Null),
+        (Method::PATCH, "/api/mcp/mine", json!({ "enabled": false })),
+        (Method::DELETE, "/api/mcp/mine", Value::Null),
+        (Method::POST, "/api/mcp/mine/test", Value::Null),
+        (Method::GET, "/api/mcp/mine/tools", Value::Null),
+        (
+            Method::PUT,
+            "/api/mcp/mine/tools/x",
+            json!({ "effect": "allow" }),
+        ),
+        (Method::GET, "/api/mcp/mine/logs", Value::Null),
+        (
+            Method::PUT,
+            "/api/mcp/mine/secrets/A",
+            json!({ "value": "x" }),
+        ),
+        (Method::DELETE, "/api/mcp/mine/secrets/A", Value::Null),
+    ] {
+        let (status, _) = api.refused(method.clone(), path, &body).await;
+        assert_eq!(status, 404, "{method} {path}");
+    }
+}
