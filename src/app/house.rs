@@ -13,7 +13,7 @@ use crate::agent::{AgentFactory, Providers, SandboxPlace, Servers, Sessions, Ses
 use crate::config::{self, Settings};
 use crate::gateway::{ModelList, SystemInfo};
 use crate::history::{self, Input, SystemPrompt};
-use crate::llm::{Catalogue, RetryConfig};
+use crate::llm::Catalogue;
 use crate::net::Guard;
 use crate::sandbox::{Janitor, Runtime};
 use crate::store::{self, Access, Store};
@@ -169,24 +169,10 @@ fn factory(
         catalogue: Arc::new(Catalogue::built_in()),
         prompt: Arc::new(SystemPrompt::new(&llm.prompt_template, reads)?),
         history,
-        retry: retry(llm),
+        retry: model::retry(llm),
         temperature: llm.temperature,
         max_tokens: llm.max_tokens.map(std::num::NonZeroU32::get),
         place,
         servers,
     })
-}
-
-/// One way of trying again, for models and for MCP servers (S0.47).
-pub(super) fn retry(llm: &config::Llm) -> RetryConfig {
-    RetryConfig {
-        max_retries: llm.retry.max_retries,
-        initial_backoff: llm.retry.initial_backoff,
-        max_backoff: llm.retry.max_backoff,
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "a factor of a few, no exact number"
-        )]
-        backoff_multiplier: llm.retry.backoff_multiplier as f32,
-    }
 }

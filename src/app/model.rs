@@ -12,7 +12,7 @@ use crate::agent::providers::{Offer, ProviderSettings, Source, Ways};
 use crate::config;
 use crate::domain::Code;
 use crate::gateway::ModelList;
-use crate::llm::{self, Catalogue, ProviderKind};
+use crate::llm::{self, Catalogue, ProviderKind, RetryConfig};
 use crate::net::{self, Guard};
 use crate::session::{ModelChoice, Refusal};
 use crate::store::{Sealer, Store};
@@ -143,5 +143,19 @@ async fn refresh(providers: Providers, stop: CancellationToken) {
         if let Err(error) = providers.reload().await {
             tracing::warn!(?error, "The providers were not read again");
         }
+    }
+}
+
+/// One way of trying again, for models and for MCP servers (S0.47).
+pub(super) fn retry(llm: &config::Llm) -> RetryConfig {
+    RetryConfig {
+        max_retries: llm.retry.max_retries,
+        initial_backoff: llm.retry.initial_backoff,
+        max_backoff: llm.retry.max_backoff,
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a factor of a few, no exact number"
+        )]
+        backoff_multiplier: llm.retry.backoff_multiplier as f32,
     }
 }
