@@ -12,6 +12,7 @@ use crate::domain::{Entry, Native, TokenUsage, Tool};
 
 pub mod answer;
 pub mod catalogue;
+mod endpoint;
 pub mod error;
 mod http;
 mod names;
@@ -19,7 +20,12 @@ pub mod openai;
 mod pairing;
 pub mod retry;
 pub mod scripted;
+mod streaming;
+mod surrogates;
+mod text;
 pub mod tokens;
+mod verdict;
+mod weave;
 
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
 pub use catalogue::Catalogue;
