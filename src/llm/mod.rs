@@ -11,9 +11,11 @@ use secrecy::SecretString;
 use crate::domain::{Entry, Native, TokenUsage, Tool};
 
 pub mod answer;
+pub mod anthropic;
 pub mod catalogue;
 mod endpoint;
 pub mod error;
+pub mod gemini;
 mod http;
 mod names;
 pub mod openai;
@@ -230,13 +232,8 @@ pub fn connect(settings: Settings, http: reqwest::Client) -> Result<Arc<dyn Prov
             settings.id,
             settings.pace,
         ))),
-        ProviderKind::Anthropic | ProviderKind::Gemini => Err(Error::Misconfigured {
-            provider: settings.id,
-            problem: format!(
-                "kind `{}` is not part of this version; its service can be reached as `openai-compatible`",
-                settings.kind.as_str()
-            ),
-        }),
+        ProviderKind::Anthropic => Ok(Arc::new(anthropic::Messages::new(settings, http)?)),
+        ProviderKind::Gemini => Ok(Arc::new(gemini::GenerateContent::new(settings, http)?)),
     }
 }
 
