@@ -126,7 +126,7 @@ mod tests {
             let (mut told, mut called) = (String::new(), Vec::new());
             for part in weave(&text, calls, places.iter().map(|place| (*place, ()))) {
                 match part {
-                    Part::Text(text) | Part::Block(_, text) => told.push_str(text),
+                    Part::Text(text) | Part::Block((), text) => told.push_str(text),
                     Part::Call(at) => called.push(at),
                 }
             }

@@ -25,3 +25,4 @@ mod stores;
 mod story;
 mod support;
 mod tenancy;
+mod vendors;

@@ -251,7 +251,7 @@ fn what_was_sent_stays_the_same_to_the_byte_as_the_conversation_grows() {
         text[..end].to_owned()
     }
     let thought = json!([{"place": {"text": 0, "calls": 0}, "block": {"type": "thinking", "thinking": "t", "signature": "s"}}]);
-    let all = vec![
+    let all = [
         user("one"),
         says(
             "two",
