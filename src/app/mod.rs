@@ -94,7 +94,7 @@ impl App {
         let guard = Guard::new(settings.runtime.outgoing.allow.clone());
         let model = model::open(&settings.llm, guard)?;
         let report = Arc::new(doctor::report(settings, &place, &model, &store));
-        let (providers, models) = model.register(&store, &settings.auth).await?;
+        let providers = model.register(&store, &settings.auth).await?;
         let runtime = Arc::clone(&place.runtime);
         let agents = (TaskTracker::new(), CancellationToken::new());
         let place = place.for_sessions(&settings.sandbox, store.records());
@@ -106,7 +106,7 @@ impl App {
         let janitor = Janitor::start(Arc::clone(&runtime), store.records(), store.live()).await?;
         let sessions = start_sessions(&store, factory, &agents).await?;
         let doors = CancellationToken::new();
-        let shown = (providers, models, &report);
+        let shown = (providers, &report);
         let state = gateway_state(settings, shown, (&sessions, &tenancy, &store));
         let (layer, io) = socket::layer(
             state.clone(),
@@ -224,7 +224,7 @@ async fn start_sessions(
 
 fn gateway_state(
     settings: &Settings,
-    (providers, models, report): (Providers, ModelList, &Arc<SystemInfo>),
+    (providers, report): (Providers, &Arc<SystemInfo>),
     (sessions, tenancy, store): (&Sessions, &Tenancy, &Store),
 ) -> GatewayState {
     GatewayState {
@@ -238,7 +238,7 @@ fn gateway_state(
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }),
         system: Arc::clone(report),
-        models: Arc::new(models),
+        models: Arc::new(ModelList::new(Arc::new(Catalogue::built_in()))),
         providers,
         body_limit: socket_settings(settings).frame_bytes,
     }

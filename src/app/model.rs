@@ -1,17 +1,15 @@
 //! Connects the model providers of the settings.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Providers;
 use crate::agent::providers::{Offer, ProviderSettings, Source, Ways};
 use crate::config;
 use crate::domain::Code;
-use crate::gateway::ModelList;
-use crate::llm::{self, Catalogue, ProviderKind};
+use crate::llm::{self, ProviderKind};
 use crate::net::{self, Guard};
 use crate::session::{ModelChoice, Refusal};
 use crate::store::{Sealer, Store};
@@ -27,18 +25,16 @@ pub(super) struct Models {
 }
 
 impl Models {
-    /// The registry of these and of what people added, and what the page may choose from.
+    /// The registry of these and of what people added.
     pub(super) async fn register(
         self,
         store: &Store,
         auth: &config::Auth,
-    ) -> anyhow::Result<(Providers, ModelList)> {
-        let list = self.list();
-        let list = list.context("the default provider is not among the providers")?;
+    ) -> anyhow::Result<Providers> {
         let sealer = Sealer::new(store.dir(), auth.secret_key.as_ref())?;
         let keeper = (store.records(), sealer);
         let providers = Providers::open(self.offers, self.choice, keeper, self.ways);
-        Ok((providers.await?, list))
+        Ok(providers.await?)
     }
 
     /// The provider of new sessions.
@@ -50,13 +46,6 @@ impl Models {
     /// Why it cannot answer.
     pub(super) fn problem(&self) -> Option<&Refusal> {
         self.default_offer()?.problem.as_ref()
-    }
-
-    fn list(&self) -> Option<ModelList> {
-        let provider = Arc::clone(&self.default_offer()?.provider);
-        let catalogue = Arc::new(Catalogue::built_in());
-        let model = self.choice.model.clone();
-        Some(ModelList::new(provider, catalogue, model))
     }
 
     fn default_offer(&self) -> Option<&Offer> {

@@ -38,6 +38,7 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .routes(routes!(sessions::commands::send_message))
         .routes(routes!(sessions::commands::decide_call))
         .routes(routes!(models::list_models))
+        .routes(routes!(models::check_models))
         .routes(routes!(providers::list_providers))
         .routes(routes!(
             providers::read_provider,
