@@ -12,7 +12,7 @@ use super::feed::{Feed, What};
 use super::message::Message;
 use super::model::Asking;
 use crate::domain::{CallId, Entry};
-use crate::session::{Command, Control, Effect, effects};
+use crate::session::{Command, Control, Effect, ModelChoice, effects};
 
 /// Cancels its effect when it is dropped.
 struct Stopper(CancellationToken);
@@ -27,7 +27,7 @@ impl Drop for Stopper {
 pub(super) struct Wanted<'a> {
     pub(super) control: &'a Control,
     pub(super) entries: &'a [Arc<Entry>],
-    pub(super) model: &'a str,
+    pub(super) choice: &'a ModelChoice,
     pub(super) feed: &'a Arc<Feed>,
     pub(super) parts: &'a AgentParts,
 }
@@ -102,7 +102,7 @@ impl Running {
         let asked = Asking {
             feed: Arc::clone(wanted.feed),
             parts: wanted.parts.clone(),
-            model: wanted.model.to_owned(),
+            choice: wanted.choice.clone(),
             entries: wanted.entries.to_vec(),
             turn: request.0,
             iteration: request.1,

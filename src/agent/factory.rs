@@ -4,24 +4,16 @@ use std::sync::Arc;
 
 use super::home::Home;
 use super::place::SandboxPlace;
+use super::providers::Providers;
 use super::servers::Servers;
 use super::tools::SessionTools;
-use crate::domain::{SandboxId, SessionKey, Tool};
+use crate::domain::{SandboxId, SessionKey, TenantId, Tool};
 use crate::history::{self, PromptError, SystemPrompt};
-use crate::llm::{Catalogue, Provider, RetryConfig, tokens};
+use crate::llm::{Catalogue, RetryConfig, tokens};
 use crate::session::ModelChoice;
 
 /// Tokens that an answer is expected to need where nobody set a limit.
 const ORDINARY_ANSWER: u64 = 4096;
-
-/// What limits the working context.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ChatLimits {
-    /// What of the history the model is shown.
-    pub history: history::Limits,
-    /// Tokens that the model can read, if known.
-    pub window: Option<u64>,
-}
 
 /// What every request of a session says beside its history.
 pub(super) struct Standing {
@@ -38,10 +30,8 @@ pub(super) struct Standing {
 /// Builds the agent of a session (S2.5).
 #[derive(Clone)]
 pub struct AgentFactory {
-    /// The model provider.
-    pub provider: Arc<dyn Provider>,
-    /// The model that new sessions get.
-    pub model: String,
+    /// The model providers.
+    pub providers: Providers,
     /// Prices and windows.
     pub catalogue: Arc<Catalogue>,
     /// The system prompt.
@@ -63,10 +53,11 @@ pub struct AgentFactory {
 /// The agent of one session.
 #[derive(Clone)]
 pub struct AgentParts {
-    pub(super) provider: Arc<dyn Provider>,
+    pub(super) tenant: TenantId,
+    pub(super) providers: Providers,
     pub(super) catalogue: Arc<Catalogue>,
     pub(super) prompt: Arc<SystemPrompt>,
-    pub(super) limits: ChatLimits,
+    pub(super) history: history::Limits,
     pub(super) retry: RetryConfig,
     pub(super) temperature: Option<f64>,
     pub(super) max_tokens: Option<u32>,
@@ -77,18 +68,22 @@ impl AgentParts {
     /// The standing part of the next request; input, tools and prompt are counted before each one
     /// (S2.63).
     /// `input` is what was asked, for prompts that say it.
-    pub(super) fn standing(&self, input: &str) -> Result<Standing, PromptError> {
+    pub(super) fn standing(
+        &self,
+        choice: &ModelChoice,
+        input: &str,
+    ) -> Result<Standing, PromptError> {
         let tools = self.tools.definitions();
         let system = self.prompt.render(&tools, input)?;
         let tokens = tokens::of_text(&system) + tools.iter().map(tokens::of_tool).sum::<u64>();
-        let window = self.limits.window;
+        let window = self.window(choice);
         let answer = self.max_tokens.map(u64::from).or_else(|| {
             // Not told: an answer of ordinary length, or what a small model can spare.
             window.map(|window| ORDINARY_ANSWER.min(window / 4))
         });
         let taken = tokens + answer.unwrap_or_default();
         Ok(Standing {
-            limits: self.limits.history.within(window, taken),
+            limits: self.history.within(window, taken),
             system,
             tools,
             tokens,
@@ -97,28 +92,20 @@ impl AgentParts {
 }
 
 impl AgentFactory {
-    /// What answers in a new session.
-    pub fn model_choice(&self) -> ModelChoice {
-        ModelChoice {
-            provider: self.provider.id().to_owned(),
-            model: self.model.clone(),
-        }
+    /// What answers in a tenant's new session.
+    pub fn model_choice(&self, tenant: &TenantId) -> ModelChoice {
+        self.providers.default_choice(tenant)
     }
 
-    /// The agent of a session that began with that sandbox. Nothing is started yet.
+    /// The agent of a session that began with that sandbox. Nothing is started yet; which model
+    /// answers is looked up at each request.
     pub fn create_agent(&self, key: &SessionKey, sandbox: &SandboxId) -> AgentParts {
-        let window = self
-            .catalogue
-            .find(&self.model)
-            .map(|model| model.context_window);
         AgentParts {
-            provider: Arc::clone(&self.provider),
+            tenant: key.tenant.clone(),
+            providers: self.providers.clone(),
             catalogue: Arc::clone(&self.catalogue),
             prompt: Arc::clone(&self.prompt),
-            limits: ChatLimits {
-                history: self.history,
-                window,
-            },
+            history: self.history,
             retry: self.retry,
             temperature: self.temperature,
             max_tokens: self.max_tokens,
@@ -128,5 +115,13 @@ impl AgentFactory {
                 Home::new(Arc::clone(&self.place), key.clone(), sandbox.clone()),
             )),
         }
+    }
+}
+
+impl AgentParts {
+    /// Tokens that the model can read, if known.
+    pub(super) fn window(&self, choice: &ModelChoice) -> Option<u64> {
+        let known = self.catalogue.find(&choice.model);
+        known.map(|model| model.context_window)
     }
 }

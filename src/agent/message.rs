@@ -4,6 +4,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::feed::Joined;
+use super::providers::Wanted;
 use crate::domain::{Code, SandboxId, UserId};
 use crate::session::{Command, Decision, Refusal};
 
@@ -12,6 +13,8 @@ use crate::session::{Command, Decision, Refusal};
 pub enum Ask {
     /// A command as it is.
     Command(Command),
+    /// Let another model answer; which one serves the wish is looked up here.
+    Choose(Wanted),
     /// A decision whose changed arguments still have to be looked up and validated.
     Decide {
         /// The decision; its `edit` is filled in here.

@@ -13,17 +13,19 @@ mod message;
 mod model;
 mod place;
 mod projection;
+pub mod providers;
 pub mod servers;
 mod sessions;
 mod tools;
 
-pub use factory::{AgentFactory, AgentParts, ChatLimits};
+pub use factory::{AgentFactory, AgentParts};
 pub use feed::{
     Delta, DeltaKind, Feed, Frame, Joined, LeftOut, Notice, QueueState, RunningAnswer, SessionView,
     ShownEvent, Signal, TurnView, UsageState, What,
 };
 pub use message::{Accepted, Ask};
 pub use place::SandboxPlace;
+pub use providers::Providers;
 pub use servers::{Servers, ServersParts};
 pub use sessions::{Page, Sessions, SessionsSettings};
 pub use tools::SessionTools;

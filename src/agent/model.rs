@@ -7,13 +7,15 @@ use super::feed::{DeltaKind, Feed, Notice, What};
 use crate::domain::{Code, Entry, Fault};
 use crate::history;
 use crate::llm::{self, ModelEvent, Progress};
-use crate::session::{Answer, Command, ContextSize, Failure, Proposal, Resolution};
+use crate::session::{
+    Answer, Command, ContextSize, Failure, ModelChoice, Proposal, Refusal, Resolution,
+};
 
 /// One model request of a turn.
 pub(super) struct Asking {
     pub(super) feed: Arc<Feed>,
     pub(super) parts: AgentParts,
-    pub(super) model: String,
+    pub(super) choice: ModelChoice,
     pub(super) entries: Vec<Arc<Entry>>,
     pub(super) turn: u64,
     pub(super) iteration: u32,
@@ -21,7 +23,7 @@ pub(super) struct Asking {
 
 impl Asking {
     /// The outcome as a command.
-    #[tracing::instrument(skip_all, fields(llm.model = %self.model, turn = self.turn))]
+    #[tracing::instrument(skip_all, fields(llm.provider = %self.choice.provider, llm.model = %self.choice.model, turn = self.turn))]
     pub(super) async fn run(self) -> Command {
         let (turn, iteration) = (self.turn, self.iteration);
         let failed = |failure| Command::ModelFailed {
@@ -30,12 +32,16 @@ impl Asking {
             failure,
         };
         self.parts.tools.refresh().await;
+        let parts = &self.parts;
+        let provider = match parts.providers.provider(&parts.tenant, &self.choice) {
+            Ok(provider) => provider,
+            Err(refusal) => return failed(unanswered(refusal)),
+        };
         let (request, shown) = match self.request() {
             Ok(asked) => asked,
             Err(failure) => return failed(failure),
         };
         let estimate = request.clone();
-        let provider = Arc::clone(&self.parts.provider);
         let answer = llm::ask(provider, request, self.parts.retry, |progress| {
             self.show(progress);
         });
@@ -93,7 +99,8 @@ impl Asking {
             text,
             is_retryable: false,
         };
-        let standing = self.parts.standing(history::last_input(&self.entries));
+        let input = history::last_input(&self.entries);
+        let standing = self.parts.standing(&self.choice, input);
         let Standing {
             system,
             tools,
@@ -102,13 +109,17 @@ impl Asking {
         } = standing.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
         let shown = history::window(&self.entries, limits, llm::tokens::estimate);
         let needed = tokens + shown.tokens;
-        if let Some(window) = self.parts.limits.window.filter(|window| needed > *window) {
+        if let Some(window) = self
+            .parts
+            .window(&self.choice)
+            .filter(|window| needed > *window)
+        {
             // The newest message alone, or the tools alone, are too large: no cut can help.
             let text = format!(
                 "the request needs about {needed} tokens ({tokens} of them for the system prompt \
                  and the tools), and the model `{}` reads {window}; shorten the message, switch \
                  servers off, or choose a model with a larger window",
-                self.model
+                self.choice.model
             );
             return Err(refused(Code::ContextOverflow, text));
         }
@@ -119,7 +130,7 @@ impl Asking {
             );
         }
         let request = llm::Request {
-            model: self.model.clone(),
+            model: self.choice.model.clone(),
             system: (!system.is_empty()).then(|| system.into()),
             entries: shown
                 .entries
@@ -186,8 +197,17 @@ impl Asking {
             text: answer.text,
             native: answer.native,
             usage,
-            cost: self.parts.catalogue.price(&usage, &self.model),
+            cost: self.parts.catalogue.price(&usage, &self.choice.model),
             finish: answer.finish.map_or("stop", llm::Finish::as_str).to_owned(),
         }
+    }
+}
+
+/// Why nobody can be asked: asking again helps once there is a key, or another choice.
+fn unanswered(refusal: Refusal) -> Failure {
+    Failure {
+        code: refusal.code,
+        text: refusal.message,
+        is_retryable: true,
     }
 }

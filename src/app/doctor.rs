@@ -4,20 +4,21 @@ use std::path::Path;
 
 use tokio::net::TcpListener;
 
-use super::model::Model;
+use super::model::Models;
 use super::place::{self, OpenPlace};
 use crate::config::Settings;
 use crate::gateway::{
     Check, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo, SystemInfo, page_is_built,
 };
 use crate::llm::ProviderKind;
+use crate::net::Guard;
 use crate::store::Store;
 
 /// The picture of a running server.
 pub(super) fn report(
     settings: &Settings,
     place: &OpenPlace,
-    model: &Model,
+    model: &Models,
     store: &Store,
 ) -> SystemInfo {
     let sandbox = sandbox_report(place);
@@ -37,9 +38,9 @@ pub(super) fn report(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         installation: settings.agent.name.clone(),
         model: ModelInfo {
-            provider: model.provider.kind().wire_name().to_owned(),
-            model: model.name.clone(),
-            scripted: model.provider.kind() == ProviderKind::Scripted,
+            provider: model.default_kind().wire_name().to_owned(),
+            model: model.choice.model.clone(),
+            scripted: model.default_kind() == ProviderKind::Scripted,
         },
         sandbox,
         storage,
@@ -101,11 +102,11 @@ fn sandbox_check(place: &OpenPlace, report: &SandboxInfo) -> Check {
     }
 }
 
-fn model_check(model: &Model) -> Check {
-    let kind = model.provider.kind();
-    let detail = format!("{} · {}", kind.as_str(), model.name);
-    let remedy = match (&model.problem, kind) {
-        (Some((_, text)), _) => Some(text.clone()),
+fn model_check(model: &Models) -> Check {
+    let kind = model.default_kind();
+    let detail = format!("{} · {}", kind.as_str(), model.choice.model);
+    let remedy = match (model.problem(), kind) {
+        (Some(problem), _) => Some(problem.message.clone()),
         (None, ProviderKind::Scripted) => Some(
             "a demo that follows a script: set OPENAI_API_KEY, or LLM_PROVIDER=openai-compatible \
              with OPENAI_BASE_URL"
@@ -115,7 +116,7 @@ fn model_check(model: &Model) -> Check {
     };
     Check {
         name: "model".to_owned(),
-        ok: model.problem.is_none(),
+        ok: model.problem().is_none(),
         detail,
         remedy,
     }
@@ -148,7 +149,7 @@ pub async fn examine(settings: &Settings) -> Vec<Check> {
     {
         tracing::debug!(%error, "A scratch folder is left");
     }
-    match super::model::open(&settings.llm) {
+    match super::model::open(&settings.llm, Guard::default()) {
         Ok(model) => checks.push(model_check(&model)),
         Err(error) => checks.push(Check {
             name: "model".to_owned(),

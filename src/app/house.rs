@@ -9,11 +9,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{Parts, doctor, model, place, servers};
-use crate::agent::{AgentFactory, SandboxPlace, Servers, Sessions, SessionsSettings};
+use crate::agent::{AgentFactory, Providers, SandboxPlace, Servers, Sessions, SessionsSettings};
 use crate::config::{self, Settings};
 use crate::gateway::SystemInfo;
 use crate::history::{self, Input, SystemPrompt};
 use crate::llm::{Catalogue, RetryConfig};
+use crate::net::Guard;
 use crate::sandbox::{Janitor, Runtime};
 use crate::store::{self, Access, Store};
 use crate::tenancy::{Clock, Tenancy};
@@ -27,7 +28,7 @@ pub(super) struct House {
     pub(super) installation: String,
     pub(super) store: Store,
     pub(super) tenancy: Tenancy,
-    pub(super) model: model::Model,
+    pub(super) providers: Providers,
     pub(super) report: Arc<SystemInfo>,
     pub(super) sessions: Sessions,
     pub(super) servers: Servers,
@@ -53,21 +54,30 @@ impl House {
         let tenancy = Tenancy::new(&store, Clock::system());
         let installation = installation_id(&store);
         let place = place::open(&settings.sandbox, store.dir().path(), &installation).await;
-        let model = model::open(&settings.llm)?;
+        let guard = Guard::new(settings.runtime.outgoing.allow.clone());
+        let model = model::open(&settings.llm, guard.clone())?;
         let report = Arc::new(doctor::report(settings, &place, &model, &store));
+        let providers = model.register(&store, &settings.auth).await?;
         let runtime = Arc::clone(&place.runtime);
         let agents = (TaskTracker::new(), CancellationToken::new());
+        agents
+            .0
+            .spawn(model::refresh(providers.clone(), agents.1.clone()));
         let place = Arc::new(place.for_sessions(&settings.sandbox, store.records()));
         // Before anything new is started: what it finds now is of an earlier life.
         let janitor = Janitor::start(Arc::clone(&runtime), store.records(), store.live()).await?;
-        let servers = servers::open(settings, &store, Arc::clone(&place), &agents)?;
-        let factory = factory(settings, (&model, reads), (place, servers.clone()))?;
+        let servers = servers::open(settings, &store, (Arc::clone(&place), guard), &agents)?;
+        let factory = factory(
+            settings,
+            (providers.clone(), reads),
+            (place, servers.clone()),
+        )?;
         let sessions = start_sessions(&store, factory, &agents).await?;
         Ok(Self {
             installation,
             store,
             tenancy,
-            model,
+            providers,
             report,
             sessions,
             servers,
@@ -145,7 +155,7 @@ fn installation_id(store: &Store) -> String {
 
 fn factory(
     settings: &Settings,
-    (model, reads): (&model::Model, Input<'_>),
+    (providers, reads): (Providers, Input<'_>),
     (place, servers): (Arc<SandboxPlace>, Servers),
 ) -> anyhow::Result<AgentFactory> {
     let (chat, llm) = (&settings.chat, &settings.llm);
@@ -156,8 +166,7 @@ fn factory(
             .and_then(|most| usize::try_from(most.get()).ok()),
     };
     Ok(AgentFactory {
-        provider: Arc::clone(&model.provider),
-        model: llm.model.clone(),
+        providers,
         catalogue: Arc::new(Catalogue::built_in()),
         prompt: Arc::new(SystemPrompt::new(&llm.prompt_template, reads)?),
         history,

@@ -27,9 +27,12 @@ pub use house::store_settings;
 
 use house::House;
 
-use crate::agent::{Servers, Sessions};
+use crate::agent::{Providers, Servers, Sessions};
 use crate::config::{AuthMode, Settings};
-use crate::gateway::{self, AccessRules, GatewayState, Installation, SystemInfo, mcp, socket};
+use crate::gateway::{
+    self, AccessRules, GatewayState, Installation, ModelList, SystemInfo, mcp, socket,
+};
+use crate::llm::Catalogue;
 use crate::sandbox::{Janitor, Runtime};
 use crate::store::Store;
 use crate::tenancy::{Link, Tenancy};
@@ -102,7 +105,7 @@ impl App {
         let doors = CancellationToken::new();
         let state = gateway_state(
             settings,
-            (&house.model, report),
+            (house.providers.clone(), report),
             (sessions, tenancy, store),
             servers.clone(),
         );
@@ -198,7 +201,7 @@ impl Parts {
 
 fn gateway_state(
     settings: &Settings,
-    (model, report): (&model::Model, &Arc<SystemInfo>),
+    (providers, report): (Providers, &Arc<SystemInfo>),
     (sessions, tenancy, store): (&Sessions, &Tenancy, &Store),
     servers: Servers,
 ) -> GatewayState {
@@ -214,9 +217,8 @@ fn gateway_state(
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }),
         system: Arc::clone(report),
-        models: Arc::new(model.list()),
-        provider_name: model.provider.kind().wire_name(),
-        model_problem: model.problem.clone(),
+        models: Arc::new(ModelList::new(Arc::new(Catalogue::built_in()))),
+        providers,
         body_limit: socket_settings(settings).frame_bytes,
     }
 }

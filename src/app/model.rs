@@ -1,39 +1,97 @@
-//! Opens the model provider of the settings.
+//! Connects the model providers of the settings.
 
-use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::Context as _;
-use async_trait::async_trait;
+use anyhow::bail;
+use tokio_util::sync::CancellationToken;
 
+use crate::agent::Providers;
+use crate::agent::providers::{Offer, ProviderSettings, Source, Ways};
 use crate::config;
 use crate::domain::Code;
-use crate::gateway::ModelList;
-use crate::llm::{
-    self, Catalogue, KeyFault, ListedModel, ModelStream, Provider, ProviderKind, Request,
-};
-use crate::net;
+use crate::llm::{self, ProviderKind};
+use crate::net::{self, Guard};
+use crate::session::{ModelChoice, Refusal};
+use crate::store::{Sealer, Store};
 
-/// The provider, and why nobody can use it if so.
-pub(super) struct Model {
-    pub(super) provider: Arc<dyn Provider>,
-    pub(super) name: String,
-    /// Told to every client that connects (S2.22).
-    pub(super) problem: Option<(Code, String)>,
+/// How often the records of providers are read again.
+const REFRESH_EVERY: Duration = Duration::from_secs(30);
+
+/// The operator's providers, and what answers in new sessions.
+pub(super) struct Models {
+    pub(super) offers: Vec<Offer>,
+    pub(super) choice: ModelChoice,
+    ways: Ways,
 }
 
-impl Model {
-    /// What the page may choose from.
-    pub(super) fn list(&self) -> ModelList {
-        let catalogue = Arc::new(Catalogue::built_in());
-        ModelList::new(Arc::clone(&self.provider), catalogue, self.name.clone())
+impl Models {
+    /// The registry of these and of what people added.
+    pub(super) async fn register(
+        self,
+        store: &Store,
+        auth: &config::Auth,
+    ) -> anyhow::Result<Providers> {
+        let sealer = Sealer::new(store.dir(), auth.secret_key.as_ref())?;
+        let keeper = (store.records(), sealer);
+        let providers = Providers::open(self.offers, self.choice, keeper, self.ways);
+        Ok(providers.await?)
+    }
+
+    /// The provider of new sessions.
+    pub(super) fn default_kind(&self) -> ProviderKind {
+        let offer = self.default_offer();
+        offer.map_or(ProviderKind::Scripted, Offer::kind)
+    }
+
+    /// Why it cannot answer.
+    pub(super) fn problem(&self) -> Option<&Refusal> {
+        self.default_offer()?.problem.as_ref()
+    }
+
+    fn default_offer(&self) -> Option<&Offer> {
+        let mut offers = self.offers.iter();
+        offers.find(|offer| offer.id() == self.choice.provider)
     }
 }
 
-pub(super) fn open(settings: &config::Llm) -> anyhow::Result<Model> {
+/// Connects them; refuses a default that can never work. A missing key is told to whoever connects.
+pub(super) fn open(settings: &config::Llm, guard: Guard) -> anyhow::Result<Models> {
     net::install_tls();
-    let client = net::client(&net::Settings::default())?;
-    let entry = settings.default_entry();
-    let entry = entry.context("the default provider has no entry")?;
+    let reach = net::Settings::default();
+    let ways = Ways {
+        operator: net::client(&reach)?,
+        tenant: net::guarded_client(&reach, &guard)?,
+        guard,
+    };
+    let mut offers = Vec::new();
+    for (id, entry) in &settings.providers {
+        let made_of = provider_settings(id, entry, settings);
+        let offer = Offer::connect(made_of, Source::Settings, ways.operator.clone());
+        match &offer.problem {
+            Some(problem) if *id == settings.provider && problem.code != Code::MissingApiKey => {
+                bail!("{problem}")
+            }
+            Some(problem) => tracing::warn!("{problem}"),
+            None => {}
+        }
+        offers.push(offer);
+    }
+    let choice = ModelChoice {
+        provider: settings.provider.clone(),
+        model: settings.model.clone(),
+    };
+    Ok(Models {
+        offers,
+        choice,
+        ways,
+    })
+}
+
+fn provider_settings(
+    id: &str,
+    entry: &config::ProviderEntry,
+    settings: &config::Llm,
+) -> ProviderSettings {
     let kind = match entry.kind {
         config::ProviderKind::OpenAi => ProviderKind::OpenAi,
         config::ProviderKind::Anthropic => ProviderKind::Anthropic,
@@ -41,75 +99,33 @@ pub(super) fn open(settings: &config::Llm) -> anyhow::Result<Model> {
         config::ProviderKind::OpenAiCompatible => ProviderKind::OpenAiCompatible,
         config::ProviderKind::Scripted => ProviderKind::Scripted,
     };
-    let connected = llm::connect(
-        llm::Settings {
-            id: settings.provider.clone(),
+    let api = match entry.api {
+        config::ApiFlavour::Auto => None,
+        config::ApiFlavour::Chat => Some("chat".to_owned()),
+    };
+    ProviderSettings {
+        reach: llm::Settings {
+            id: id.to_owned(),
             kind,
             api_key: entry.api_key.clone(),
             base_url: entry.base_url.as_ref().map(ToString::to_string),
             pace: settings.scripted_pace,
         },
-        client,
-    );
-    let name = settings.model.clone();
-    match connected {
-        Ok(provider) => Ok(Model {
-            provider,
-            name,
-            problem: None,
-        }),
-        Err(llm::Error::Key { provider, key }) => {
-            let text = format!(
-                "no API key for provider `{provider}`: set OPENAI_API_KEY, or LLM_PROVIDER to \
-                 another one, and start again"
-            );
-            tracing::warn!("{text}");
-            let provider = Arc::new(Keyless {
-                id: provider,
-                kind,
-                key,
-            });
-            Ok(Model {
-                provider,
-                name,
-                problem: Some((Code::MissingApiKey, text)),
-            })
+        models: entry.models.clone(),
+        api,
+    }
+}
+
+/// Takes over what another gateway on the same records changed, until `stop`.
+pub(super) async fn refresh(providers: Providers, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(REFRESH_EVERY);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
         }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// A provider without a key: every request says so.
-struct Keyless {
-    id: String,
-    kind: ProviderKind,
-    key: KeyFault,
-}
-
-impl Keyless {
-    fn error(&self) -> llm::Error {
-        llm::Error::Key {
-            provider: self.id.clone(),
-            key: self.key,
+        if let Err(error) = providers.reload().await {
+            tracing::warn!(?error, "The providers were not read again");
         }
-    }
-}
-
-#[async_trait]
-impl Provider for Keyless {
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn kind(&self) -> ProviderKind {
-        self.kind
-    }
-
-    async fn stream(&self, _: Request) -> Result<ModelStream, llm::Error> {
-        Err(self.error())
-    }
-
-    async fn models(&self) -> Result<Vec<ListedModel>, llm::Error> {
-        Err(self.error())
     }
 }

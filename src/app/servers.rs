@@ -18,10 +18,9 @@ use crate::store::{Sealer, Store};
 pub(super) fn open(
     settings: &Settings,
     store: &Store,
-    place: Arc<SandboxPlace>,
+    (place, guard): (Arc<SandboxPlace>, Guard),
     agents: &(TaskTracker, CancellationToken),
 ) -> anyhow::Result<Servers> {
-    let guard = Guard::default();
     let outside = net::Settings::default();
     let parts = ServersParts {
         settings: settings.mcp_servers.clone(),

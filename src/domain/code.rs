@@ -56,9 +56,6 @@ codes! {
     HostRefused = "host_refused", Validation,
         "The request names a host or origin that this installation does not answer to.",
         "Set `runtime.http.public_url` (SPL_PUBLIC_URL) or `runtime.http.allowed_origins` (SPL_ALLOWED_ORIGINS).";
-    ReadOnly = "read_only", Validation,
-        "It comes from the operator's settings and cannot be changed here.",
-        "Change the settings, or add an entry of another name.";
     NotFound = "not_found", Validation,
         "There is no such thing, or it belongs to somebody else.",
         "Check the address.";
@@ -77,6 +74,9 @@ codes! {
     ChangedSinceShown = "changed_since_shown", Validation,
         "What would run is no longer what was shown.",
         "Read the refreshed card and decide again.";
+    ReadOnly = "read_only", Validation,
+        "It comes from the operator's settings and cannot be changed while the server runs.",
+        "Change it in the settings and start again, or add one of your own under another name.";
     NothingToDo = "nothing_to_do", Validation,
         "The command does not fit what the session is doing, for example a retry without an answer.",
         "Wait for the session's next event, or send another command.";

@@ -1,4 +1,4 @@
-//! Who is at the door. Handlers take [`Caller`] as an argument, so that none can be written without
+//! Who is at the door. Handlers take [`Caller`] or [`TenantAdmin`] as an argument, so that none can be written without
 //! permission; the socket's handshake asks [`authenticate_handshake`].
 
 use axum::extract::FromRequestParts;
@@ -11,7 +11,7 @@ use super::GatewayState;
 use super::access::Peer;
 use super::error::ApiError;
 use crate::config::AuthMode;
-use crate::domain::{Caller, Code};
+use crate::domain::{Caller, Code, Role, Scope};
 use crate::session::Refusal;
 use crate::tenancy::{self, Authenticated, Credential};
 
@@ -32,6 +32,34 @@ pub struct Entered {
     pub authenticated: Authenticated,
     /// The CSRF token of the cookie; empty without one.
     pub csrf: String,
+}
+
+/// Who administers their tenant, or the installation. What concerns the whole installation is
+/// asked of [`TenantAdmin::scope`].
+#[derive(Debug, Clone)]
+pub(super) struct TenantAdmin(pub(super) Caller);
+
+impl TenantAdmin {
+    /// The scope that a change is meant for, if this person may change it.
+    pub(super) fn scope(&self, is_for_all: bool) -> Result<Scope, ApiError> {
+        let user = &self.0.user;
+        match (
+            is_for_all,
+            user.installation_admin,
+            user.role >= Role::Admin,
+        ) {
+            (true, true, _) => Ok(Scope::Installation),
+            (false, _, true) => Ok(Scope::Tenant(self.0.tenant.id.clone())),
+            (true, false, _) => Err(ApiError::new(
+                Code::NotAllowed,
+                "only an administrator of the installation may do this",
+            )),
+            (false, _, false) => Err(ApiError::new(
+                Code::NotAllowed,
+                "only an admin of the tenant may do this",
+            )),
+        }
+    }
 }
 
 impl FromRequestParts<GatewayState> for Entered {
@@ -87,6 +115,24 @@ impl FromRequestParts<GatewayState> for Caller {
     ) -> Result<Self, Self::Rejection> {
         let entered = Entered::from_request_parts(parts, state).await?;
         Ok(entered.authenticated.caller)
+    }
+}
+
+impl FromRequestParts<GatewayState> for TenantAdmin {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &GatewayState,
+    ) -> Result<Self, Self::Rejection> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        if caller.user.role < Role::Admin && !caller.user.installation_admin {
+            return Err(ApiError::new(
+                Code::NotAllowed,
+                "only an admin of the tenant may do this",
+            ));
+        }
+        Ok(Self(caller))
     }
 }
 

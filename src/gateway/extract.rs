@@ -1,6 +1,6 @@
 //! Bodies, queries and ids of requests; what is wrong with them is said with the field's name.
 
-use axum::body::Bytes;
+use axum::body::{Bytes, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
@@ -46,6 +46,21 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         json.end()
             .map_err(|error| ApiError::new(Code::InvalidArguments, error.to_string()))?;
         Ok(Self(read))
+    }
+}
+
+/// A JSON body that may be left out.
+pub(super) struct OptionalBody<T>(pub(super) Option<T>);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for OptionalBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
+        if request.body().is_end_stream() {
+            return Ok(Self(None));
+        }
+        let Body(body) = Body::from_request(request, state).await?;
+        Ok(Self(Some(body)))
     }
 }
 

@@ -31,7 +31,7 @@ pub use http::{
 pub use openapi::openapi_json;
 pub use spa::page_is_built;
 
-use crate::agent::{Servers, Sessions};
+use crate::agent::{Providers, Servers, Sessions};
 use crate::config::AuthMode;
 use crate::domain::Code;
 use crate::store::Store;
@@ -56,12 +56,10 @@ pub struct GatewayState {
     pub installation: Arc<Installation>,
     /// What it runs on.
     pub system: Arc<SystemInfo>,
-    /// The models of its provider.
+    /// What providers list.
     pub models: Arc<ModelList>,
-    /// The provider's name in `system:ready` (C12).
-    pub provider_name: &'static str,
-    /// Why no session can be answered at all, for example a missing key.
-    pub model_problem: Option<(Code, String)>,
+    /// The model providers that sessions may use.
+    pub providers: Providers,
     /// Bytes that one request body may have.
     pub body_limit: usize,
 }

@@ -14,6 +14,7 @@ use reqwest::{RequestBuilder, Response, StatusCode};
 use sse_stream::SseByteStream;
 
 use super::Error;
+use crate::net;
 
 /// The largest event of a stream, and the largest body that is no stream.
 pub(super) const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
@@ -233,6 +234,12 @@ fn unreachable_by(provider: &str, error: reqwest::Error) -> Error {
         return Error::Misconfigured {
             provider,
             problem: "its address or key cannot be sent".to_owned(),
+        };
+    }
+    if let Some(blocked) = net::blocked(&error) {
+        return Error::Misconfigured {
+            provider,
+            problem: blocked.to_string(),
         };
     }
     let place = error.url().and_then(|url| {

@@ -11,20 +11,31 @@ use secrecy::SecretString;
 use crate::domain::{Entry, Native, TokenUsage, Tool};
 
 pub mod answer;
+pub mod anthropic;
 pub mod catalogue;
+mod endpoint;
 pub mod error;
+pub mod gemini;
 mod http;
 mod names;
 pub mod openai;
 mod pairing;
 pub mod retry;
 pub mod scripted;
+mod streaming;
+mod surrogates;
+mod text;
 pub mod tokens;
+mod verdict;
+mod weave;
 
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
 pub use catalogue::Catalogue;
 pub use error::{Error, KeyFault, Refusal};
 pub use retry::{Progress, RetryConfig, ask, attempts};
+
+/// The key of the example files (S0.25): it starts, and every answer is an error.
+pub const PLACEHOLDER_KEY: &str = "dummy-api-key";
 
 /// What a model said so far, piece by piece. Dropping it ends the request at the provider.
 pub type ModelStream = BoxStream<'static, Result<ModelEvent, Error>>;
@@ -89,6 +100,17 @@ impl ProviderKind {
         match self {
             Self::Anthropic => "claude",
             Self::OpenAi | Self::Gemini | Self::OpenAiCompatible | Self::Scripted => self.as_str(),
+        }
+    }
+
+    /// The model of sessions that name none; a compatible server has its own.
+    pub fn default_model(self) -> Option<&'static str> {
+        match self {
+            Self::OpenAi => Some("gpt-4o"),
+            Self::Anthropic => Some("claude-sonnet-4-5-20250929"),
+            Self::Gemini => Some("gemini-2.0-flash-exp"),
+            Self::Scripted => Some("scripted"),
+            Self::OpenAiCompatible => None,
         }
     }
 
@@ -210,13 +232,8 @@ pub fn connect(settings: Settings, http: reqwest::Client) -> Result<Arc<dyn Prov
             settings.id,
             settings.pace,
         ))),
-        ProviderKind::Anthropic | ProviderKind::Gemini => Err(Error::Misconfigured {
-            provider: settings.id,
-            problem: format!(
-                "kind `{}` is not part of this version; its service can be reached as `openai-compatible`",
-                settings.kind.as_str()
-            ),
-        }),
+        ProviderKind::Anthropic => Ok(Arc::new(anthropic::Messages::new(settings, http)?)),
+        ProviderKind::Gemini => Ok(Arc::new(gemini::GenerateContent::new(settings, http)?)),
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, redirect};
 
-pub use guard::{BadException, Blocked, Guard, blocked};
+pub use guard::{Blocked, Guard, blocked};
 
 /// How long an idle connection is kept for the next request.
 const POOL_IDLE: Duration = Duration::from_secs(90);

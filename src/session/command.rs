@@ -86,6 +86,11 @@ pub enum Command {
         /// The title.
         title: String,
     },
+    /// Let another model answer, from the next model request on.
+    ChooseModel {
+        /// Which; the shell has made sure that the provider exists.
+        model: ModelChoice,
+    },
     /// The model answered.
     Answered {
         /// The turn that asked.

@@ -215,6 +215,11 @@ pub enum Event {
         /// The title.
         title: String,
     },
+    /// Another model answers from the next model request on; everything that was counted goes on.
+    ModelChosen {
+        /// What answers.
+        model: ModelChoice,
+    },
     /// The model starts with an empty context; the transcript stays.
     ContextReset,
     /// The model no longer reads the older entries; the transcript stays (C2).

@@ -42,6 +42,9 @@ pub struct Turn {
     pub said: String,
     /// Calls (by equality) that were rejected in this turn; repeated, they are refused unasked.
     pub rejected: BTreeSet<Digest>,
+    /// What the last model request asked; another choice since then counts from the next on.
+    #[serde(default)]
+    pub asked: Option<ModelChoice>,
 }
 
 impl Turn {
@@ -164,6 +167,12 @@ impl Control {
                 waiting => Activity::Waiting(waiting),
             },
         }
+    }
+
+    /// What answers the running model request; without one, what answers the next.
+    pub fn asked(&self) -> Option<&ModelChoice> {
+        let turn = self.turn.as_ref().and_then(|turn| turn.asked.as_ref());
+        turn.or(self.model.as_ref())
     }
 
     /// `seq` that a repeated message got the first time.

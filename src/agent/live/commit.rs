@@ -186,7 +186,7 @@ impl LiveSession {
         if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
             self.forget_unread();
             let (journal, state) = (self.journal.clone(), self.state.clone());
-            let limits = self.parts.limits.history;
+            let limits = self.parts.history;
             self.running
                 .tracker()
                 .spawn(async move { journal.keep_snapshot(state, limits).await });
@@ -199,7 +199,7 @@ impl LiveSession {
     /// journal has the rest (S2.9). A retry takes its answer away again, so right after it the
     /// window may be one answer short.
     pub(super) fn forget_unread(&mut self) {
-        let limits = self.parts.limits.history;
+        let limits = self.parts.history;
         let shown = history::window(&self.state.entries, limits, llm::tokens::estimate);
         self.state.keep_newest(shown.entries.len());
     }

@@ -17,7 +17,7 @@ use super::journal::Journal;
 use super::message::{Ask, Message, stopping};
 use super::projection::Projection;
 use crate::domain::{Code, SandboxId, SessionKey, UserId};
-use crate::session::{Command, Genesis, Refusal, SessionState};
+use crate::session::{Command, Genesis, ModelChoice, Refusal, SessionState};
 
 /// What a session's task is made of.
 pub(super) struct LiveSession {
@@ -105,7 +105,7 @@ impl LiveSession {
         self.parts.tools.close().await;
         if self.state.control.version > 0 {
             self.forget_unread();
-            let limits = self.parts.limits.history;
+            let limits = self.parts.history;
             self.journal
                 .keep_snapshot(std::mem::take(&mut self.state), limits)
                 .await;
@@ -116,10 +116,10 @@ impl LiveSession {
         match message {
             Message::Tell { ask, by, reply } => {
                 let answer = match self.admit(&by) {
-                    Ok(()) => {
-                        let command = self.prepare(ask);
-                        self.command(command).await
-                    }
+                    Ok(()) => match self.prepare(ask) {
+                        Ok(command) => self.command(command).await,
+                        Err(refusal) => Err(refusal),
+                    },
                     Err(refusal) => Err(refusal),
                 };
                 // The door may be gone; what was decided stays decided.
@@ -152,9 +152,15 @@ impl LiveSession {
         ))
     }
 
-    /// Fills in what only the session knows.
-    fn prepare(&mut self, ask: Ask) -> Command {
-        match ask {
+    /// Fills in what only the session knows, and refuses what only it can refuse.
+    fn prepare(&mut self, ask: Ask) -> Result<Command, Refusal> {
+        let command = match ask {
+            Ask::Choose(wanted) => {
+                let providers = &self.parts.providers;
+                let current = Some(self.choice());
+                let model = providers.choose(&self.key.tenant, &wanted, current)?;
+                Command::ChooseModel { model }
+            }
             Ask::Decide { mut decision, args } => {
                 let turn = self.state.control.turn.as_ref();
                 let call = turn.and_then(|turn| turn.call(&decision.call));
@@ -179,7 +185,26 @@ impl LiveSession {
                 }
             }
             Ask::Command(command) => command,
+        };
+        self.can_be_answered(&command)?;
+        Ok(command)
+    }
+
+    /// What answers the next model request.
+    fn choice(&self) -> &ModelChoice {
+        let chosen = self.state.control.model.as_ref();
+        chosen.unwrap_or(&self.genesis.model)
+    }
+
+    /// A turn that nobody can answer is not begun; a running one keeps what it has.
+    fn can_be_answered(&self, command: &Command) -> Result<(), Refusal> {
+        let begins = matches!(command, Command::Say { .. } | Command::Retry);
+        if !begins || self.state.control.is_active() {
+            return Ok(());
         }
+        let providers = &self.parts.providers;
+        let missing = providers.missing_key(&self.key.tenant, self.choice());
+        missing.map_or(Ok(()), Err)
     }
 
     fn reconcile(&mut self) {
@@ -187,7 +212,7 @@ impl LiveSession {
         self.running.reconcile(&Wanted {
             control,
             entries: &self.state.entries,
-            model: &control.model.as_ref().unwrap_or(&genesis.model).model,
+            choice: control.asked().unwrap_or(&genesis.model),
             feed: &self.feed,
             parts: &self.parts,
         });

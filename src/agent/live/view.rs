@@ -25,7 +25,7 @@ impl LiveSession {
         UsageState {
             totals: control.totals,
             context_tokens: control.last_usage.total(),
-            window: self.parts.limits.window,
+            window: self.parts.window(self.choice()),
             left_out: self.left_out(),
             seq: control.seq,
         }
@@ -33,13 +33,11 @@ impl LiveSession {
 
     /// What the next request would leave out.
     fn left_out(&self) -> LeftOut {
-        let limits = match self
-            .parts
-            .standing(history::last_input(&self.state.entries))
-        {
+        let input = history::last_input(&self.state.entries);
+        let limits = match self.parts.standing(self.choice(), input) {
             Ok(standing) => standing.limits,
             // The request itself says what is wrong with the prompt.
-            Err(_) => self.parts.limits.history,
+            Err(_) => self.parts.history,
         };
         let shown = history::window(&self.state.entries, limits, llm::tokens::estimate);
         LeftOut {
@@ -58,10 +56,7 @@ impl LiveSession {
                 .unwrap_or_else(|| self.genesis.journal.clone()),
             seq: control.seq,
             title: control.title.clone(),
-            model: control
-                .model
-                .clone()
-                .unwrap_or_else(|| self.genesis.model.clone()),
+            model: self.choice().clone(),
             is_stored: control.version > 0,
             queue: self.queue(),
             usage: self.usage(),

@@ -17,7 +17,7 @@ use super::journal::{Journal, JournalError};
 use super::message::{Accepted, Ask, Message, stopping};
 use super::projection::Projection;
 use crate::domain::{Caller, Code, SessionId, SessionKey};
-use crate::session::{Command, Refusal};
+use crate::session::{Command, ModelChoice, Refusal};
 use crate::store::{LiveStore, Records};
 
 /// How sessions are kept.
@@ -72,21 +72,26 @@ impl Sessions {
         }))
     }
 
-    /// A new session of the caller. It is stored at its first command; until then it lives as
-    /// long as somebody watches it.
-    pub fn new_session(&self, caller: &Caller) -> SessionKey {
+    /// A new session of the caller, answered by the tenant's default unless another choice is made.
+    /// It is stored at its first command; until then it lives as long as somebody watches it.
+    pub fn new_session(&self, caller: &Caller, model: Option<ModelChoice>) -> SessionKey {
         let session = SessionId::from_bits(rand::random());
         let key = SessionKey {
             tenant: caller.tenant.id.clone(),
             session,
         };
-        self.0.reserve(&key, caller);
+        self.0.reserve(&key, caller, model);
         key
     }
 
-    /// The caller's own session of that name, created on first use. The id is derived from tenant,
+    /// The caller's own session of that name, created on first use, then answered by `model`. The id is derived from tenant,
     /// user and name, so no other user's name leads to it.
-    pub fn named_session(&self, caller: &Caller, name: &str) -> SessionKey {
+    pub fn named_session(
+        &self,
+        caller: &Caller,
+        name: &str,
+        model: Option<ModelChoice>,
+    ) -> SessionKey {
         let mut hash = Sha256::new();
         for part in [caller.tenant.id.as_str(), caller.user.id.as_str(), name] {
             hash.update(part.len().to_be_bytes());
@@ -102,7 +107,7 @@ impl Sessions {
             tenant: caller.tenant.id.clone(),
             session,
         };
-        self.0.reserve(&key, caller);
+        self.0.reserve(&key, caller, model);
         key
     }
 
@@ -111,8 +116,9 @@ impl Sessions {
         &self,
         caller: &Caller,
         title: Option<String>,
+        model: Option<ModelChoice>,
     ) -> Result<SessionKey, Refusal> {
-        let key = self.new_session(caller);
+        let key = self.new_session(caller, model);
         self.tell(&key, caller, Ask::Command(Command::Open { title }))
             .await?;
         self.0.projection.written().await;

@@ -16,8 +16,8 @@ use crate::agent::journal::{Journal, JournalError};
 use crate::agent::live::LiveSession;
 use crate::agent::message::{Message, store_away};
 use crate::agent::projection::Projection;
-use crate::domain::{Actor, Caller, Code, JournalId, SandboxId, SessionKey, UserId};
-use crate::session::{Genesis, Refusal};
+use crate::domain::{Actor, Caller, Code, JournalId, SandboxId, SessionKey, TenantId, UserId};
+use crate::session::{Genesis, ModelChoice, Refusal};
 use crate::store::LiveStore;
 
 /// Commands that may wait for one session.
@@ -68,23 +68,27 @@ impl Inner {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn genesis(&self, owner: Actor) -> Genesis {
+    fn genesis(&self, tenant: &TenantId, owner: Actor) -> Genesis {
         Genesis {
             journal: JournalId::from_bits(rand::random()),
             owner,
             sandbox: SandboxId::from_bits(rand::random()),
-            model: self.factory.model_choice(),
+            model: self.factory.model_choice(tenant),
         }
     }
 
     /// Makes room for a session that its caller may create.
-    pub(super) fn reserve(&self, key: &SessionKey, caller: &Caller) {
-        self.slots().entry(key.clone()).or_insert_with(|| Slot {
-            feed: Arc::default(),
-            genesis: self.genesis(caller.actor()),
-            is_new: true,
-            mailbox: None,
-            reserved: Instant::now(),
+    pub(super) fn reserve(&self, key: &SessionKey, caller: &Caller, model: Option<ModelChoice>) {
+        self.slots().entry(key.clone()).or_insert_with(|| {
+            let genesis = self.genesis(&key.tenant, caller.actor());
+            let model = model.unwrap_or_else(|| genesis.model.clone());
+            Slot {
+                feed: Arc::default(),
+                genesis: Genesis { model, ..genesis },
+                is_new: true,
+                mailbox: None,
+                reserved: Instant::now(),
+            }
         });
     }
 
@@ -128,7 +132,7 @@ impl Inner {
         let slot = slots.entry(key.clone()).or_insert_with(|| Slot {
             feed: Arc::default(),
             // A stored session has its own; this one is never used.
-            genesis: self.genesis(caller.map_or_else(nobody, Caller::actor)),
+            genesis: self.genesis(&key.tenant, caller.map_or_else(nobody, Caller::actor)),
             is_new: false,
             mailbox: None,
             reserved: Instant::now(),

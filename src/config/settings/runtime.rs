@@ -21,6 +21,8 @@ pub struct Runtime {
     pub transports: Transports,
     /// Who may reach it, and under which address.
     pub http: Access,
+    /// Where tenants may lead requests.
+    pub outgoing: Outgoing,
     /// What one client may use.
     pub limits: Limits,
     /// Engine.IO's own settings.
@@ -140,6 +142,15 @@ pub struct Access {
     /// Proxies whose forwarding headers are believed.
     #[serde(deserialize_with = "read::parsed_list")]
     pub trusted_proxies: Vec<IpNet>,
+}
+
+/// `runtime.outgoing`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outgoing {
+    /// Private addresses that tenants may name.
+    #[serde(deserialize_with = "read::parsed_list")]
+    pub allow: Vec<IpNet>,
 }
 
 /// `runtime.limits`; `None` = no limit.

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::access::Refused;
+use crate::agent::providers;
 use crate::domain::{Code, Fault, RequestId};
 use crate::session::Refusal;
 use crate::{store, tenancy};
@@ -317,6 +318,15 @@ impl From<tenancy::Error> for ApiError {
             | tenancy::Error::NotFound(_)
             | tenancy::Error::Refused(_)
             | tenancy::Error::Hashing => Self::new(error.code(), error.to_string()),
+        }
+    }
+}
+
+impl From<providers::Error> for ApiError {
+    fn from(error: providers::Error) -> Self {
+        match error {
+            providers::Error::Refused(refusal) => refusal.into(),
+            providers::Error::Store(error) => error.into(),
         }
     }
 }

@@ -4,6 +4,7 @@ mod auth;
 mod health;
 mod mcp_servers;
 mod models;
+mod providers;
 mod sessions;
 mod system;
 
@@ -39,6 +40,14 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .routes(routes!(sessions::commands::decide_call))
         .routes(routes!(models::list_models))
         .merge(mcp_servers::routes())
+        .routes(routes!(models::check_models))
+        .routes(routes!(providers::list_providers))
+        .routes(routes!(
+            providers::read_provider,
+            providers::put_provider,
+            providers::delete_provider
+        ))
+        .routes(routes!(providers::test_provider))
         .routes(routes!(system::read_system))
         .routes(routes!(health::read_health))
         .routes(routes!(health::read_readiness))

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use crate::domain::{Caller, Enforcement, SandboxKind};
 use crate::gateway::GatewayState;
 use crate::gateway::error::Problem;
+use crate::llm::ProviderKind;
 
 /// What was found at start. The store is asked anew for each answer.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -101,9 +102,25 @@ pub struct Check {
 ))]
 pub(super) async fn read_system(
     State(state): State<GatewayState>,
-    _caller: Caller,
+    caller: Caller,
 ) -> Json<SystemInfo> {
     let mut system = (*state.system).clone();
+    let choice = state.providers.default_choice(&caller.tenant.id);
+    if let Some(offer) = state.providers.find(&caller.tenant.id, &choice.provider) {
+        let detail = format!("{} · {}", offer.id(), choice.model);
+        let is_scripted = offer.kind() == ProviderKind::Scripted;
+        system.model = ModelInfo {
+            provider: offer.kind().wire_name().to_owned(),
+            model: choice.model,
+            scripted: is_scripted,
+        };
+        // What people added may have mended what was found at the start.
+        let checks = system.checks.iter_mut();
+        let check = checks.filter(|_| offer.is_usable() && !is_scripted);
+        for check in check.filter(|check| check.name == "model") {
+            (check.ok, check.detail, check.remedy) = (true, detail.clone(), None);
+        }
+    }
     let answer = state.store.ping().await;
     system.checks.push(Check {
         name: "store".into(),

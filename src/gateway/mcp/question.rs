@@ -87,7 +87,7 @@ type Asking<'a> = Pin<Box<dyn Future<Output = Option<(Box<Call>, Verdict)>> + Se
 impl Question<'_> {
     /// Asks in a new session, and names it with the ending.
     pub async fn ask(self, door: &dyn Door) -> Result<(SessionKey, Ending), Refusal> {
-        let key = self.sessions.new_session(self.caller);
+        let key = self.sessions.new_session(self.caller, None);
         let joined = self.sessions.join(&key, self.caller).await?;
         let say = Command::Say {
             text: self.text.clone(),

@@ -12,6 +12,8 @@ use tokio::sync::mpsc;
 use super::inbound::{Args, Inbound, Reply, ReplySlot};
 use super::seat::Seat;
 use super::{Doors, commands};
+use crate::agent::Ask;
+use crate::agent::providers::Wanted;
 use crate::domain::{Caller, Code, JournalId, SessionId, SessionKey};
 use crate::gateway::auth;
 use crate::gateway::wire::COMMANDS;
@@ -65,7 +67,8 @@ async fn take_seat(
     let parts = socket.req_parts();
     let entered = auth::authenticate_handshake(&doors.state, parts, sent.token.as_deref()).await?;
     let wanted = sent.session_id.or_else(|| from_query(socket, "sessionId"));
-    let key = session_of(doors, &entered.caller, wanted.as_deref())?;
+    let model = Wanted::new(from_query(socket, "provider"), from_query(socket, "model"));
+    let key = session_of(doors, &entered.caller, wanted.as_deref(), model).await?;
     let place = doors.seats.take(&entered.caller.user.id);
     let place = place.map_err(|limit| Refusal::new(Code::TooManyRequests, limit))?;
     let journal = sent.journal_id.as_deref().and_then(JournalId::parse);
@@ -130,31 +133,60 @@ fn receive(
     });
 }
 
-/// Our ids must exist; any other name is the caller's own; none is a new session.
-fn session_of(doors: &Doors, caller: &Caller, wanted: Option<&str>) -> Result<SessionKey, Refusal> {
-    let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else {
-        return Ok(doors.state.sessions.new_session(caller));
+/// Our ids must exist; any other name is the caller's own; none is a new session. A model that was
+/// asked for (S2.4) answers in it from the next request on.
+async fn session_of(
+    doors: &Doors,
+    caller: &Caller,
+    wanted: Option<&str>,
+    model: Wanted,
+) -> Result<SessionKey, Refusal> {
+    let (sessions, providers) = (&doors.state.sessions, &doors.state.providers);
+    let chosen = || {
+        if model.is_empty() {
+            return Ok(None);
+        }
+        let choice = providers.choose(&caller.tenant.id, &model, None);
+        choice.map(Some)
     };
-    if wanted.starts_with(SessionId::PREFIX) {
-        let session = SessionId::parse(wanted).ok_or_else(not_found)?;
-        return Ok(SessionKey {
+    let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else {
+        return Ok(sessions.new_session(caller, chosen()?));
+    };
+    let key = if wanted.starts_with(SessionId::PREFIX) {
+        SessionKey {
             tenant: caller.tenant.id.clone(),
-            session,
-        });
+            session: SessionId::parse(wanted).ok_or_else(not_found)?,
+        }
+    } else {
+        is_session_name(wanted)?;
+        let chosen = chosen()?;
+        let key = sessions.named_session(caller, wanted, chosen.clone());
+        // One that is not stored yet has it already.
+        if chosen.is_none() || chosen == Some(sessions.join(&key, caller).await?.view.model) {
+            return Ok(key);
+        }
+        key
+    };
+    if !model.is_empty() {
+        sessions.tell(&key, caller, Ask::Choose(model)).await?;
     }
+    Ok(key)
+}
+
+fn is_session_name(wanted: &str) -> Result<(), Refusal> {
     let is_name = wanted.len() <= 64
         && wanted
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    if !is_name {
-        let message = "a session name has 1 to 64 letters, digits, `_` or `-`";
-        return Err(Refusal::of_field(
-            Code::InvalidArguments,
-            "sessionId",
-            message,
-        ));
+    if is_name {
+        return Ok(());
     }
-    Ok(doors.state.sessions.named_session(caller, wanted))
+    let message = "a session name has 1 to 64 letters, digits, `_` or `-`";
+    Err(Refusal::of_field(
+        Code::InvalidArguments,
+        "sessionId",
+        message,
+    ))
 }
 
 fn not_found() -> Refusal {

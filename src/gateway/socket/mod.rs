@@ -110,14 +110,15 @@ async fn serve(doors: Arc<Doors>, socket: SocketRef, seat: Arc<Seat>) {
     let Some(mut inbox) = seat.take_inbox() else {
         return;
     };
-    if let Some(problem) = &doors.state.model_problem {
-        return dismiss(&socket, &Refusal::new(problem.0, problem.1.clone())).await;
-    }
     let caller = &seat.entered.caller;
     let joined = match doors.state.sessions.join(&seat.key, caller).await {
         Ok(joined) => joined,
         Err(refusal) => return dismiss(&socket, &refusal).await,
     };
+    let (tenant, choice) = (&caller.tenant.id, &joined.view.model);
+    if let Some(refusal) = doors.state.providers.missing_key(tenant, choice) {
+        return dismiss(&socket, &refusal).await;
+    }
     let (resume, resumes) = tokio::sync::mpsc::channel(4);
     let mut pump = Pump::new(
         Arc::clone(&doors),

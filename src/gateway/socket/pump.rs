@@ -224,7 +224,6 @@ impl Pump {
         let ready = Ready {
             session: &self.seat.key.session,
             caller: &self.seat.entered.caller,
-            provider: self.doors.state.provider_name,
             installation: &self.doors.installation,
             is_resumed,
             page,

@@ -42,6 +42,10 @@ pub fn event_frames(shown: &ShownEvent) -> Vec<Frame> {
             json!({ "withdrawn": client_message_id, "messageSeq": message_seq }),
         ),
         Event::TitleSet { title } => changed(shown, json!({ "title": title })),
+        Event::ModelChosen { model } => changed(
+            shown,
+            json!({ "model": model.model, "provider": model.provider }),
+        ),
         Event::ContextReset => vec![frame("history:reset", &[&placed(json!({}), shown)])],
         Event::ContextCut {
             strategy,

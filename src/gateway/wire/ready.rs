@@ -8,6 +8,7 @@ use super::frame::frame;
 use super::state::usage_value;
 use crate::agent::{Frame, SessionView, ShownEvent};
 use crate::domain::{Caller, SessionId};
+use crate::llm::ProviderKind;
 
 /// What `system:ready` is made of, beside the session's own view.
 pub struct Ready<'a> {
@@ -15,8 +16,6 @@ pub struct Ready<'a> {
     pub session: &'a SessionId,
     /// Who joined.
     pub caller: &'a Caller,
-    /// The provider's name on the wire (C12).
-    pub provider: &'a str,
     /// Sandbox, storage, version and limits of this installation.
     pub installation: &'a Value,
     /// Whether the missed events follow one by one.
@@ -29,8 +28,11 @@ pub struct Ready<'a> {
 pub fn ready(view: &SessionView, ready: &Ready<'_>) -> Frame {
     let first = ready.page.first().map_or(view.seq + 1, |event| event.seq);
     let events: Vec<Value> = ready.page.iter().flat_map(transcript_items).collect();
+    // The vendors keep the names that their SDKs had (C12); others go by their id.
+    let kind = ProviderKind::parse(&view.model.provider);
     let mut what = json!({
-        "provider": ready.provider,
+        "provider": kind.map_or(view.model.provider.as_str(), |kind| kind.wire_name()),
+        "providerId": view.model.provider,
         "model": view.model.model,
         "sessionId": ready.session,
         "journalId": view.journal,

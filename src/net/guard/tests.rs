@@ -74,24 +74,21 @@ fn only_public_addresses_are_public() {
     );
 }
 
+fn guard(allow: &str) -> Guard {
+    Guard::new(vec![allow.parse().unwrap()])
+}
+
 #[test]
-fn exceptions_are_hosts_addresses_and_networks() {
-    fn check(allow: &str, host: &str, address: &str, expected: bool) {
-        let guard = Guard::new(&[allow.to_owned()]).unwrap();
-        let judged = guard.judge(host, address.parse().unwrap());
-        assert_eq!(judged.is_ok(), expected, "{allow} {host} {address}");
+fn an_exception_of_the_operator_is_reached() {
+    fn check(allow: &str, address: &str, expected: bool) {
+        let judged = guard(allow).judge("a", address.parse().unwrap());
+        assert_eq!(judged.is_ok(), expected, "{allow} {address}");
     }
-    check("10.0.0.0/8", "a", "10.2.3.4", true);
-    check("10.0.0.0/8", "a", "::ffff:10.2.3.4", true);
-    check("10.0.0.0/8", "a", "192.168.0.1", false);
-    check("127.0.0.1", "a", "127.0.0.1", true);
-    check("[::1]", "a", "::1", true);
-    check("Ollama.lan", "ollama.lan", "192.168.0.7", true);
-    check("ollama.lan", "ollama.lan.", "192.168.0.7", true);
-    check("ollama.lan", "evil-ollama.lan", "192.168.0.7", false);
-    for bad in ["", "a b", "10.0.0.0/99", "http://x"] {
-        assert!(Guard::new(&[bad.to_owned()]).is_err(), "{bad}");
-    }
+    check("10.0.0.0/8", "10.2.3.4", true);
+    check("10.0.0.0/8", "::ffff:10.2.3.4", true);
+    check("10.0.0.0/8", "192.168.0.1", false);
+    check("127.0.0.1/32", "127.0.0.2", false);
+    check("fd00::/8", "fd12::1", true);
 }
 
 #[tokio::test]
@@ -148,9 +145,8 @@ async fn a_guarded_client_connects_to_nothing_private() {
     }
     assert_eq!(visits.load(Ordering::Relaxed), 0);
 
-    let allowed = Guard::new(&["localhost".to_owned(), "127.0.0.0/8".to_owned()]).unwrap();
-    let allowed = guarded_client(&Settings::default(), &allowed).unwrap();
-    for host in ["127.0.0.1", "localhost"] {
+    let allowed = guarded_client(&Settings::default(), &guard("127.0.0.0/8")).unwrap();
+    for host in ["127.0.0.1"] {
         let answer = allowed.get(format!("http://{host}:{port}/"));
         // A redirect is handed out, never followed.
         assert_eq!(answer.send().await.unwrap().status(), 302);

@@ -54,6 +54,7 @@ pub fn decide(
         Command::Withdraw { client_message_id } => draft.withdraw(client_message_id)?,
         Command::ResetContext => draft.reset_context()?,
         Command::Rename { title } => draft.rename(title)?,
+        Command::ChooseModel { model } => draft.choose_model(model),
         Command::Answered {
             turn,
             iteration,

@@ -4,7 +4,7 @@ use super::{Draft, nothing_to_do};
 use crate::domain::{Actor, CallId, Code, Timestamp};
 use crate::session::call::{Call, CallStatus, Outcome, Output, Proposal, Resolution};
 use crate::session::command::{Answer, Failure, Refusal};
-use crate::session::event::{ContextSize, Event, SaidCall};
+use crate::session::event::{ContextSize, Event, ModelChoice, SaidCall};
 use crate::session::state::{Phase, Turn, tool_key};
 
 /// Characters of the first message that become the title.
@@ -124,15 +124,11 @@ impl Draft<'_> {
             (true, true) => ITERATIONS_SPENT.to_owned(),
             _ => answer.text.clone(),
         };
-        let model = self
-            .control
-            .model
-            .as_ref()
-            .map(|choice| choice.model.clone());
+        let asked = self.control.asked().map(|choice| choice.model.clone());
         self.push(Event::Answered {
             turn,
             text,
-            model: model.unwrap_or_default(),
+            model: asked.unwrap_or_default(),
             usage: answer.usage,
             cost: answer.cost,
             duration_ms: self.inputs.now.since_ms(started),
@@ -334,6 +330,16 @@ impl Draft<'_> {
             });
         }
         Ok(())
+    }
+
+    /// Allowed while a turn runs: the request that is out is answered by the model that was asked.
+    pub(super) fn choose_model(&mut self, model: &ModelChoice) {
+        self.create();
+        if self.control.model.as_ref() != Some(model) {
+            self.push(Event::ModelChosen {
+                model: model.clone(),
+            });
+        }
     }
 
     pub(super) fn queue(&self) -> &[Call] {

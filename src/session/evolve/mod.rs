@@ -6,7 +6,7 @@ mod turn;
 
 use super::event::{Commit, Event};
 use super::state::{Control, SessionState, WaitingMessage};
-use crate::domain::Timestamp;
+use crate::domain::{Actor, CallId, Timestamp};
 
 /// How many client message ids are remembered for repeats.
 const REMEMBERED_MESSAGES: usize = 256;
@@ -44,6 +44,7 @@ impl Control {
             }
             Event::OwnerChanged { owner } => self.runner = Some(owner.clone()),
             Event::TitleSet { title } => self.title = Some(title.clone()),
+            Event::ModelChosen { model } => self.model = Some(model.clone()),
             Event::ContextReset => self.reset(),
             Event::ContextCut { .. } => {}
             Event::UserMessage {
@@ -62,16 +63,8 @@ impl Control {
                 happened,
                 by,
             } => {
-                let fate = if *happened {
-                    "did happen"
-                } else {
-                    "did not happen"
-                };
-                let who = &by.name;
                 self.unknown.remove(call);
-                self.notes.push(format!(
-                    "{who} says: the call of `{name}` ({call}) whose outcome was unknown {fate}."
-                ));
+                self.notes.push(settled(call, name, *happened, by));
             }
             Event::Thinking { .. }
             | Event::Said { .. }
@@ -106,4 +99,10 @@ impl Control {
             self.remembered.push_back((id.to_owned(), self.seq));
         }
     }
+}
+
+/// What the model reads of a call that somebody settled.
+fn settled(call: &CallId, name: &str, happened: bool, by: &Actor) -> String {
+    let (who, fate) = (&by.name, if happened { "did" } else { "did not" });
+    format!("{who} says: the call of `{name}` ({call}) whose outcome was unknown {fate} happen.")
 }

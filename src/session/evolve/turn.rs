@@ -65,6 +65,7 @@ impl Control {
             queue: Vec::new(),
             said: String::new(),
             rejected,
+            asked: self.model.clone(),
         });
     }
 

@@ -12,8 +12,8 @@ use serde_json::json;
 
 use self::world::{World, answer, approve, digests, proposal, reject, say};
 use super::{
-    Command, Decision, Edit, Failure, Outcome, Output, PolicyEffect, Proposal, Resolution, Rule,
-    SessionState,
+    Command, Decision, Edit, Failure, ModelChoice, Outcome, Output, PolicyEffect, Proposal,
+    Resolution, Rule, SessionState,
 };
 use crate::domain::{CallId, Code, Digest};
 
@@ -153,8 +153,14 @@ fn command(world: &World, (what, a, b): Step) -> Command {
 }
 
 fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
-    match a % 6 {
+    match a % 7 {
         0 => Command::Retry,
+        6 => Command::ChooseModel {
+            model: ModelChoice {
+                provider: "other".into(),
+                model: format!("m{}", b % 3),
+            },
+        },
         1 => Command::Withdraw {
             client_message_id: format!("m{}", b % 4),
         },

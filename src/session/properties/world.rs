@@ -31,6 +31,8 @@ pub(crate) struct World {
     runs: BTreeMap<CallId, u32>,
     approved: BTreeMap<CallId, Digest>,
     snapshot: (usize, Vec<u8>),
+    /// The model that the last request asked.
+    asked: String,
 }
 
 pub(crate) fn say(text: &str) -> Command {
@@ -122,6 +124,7 @@ impl World {
             running: BTreeSet::new(),
             runs: BTreeMap::new(),
             approved: BTreeMap::new(),
+            asked: String::new(),
             snapshot: (0, serde_json::to_vec(&SessionState::default()).unwrap()),
         }
     }
@@ -226,7 +229,23 @@ impl World {
                 assert_eq!(queue.len(), *total);
                 assert_eq!(queue[position - 1].id, call.id, "positions are stable");
             }
-            Event::Thinking { .. } => check_pairs(&after.entries),
+            Event::Thinking { model, .. } => {
+                check_pairs(&after.entries);
+                let choice = after.control.model.as_ref().unwrap();
+                assert_eq!(*model, choice.model, "a request asks what was chosen last");
+                self.asked.clone_from(model);
+            }
+            Event::Answered { model, .. } => {
+                assert_eq!(*model, self.asked, "an answer names the model that gave it");
+            }
+            Event::ModelChosen { model } => {
+                assert_eq!(after.control.model.as_ref(), Some(model));
+                let turn = after.control.turn.as_ref();
+                assert!(
+                    turn.is_none_or(|turn| turn.asked.as_ref().unwrap().model == self.asked),
+                    "a switch leaves the running request alone"
+                );
+            }
             Event::Queued { calls } => {
                 for call in calls {
                     assert!(!self.runs.contains_key(&call.id), "call ids never repeat");

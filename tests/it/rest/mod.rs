@@ -1,6 +1,7 @@
 //! The REST door and the page over real HTTP.
 
 mod doors;
+mod models;
 mod refusals;
 mod sessions;
 mod sign_in;
@@ -51,6 +52,14 @@ impl Client {
         self.send(Method::POST, path, Some(body)).await
     }
 
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {
+        self.send(Method::PUT, path, Some(body)).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.send(Method::DELETE, path, None).await
+    }
+
     pub(crate) async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
         let request = self.request(method, path);
         let request = match body {
@@ -87,6 +96,12 @@ impl Answer {
     pub(crate) fn ok(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.text);
         self.json()
+    }
+
+    /// The code of a problem.
+    #[track_caller]
+    pub(crate) fn code(&self) -> String {
+        self.json()["code"].as_str().unwrap_or_default().to_owned()
     }
 
     pub(crate) fn header(&self, name: &str) -> &str {

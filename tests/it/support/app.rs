@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use super::socket::TestSocket;
 use super::{DEADLINE, docker};
-use crate::model_stub::ModelStub;
+use crate::model_stub::{ModelStub, STUB_KEY, Vendor};
 
 /// A running server with its data.
 pub(crate) struct TestApp {
@@ -95,18 +95,24 @@ impl TestApp {
         self.installation.clone()
     }
 
+    /// A server whose model provider is that vendor.
+    pub(crate) async fn start_as(vendor: Vendor, extra: &[(&str, &str)]) -> Self {
+        let folder = TempDir::new().unwrap();
+        Self::open(folder, ModelStub::start_as(vendor).await, owned(extra)).await
+    }
+
     /// Stops in order and starts again on the same data.
     pub(crate) async fn restart(self) -> Self {
         let extra = self.extra.clone();
-        self.reopen(extra).await
+        let extra: Vec<_> = extra
+            .iter()
+            .map(|(n, v)| (n.as_str(), v.as_str()))
+            .collect();
+        self.restart_with(&extra).await
     }
 
-    /// [`Self::restart`] with other settings.
+    /// The same with another environment.
     pub(crate) async fn restart_with(self, extra: &[(&str, &str)]) -> Self {
-        self.reopen(owned(extra)).await
-    }
-
-    async fn reopen(self, extra: Vec<(String, String)>) -> Self {
         let Self {
             folder,
             model,
@@ -121,19 +127,26 @@ impl TestApp {
             .unwrap();
         // It holds the data folder's lock.
         drop(tenancy);
-        Self::open(folder, model, extra).await
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Self::open(folder, model, extra.iter().map(own).collect()).await
     }
 
     async fn open(folder: TempDir, model: ModelStub, extra: Vec<(String, String)>) -> Self {
         let data_dir = folder.path().join("data");
         let mut env = vec![
             ("SPL_DATA_DIR", data_dir.to_str().unwrap().to_owned()),
-            ("LLM_PROVIDER", "openai-compatible".to_owned()),
-            ("OPENAI_BASE_URL", model.base_url()),
-            ("SPL_LLM_MODEL", "stub".to_owned()),
+            ("LLM_PROVIDER", model.vendor.provider().to_owned()),
+            ("SPL_LLM_MODEL", model.vendor.model().to_owned()),
             ("SPL_LLM_RETRY_MAX_RETRIES", "0".to_owned()),
             ("SPL_HTTP_HOST", "127.0.0.1".to_owned()),
         ];
+        match model.vendor {
+            Vendor::Chat => env.push(("OPENAI_BASE_URL", model.base_url())),
+            Vendor::Messages | Vendor::Gemini => {
+                env.push(("SPL_LLM_BASE_URL", model.base_url()));
+                env.push(("SPL_LLM_API_KEY", STUB_KEY.to_owned()));
+            }
+        }
         env.extend(
             extra
                 .iter()
@@ -172,6 +185,15 @@ impl TestApp {
     }
 
     pub(crate) async fn person_with(&self, tenant: &str, role: Role) -> Person {
+        self.newcomer(tenant, role, false).await
+    }
+
+    /// Somebody who administers the installation, and is a plain member of that tenant.
+    pub(crate) async fn installation_admin(&self, tenant: &str) -> Person {
+        self.newcomer(tenant, Role::Member, true).await
+    }
+
+    async fn newcomer(&self, tenant: &str, role: Role, installation_admin: bool) -> Person {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let tenant = match self.tenancy.find_tenant(tenant).await {
             Ok(tenant) => tenant,
@@ -181,7 +203,7 @@ impl TestApp {
         let person = NewPerson {
             name,
             role,
-            installation_admin: false,
+            installation_admin,
             password: None,
         };
         let user = self.tenancy.create_user(&tenant.id, person).await.unwrap();

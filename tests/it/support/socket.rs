@@ -57,7 +57,16 @@ impl TestSocket {
 
     /// Connects with that `auth`; the error is the text of `connect_error` or of `error`.
     pub(crate) async fn try_open(address: SocketAddr, auth: Value) -> Result<Self, String> {
-        let mut socket = Self::connect(address, auth, &[]).await?;
+        Self::try_open_at(address, auth, "").await
+    }
+
+    /// The same with more in the query, for example `&model=x`.
+    pub(crate) async fn try_open_at(
+        address: SocketAddr,
+        auth: Value,
+        query: &str,
+    ) -> Result<Self, String> {
+        let mut socket = Self::connect_at(address, auth, &[], query).await?;
         let ready =
             socket.wait_where(|said| matches!(said.name.as_str(), "system:ready" | "error"));
         let ready = ready.await;
@@ -74,7 +83,16 @@ impl TestSocket {
         auth: Value,
         headers: &[(&'static str, &str)],
     ) -> Result<Self, String> {
-        let url = format!("ws://{address}/socket.io/?EIO=4&transport=websocket");
+        Self::connect_at(address, auth, headers, "").await
+    }
+
+    async fn connect_at(
+        address: SocketAddr,
+        auth: Value,
+        headers: &[(&'static str, &str)],
+        query: &str,
+    ) -> Result<Self, String> {
+        let url = format!("ws://{address}/socket.io/?EIO=4&transport=websocket{query}");
         let mut request = url.into_client_request().unwrap();
         for (name, value) in headers {
             request.headers_mut().insert(*name, value.parse().unwrap());

@@ -8,6 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::SessionItem;
 use super::one::find;
+use crate::agent::providers::Wanted;
 use crate::domain::{Caller, Code};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
@@ -42,8 +43,10 @@ pub(in crate::gateway::http) struct SessionsQuery {
 pub(in crate::gateway::http) struct CreateSessionRequest {
     /// What it is about.
     title: Option<String>,
-    /// The model that answers; this version has the configured one only.
+    /// The model that answers; none = the tenant's default.
     model: Option<String>,
+    /// Whose model; none = the one that serves it.
+    provider: Option<String>,
 }
 
 /// My sessions, newest first.
@@ -90,12 +93,10 @@ pub(in crate::gateway::http) async fn create_session(
     caller: Caller,
     Body(body): Body<CreateSessionRequest>,
 ) -> Result<(StatusCode, Json<SessionItem>), ApiError> {
-    let own = &state.system.model.model;
-    if body.model.is_some_and(|model| model != *own) {
-        let text = format!("this version answers with the configured model only (`{own}`)");
-        return Err(ApiError::of_field(Code::InvalidArguments, "model", text));
-    }
-    let key = state.sessions.create(&caller, body.title).await?;
+    let wanted = Wanted::new(body.provider, body.model);
+    let model = state.providers.choose(&caller.tenant.id, &wanted, None)?;
+    let key = state.sessions.create(&caller, body.title, Some(model));
+    let key = key.await?;
     Ok((
         StatusCode::CREATED,
         Json(find(&state, &caller, &key).await?),

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::agent::Ask;
+use crate::agent::providers::Wanted;
 use crate::domain::{CallId, Caller, Code, Digest, JournalId};
 use crate::session::{Command, Decision, Refusal};
 
@@ -112,6 +113,20 @@ pub const COMMANDS: &[CommandSpec] = &[
             Ok(tell(Command::Withdraw {
                 client_message_id: body.client_message_id,
             }))
+        },
+    },
+    CommandSpec {
+        name: "session:model",
+        is_counted: true,
+        example: || vec![json!({ "model": "stub-large" })],
+        parse: |_, args| {
+            let body: Choose = body(args)?;
+            let wanted = Wanted::new(body.provider, body.model);
+            if wanted.is_empty() {
+                let message = "`model` is missing";
+                return Err(Refusal::of_field(Code::InvalidArguments, "model", message));
+            }
+            Ok(Parsed::Tell(Box::new(Ask::Choose(wanted))))
         },
     },
     CommandSpec {
@@ -276,6 +291,12 @@ struct Cancel {
 #[serde(rename_all = "camelCase")]
 struct Withdraw {
     client_message_id: String,
+}
+
+#[derive(Deserialize)]
+struct Choose {
+    model: Option<String>,
+    provider: Option<String>,
 }
 
 #[derive(Deserialize)]

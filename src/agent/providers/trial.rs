@@ -1,0 +1,116 @@
+//! Tries a provider: what it lists, and one tiny real request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::Offer;
+use crate::domain::{Code, Entry};
+use crate::llm::{self, Request, RetryConfig};
+
+/// How long a provider may take to list its models.
+const LIST_PATIENCE: Duration = Duration::from_secs(10);
+/// How long it may take to answer.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
+/// The longest answer to the tiny request; reasoning models refuse less.
+const ANSWER_TOKENS: u32 = 16;
+
+/// What a trial gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trial {
+    /// How long the request took, or the list where no request was possible.
+    pub latency: Duration,
+    /// The models that it lists.
+    pub models: Vec<String>,
+    /// The model that was asked.
+    pub model: Option<String>,
+    /// Why it does not work, in the provider's own words where it had some.
+    pub problem: Option<(Code, String)>,
+}
+
+impl Offer {
+    /// Asks for its models, and one of them (`model`, else its default, else the first listed) for
+    /// one word. A list that it does not give is no fault as long as it answers.
+    pub async fn test(&self, model: Option<&str>) -> Trial {
+        let began = Instant::now();
+        if let Some(problem) = &self.problem {
+            return Trial {
+                latency: began.elapsed(),
+                models: Vec::new(),
+                model: None,
+                problem: Some((problem.code, problem.message.clone())),
+            };
+        }
+        let listed = self.list().await;
+        let (models, unlisted) = match listed {
+            Ok(models) => (models, None),
+            Err(problem) => (Vec::new(), Some(problem)),
+        };
+        let model = model.or(self.default_model()).map(ToOwned::to_owned);
+        let Some(model) = model.or_else(|| models.first().cloned()) else {
+            let none = || {
+                (
+                    Code::ProviderRejected,
+                    "it lists no models: name one".to_owned(),
+                )
+            };
+            return Trial {
+                latency: began.elapsed(),
+                models,
+                model: None,
+                problem: Some(unlisted.unwrap_or_else(none)),
+            };
+        };
+        let began = Instant::now();
+        let problem = self.ask(&model).await.err();
+        Trial {
+            latency: began.elapsed(),
+            models,
+            model: Some(model),
+            problem,
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<String>, (Code, String)> {
+        match timeout(LIST_PATIENCE, self.provider.models()).await {
+            Ok(Ok(models)) => Ok(models.into_iter().map(|model| model.id).collect()),
+            Ok(Err(error)) => Err(told(&error)),
+            Err(_) => Err(too_slow(LIST_PATIENCE)),
+        }
+    }
+
+    async fn ask(&self, model: &str) -> Result<(), (Code, String)> {
+        let entry = Entry::User {
+            seq: 1,
+            text: "Say OK.".to_owned(),
+        };
+        let request = Request {
+            model: model.to_owned(),
+            system: None,
+            entries: Arc::new([entry]),
+            tools: Arc::new([]),
+            temperature: None,
+            max_tokens: Some(ANSWER_TOKENS),
+        };
+        let once = RetryConfig {
+            max_retries: 0,
+            ..RetryConfig::default()
+        };
+        let asked = llm::ask(Arc::clone(&self.provider), request, once, |_| {});
+        match timeout(ANSWER_PATIENCE, asked).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(told(&error)),
+            Err(_) => Err(too_slow(ANSWER_PATIENCE)),
+        }
+    }
+}
+
+fn told(error: &llm::Error) -> (Code, String) {
+    (error.code(), error.to_string())
+}
+
+fn too_slow(patience: Duration) -> (Code, String) {
+    let text = format!("it did not answer within {} s", patience.as_secs());
+    (Code::ProviderUnavailable, text)
+}

@@ -1,0 +1,293 @@
+//! Model providers (`/api/providers`): everybody sees which there are, admins add, change, try and
+//! remove them while the server runs. Keys go in and never come out.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::agent::providers::{Draft, KeyChange, Offer, Source, Trial};
+use crate::domain::{Caller, Code, Scope, TenantId};
+use crate::gateway::GatewayState;
+use crate::gateway::auth::TenantAdmin;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, OptionalBody, Query, required};
+use crate::llm::ProviderKind;
+
+/// The providers that I may use.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ProvidersList {
+    /// The default first, then by id.
+    items: Vec<ProviderItem>,
+}
+
+/// A model provider.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ProviderItem {
+    /// Its name.
+    id: String,
+    /// `openai`, `anthropic`, `gemini`, `openai-compatible` or `scripted`.
+    kind: &'static str,
+    /// Its address; `null` = the vendor's own.
+    base_url: Option<String>,
+    /// `auto` or `chat`.
+    api: String,
+    /// Whether it has a key. The key itself is shown to nobody.
+    has_key: bool,
+    /// The models to offer, the first as its default; empty = those that it lists.
+    models: Vec<String>,
+    /// `settings` (read-only), `installation` or `tenant`.
+    source: &'static str,
+    /// Whether it answers in new sessions.
+    is_default: bool,
+    /// Why it cannot answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+/// What a provider is to be.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PutProviderRequest {
+    /// `openai`, `anthropic`, `gemini`, `openai-compatible` or `scripted`.
+    #[schema(required, nullable = false)]
+    kind: Option<String>,
+    /// Its address; absent = the vendor's own.
+    base_url: Option<String>,
+    /// Absent keeps the stored one, `null` removes it.
+    #[serde(default, deserialize_with = "key_change")]
+    #[schema(value_type = Option<String>, write_only)]
+    api_key: KeyChange,
+    /// `auto` or `chat`.
+    api: Option<String>,
+    /// The models to offer, the first as its default; empty = those that it lists.
+    models: Option<Vec<String>>,
+    /// `tenant`, or `installation` for everybody; absent = where it is, else the tenant.
+    scope: Option<String>,
+    /// For a trial: the model to ask.
+    model: Option<String>,
+}
+
+/// Which one of two of the same name.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ScopeQuery {
+    /// `tenant` or `installation`; absent = the one that is used.
+    scope: Option<String>,
+}
+
+/// What a trial gave.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ProviderTested {
+    /// Whether it answered.
+    ok: bool,
+    /// How long the answer took.
+    latency_ms: u64,
+    /// The models that it lists.
+    models: Vec<String>,
+    /// The model that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    /// Why not, in its own words where it had some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ProviderFault>,
+}
+
+/// Why a provider did not answer.
+#[derive(Debug, Serialize, ToSchema)]
+struct ProviderFault {
+    /// The stable code.
+    code: &'static str,
+    /// In words.
+    message: String,
+}
+
+/// The providers that I may use.
+#[utoipa::path(get, path = "/api/providers", tag = "providers", responses(
+    (status = 200, body = ProvidersList), (status = 401, body = Problem),
+))]
+pub(super) async fn list_providers(
+    State(state): State<GatewayState>,
+    caller: Caller,
+) -> Json<ProvidersList> {
+    let tenant = &caller.tenant.id;
+    let offers = state.providers.visible(tenant);
+    let items = offers.iter().map(|offer| item(&state, tenant, offer));
+    Json(ProvidersList {
+        items: items.collect(),
+    })
+}
+
+/// One provider that I may use.
+#[utoipa::path(get, path = "/api/providers/{id}", tag = "providers", params(("id" = String, Path)),
+    responses((status = 200, body = ProviderItem), (status = 404, body = Problem)),
+)]
+pub(super) async fn read_provider(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<ProviderItem>, ApiError> {
+    let tenant = &caller.tenant.id;
+    let offer = state.providers.find(tenant, &id).ok_or_else(unknown)?;
+    Ok(Json(item(&state, tenant, &offer)))
+}
+
+/// Add a provider, or change one. It serves from the next model request on.
+#[utoipa::path(put, path = "/api/providers/{id}", tag = "providers", params(("id" = String, Path)),
+    request_body = PutProviderRequest,
+    responses((status = 200, body = ProviderItem), (status = 201, body = ProviderItem),
+        (status = 400, body = Problem), (status = 403, body = Problem),
+        (status = 409, body = Problem)),
+)]
+pub(super) async fn put_provider(
+    State(state): State<GatewayState>,
+    admin: TenantAdmin,
+    Path(id): Path<String>,
+    Body(body): Body<PutProviderRequest>,
+) -> Result<(StatusCode, Json<ProviderItem>), ApiError> {
+    let scope = scope_of(&state, &admin, &id, body.scope.as_deref())?;
+    let (offer, is_new) = state.providers.put(&scope, &id, draft(body)?).await?;
+    let status = if is_new {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    Ok((status, Json(item(&state, &admin.0.tenant.id, &offer))))
+}
+
+/// Remove a provider that was added. Its sessions can choose another one.
+#[utoipa::path(delete, path = "/api/providers/{id}", tag = "providers",
+    params(("id" = String, Path), ScopeQuery),
+    responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem),
+        (status = 409, body = Problem)),
+)]
+pub(super) async fn delete_provider(
+    State(state): State<GatewayState>,
+    admin: TenantAdmin,
+    Path(id): Path<String>,
+    Query(query): Query<ScopeQuery>,
+) -> Result<StatusCode, ApiError> {
+    let found = state.providers.find(&admin.0.tenant.id, &id);
+    let found = found.ok_or_else(unknown)?;
+    if found.source == Source::Settings {
+        let text = format!("provider `{id}` comes from the settings: remove it there");
+        return Err(ApiError::new(Code::ReadOnly, text));
+    }
+    let scope = scope_of(&state, &admin, &id, query.scope.as_deref())?;
+    state.providers.remove(&scope, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Try a provider with one tiny real request: a stored one, or with a body one that is not stored.
+#[utoipa::path(post, path = "/api/providers/{id}/test", tag = "providers",
+    params(("id" = String, Path)), request_body = Option<PutProviderRequest>,
+    responses((status = 200, body = ProviderTested), (status = 400, body = Problem),
+        (status = 403, body = Problem), (status = 404, body = Problem)),
+)]
+pub(super) async fn test_provider(
+    State(state): State<GatewayState>,
+    admin: TenantAdmin,
+    Path(id): Path<String>,
+    OptionalBody(body): OptionalBody<PutProviderRequest>,
+) -> Result<Json<ProviderTested>, ApiError> {
+    let model = body.as_ref().and_then(|body| body.model.clone());
+    let trial = if let Some(body) = body.filter(|body| body.kind.is_some()) {
+        let scope = scope_of(&state, &admin, &id, body.scope.as_deref())?;
+        let offer = state.providers.draw(&scope, &id, draft(body)?).await?;
+        offer.test(model.as_deref()).await
+    } else {
+        let offer = state.providers.find(&admin.0.tenant.id, &id);
+        offer.ok_or_else(unknown)?.test(model.as_deref()).await
+    };
+    Ok(Json(tested(trial)))
+}
+
+/// Where a change goes: as it says, else where the provider is that is used, else the tenant.
+fn scope_of(
+    state: &GatewayState,
+    admin: &TenantAdmin,
+    id: &str,
+    said: Option<&str>,
+) -> Result<Scope, ApiError> {
+    match said {
+        Some("installation") => admin.scope(true),
+        Some("tenant") => admin.scope(false),
+        Some(_) => {
+            let text = "`scope` is `tenant` or `installation`";
+            Err(ApiError::of_field(Code::InvalidArguments, "scope", text))
+        }
+        None => {
+            let found = state.providers.find(&admin.0.tenant.id, id);
+            let shared = Source::Added(Scope::Installation);
+            admin.scope(found.is_some_and(|offer| offer.source == shared))
+        }
+    }
+}
+
+fn draft(body: PutProviderRequest) -> Result<Draft, ApiError> {
+    let kind = required("kind", body.kind)?;
+    let kind = ProviderKind::parse(&kind).ok_or_else(|| {
+        let text = "`kind` is `openai`, `anthropic`, `gemini`, `openai-compatible` or `scripted`";
+        ApiError::of_field(Code::InvalidArguments, "kind", text)
+    })?;
+    Ok(Draft {
+        kind,
+        base_url: body.base_url,
+        api: body.api,
+        models: body.models.unwrap_or_default(),
+        key: body.api_key,
+    })
+}
+
+fn item(state: &GatewayState, tenant: &TenantId, offer: &Offer) -> ProviderItem {
+    ProviderItem {
+        id: offer.id().to_owned(),
+        kind: offer.kind().as_str(),
+        base_url: offer.base_url().map(ToOwned::to_owned),
+        api: offer.api().unwrap_or("auto").to_owned(),
+        has_key: offer.has_key(),
+        models: offer.models().to_vec(),
+        source: match &offer.source {
+            Source::Settings => "settings",
+            Source::Added(Scope::Installation) => "installation",
+            Source::Added(Scope::Tenant(_)) => "tenant",
+        },
+        is_default: state.providers.default_choice(tenant).provider == offer.id(),
+        problem: offer.problem.as_ref().map(ToString::to_string),
+    }
+}
+
+fn tested(trial: Trial) -> ProviderTested {
+    let error = trial.problem.map(|(code, message)| ProviderFault {
+        code: code.as_str(),
+        message,
+    });
+    ProviderTested {
+        ok: error.is_none(),
+        latency_ms: u64::try_from(trial.latency.as_millis()).unwrap_or(u64::MAX),
+        models: trial.models,
+        model: trial.model,
+        error,
+    }
+}
+
+fn unknown() -> ApiError {
+    ApiError::new(Code::NotFound, "there is no such provider")
+}
+
+/// `null` or a text. Whatever else stands there is not repeated: it may be a key.
+fn key_change<'de, D: Deserializer<'de>>(deserializer: D) -> Result<KeyChange, D::Error> {
+    match serde_json::Value::deserialize(deserializer)? {
+        serde_json::Value::Null => Ok(KeyChange::Remove),
+        serde_json::Value::String(key) => Ok(KeyChange::Set(key.into())),
+        serde_json::Value::Bool(_)
+        | serde_json::Value::Number(_)
+        | serde_json::Value::Array(_)
+        | serde_json::Value::Object(_) => {
+            Err(serde::de::Error::custom("a key is a text, or `null`"))
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Adding, trying, changing and removing providers while the server runs, and who may.
+
+use sepal::domain::Role;
+use serde_json::{Value, json};
+
+use super::{KEY, add, admin, compatible, open_app, seen};
+use crate::model_stub::ModelStub;
+use crate::rest::Client;
+use crate::support::{TestApp, TestSocket};
+
+#[tokio::test]
+async fn a_provider_is_tried_added_used_and_removed_without_a_restart() {
+    let app = open_app().await;
+    let other = ModelStub::start().await;
+    other.lists(json!({ "data": [{ "id": "big" }, { "id": "small" }] }));
+    let (person, client) = admin(&app, "acme").await;
+    // Tried before it is stored.
+    other.will_say("OK");
+    let draft = compatible(&other, KEY, &[]);
+    let tried = client
+        .post("/api/providers/other/test", draft.clone())
+        .await
+        .json();
+    assert_eq!(
+        (&tried["ok"], &tried["model"]),
+        (&json!(true), &json!("big")),
+        "{tried}"
+    );
+    assert_eq!(tried["models"], json!(["big", "small"]));
+    assert!(tried["latencyMs"].is_u64(), "{tried}");
+    assert_eq!(seen(&client).await, ["openai-compatible"]);
+
+    let item = add(&client, "other", draft).await;
+    let expected = json!({
+        "id": "other", "kind": "openai-compatible", "baseUrl": other.base_url(), "api": "auto",
+        "hasKey": true, "models": [], "source": "tenant", "isDefault": false,
+    });
+    assert_eq!(item, expected);
+    assert_eq!(client.get("/api/providers/other").await.json(), expected);
+    assert_eq!(seen(&client).await, ["openai-compatible", "other"]);
+    // The stored one, by its own words when it refuses.
+    other.will_fail(
+        401,
+        &[],
+        r#"{"error":{"message":"Your account is closed"}}"#,
+    );
+    let url = "/api/providers/other/test";
+    let tried = client.post(url, json!({ "model": "small" })).await.json();
+    assert_eq!(
+        (&tried["ok"], &tried["model"]),
+        (&json!(false), &json!("small")),
+        "{tried}"
+    );
+    assert_eq!(tried["error"]["code"], "provider_rejected");
+    let words = tried["error"]["message"].as_str().unwrap();
+    assert!(words.contains("Your account is closed"), "{words}");
+
+    let mut socket = TestSocket::open(app.address, &person, None).await;
+    let choice = [json!({ "model": "x", "provider": "other" })];
+    assert_eq!(socket.ask("session:model", &choice).await["ok"], true);
+    let gone = client.delete("/api/providers/other").await;
+    assert_eq!(
+        (gone.status, seen(&client).await),
+        (204, vec!["openai-compatible".to_owned()])
+    );
+    // The session says what is wrong, and goes on with another one.
+    socket.say("hello").await;
+    let failed = socket.wait_for("agent:error").await;
+    assert_eq!(failed.rest()["code"], "not_found");
+    assert!(failed.text().contains("`other`"), "{}", failed.text());
+    let chosen = socket
+        .ask("session:model", &[json!({ "model": "stub" })])
+        .await;
+    assert_eq!(chosen["ok"], true, "{chosen}");
+    app.model.will_say("hi");
+    assert_eq!(socket.ask("turn:retry", &[json!({})]).await["ok"], true);
+    assert_eq!(socket.wait_for_answer().await, "hi");
+}
+
+#[tokio::test]
+async fn admins_change_what_is_theirs_and_members_only_look() {
+    let app = open_app().await;
+    let other = ModelStub::start().await;
+    let (_, admin) = admin(&app, "acme").await;
+    let member = app.person("acme").await;
+    let member = Client::with_key(&app, &member.key);
+    let root = app.installation_admin("acme").await;
+    let root = Client::with_key(&app, &root.key);
+    let tenant = compatible(&other, KEY, &["m"]);
+    let mut shared = tenant.clone();
+    shared["scope"] = json!("installation");
+    let refused = async |client: &Client, method: &str, path: &str, body: &Value| {
+        let method: reqwest::Method = method.parse().unwrap();
+        let answer = client.send(method.clone(), path, Some(body.clone())).await;
+        assert_eq!(answer.status, 403, "{method} {path} {}", answer.text);
+        assert_eq!(answer.json()["code"], "not_allowed");
+    };
+    refused(&member, "PUT", "/api/providers/a", &tenant).await;
+    refused(&admin, "PUT", "/api/providers/a", &shared).await;
+    refused(&root, "PUT", "/api/providers/a", &tenant).await;
+
+    add(&admin, "a", tenant.clone()).await;
+    let item = add(&root, "b", shared).await;
+    assert_eq!(item["source"], "installation");
+    for (client, path) in [(&member, "a"), (&member, "b"), (&admin, "b"), (&root, "a")] {
+        let path = format!("/api/providers/{path}");
+        let mut body = tenant.clone();
+        body["apiKey"].take();
+        refused(client, "PUT", &path, &body).await;
+        refused(client, "DELETE", &path, &json!({})).await;
+    }
+    refused(&member, "POST", "/api/providers/a/test", &json!({})).await;
+    assert_eq!(seen(&member).await, ["openai-compatible", "a", "b"]);
+
+    // Everybody has what the installation has; a tenant's own stands before it.
+    let elsewhere = app.person("elsewhere").await;
+    let elsewhere = Client::with_key(&app, &elsewhere.key);
+    assert_eq!(seen(&elsewhere).await, ["openai-compatible", "b"]);
+    let mut own = tenant.clone();
+    own["scope"] = json!("tenant");
+    assert_eq!(add(&admin, "b", own).await["source"], "tenant");
+    assert_eq!(admin.delete("/api/providers/b").await.status, 204);
+    assert_eq!(
+        admin.get("/api/providers/b").await.json()["source"],
+        "installation"
+    );
+    assert_eq!(root.delete("/api/providers/b").await.status, 204);
+    assert_eq!(seen(&elsewhere).await, ["openai-compatible"]);
+}
+
+#[tokio::test]
+async fn another_tenant_does_not_see_change_try_or_use_a_provider() {
+    let app = open_app().await;
+    let other = ModelStub::start().await;
+    let (owner, client) = admin(&app, "acme").await;
+    add(&client, "ours", compatible(&other, KEY, &["secret-model"])).await;
+    let stranger = app.person_with("other", Role::Owner).await;
+    let theirs = Client::with_key(&app, &stranger.key);
+    let list = theirs.get("/api/providers").await.text;
+    assert!(
+        !list.contains("ours") && !list.contains("secret-model"),
+        "{list}"
+    );
+    assert_eq!(theirs.get("/api/providers/ours").await.status, 404);
+    assert_eq!(theirs.delete("/api/providers/ours").await.status, 404);
+    assert_eq!(
+        theirs
+            .post("/api/providers/ours/test", json!({}))
+            .await
+            .status,
+        404
+    );
+    let mut socket = TestSocket::open(app.address, &stranger, None).await;
+    for choice in [
+        json!({ "model": "secret-model", "provider": "ours" }),
+        json!({ "provider": "ours" }),
+    ] {
+        let answer = socket.ask("session:model", &[choice]).await;
+        assert_eq!(answer["error"]["field"], "provider", "{answer}");
+    }
+    // The model's name alone leads to the stranger's own provider.
+    let answer = socket
+        .ask("session:model", &[json!({ "model": "secret-model" })])
+        .await;
+    assert_eq!(answer["ok"], true);
+    app.model.will_say("mine");
+    socket.say("hello").await;
+    assert_eq!(socket.wait_for_answer().await, "mine");
+    // One of the same name is another one.
+    let own = ModelStub::start().await;
+    add(&theirs, "ours", compatible(&own, "k", &["m"])).await;
+    let seen = client.get("/api/providers/ours").await.json();
+    assert_eq!(seen["models"], json!(["secret-model"]));
+    assert_eq!(theirs.delete("/api/providers/ours").await.status, 204);
+    other.will_say("still ours");
+    let auth = json!({ "token": owner.key });
+    let socket = TestSocket::try_open_at(app.address, auth, "&provider=ours");
+    let mut socket = socket.await.unwrap();
+    socket.say("hello").await;
+    assert_eq!(socket.wait_for_answer().await, "still ours");
+    assert!(own.requests().is_empty());
+}
+
+#[tokio::test]
+async fn what_the_settings_say_is_changed_in_the_settings() {
+    let app = open_app().await;
+    let (_, client) = admin(&app, "acme").await;
+    let own = "/api/providers/openai-compatible";
+    let item = client.get(own).await.json();
+    let facts = (&item["source"], &item["isDefault"]);
+    assert_eq!(facts, (&json!("settings"), &json!(true)));
+    let changed = client.put(own, compatible(&app.model, KEY, &[])).await;
+    assert_eq!(
+        (changed.status, changed.code()),
+        (409, "read_only".to_owned())
+    );
+    let removed = client.delete(own).await;
+    assert_eq!(
+        (removed.status, removed.code()),
+        (409, "read_only".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn what_a_provider_cannot_be_is_said_with_its_field() {
+    let app = open_app().await;
+    let (_, client) = admin(&app, "acme").await;
+    let check = async |id: &str, change: Value, field: &str| {
+        let mut body = compatible(&app.model, KEY, &["m"]);
+        let changes = change.as_object().unwrap().clone();
+        body.as_object_mut().unwrap().extend(changes);
+        for (method, path) in [("PUT", ""), ("POST", "/test")] {
+            let path = format!("/api/providers/{id}{path}");
+            let answer = client
+                .send(method.parse().unwrap(), &path, Some(body.clone()))
+                .await;
+            let found = (answer.status, answer.json()["errors"][0]["field"].clone());
+            assert_eq!(found, (400, json!(field)), "{change} {}", answer.text);
+        }
+    };
+    check("Upper", json!({}), "id").await;
+    check("a%20b", json!({}), "id").await;
+    check("x", json!({ "kind": "cohere" }), "kind").await;
+    check("x", json!({ "baseUrl": null }), "baseUrl").await;
+    check("x", json!({ "baseUrl": "ftp://a.example" }), "baseUrl").await;
+    check(
+        "x",
+        json!({ "baseUrl": "https://me:pass@a.example" }),
+        "baseUrl",
+    )
+    .await;
+    check("x", json!({ "apiKey": "two words" }), "apiKey").await;
+    check("x", json!({ "apiKey": 4711 }), "apiKey").await;
+    check("x", json!({ "models": [""] }), "models").await;
+    check("x", json!({ "api": "soap" }), "api").await;
+    check("x", json!({ "scope": "world" }), "scope").await;
+    assert_eq!(seen(&client).await, ["openai-compatible"]);
+}
+
+#[tokio::test]
+async fn a_tenant_cannot_lead_requests_into_our_own_networks() {
+    let app = TestApp::start().await;
+    let (person, client) = admin(&app, "acme").await;
+    let inside = ModelStub::start().await;
+    let port = inside.base_url().rsplit(':').next().unwrap().to_owned();
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "[::1]",
+        "169.254.169.254",
+        "10.0.0.1",
+    ] {
+        let body = json!({
+            "kind": "openai-compatible", "baseUrl": format!("http://{host}:{port}"), "models": ["m"],
+        });
+        for (method, path) in [("PUT", "x"), ("POST", "x/test")] {
+            let path = format!("/api/providers/{path}");
+            let answer = client
+                .send(method.parse().unwrap(), &path, Some(body.clone()))
+                .await;
+            let found = (answer.status, answer.json()["errors"][0]["field"].clone());
+            assert_eq!(found, (400, json!("baseUrl")), "{host} {}", answer.text);
+        }
+    }
+    // The installation may.
+    let root = app.installation_admin("acme").await;
+    let root = Client::with_key(&app, &root.key);
+    let mut shared = compatible(&inside, KEY, &["m"]);
+    shared["scope"] = json!("installation");
+    add(&root, "inside", shared).await;
+    inside.will_say("hi");
+    let auth = json!({ "token": person.key });
+    let socket = TestSocket::try_open_at(app.address, auth, "&model=m");
+    let mut socket = socket.await.unwrap();
+    socket.say("hello").await;
+    assert_eq!(socket.wait_for_answer().await, "hi");
+}
+
+#[tokio::test]
+async fn a_stored_address_that_is_no_longer_allowed_is_not_reached() {
+    let app = open_app().await;
+    let (person, client) = admin(&app, "acme").await;
+    let inside = ModelStub::start().await;
+    add(&client, "inside", compatible(&inside, KEY, &["m"])).await;
+    let app = app.restart_with(&[("SPL_SANDBOX", "none")]).await;
+    let auth = json!({ "token": person.key });
+    let socket = TestSocket::try_open_at(app.address, auth, "&model=m");
+    let mut socket = socket.await.unwrap();
+    socket.say("hello").await;
+    let failed = socket.wait_for("agent:error").await;
+    assert_eq!(failed.rest()["code"], "invalid_arguments");
+    assert!(
+        failed.text().contains("SPL_OUTGOING_ALLOW"),
+        "{}",
+        failed.text()
+    );
+    assert!(inside.requests().is_empty());
+}
