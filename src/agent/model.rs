@@ -31,12 +31,12 @@ impl Asking {
             iteration,
             failure,
         };
-        self.parts.tools.refresh().await;
         let parts = &self.parts;
         let provider = match parts.providers.provider(&parts.tenant, &self.choice) {
             Ok(provider) => provider,
             Err(refusal) => return failed(unanswered(refusal)),
         };
+        parts.tools.refresh().await;
         let (request, shown) = match self.request() {
             Ok(asked) => asked,
             Err(failure) => return failed(failure),
