@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use super::{Parts, doctor, model, place, servers};
 use crate::agent::{AgentFactory, Providers, SandboxPlace, Servers, Sessions, SessionsSettings};
 use crate::config::{self, Settings};
-use crate::gateway::{ModelList, SystemInfo};
+use crate::gateway::SystemInfo;
 use crate::history::{self, Input, SystemPrompt};
 use crate::llm::Catalogue;
 use crate::net::Guard;
@@ -29,7 +29,6 @@ pub(super) struct House {
     pub(super) store: Store,
     pub(super) tenancy: Tenancy,
     pub(super) providers: Providers,
-    pub(super) models: Arc<ModelList>,
     pub(super) report: Arc<SystemInfo>,
     pub(super) sessions: Sessions,
     pub(super) servers: Servers,
@@ -58,9 +57,12 @@ impl House {
         let guard = Guard::new(settings.runtime.outgoing.allow.clone());
         let model = model::open(&settings.llm, guard.clone())?;
         let report = Arc::new(doctor::report(settings, &place, &model, &store));
+        let providers = model.register(&store, &settings.auth).await?;
         let runtime = Arc::clone(&place.runtime);
         let agents = (TaskTracker::new(), CancellationToken::new());
-        let (providers, models) = model.register(&store, &settings.auth, &agents).await?;
+        agents
+            .0
+            .spawn(model::refresh(providers.clone(), agents.1.clone()));
         let place = Arc::new(place.for_sessions(&settings.sandbox, store.records()));
         // Before anything new is started: what it finds now is of an earlier life.
         let janitor = Janitor::start(Arc::clone(&runtime), store.records(), store.live()).await?;
@@ -76,7 +78,6 @@ impl House {
             store,
             tenancy,
             providers,
-            models: Arc::new(models),
             report,
             sessions,
             servers,

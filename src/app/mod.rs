@@ -27,9 +27,12 @@ pub use house::store_settings;
 
 use house::House;
 
-use crate::agent::Sessions;
+use crate::agent::{Providers, Servers, Sessions};
 use crate::config::{AuthMode, Settings};
-use crate::gateway::{self, AccessRules, GatewayState, Installation, SystemInfo, mcp, socket};
+use crate::gateway::{
+    self, AccessRules, GatewayState, Installation, ModelList, SystemInfo, mcp, socket,
+};
+use crate::llm::Catalogue;
 use crate::sandbox::{Janitor, Runtime};
 use crate::store::Store;
 use crate::tenancy::{Link, Tenancy};
@@ -92,13 +95,20 @@ impl App {
         };
         let House {
             sessions,
+            servers,
             tenancy,
+            store,
             report,
             agents,
             ..
         } = &house;
         let doors = CancellationToken::new();
-        let state = gateway_state(settings, &house);
+        let state = gateway_state(
+            settings,
+            (house.providers.clone(), report),
+            (sessions, tenancy, store),
+            servers.clone(),
+        );
         let (layer, io) = socket::layer(
             state.clone(),
             socket_settings(settings),
@@ -189,21 +199,26 @@ impl Parts {
     }
 }
 
-fn gateway_state(settings: &Settings, house: &House) -> GatewayState {
+fn gateway_state(
+    settings: &Settings,
+    (providers, report): (Providers, &Arc<SystemInfo>),
+    (sessions, tenancy, store): (&Sessions, &Tenancy, &Store),
+    servers: Servers,
+) -> GatewayState {
     GatewayState {
-        sessions: house.sessions.clone(),
-        servers: house.servers.clone(),
-        tenancy: house.tenancy.clone(),
-        store: house.store.clone(),
+        sessions: sessions.clone(),
+        servers,
+        tenancy: tenancy.clone(),
+        store: store.clone(),
         access: Arc::new(access_rules(settings)),
         auth_mode: settings.auth.mode,
         installation: Arc::new(Installation {
             name: settings.agent.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }),
-        system: Arc::clone(&house.report),
-        models: Arc::clone(&house.models),
-        providers: house.providers.clone(),
+        system: Arc::clone(report),
+        models: Arc::new(ModelList::new(Arc::new(Catalogue::built_in()))),
+        providers,
         body_limit: socket_settings(settings).frame_bytes,
     }
 }

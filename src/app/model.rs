@@ -1,18 +1,15 @@
 //! Connects the model providers of the settings.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::agent::Providers;
 use crate::agent::providers::{Offer, ProviderSettings, Source, Ways};
 use crate::config;
 use crate::domain::Code;
-use crate::gateway::ModelList;
-use crate::llm::{self, Catalogue, ProviderKind, RetryConfig};
+use crate::llm::{self, ProviderKind, RetryConfig};
 use crate::net::{self, Guard};
 use crate::session::{ModelChoice, Refusal};
 use crate::store::{Sealer, Store};
@@ -28,22 +25,16 @@ pub(super) struct Models {
 }
 
 impl Models {
-    /// The registry of these and of what people added, read again now and then; and what the page
-    /// may choose from.
+    /// The registry of these and of what people added.
     pub(super) async fn register(
         self,
         store: &Store,
         auth: &config::Auth,
-        (tasks, stop): &(TaskTracker, CancellationToken),
-    ) -> anyhow::Result<(Providers, ModelList)> {
-        let list = self.list();
-        let list = list.context("the default provider is not among the providers")?;
+    ) -> anyhow::Result<Providers> {
         let sealer = Sealer::new(store.dir(), auth.secret_key.as_ref())?;
         let keeper = (store.records(), sealer);
         let providers = Providers::open(self.offers, self.choice, keeper, self.ways);
-        let providers = providers.await?;
-        tasks.spawn(refresh(providers.clone(), stop.clone()));
-        Ok((providers, list))
+        Ok(providers.await?)
     }
 
     /// The provider of new sessions.
@@ -55,13 +46,6 @@ impl Models {
     /// Why it cannot answer.
     pub(super) fn problem(&self) -> Option<&Refusal> {
         self.default_offer()?.problem.as_ref()
-    }
-
-    fn list(&self) -> Option<ModelList> {
-        let provider = Arc::clone(&self.default_offer()?.provider);
-        let catalogue = Arc::new(Catalogue::built_in());
-        let model = self.choice.model.clone();
-        Some(ModelList::new(provider, catalogue, model))
     }
 
     fn default_offer(&self) -> Option<&Offer> {
@@ -133,7 +117,7 @@ fn provider_settings(
 }
 
 /// Takes over what another gateway on the same records changed, until `stop`.
-async fn refresh(providers: Providers, stop: CancellationToken) {
+pub(super) async fn refresh(providers: Providers, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(REFRESH_EVERY);
     loop {
         tokio::select! {

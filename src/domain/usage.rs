@@ -28,12 +28,23 @@ pub struct TokenUsage {
     pub input_tokens: u64,
     /// The part of `input_tokens` that the provider had cached.
     pub cached_tokens: u64,
+    /// The part of `input_tokens` that the provider put into its cache, where that costs more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
     /// Everything generated, reasoning included.
     pub output_tokens: u64,
     /// The part of `output_tokens` that was reasoning.
     pub reasoning_tokens: u64,
     /// Counted by us, because the provider reported nothing.
     pub is_estimated: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out references"
+)]
+fn is_zero(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 impl TokenUsage {

@@ -56,7 +56,7 @@ pub struct GatewayState {
     pub installation: Arc<Installation>,
     /// What it runs on.
     pub system: Arc<SystemInfo>,
-    /// The models of its provider.
+    /// What providers list.
     pub models: Arc<ModelList>,
     /// The model providers that sessions may use.
     pub providers: Providers,

@@ -11,15 +11,23 @@ use secrecy::SecretString;
 use crate::domain::{Entry, Native, TokenUsage, Tool};
 
 pub mod answer;
+pub mod anthropic;
 pub mod catalogue;
+mod endpoint;
 pub mod error;
+pub mod gemini;
 mod http;
 mod names;
 pub mod openai;
 mod pairing;
 pub mod retry;
 pub mod scripted;
+mod streaming;
+mod surrogates;
+mod text;
 pub mod tokens;
+mod verdict;
+mod weave;
 
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
 pub use catalogue::Catalogue;
@@ -224,13 +232,8 @@ pub fn connect(settings: Settings, http: reqwest::Client) -> Result<Arc<dyn Prov
             settings.id,
             settings.pace,
         ))),
-        ProviderKind::Anthropic | ProviderKind::Gemini => Err(Error::Misconfigured {
-            provider: settings.id,
-            problem: format!(
-                "kind `{}` is not part of this version; its service can be reached as `openai-compatible`",
-                settings.kind.as_str()
-            ),
-        }),
+        ProviderKind::Anthropic => Ok(Arc::new(anthropic::Messages::new(settings, http)?)),
+        ProviderKind::Gemini => Ok(Arc::new(gemini::GenerateContent::new(settings, http)?)),
     }
 }
 

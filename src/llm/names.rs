@@ -1,4 +1,4 @@
-//! Tool names that every vendor accepts: `[a-zA-Z0-9_-]`, at most 64 characters. Pure.
+//! Tool names that every vendor accepts: `[a-zA-Z_][a-zA-Z0-9_-]*`, at most 64 characters. Pure.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,14 +15,16 @@ pub(super) fn fit(name: &str) -> Cow<'_, str> {
     if is_fit(name) {
         return Cow::Borrowed(name);
     }
+    // Gemini wants a letter or an underscore at the beginning.
+    let start = if name.starts_with(is_first) { "" } else { "_" };
     let kept: String = name
         .chars()
-        .take(MAX_NAME - HASH_DIGITS - 1)
+        .take(MAX_NAME - HASH_DIGITS - 1 - start.len())
         .map(|c| if is_allowed(c) { c } else { '_' })
         .collect();
     let hash = Digest::of_json(&serde_json::Value::from(name));
     let hash: String = hash.as_str().chars().take(HASH_DIGITS).collect();
-    Cow::Owned(format!("{kept}_{hash}"))
+    Cow::Owned(format!("{start}{kept}_{hash}"))
 }
 
 /// Leads from sent names back to the tools' own.
@@ -47,7 +49,11 @@ impl Names {
 }
 
 fn is_fit(name: &str) -> bool {
-    !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_allowed)
+    name.starts_with(is_first) && name.len() <= MAX_NAME && name.chars().all(is_allowed)
+}
+
+fn is_first(c: char) -> bool {
+    c.is_ascii_alphabetic() || c == '_'
 }
 
 fn is_allowed(c: char) -> bool {
@@ -79,12 +85,16 @@ mod tests {
         assert_ne!(fit("a.b"), fit("a/b"));
         let long = "x".repeat(100);
         assert_ne!(fit(&long), fit(&long[1..]));
+        for name in ["2fa", "-x", ""] {
+            assert!(fit(name).starts_with('_'), "{name}");
+        }
+        assert_ne!(fit("2fa"), fit("_2fa"));
     }
 
     #[test]
     fn the_way_back_leads_to_the_tool() {
-        let names = Names::of(&[tool("read"), tool("files.read"), tool("ö")]);
-        for name in ["read", "files.read", "ö"] {
+        let names = Names::of(&["read", "files.read", "ö", "2fa"].map(tool));
+        for name in ["read", "files.read", "ö", "2fa"] {
             assert_eq!(names.original(&fit(name)), name);
         }
         assert_eq!(names.original("never_heard"), "never_heard");

@@ -4,12 +4,18 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use serde_json::{Map, Value};
 use tracing::warn;
 
 use crate::domain::{CallId, Entry, ModelCall, Native};
 
 /// What a call without a recorded result gets.
 const NO_RESULT: &str = "No result of this call was recorded.";
+
+/// Stands where a conversation's first message should be.
+const BEGINS: &str = "The beginning of this conversation is not shown.";
+/// Stands where a conversation ends with the model's own words.
+const GO_ON: &str = "Please go on.";
 
 /// One message of the conversation.
 #[derive(Debug, PartialEq)]
@@ -29,6 +35,8 @@ pub(super) enum Step<'a> {
 pub(super) struct PairedCall<'a> {
     pub(super) call: &'a ModelCall,
     pub(super) result: &'a str,
+    /// Whether the call failed, was refused, or nobody knows.
+    pub(super) is_error: bool,
 }
 
 /// Pairs calls and results. Messages of one side that follow each other become one, because some
@@ -48,9 +56,13 @@ pub(super) fn pair(entries: &[Entry]) -> Vec<Step<'_>> {
                 if text.is_empty() && calls.is_empty() {
                     continue;
                 }
-                let calls = calls.iter().map(|call| PairedCall {
-                    call,
-                    result: take_result(&mut results, &call.id),
+                let calls = calls.iter().map(|call| {
+                    let (result, is_error) = take_result(&mut results, &call.id);
+                    PairedCall {
+                        call,
+                        result,
+                        is_error,
+                    }
                 });
                 steps.push(Step::Assistant {
                     text,
@@ -73,9 +85,27 @@ fn note(text: &str) -> String {
     format!("[System note] {text}")
 }
 
-/// The ids under which calls go out: the provider's own where it can be used, else ours. A map
-/// from our id; ids are unique in a request and at most 40 characters, as vendors demand.
-pub(super) fn wire_ids<'a>(steps: &[Step<'a>]) -> HashMap<&'a CallId, &'a str> {
+/// The same for vendors that insist that people begin and have the last word. Nobody's words are
+/// changed; what is missing is said by the system.
+pub(super) fn pair_between_people(entries: &[Entry]) -> Vec<Step<'_>> {
+    let mut steps = pair(entries);
+    steps.retain(|step| !matches!(step, Step::User(text) if text.trim().is_empty()));
+    if !matches!(steps.first(), Some(Step::User(_))) {
+        steps.insert(0, Step::User(Cow::Owned(note(BEGINS))));
+    }
+    if matches!(steps.last(), Some(Step::Assistant { calls, .. }) if calls.is_empty()) {
+        steps.push(Step::User(Cow::Owned(note(GO_ON))));
+    }
+    steps
+}
+
+/// The ids under which calls go out: the provider's own where `is_fit` says that they can be used,
+/// else ours. A map from our id; ids are unique in a request and at most 40 characters, as vendors
+/// demand.
+pub(super) fn wire_ids<'a>(
+    steps: &[Step<'a>],
+    is_fit: fn(&str) -> bool,
+) -> HashMap<&'a CallId, &'a str> {
     let mut taken = HashSet::new();
     let mut ids = HashMap::new();
     for step in steps {
@@ -84,27 +114,49 @@ pub(super) fn wire_ids<'a>(steps: &[Step<'a>]) -> HashMap<&'a CallId, &'a str> {
         };
         for PairedCall { call, .. } in calls {
             let own = call.provider_id.as_str();
-            let usable = !own.is_empty() && own.len() <= 40 && taken.insert(own);
+            let usable = !own.is_empty() && own.len() <= 40 && is_fit(own) && taken.insert(own);
             ids.insert(&call.id, if usable { own } else { call.id.as_str() });
         }
     }
     ids
 }
 
-fn results(entries: &[Entry]) -> HashMap<&CallId, &str> {
+/// Arguments as an object: vendors refuse a history with anything else, so what a model wrote wrongly
+/// is kept under one key.
+pub(super) fn object_of(args: &Value) -> Cow<'_, Value> {
+    match args {
+        Value::Object(_) => Cow::Borrowed(args),
+        Value::Null => Cow::Owned(Value::Object(Map::new())),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            let whole = Map::from_iter([("arguments".to_owned(), args.clone())]);
+            Cow::Owned(Value::Object(whole))
+        }
+    }
+}
+
+/// A result's text, and whether it tells of a failure.
+type Outcome<'a> = (&'a str, bool);
+
+fn results(entries: &[Entry]) -> HashMap<&CallId, Outcome<'_>> {
     let mut found = HashMap::new();
     for entry in entries {
-        if let Entry::ToolResult { call_id, text, .. } = entry {
-            found.entry(call_id).or_insert(text.as_str());
+        if let Entry::ToolResult {
+            call_id,
+            text,
+            is_error,
+            ..
+        } = entry
+        {
+            found.entry(call_id).or_insert((text.as_str(), *is_error));
         }
     }
     found
 }
 
-fn take_result<'a>(results: &mut HashMap<&CallId, &'a str>, id: &CallId) -> &'a str {
+fn take_result<'a>(results: &mut HashMap<&CallId, Outcome<'a>>, id: &CallId) -> Outcome<'a> {
     results.remove(id).unwrap_or_else(|| {
         warn!(call.id = %id, "Call `{id}` has no result; the model is told so");
-        NO_RESULT
+        (NO_RESULT, true)
     })
 }
 
@@ -125,7 +177,9 @@ fn push_user<'a>(steps: &mut Vec<Step<'a>>, text: Cow<'a, str>) {
 mod tests {
     use serde_json::json;
 
-    use super::{NO_RESULT, Step, pair, wire_ids};
+    use super::{
+        BEGINS, GO_ON, NO_RESULT, Step, note, object_of, pair, pair_between_people, wire_ids,
+    };
     use crate::domain::{CallId, Entry, ModelCall};
 
     fn user(text: &str) -> Entry {
@@ -161,7 +215,11 @@ mod tests {
 
     /// `u:text` for people, `a:text[results]` for the model.
     fn check(entries: &[Entry], expected: &str) {
-        let shown = pair(entries)
+        assert_eq!(shown(&pair(entries)), expected);
+    }
+
+    fn shown(steps: &[Step<'_>]) -> String {
+        steps
             .iter()
             .map(|step| match step {
                 Step::User(text) => format!("u:{text}"),
@@ -171,8 +229,7 @@ mod tests {
                 }
             })
             .collect::<Vec<_>>()
-            .join(" | ");
-        assert_eq!(shown, expected);
+            .join(" | ")
     }
 
     #[test]
@@ -216,11 +273,54 @@ mod tests {
         let long = "x".repeat(41);
         let entries = [asks(&["same", "same", "", &long])];
         let steps = pair(&entries);
-        let ids = wire_ids(&steps);
+        let ids = wire_ids(&steps, |_| true);
         let of = |index| ids[&CallId::new(1, index)];
         assert_eq!(
             [of(0), of(1), of(2), of(3)],
             ["same", "call_1_1", "call_1_2", "call_1_3"]
         );
+    }
+
+    #[test]
+    fn arguments_are_always_objects() {
+        for (args, object) in [
+            (json!({"a": 1}), json!({"a": 1})),
+            (json!(null), json!({})),
+            (json!("{oops"), json!({"arguments": "{oops"})),
+        ] {
+            assert_eq!(*object_of(&args), object);
+        }
+    }
+
+    #[test]
+    fn people_begin_and_have_the_last_word() {
+        fn check(entries: &[Entry], expected: &str) {
+            assert_eq!(shown(&pair_between_people(entries)), expected);
+        }
+        let says = |text: &str| Entry::Assistant {
+            text: text.to_owned(),
+            calls: vec![],
+            native: None,
+        };
+        let (begins, go_on) = (note(BEGINS), note(GO_ON));
+        check(&[user("hi")], "u:hi");
+        check(&[], &format!("u:{begins}"));
+        check(
+            &[user(" \n"), asks(&["x"])],
+            &format!("u:{begins} | a:[{NO_RESULT}]"),
+        );
+        check(
+            &[says("a"), user("b"), says("c")],
+            &format!("u:{begins} | a:a[] | u:b | a:c[] | u:{go_on}"),
+        );
+    }
+
+    #[test]
+    fn an_id_that_the_vendor_refuses_is_replaced_by_ours() {
+        let entries = [asks(&["fine", "functions.read:0"])];
+        let steps = pair(&entries);
+        let ids = wire_ids(&steps, |id| !id.contains('.'));
+        assert_eq!(ids[&CallId::new(1, 0)], "fine");
+        assert_eq!(ids[&CallId::new(1, 1)], "call_1_1");
     }
 }

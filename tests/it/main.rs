@@ -28,3 +28,4 @@ mod stores;
 mod story;
 mod support;
 mod tenancy;
+mod vendors;

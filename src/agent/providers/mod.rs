@@ -120,9 +120,24 @@ impl Providers {
             .cloned()
     }
 
-    /// What answers in a tenant's new sessions.
+    /// What answers in a tenant's new sessions. A model that its provider turned out not to list has
+    /// been replaced by one that it does.
     pub fn default_choice(&self, tenant: &TenantId) -> ModelChoice {
+        self.listed_default(&self.unordered(tenant))
+    }
+
+    /// The same before anything is replaced.
+    pub fn configured_choice(&self, tenant: &TenantId) -> ModelChoice {
         choice::default_of(&self.unordered(tenant), &self.0.default)
+    }
+
+    fn listed_default(&self, offers: &[Arc<Offer>]) -> ModelChoice {
+        let mut choice = choice::default_of(offers, &self.0.default);
+        let offer = offers.iter().find(|offer| offer.id() == choice.provider);
+        if let Some(other) = offer.and_then(|offer| offer.stand_in(&choice.model)) {
+            choice.model = other;
+        }
+        choice
     }
 
     /// The choice that serves what is wanted, in a session that has `current`; refuses a provider
@@ -142,7 +157,7 @@ impl Providers {
         let current = if let Some(current) = current.filter(is_there) {
             current
         } else {
-            default = choice::default_of(&offers, &self.0.default);
+            default = self.listed_default(&offers);
             &default
         };
         choice::choose(&offers, wanted, current)

@@ -1,6 +1,6 @@
 //! One provider of the registry: what it is made of, and what is wrong with it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use reqwest::Client;
@@ -40,6 +40,8 @@ pub struct Offer {
     pub provider: Arc<dyn Provider>,
     /// Why it cannot work.
     pub problem: Option<Refusal>,
+    /// The model that it does not list, and the listed one that takes its place.
+    stand_in: Mutex<Option<(String, String)>>,
 }
 
 impl Offer {
@@ -74,6 +76,7 @@ impl Offer {
             source,
             provider,
             problem,
+            stand_in: Mutex::default(),
         }
     }
 
@@ -112,6 +115,20 @@ impl Offer {
     pub fn default_model(&self) -> Option<&str> {
         let offered = self.models().first().map(String::as_str);
         offered.or(self.kind().default_model())
+    }
+
+    /// Says which listed model takes the place of a default that it does not list; none = it does.
+    pub fn replace_default(&self, default: &str, other: Option<&str>) {
+        let pair = other.map(|other| (default.to_owned(), other.to_owned()));
+        *self.stand_in.lock().unwrap_or_else(PoisonError::into_inner) = pair;
+    }
+
+    /// What takes the place of that default, as far as its list has been seen.
+    pub fn stand_in(&self, default: &str) -> Option<String> {
+        let pair = self.stand_in.lock();
+        let pair = pair.unwrap_or_else(PoisonError::into_inner).clone();
+        pair.filter(|(missing, _)| missing == default)
+            .map(|(_, other)| other)
     }
 
     /// Whether it could answer.

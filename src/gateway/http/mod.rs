@@ -39,6 +39,8 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .routes(routes!(sessions::commands::send_message))
         .routes(routes!(sessions::commands::decide_call))
         .routes(routes!(models::list_models))
+        .merge(mcp_servers::routes())
+        .routes(routes!(models::check_models))
         .routes(routes!(providers::list_providers))
         .routes(routes!(
             providers::read_provider,
@@ -46,7 +48,6 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
             providers::delete_provider
         ))
         .routes(routes!(providers::test_provider))
-        .merge(mcp_servers::routes())
         .routes(routes!(system::read_system))
         .routes(routes!(health::read_health))
         .routes(routes!(health::read_readiness))

@@ -52,6 +52,9 @@ pub struct Price {
     /// Input that was; none = like other input.
     #[serde(default)]
     pub cached: Option<u64>,
+    /// Input that the provider put into its cache; none = like other input.
+    #[serde(default)]
+    pub cache_write: Option<u64>,
     /// Output, reasoning included.
     pub output: u64,
 }
@@ -115,10 +118,13 @@ impl Catalogue {
             .filter(|price| price.above == 0 || usage.input_tokens > price.above)
             .max_by_key(|price| price.above)?;
         let cached = usage.cached_tokens.min(usage.input_tokens);
-        let fresh = usage.input_tokens.saturating_sub(cached);
+        let rest = usage.input_tokens.saturating_sub(cached);
+        let written = usage.cache_write_tokens.min(rest);
+        let fresh = rest.saturating_sub(written);
         let parts = [
             (fresh, price.input),
             (cached, price.cached.unwrap_or(price.input)),
+            (written, price.cache_write.unwrap_or(price.input)),
             (usage.output_tokens, price.output),
         ];
         let millionths: u128 = parts
@@ -136,7 +142,8 @@ fn without_version(id: &str) -> impl Iterator<Item = &str> {
         ending == "latest"
             || ending.len() >= 3 && ending.chars().all(|c| c.is_ascii_digit() || c == '-')
     };
-    id.match_indices('-')
+    // The longest base first: `claude-opus-4-5-20251101` is no version of `claude-opus-4`.
+    id.rmatch_indices('-')
         .filter(move |&(at, dash)| is_version(id.get(at + dash.len()..).unwrap_or_default()))
         .filter_map(|(at, _)| id.get(..at))
 }
@@ -163,8 +170,9 @@ mod tests {
             let same = catalogue.models.iter().filter(|m| m.id == model.id);
             assert_eq!(same.count(), 1, "{} stands twice", model.id);
             assert!(model.max_output <= model.context_window, "{}", model.id);
+            // A model without prices is one whose price is unknown.
             assert!(
-                model.prices.iter().any(|price| price.above == 0),
+                model.prices.is_empty() || model.prices.iter().any(|price| price.above == 0),
                 "{}",
                 model.id
             );
@@ -221,7 +229,31 @@ mod tests {
         check("gemini-1.5-flash", &usage(128_001, 0, 0), Some(19_201));
         check("scripted", &usage(1_000, 0, 1_000), Some(0));
         check("my-own-model", &usage(1, 0, 0), None);
+        let written = TokenUsage {
+            cache_write_tokens: 1_000_000,
+            ..usage(2_500_000, 500_000, 0)
+        };
+        check(
+            "claude-sonnet-4-5-20250929",
+            &written,
+            Some(3_000_000 + 150_000 + 3_750_000),
+        );
+        check("gpt-4o", &written, Some(2 * 2_500_000 + 625_000));
         check("gpt-4o", &usage(u64::MAX, 0, u64::MAX), Some(u64::MAX));
+    }
+
+    #[test]
+    fn a_dated_version_is_that_of_the_longest_name() {
+        let catalogue = Catalogue::built_in();
+        for (version, id) in [
+            ("claude-opus-4-20250514", "claude-opus-4"),
+            ("claude-opus-4-1-20250805", "claude-opus-4-1"),
+            ("claude-opus-4-5-20251101", "claude-opus-4-5"),
+            ("gemini-2.5-flash-lite-001", "gemini-2.5-flash-lite"),
+        ] {
+            assert_eq!(catalogue.find(version).unwrap().id, id);
+        }
+        assert!(catalogue.find("claude-opus-4-9").is_none());
     }
 
     #[test]
@@ -231,6 +263,7 @@ mod tests {
                 above: 0,
                 input: 1_000_000,
                 cached: None,
+                cache_write: None,
                 output: 0,
             }],
             ..Catalogue::default().describe("gpt-4o")

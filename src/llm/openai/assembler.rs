@@ -2,25 +2,22 @@
 
 use std::collections::VecDeque;
 
-use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use super::calls::Calls;
-use super::fault::{self, Origin};
-use super::surrogates::mend;
+use super::fault;
 use super::wire::{self, Choice, Chunk, Delta};
 use crate::domain::{Native, TokenUsage};
+use crate::llm::endpoint::Owner;
 use crate::llm::names::Names;
+use crate::llm::streaming::{Assemble, MAX_ANSWER_BYTES};
+use crate::llm::surrogates::mend;
 use crate::llm::{Error, Finish, ModelEvent};
-
-/// Bytes of one answer, all chunks together.
-const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
 /// What an assembler needs to know of its request.
 #[derive(Debug)]
 pub(super) struct Context {
-    pub(super) provider: String,
-    pub(super) key: Option<SecretString>,
+    pub(super) owner: Owner,
     pub(super) names: Names,
     /// The family that native blocks are marked with; none = they are not kept.
     pub(super) family: Option<String>,
@@ -48,34 +45,35 @@ impl Assembler {
             bytes: 0,
         }
     }
+}
 
-    /// Takes the next payload; true = it was the last.
-    pub(super) fn push(
-        &mut self,
-        payload: &str,
-        out: &mut VecDeque<ModelEvent>,
-    ) -> Result<bool, Error> {
+impl Assemble for Assembler {
+    fn push(&mut self, payload: &str, out: &mut VecDeque<ModelEvent>) -> Result<bool, Error> {
         let payload = payload.trim();
         if payload == "[DONE]" {
             return Ok(true);
         }
         self.bytes = self.bytes.saturating_add(payload.len());
         if self.bytes > MAX_ANSWER_BYTES {
-            return Err(self.bad(format!("an answer of more than {MAX_ANSWER_BYTES} bytes")));
+            return Err(self
+                .context
+                .owner
+                .bad(format!("an answer of more than {MAX_ANSWER_BYTES} bytes")));
         }
         let mended;
         let chunk: Chunk<'_> = match serde_json::from_str(payload) {
             Ok(chunk) => chunk,
             Err(error) => {
-                mended = mend(payload).ok_or_else(|| self.unreadable(&error))?;
-                serde_json::from_str(&mended).map_err(|error| self.unreadable(&error))?
+                mended = mend(payload).ok_or_else(|| self.context.owner.unreadable(&error))?;
+                serde_json::from_str(&mended)
+                    .map_err(|error| self.context.owner.unreadable(&error))?
             }
         };
         if let Some(error) = chunk.error {
-            return Err(fault::in_stream(self.origin(), error.get()));
+            return Err(fault::in_stream(self.context.owner.origin(), error.get()));
         }
         if chunk.object.0 == "error" {
-            return Err(fault::in_stream(self.origin(), payload));
+            return Err(fault::in_stream(self.context.owner.origin(), payload));
         }
         let extension = chunk.x_groq.and_then(|extension| extension.usage);
         if let Some(raw) = chunk.usage.or(extension) {
@@ -89,13 +87,11 @@ impl Assembler {
         Ok(false)
     }
 
-    /// Whether the model said that it is done: what breaks after that breaks nothing.
-    pub(super) fn is_finished(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// The last events of an answer that ended as it should.
-    pub(super) fn end(&mut self, out: &mut VecDeque<ModelEvent>) {
+    fn end(&mut self, out: &mut VecDeque<ModelEvent>) {
         self.calls.announce_all(&self.context.names, out);
         out.extend(self.native().map(ModelEvent::Native));
         out.extend(self.usage.map(ModelEvent::Usage));
@@ -108,6 +104,12 @@ impl Assembler {
         out.push_back(ModelEvent::Finished(finish));
     }
 
+    fn short(&self) -> Error {
+        self.context.owner.short()
+    }
+}
+
+impl Assembler {
     fn choice(&mut self, choice: Choice<'_>, out: &mut VecDeque<ModelEvent>) -> Result<(), Error> {
         if let Some(raw) = choice.usage {
             self.usage = wire::usage(raw).or(self.usage);
@@ -121,7 +123,12 @@ impl Assembler {
             "tool_calls" | "function_call" => self.finish = Some(Finish::Calls),
             "length" | "max_tokens" | "model_length" => self.finish = Some(Finish::Length),
             "content_filter" => self.finish = Some(Finish::Filtered),
-            "error" => return Err(fault::in_stream(self.origin(), "\"the model broke off\"")),
+            "error" => {
+                return Err(fault::in_stream(
+                    self.context.owner.origin(),
+                    "\"the model broke off\"",
+                ));
+            }
             _ => self.finish = Some(Finish::Other),
         }
         Ok(())
@@ -146,7 +153,7 @@ impl Assembler {
         }
         for call in &delta.tool_calls {
             let taken = self.calls.push(call, &self.context.names, out);
-            taken.map_err(|problem| self.bad(problem.to_string()))?;
+            taken.map_err(|problem| self.context.owner.bad(problem.to_string()))?;
         }
         Ok(())
     }
@@ -170,35 +177,6 @@ impl Assembler {
             blocks: Value::Object(blocks),
         })
     }
-
-    /// What an answer is that ended before it was whole.
-    pub(super) fn short(&self) -> Error {
-        Error::Cut {
-            provider: self.context.provider.clone(),
-            source: None,
-        }
-    }
-
-    fn origin(&self) -> Origin<'_> {
-        Origin {
-            provider: &self.context.provider,
-            key: self.context.key.as_ref().map(SecretString::expose_secret),
-        }
-    }
-
-    fn unreadable(&self, error: &serde_json::Error) -> Error {
-        if error.is_eof() {
-            return self.short();
-        }
-        self.bad(format!("a chunk that is no chunk ({error})"))
-    }
-
-    fn bad(&self, problem: String) -> Error {
-        Error::BadAnswer {
-            provider: self.context.provider.clone(),
-            problem,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -209,14 +187,17 @@ mod tests {
 
     use super::{Assembler, Context};
     use crate::domain::{Tool, ToolAnnotations};
+    use crate::llm::endpoint::Owner;
     use crate::llm::names::{Names, fit};
-    use crate::llm::openai::calls::MAX_CALLS;
+    use crate::llm::streaming::{Assemble as _, MAX_CALLS};
     use crate::llm::{Error, ModelEvent};
 
     fn assembler() -> Assembler {
         Assembler::new(Context {
-            provider: "p".to_owned(),
-            key: None,
+            owner: Owner {
+                provider: "p".to_owned(),
+                key: None,
+            },
             names: Names::default(),
             family: Some("f".to_owned()),
         })

@@ -8,9 +8,7 @@ use serde_json::Value;
 use super::wire::CallDelta;
 use crate::llm::ModelEvent;
 use crate::llm::names::Names;
-
-/// Calls of one answer.
-pub(super) const MAX_CALLS: usize = 128;
+use crate::llm::streaming::MAX_CALLS;
 
 /// The calls of one answer so far.
 #[derive(Debug, Default)]

@@ -7,7 +7,9 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::llm::endpoint::Origin;
 use crate::llm::http::{Refused, quote};
+use crate::llm::verdict::Verdict;
 use crate::llm::{Error, Refusal};
 
 /// How servers without a code say that the window is full. Nothing else is read from words.
@@ -22,13 +24,6 @@ const OVERFLOW_WORDS: &[&str] = &[
     "too many tokens",
     "input is too long",
 ];
-
-/// Whose error it is and which key must not be repeated.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Origin<'a> {
-    pub(super) provider: &'a str,
-    pub(super) key: Option<&'a str>,
-}
 
 /// Reads a refusal: a status with a body that may be anything.
 pub(super) fn refused(origin: Origin<'_>, refused: &Refused) -> Error {
@@ -139,119 +134,62 @@ impl Said {
         status: Option<StatusCode>,
         retry_after: Option<Duration>,
     ) -> Error {
-        let provider = origin.provider.to_owned();
         let said = match (quote(&self.message, origin.key), status) {
             (said, Some(status)) if said.is_empty() => format!("HTTP {status}"),
             (said, _) => said,
         };
-        if self.is_overflow(status) {
-            return Error::Overflow { provider, said };
-        }
-        let refusal = match self.kind(status) {
-            Kind::Limited => {
-                return Error::RateLimited {
-                    provider,
-                    said,
-                    retry_after,
-                };
-            }
-            Kind::Broken => {
-                return Error::Unavailable {
-                    provider,
-                    said,
-                    retry_after,
-                    source: None,
-                };
-            }
-            Kind::Refused(refusal) => refusal,
+        let verdict = if self.is_overflow(status) {
+            Verdict::Overflow
+        } else {
+            self.verdict(status)
         };
-        Error::Rejected {
-            provider,
-            refusal,
-            said,
-        }
+        verdict.into_error(origin, said, retry_after)
     }
 
-    fn kind(&self, status: Option<StatusCode>) -> Kind {
+    fn verdict(&self, status: Option<StatusCode>) -> Verdict {
         // No credit comes as 429 with OpenAI, but waiting does not fill an account.
         if self.is_any(&["insufficient_quota", "billing_hard_limit_reached"]) {
-            return Kind::Refused(Refusal::Quota);
+            return Verdict::Refused(Refusal::Quota);
         }
-        let Some(status) = status else {
-            return self.kind_by_words();
-        };
-        match status {
-            StatusCode::TOO_MANY_REQUESTS => Kind::Limited,
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Kind::Refused(Refusal::Key),
-            StatusCode::NOT_FOUND => Kind::Refused(Refusal::Address),
-            StatusCode::PAYMENT_REQUIRED => Kind::Refused(Refusal::Quota),
-            StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT | StatusCode::TOO_EARLY => {
-                Kind::Broken
-            }
-            status if status.is_server_error() => Kind::Broken,
-            _ => Kind::Refused(Refusal::Request),
-        }
+        status.map_or_else(|| self.by_words(), Verdict::of_status)
     }
 
     /// In the middle of a stream the request was accepted: what has no name is the server's trouble.
-    fn kind_by_words(&self) -> Kind {
+    fn by_words(&self) -> Verdict {
         if self.is_any(&[
             "rate_limit_exceeded",
             "rate_limit_error",
             "requests",
             "tokens",
         ]) {
-            Kind::Limited
+            Verdict::Limited
         } else if self.is_any(&["invalid_request_error", "badrequesterror", "content_filter"]) {
-            Kind::Refused(Refusal::Request)
+            Verdict::Refused(Refusal::Request)
         } else if self.is_any(&[
             "authentication_error",
             "invalid_api_key",
             "permission_error",
         ]) {
-            Kind::Refused(Refusal::Key)
+            Verdict::Refused(Refusal::Key)
         } else {
-            Kind::Broken
+            Verdict::Broken
         }
     }
-}
-
-enum Kind {
-    Limited,
-    Broken,
-    Refused(Refusal),
 }
 
 #[cfg(test)]
 mod tests {
     use reqwest::StatusCode;
 
-    use super::{Origin, in_stream, refused};
+    use super::{in_stream, refused};
+    use crate::llm::endpoint::Origin;
     use crate::llm::http::Refused;
-    use crate::llm::{Error, Refusal};
+    use crate::llm::verdict::Verdict;
 
     const ORIGIN: Origin<'_> = Origin {
         provider: "p",
         key: Some("sk-secret"),
     };
-
-    fn name(error: &Error) -> &'static str {
-        match error {
-            Error::RateLimited { .. } => "limited",
-            Error::Overflow { .. } => "overflow",
-            Error::Unavailable { .. } => "unavailable",
-            Error::Rejected { refusal, .. } => match refusal {
-                Refusal::Key => "key",
-                Refusal::Address => "address",
-                Refusal::Quota => "quota",
-                Refusal::Request => "request",
-            },
-            Error::Key { .. }
-            | Error::Misconfigured { .. }
-            | Error::Cut { .. }
-            | Error::BadAnswer { .. } => "other",
-        }
-    }
 
     fn check(status: u16, body: &str, expected: &str, said: &str) {
         let refusal = Refused {
@@ -260,7 +198,7 @@ mod tests {
             body: body.to_owned(),
         };
         let error = refused(ORIGIN, &refusal);
-        assert_eq!(name(&error), expected, "{status} {body}");
+        assert_eq!(Verdict::word(&error), expected, "{status} {body}");
         assert!(error.to_string().contains(said), "{error}");
     }
 
@@ -344,7 +282,7 @@ mod tests {
     #[test]
     fn an_error_in_a_stream_is_known_by_its_code() {
         fn check(json: &str, expected: &str) {
-            assert_eq!(name(&in_stream(ORIGIN, json)), expected, "{json}");
+            assert_eq!(Verdict::word(&in_stream(ORIGIN, json)), expected, "{json}");
         }
         check(r#"{"message":"x","code":429}"#, "limited");
         check(r#"{"message":"x","code":"rate_limit_exceeded"}"#, "limited");

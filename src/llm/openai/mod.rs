@@ -1,129 +1,65 @@
 //! Chat Completions: OpenAI itself, and every server that speaks it (Ollama, vLLM, llama.cpp, …).
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::stream::{self, BoxStream, StreamExt};
-use reqwest::header::{AUTHORIZATION, HeaderValue};
+use futures::stream::StreamExt;
+use reqwest::header::AUTHORIZATION;
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
-use secrecy::{ExposeSecret, SecretString};
 use tracing::info;
 
 use self::assembler::{Assembler, Context};
-use self::fault::Origin;
 use self::request::Dialect;
+use super::endpoint::Endpoint;
 use super::http::{self, Refused};
 use super::names::Names;
-use super::{
-    Error, KeyFault, ListedModel, ModelEvent, ModelStream, PLACEHOLDER_KEY, Provider, ProviderKind,
-    Request, Settings,
-};
+use super::streaming;
+use super::{Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings};
 
 mod assembler;
 mod calls;
 mod fault;
 mod request;
-mod surrogates;
 mod wire;
 
 /// The vendor's own address.
 const VENDOR_URL: &str = "https://api.openai.com/v1";
-/// How long the end of a body is waited for after the model has finished.
-const DRAIN: Duration = Duration::from_millis(10);
+/// The vendor's host.
+const VENDOR_HOST: &str = "api.openai.com";
 
 /// A service that speaks Chat Completions.
 pub struct ChatCompletions {
-    id: String,
-    kind: ProviderKind,
-    key: Option<SecretString>,
-    base: Url,
-    is_vendor: bool,
+    endpoint: Endpoint,
     family: String,
     /// Some servers refuse the field; once one did, it is left out.
     has_stream_options: AtomicBool,
-    http: Client,
 }
 
 impl ChatCompletions {
     /// Makes the provider; the vendor's own address needs a key (S2.22).
     pub fn new(settings: Settings, http: Client) -> Result<Self, Error> {
-        let Settings {
-            id,
-            kind,
-            api_key,
-            base_url,
-            ..
-        } = settings;
-        let key = api_key.filter(|key| !key.expose_secret().trim().is_empty());
-        let address = base_url
-            .as_deref()
-            .map(str::trim)
-            .filter(|url| !url.is_empty());
-        let address = match (address, kind) {
-            (Some(address), _) => address,
-            (None, ProviderKind::OpenAi) => VENDOR_URL,
-            (None, _) => return Err(misconfigured(&id, "it needs a `base_url`".to_owned())),
-        };
-        let base = Url::parse(address)
-            .ok()
-            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .ok_or_else(|| {
-                misconfigured(&id, "`base_url` is no http or https address".to_owned())
-            })?;
-        let is_vendor = base.host_str() == Some("api.openai.com");
-        if is_vendor && key.is_none() {
-            return Err(Error::Key {
-                provider: id,
-                key: KeyFault::Missing,
-            });
-        }
-        // What one compatible server gave must not go to another one.
-        let family = if is_vendor {
-            kind.family().to_owned()
-        } else {
-            format!("{}/{id}", kind.family())
-        };
+        let vendor = (settings.kind == ProviderKind::OpenAi).then_some(VENDOR_URL);
+        let endpoint = Endpoint::new(settings, vendor, http)?.with_vendor_host(VENDOR_HOST)?;
         Ok(Self {
-            id,
-            kind,
-            key,
-            base,
-            is_vendor,
-            family,
+            family: endpoint.family(),
+            endpoint,
             has_stream_options: AtomicBool::new(true),
-            http,
         })
     }
 
-    /// A path below the base; its query (Azure's `api-version`) stays.
+    /// A path below the base.
     fn url(&self, path: &str) -> Url {
-        let mut url = self.base.clone();
-        let base = url.path().trim_end_matches('/');
-        let base = base.strip_suffix("/chat/completions").unwrap_or(base);
-        let whole = format!("{base}/{path}");
-        url.set_path(&whole);
-        url
+        self.endpoint.url(|base| {
+            let base = base.strip_suffix("/chat/completions").unwrap_or(base);
+            format!("{base}/{path}")
+        })
     }
 
     fn authorized(&self, request: RequestBuilder) -> Result<RequestBuilder, Error> {
-        let Some(key) = &self.key else {
-            return Ok(request);
-        };
-        let key = key.expose_secret().trim();
-        if key == PLACEHOLDER_KEY {
-            return Err(Error::Key {
-                provider: self.id.clone(),
-                key: KeyFault::Placeholder,
-            });
-        }
-        let mut value = HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| {
-            let problem = "its key holds characters that no header takes";
-            misconfigured(&self.id, problem.to_owned())
-        })?;
-        value.set_sensitive(true);
-        Ok(request.header(AUTHORIZATION, value))
+        Ok(match self.endpoint.key_header("Bearer ")? {
+            Some(key) => request.header(AUTHORIZATION, key),
+            None => request,
+        })
     }
 
     async fn post(
@@ -132,13 +68,14 @@ impl ChatCompletions {
         has_stream_options: bool,
     ) -> Result<Result<Response, Refused>, Error> {
         let dialect = Dialect {
-            is_vendor: self.is_vendor,
+            is_vendor: self.endpoint.is_vendor,
             has_stream_options,
             family: &self.family,
         };
         let body = request::body(request, dialect);
-        let post = self.http.post(self.url("chat/completions")).json(&body);
-        http::send(&self.id, self.authorized(post)?).await
+        let http = &self.endpoint.http;
+        let post = http.post(self.url("chat/completions")).json(&body);
+        http::send(&self.endpoint.id, self.authorized(post)?).await
     }
 
     async fn open(&self, request: &Request) -> Result<Response, Error> {
@@ -148,53 +85,46 @@ impl ChatCompletions {
             && has_stream_options
             && blames_stream_options(refused)
         {
-            info!(llm.provider = %self.id, "Provider `{}` takes no `stream_options`", self.id);
+            let id = &self.endpoint.id;
+            info!(llm.provider = %id, "Provider `{id}` takes no `stream_options`");
             reply = self.post(request, false).await?;
             if reply.is_ok() {
                 self.has_stream_options.store(false, Ordering::Relaxed);
             }
         }
-        reply.map_err(|refused| fault::refused(self.origin(), &refused))
-    }
-
-    fn origin(&self) -> Origin<'_> {
-        Origin {
-            provider: &self.id,
-            key: self.key.as_ref().map(|key| key.expose_secret().trim()),
-        }
+        reply.map_err(|refused| fault::refused(self.endpoint.origin(), &refused))
     }
 }
 
 #[async_trait]
 impl Provider for ChatCompletions {
     fn id(&self) -> &str {
-        &self.id
+        &self.endpoint.id
     }
 
     fn kind(&self) -> ProviderKind {
-        self.kind
+        self.endpoint.kind
     }
 
     async fn stream(&self, request: Request) -> Result<ModelStream, Error> {
         let response = self.open(&request).await?;
-        let payloads = http::payloads(&self.id, response).boxed();
+        let payloads = http::payloads(&self.endpoint.id, response).boxed();
         let assembler = Assembler::new(Context {
-            provider: self.id.clone(),
-            key: self.key.clone(),
+            owner: self.endpoint.owner(),
             names: Names::of(&request.tools),
-            family: (!self.is_vendor).then(|| self.family.clone()),
+            family: (!self.endpoint.is_vendor).then(|| self.family.clone()),
         });
-        Ok(events(payloads, assembler))
+        Ok(streaming::events(payloads, assembler))
     }
 
     async fn models(&self) -> Result<Vec<ListedModel>, Error> {
-        let get = self.authorized(self.http.get(self.url("models")))?;
-        let response = http::send(&self.id, get)
+        let get = self.authorized(self.endpoint.http.get(self.url("models")))?;
+        let response = http::send(&self.endpoint.id, get)
             .await?
-            .map_err(|refused| fault::refused(self.origin(), &refused))?;
-        let body = http::read_whole(&self.id, response).await?;
+            .map_err(|refused| fault::refused(self.endpoint.origin(), &refused))?;
+        let body = http::read_whole(&self.endpoint.id, response).await?;
         let list = serde_json::from_slice(&body).map_err(|error| Error::BadAnswer {
-            provider: self.id.clone(),
+            provider: self.endpoint.id.clone(),
             problem: format!("a list of models that is none ({error})"),
         })?;
         let (wire::ModelList::Object { data } | wire::ModelList::Bare(data)) = list;
@@ -207,91 +137,12 @@ impl Provider for ChatCompletions {
     }
 }
 
-struct Streaming {
-    payloads: BoxStream<'static, Result<String, Error>>,
-    assembler: Assembler,
-    ready: VecDeque<ModelEvent>,
-    is_over: bool,
-}
-
-fn events(
-    payloads: BoxStream<'static, Result<String, Error>>,
-    assembler: Assembler,
-) -> ModelStream {
-    let streaming = Streaming {
-        payloads,
-        assembler,
-        ready: VecDeque::new(),
-        is_over: false,
-    };
-    stream::unfold(streaming, |mut streaming| async move {
-        let event = streaming.next().await?;
-        Some((event, streaming))
-    })
-    .boxed()
-}
-
-impl Streaming {
-    async fn next(&mut self) -> Option<Result<ModelEvent, Error>> {
-        loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Some(Ok(event));
-            }
-            if self.is_over {
-                return None;
-            }
-            let ended = match self.payloads.next().await {
-                Some(Ok(payload)) => match self.assembler.push(&payload, &mut self.ready) {
-                    Ok(is_last) => is_last,
-                    Err(error) => return Some(Err(self.failed(error))),
-                },
-                Some(Err(error)) if !self.assembler.is_finished() => {
-                    return Some(Err(self.failed(error)));
-                }
-                Some(Err(_)) => true,
-                None if self.assembler.is_finished() => true,
-                None => return Some(Err(self.failed_short())),
-            };
-            if ended {
-                self.drain().await;
-                self.is_over = true;
-                self.assembler.end(&mut self.ready);
-            }
-        }
-    }
-
-    /// Reads the end of the body: only then can its connection carry the next request.
-    async fn drain(&mut self) {
-        let rest = async { while let Some(Ok(_)) = self.payloads.next().await {} };
-        // A server that does not close its answer loses the connection, no more.
-        let _ = tokio::time::timeout(DRAIN, rest).await;
-    }
-
-    fn failed(&mut self, error: Error) -> Error {
-        self.is_over = true;
-        self.ready.clear();
-        error
-    }
-
-    fn failed_short(&mut self) -> Error {
-        let cut = self.assembler.short();
-        self.failed(cut)
-    }
-}
-
 /// The field's name in a refusal is the only sign that servers give.
 fn blames_stream_options(refused: &Refused) -> bool {
     matches!(
         refused.status,
         StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
     ) && (refused.body.contains("stream_options") || refused.body.contains("include_usage"))
-}
-
-fn misconfigured(provider: &str, problem: String) -> Error {
-    Error::Misconfigured {
-        provider: provider.to_owned(),
-        problem,
-    }
 }
 
 #[cfg(test)]

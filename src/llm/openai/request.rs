@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tracing::warn;
 
 use super::wire::{Body, CallForm, CalledForm, FunctionForm, Message, StreamOptions, ToolForm};
 use crate::domain::{CallId, Native, Tool};
-use crate::llm::pairing::{PairedCall, Step, pair, wire_ids};
+use crate::llm::pairing::{PairedCall, Step, object_of, pair, wire_ids};
 use crate::llm::{Request, names};
 
 /// What differs from server to server.
@@ -84,7 +84,7 @@ fn parameters(schema: &Value) -> Cow<'_, Value> {
 
 fn messages<'a>(request: &'a Request, family: &str) -> Vec<Message<'a>> {
     let steps = pair(&request.entries);
-    let ids = wire_ids(&steps);
+    let ids = wire_ids(&steps, |_| true);
     let mut messages = Vec::with_capacity(steps.len() + 1);
     if let Some(system) = request.system.as_deref().filter(|text| !text.is_empty()) {
         messages.push(Message::System { content: system });
@@ -122,7 +122,7 @@ fn assistant<'a>(
         kind: "function",
         function: CalledForm {
             name: names::fit(&paired.call.name),
-            arguments: arguments(&paired.call.args),
+            arguments: object_of(&paired.call.args).to_string(),
         },
         extra_content: extra
             .and_then(|extra| extra.get(at))
@@ -140,26 +140,13 @@ fn wire_id<'a>(ids: &HashMap<&CallId, &'a str>, paired: &PairedCall<'a>) -> &'a 
     ids.get(&paired.call.id).copied().unwrap_or(own)
 }
 
-/// Arguments as JSON text of an object: local servers refuse a history with anything else, so
-/// what a model wrote wrongly is kept under one key.
-fn arguments(args: &Value) -> String {
-    match args {
-        Value::Object(_) => args.to_string(),
-        Value::Null => "{}".to_owned(),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            let whole = Map::from_iter([("arguments".to_owned(), args.clone())]);
-            Value::Object(whole).to_string()
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use serde_json::{Value, json};
 
-    use super::{Dialect, arguments, body, parameters};
+    use super::{Dialect, body, parameters};
     use crate::domain::{CallId, Entry, ModelCall, Native, Tool, ToolAnnotations};
     use crate::llm::Request;
 
@@ -278,19 +265,12 @@ mod tests {
     }
 
     #[test]
-    fn schemas_and_arguments_are_always_objects() {
+    fn schemas_are_always_objects() {
         let empty = json!({"type": "object", "properties": {}});
         for schema in [json!(null), json!({}), json!({"type": "object"}), json!([])] {
             assert_eq!(*parameters(&schema), empty, "{schema}");
         }
         let whole = json!({"type": "object", "properties": {"a": {}}, "required": ["a"]});
         assert_eq!(*parameters(&whole), whole);
-        for (args, text) in [
-            (json!({"a": 1}), r#"{"a":1}"#),
-            (json!(null), "{}"),
-            (json!("{oops"), r#"{"arguments":"{oops"}"#),
-        ] {
-            assert_eq!(arguments(&args), text);
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! The REST door and the page over real HTTP.
 
 mod doors;
+mod models;
 mod refusals;
 mod sessions;
 mod sign_in;

@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use super::socket::TestSocket;
 use super::{DEADLINE, docker};
-use crate::model_stub::ModelStub;
+use crate::model_stub::{ModelStub, STUB_KEY, Vendor};
 
 /// A running server with its data.
 pub(crate) struct TestApp {
@@ -95,6 +95,12 @@ impl TestApp {
         self.installation.clone()
     }
 
+    /// A server whose model provider is that vendor.
+    pub(crate) async fn start_as(vendor: Vendor, extra: &[(&str, &str)]) -> Self {
+        let folder = TempDir::new().unwrap();
+        Self::open(folder, ModelStub::start_as(vendor).await, owned(extra)).await
+    }
+
     /// Stops in order and starts again on the same data.
     pub(crate) async fn restart(self) -> Self {
         let extra = self.extra.clone();
@@ -129,12 +135,18 @@ impl TestApp {
         let data_dir = folder.path().join("data");
         let mut env = vec![
             ("SPL_DATA_DIR", data_dir.to_str().unwrap().to_owned()),
-            ("LLM_PROVIDER", "openai-compatible".to_owned()),
-            ("OPENAI_BASE_URL", model.base_url()),
-            ("SPL_LLM_MODEL", "stub".to_owned()),
+            ("LLM_PROVIDER", model.vendor.provider().to_owned()),
+            ("SPL_LLM_MODEL", model.vendor.model().to_owned()),
             ("SPL_LLM_RETRY_MAX_RETRIES", "0".to_owned()),
             ("SPL_HTTP_HOST", "127.0.0.1".to_owned()),
         ];
+        match model.vendor {
+            Vendor::Chat => env.push(("OPENAI_BASE_URL", model.base_url())),
+            Vendor::Messages | Vendor::Gemini => {
+                env.push(("SPL_LLM_BASE_URL", model.base_url()));
+                env.push(("SPL_LLM_API_KEY", STUB_KEY.to_owned()));
+            }
+        }
         env.extend(
             extra
                 .iter()

@@ -1,14 +1,13 @@
 //! Chat Completions on the wire: requests borrow from the entries, chunks from the stream's text.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{self, IgnoredAny, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::domain::TokenUsage;
+use crate::llm::text::{Text, or_default};
 
 /// A request.
 #[derive(Debug, Serialize)]
@@ -185,73 +184,6 @@ impl FunctionDelta<'_> {
     }
 }
 
-/// A text that borrows where it can. Anything but a text, or a list of parts with texts, is none.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TextVisitor)
-    }
-}
-
-struct TextVisitor;
-
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Text<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text")
-    }
-
-    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Owned(text.to_owned())))
-    }
-
-    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
-        Ok(Text::default())
-    }
-
-    fn visit_bool<E: de::Error>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(Text::default())
-    }
-
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Owned(number.to_string())))
-    }
-
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Owned(number.to_string())))
-    }
-
-    fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(Text::default())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
-        let mut whole = String::new();
-        while let Some(part) = parts.next_element::<Part<'de>>()? {
-            whole.push_str(&part.text.0);
-        }
-        Ok(Text(Cow::Owned(whole)))
-    }
-
-    fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Text::default())
-    }
-}
-
-#[derive(Deserialize)]
-struct Part<'a> {
-    #[serde(borrow, default)]
-    text: Text<'a>,
-}
-
 /// Reads the usage, wherever it stood; none if it is not one.
 pub(super) fn usage(raw: &RawValue) -> Option<TokenUsage> {
     let usage: UsageForm = serde_json::from_str(raw.get()).ok()?;
@@ -273,6 +205,7 @@ pub(super) fn usage(raw: &RawValue) -> Option<TokenUsage> {
     Some(TokenUsage {
         input_tokens,
         cached_tokens: cached.unwrap_or_default().min(input_tokens),
+        cache_write_tokens: 0,
         output_tokens,
         reasoning_tokens: reasoning.unwrap_or_default().min(output_tokens),
         is_estimated: false,
@@ -321,14 +254,6 @@ pub(super) struct ListedForm {
         alias = "max_context_length"
     )]
     pub(super) context_length: Option<u64>,
-}
-
-fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 #[cfg(test)]

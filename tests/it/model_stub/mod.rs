@@ -1,31 +1,134 @@
-//! A stand-in for Chat Completions on loopback: plays a script, keeps what it was asked, and
-//! refuses what the vendor refuses. Dropping it fails the test if anything was refused.
+//! A stand-in for model vendors on loopback: plays a script, keeps what it was asked, and refuses
+//! what the vendor refuses, in its words. Dropping it fails the test if anything was refused.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures::stream;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::task::AbortOnDropHandle;
 use tokio_util::task::TaskTracker;
 
+mod chat;
+mod gemini;
+mod messages;
+
+/// The key that the stand-ins of Anthropic and Gemini take.
+pub(crate) const STUB_KEY: &str = "stub-key";
+
+/// What a stand-in speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Vendor {
+    /// Chat Completions, with any key and any model.
+    Chat,
+    /// Anthropic Messages, with [`STUB_KEY`] and models called `claude-…`.
+    Messages,
+    /// Gemini `generateContent`, with [`STUB_KEY`] and models called `gemini-…`.
+    Gemini,
+}
+
+impl Vendor {
+    pub(crate) const ALL: [Self; 3] = [Self::Chat, Self::Messages, Self::Gemini];
+
+    /// How the settings name it.
+    pub(crate) fn provider(self) -> &'static str {
+        match self {
+            Self::Chat => "openai-compatible",
+            Self::Messages => "anthropic",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    /// A model that it has.
+    pub(crate) fn model(self) -> &'static str {
+        match self {
+            Self::Chat => "stub",
+            Self::Messages => "claude-sonnet-4-5-20250929",
+            Self::Gemini => "gemini-3-pro-preview",
+        }
+    }
+
+    /// How it says that the window is full.
+    pub(crate) fn overflow(self) -> Reply {
+        let (status, body) = match self {
+            Self::Chat => (
+                400,
+                r#"{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}"#.to_owned(),
+            ),
+            Self::Messages => {
+                let words = "prompt is too long: 208310 tokens > 200000 maximum";
+                (400, messages::error("invalid_request_error", words).to_string())
+            }
+            Self::Gemini => {
+                let words = "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).";
+                (400, gemini::error(400, "INVALID_ARGUMENT", words).to_string())
+            }
+        };
+        Reply::fail(status, &[], &body)
+    }
+
+    /// How it says that it has too much to do.
+    pub(crate) fn overloaded(self) -> Reply {
+        let (status, body) = match self {
+            Self::Chat => (503, "busy".to_owned()),
+            Self::Messages => (
+                529,
+                messages::error("overloaded_error", "Overloaded").to_string(),
+            ),
+            Self::Gemini => (
+                503,
+                gemini::error(503, "UNAVAILABLE", "The model is overloaded.").to_string(),
+            ),
+        };
+        Reply::fail(status, &[], &body)
+    }
+
+    fn frames(self, text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
+        match self {
+            Self::Chat => chat::frames(text, calls),
+            Self::Messages => messages::frames(text, calls),
+            Self::Gemini => gemini::frames(text, calls),
+        }
+    }
+
+    fn check(self, asked: &Asked) -> Result<(), (StatusCode, String)> {
+        match self {
+            Self::Chat => {
+                chat::check(&asked.body).map_err(|problem| (StatusCode::BAD_REQUEST, problem))
+            }
+            Self::Messages => messages::check(asked),
+            Self::Gemini => gemini::check(asked),
+        }
+    }
+
+    fn refuse(self, status: StatusCode, problem: &str) -> Response {
+        match self {
+            Self::Chat => chat::refuse(status, problem),
+            Self::Messages => messages::refuse(status, problem),
+            Self::Gemini => gemini::refuse(status, problem),
+        }
+    }
+}
+
 /// The stand-in. `model.will_call("write_file", json!({"path": "a"})).then_say("Done")`
 pub(crate) struct ModelStub {
+    pub(crate) vendor: Vendor,
     address: SocketAddr,
     shared: Arc<Shared>,
     _server: AbortOnDropHandle<()>,
 }
 
 struct Shared {
+    vendor: Vendor,
     state: Mutex<Script>,
     /// One permit lets one stalled stream go on.
     gate: Semaphore,
@@ -37,6 +140,8 @@ struct Shared {
 struct Script {
     replies: VecDeque<Reply>,
     models: Option<Value>,
+    /// Further pages of the list, by what asks for them.
+    pages: BTreeMap<String, Value>,
     asked: Vec<Asked>,
     refusals: Vec<String>,
     refuses_stream_options: bool,
@@ -49,6 +154,10 @@ pub(crate) struct Asked {
     pub(crate) body: Value,
     /// The `Authorization` header.
     pub(crate) authorization: Option<String>,
+    /// All headers.
+    pub(crate) headers: HeaderMap,
+    /// Path and query.
+    pub(crate) uri: Uri,
     /// The other end of the connection: equal for requests on one connection.
     pub(crate) peer: SocketAddr,
 }
@@ -59,6 +168,8 @@ pub(crate) struct Reply {
     status: StatusCode,
     headers: Vec<(&'static str, String)>,
     frames: Vec<Bytes>,
+    /// Text and calls, to be said in the vendor's form.
+    said: Option<(String, Vec<(String, Value)>)>,
     cut_after: Option<usize>,
     stall_before: Option<usize>,
 }
@@ -71,41 +182,13 @@ impl Reply {
 
     /// An answer of text and calls, streamed by word and with arguments in two pieces.
     pub(crate) fn answer(text: &str, calls: &[(&str, Value)]) -> Self {
-        let mut deltas = vec![json!({"role": "assistant", "content": ""})];
-        deltas.extend(
-            text.split_inclusive(' ')
-                .map(|word| json!({"content": word})),
-        );
-        for (index, (name, args)) in calls.iter().enumerate() {
-            let args = args.to_string();
-            let (head, tail) = args.split_at(1);
-            let function = json!({"name": name, "arguments": ""});
-            deltas.push(json!({"tool_calls": [{
-                "index": index, "id": format!("call_stub_{index}"), "type": "function", "function": function,
-            }]}));
-            for piece in [head, tail] {
-                let function = json!({"arguments": piece});
-                deltas.push(json!({"tool_calls": [{"index": index, "function": function}]}));
-            }
-        }
-        let reason = if calls.is_empty() {
-            "stop"
-        } else {
-            "tool_calls"
-        };
-        let choice = |delta: &Value, reason: Option<&str>| {
-            json!({"object": "chat.completion.chunk", "usage": null,
-                "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
-        };
-        let mut chunks: Vec<Value> = deltas.iter().map(|delta| choice(delta, None)).collect();
-        chunks.push(choice(&json!({}), Some(reason)));
-        chunks.push(json!({"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}}));
-        let mut frames: Vec<Bytes> = chunks
+        let calls = calls
             .iter()
-            .map(|chunk| Bytes::from(format!("data: {chunk}\n\n")))
-            .collect();
-        frames.push(Bytes::from_static(b"data: [DONE]\n\n"));
-        Self::raw("text/event-stream", frames)
+            .map(|(name, args)| ((*name).to_owned(), args.clone()));
+        Self {
+            said: Some((text.to_owned(), calls.collect())),
+            ..Self::raw("text/event-stream", Vec::new())
+        }
     }
 
     /// Exactly these pieces of a body.
@@ -114,6 +197,7 @@ impl Reply {
             status: StatusCode::OK,
             headers: vec![("content-type", content_type.to_owned())],
             frames,
+            said: None,
             cut_after: None,
             stall_before: None,
         }
@@ -133,9 +217,15 @@ impl Reply {
 }
 
 impl ModelStub {
-    /// Listens on a free port of loopback.
+    /// Chat Completions on a free port of loopback.
     pub(crate) async fn start() -> Self {
+        Self::start_as(Vendor::Chat).await
+    }
+
+    /// That vendor on a free port of loopback.
+    pub(crate) async fn start_as(vendor: Vendor) -> Self {
         let shared = Arc::new(Shared {
+            vendor,
             state: Mutex::default(),
             gate: Semaphore::new(0),
             stalled: watch::Sender::new(0),
@@ -145,13 +235,17 @@ impl ModelStub {
         let address = listener.local_addr().unwrap();
         let router = Router::new()
             .route("/v1/chat/completions", post(complete))
+            .route("/v1/messages", post(complete))
+            .route("/v1beta/models/{call}", post(complete))
             .route("/v1/models", get(models))
+            .route("/v1beta/models", get(models))
             .with_state(Arc::clone(&shared))
             .into_make_service_with_connect_info::<SocketAddr>();
         let server = TaskTracker::new().spawn(async move {
             axum::serve(listener, router).await.unwrap();
         });
         Self {
+            vendor,
             address,
             shared,
             _server: AbortOnDropHandle::new(server),
@@ -160,11 +254,17 @@ impl ModelStub {
 
     /// What a provider's `base_url` must be.
     pub(crate) fn base_url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        match self.vendor {
+            Vendor::Chat => format!("http://{}/v1", self.address),
+            Vendor::Messages | Vendor::Gemini => format!("http://{}", self.address),
+        }
     }
 
     /// The next answer is this.
-    pub(crate) fn will(&self, reply: Reply) -> &Self {
+    pub(crate) fn will(&self, mut reply: Reply) -> &Self {
+        if let Some((text, calls)) = &reply.said {
+            reply.frames = self.vendor.frames(text, calls);
+        }
         self.state().replies.push_back(reply);
         self
     }
@@ -242,6 +342,12 @@ impl ModelStub {
         self
     }
 
+    /// `GET /models` answers with this to who asks for what comes after `mark`.
+    pub(crate) fn lists_after(&self, mark: &str, body: Value) -> &Self {
+        self.state().pages.insert(mark.to_owned(), body);
+        self
+    }
+
     /// Refuses `stream_options`, as some servers do.
     pub(crate) fn refuse_stream_options(&self) -> &Self {
         self.state().refuses_stream_options = true;
@@ -272,9 +378,28 @@ impl Drop for ModelStub {
     }
 }
 
-async fn models(State(shared): State<Arc<Shared>>) -> Response {
-    match shared.state.lock().unwrap().models.clone() {
-        Some(list) => axum::Json(list).into_response(),
+async fn models(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap) -> Response {
+    let state = shared.state.lock().unwrap();
+    let asked = Asked {
+        body: Value::Null,
+        authorization: None,
+        headers,
+        uri,
+        peer: SocketAddr::from(([127, 0, 0, 1], 0)),
+    };
+    let refused = match shared.vendor {
+        Vendor::Chat => None,
+        Vendor::Messages => messages::check_head(&asked).err(),
+        Vendor::Gemini => gemini::check_head(&asked).err(),
+    };
+    if let Some((status, problem)) = refused {
+        return shared.vendor.refuse(status, &problem);
+    }
+    let query = asked.uri.query().unwrap_or_default();
+    let mut page = state.pages.iter();
+    let page = page.find(|(mark, _)| query.ends_with(&format!("={mark}")));
+    match page.map(|(_, page)| page).or(state.models.as_ref()) {
+        Some(list) => axum::Json(list.clone()).into_response(),
         None => StatusCode::NOT_FOUND.into_response(),
     }
 }
@@ -282,44 +407,41 @@ async fn models(State(shared): State<Arc<Shared>>) -> Response {
 async fn complete(
     State(shared): State<Arc<Shared>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let authorization = headers.get(header::AUTHORIZATION);
     let authorization = authorization.map(|value| value.to_str().unwrap().to_owned());
+    let asked = Asked {
+        body,
+        authorization,
+        headers,
+        uri,
+        peer,
+    };
     let reply = {
         let mut state = shared.state.lock().unwrap();
-        state.asked.push(Asked {
-            body: body.clone(),
-            authorization,
-            peer,
-        });
-        if state.refuses_stream_options && body.get("stream_options").is_some() {
-            return refuse(
+        state.asked.push(asked.clone());
+        if state.refuses_stream_options && asked.body.get("stream_options").is_some() {
+            return chat::refuse(
                 StatusCode::BAD_REQUEST,
                 "Unrecognized request argument: stream_options",
             );
         }
-        let problem = check(&body).err();
+        let problem = shared.vendor.check(&asked).err();
         let problem = problem.or_else(|| {
-            state
-                .replies
-                .is_empty()
-                .then(|| "the script is over".to_owned())
+            let is_over = state.replies.is_empty();
+            is_over.then(|| (StatusCode::BAD_REQUEST, "the script is over".to_owned()))
         });
-        if let Some(problem) = problem {
+        if let Some((status, problem)) = problem {
             state.refusals.push(problem.clone());
-            return refuse(StatusCode::BAD_REQUEST, &problem);
+            return shared.vendor.refuse(status, &problem);
         }
         state.replies.pop_front().unwrap()
     };
     play(shared, reply)
-}
-
-fn refuse(status: StatusCode, problem: &str) -> Response {
-    let error = json!({"error": {"message": problem, "type": "invalid_request_error"}});
-    (status, axum::Json(error)).into_response()
 }
 
 /// Counts the streams that are being sent.
@@ -355,137 +477,7 @@ fn play(shared: Arc<Shared>, reply: Reply) -> Response {
     response.body(Body::from_stream(frames)).unwrap()
 }
 
-/// What the vendor refuses.
-fn check(body: &Value) -> Result<(), String> {
-    let known = [
-        "model",
-        "messages",
-        "tools",
-        "tool_choice",
-        "temperature",
-        "max_tokens",
-        "max_completion_tokens",
-        "stream",
-        "stream_options",
-    ];
-    let object = body.as_object().ok_or("the body is no JSON object")?;
-    if let Some(name) = object.keys().find(|name| !known.contains(&name.as_str())) {
-        return Err(format!("unknown field `{name}`"));
-    }
-    if body
-        .get("model")
-        .and_then(Value::as_str)
-        .is_none_or(str::is_empty)
-    {
-        return Err("you must provide a model parameter".to_owned());
-    }
-    if body.get("stream") != Some(&json!(true)) {
-        return Err("`stream` is not true".to_owned());
-    }
-    for name in ["max_tokens", "max_completion_tokens"] {
-        if body
-            .get(name)
-            .is_some_and(|value| value.as_u64().is_none_or(|n| n == 0))
-        {
-            return Err(format!("`{name}` is too small"));
-        }
-    }
-    check_tools(body)?;
-    check_messages(body)
-}
-
-fn check_tools(body: &Value) -> Result<(), String> {
-    let Some(tools) = body.get("tools") else {
-        return match body.get("tool_choice") {
-            Some(_) => Err("`tool_choice` is only allowed with `tools`".to_owned()),
-            None => Ok(()),
-        };
-    };
-    let tools = tools.as_array().filter(|tools| !tools.is_empty());
-    let mut names = HashSet::new();
-    for tool in tools.ok_or("`tools` is empty")? {
-        let name = text(tool, "/function/name").unwrap_or_default();
-        if text(tool, "/type") != Some("function") || !is_name(name) {
-            return Err(format!("tool `{name}` has a wrong type or name"));
-        }
-        if !names.insert(name) {
-            return Err(format!("tool `{name}` stands twice"));
-        }
-        let parameters = tool.pointer("/function/parameters");
-        let is_object = parameters.and_then(|schema| text(schema, "/type")) == Some("object");
-        if !is_object
-            || parameters
-                .and_then(|schema| schema.get("properties"))
-                .is_none()
-        {
-            return Err(format!(
-                "tool `{name}` has no object schema with properties"
-            ));
-        }
-    }
-    Ok(())
-}
-
-fn check_messages(body: &Value) -> Result<(), String> {
-    let messages = body.get("messages").and_then(Value::as_array);
-    let messages = messages.filter(|messages| !messages.is_empty());
-    let mut waiting: HashSet<&str> = HashSet::new();
-    for message in messages.ok_or("`messages` is empty")? {
-        let role = text(message, "/role").unwrap_or_default();
-        if role == "tool" {
-            let id = text(message, "/tool_call_id").unwrap_or_default();
-            if !waiting.remove(id) {
-                return Err(format!("a tool result `{id}` without its call"));
-            }
-            text(message, "/content").ok_or("a tool result without a text")?;
-            continue;
-        }
-        if !waiting.is_empty() {
-            return Err(format!("calls without a result: {waiting:?}"));
-        }
-        match role {
-            "system" | "user" => {
-                text(message, "/content")
-                    .ok_or_else(|| format!("a {role} message without a text"))?;
-            }
-            "assistant" => check_assistant(message, &mut waiting)?,
-            other => return Err(format!("unknown role `{other}`")),
-        }
-    }
-    if waiting.is_empty() {
-        return Ok(());
-    }
-    Err(format!("calls without a result: {waiting:?}"))
-}
-
-fn check_assistant<'a>(message: &'a Value, waiting: &mut HashSet<&'a str>) -> Result<(), String> {
-    let Some(calls) = message.get("tool_calls") else {
-        let content = text(message, "/content");
-        return content
-            .map(drop)
-            .ok_or_else(|| "an empty assistant message".to_owned());
-    };
-    let calls = calls.as_array().filter(|calls| !calls.is_empty());
-    for call in calls.ok_or("`tool_calls` is empty")? {
-        let id = text(call, "/id").unwrap_or_default();
-        if id.is_empty() || id.len() > 40 || !waiting.insert(id) {
-            return Err(format!(
-                "the call id `{id}` is empty, too long or stands twice"
-            ));
-        }
-        let name = text(call, "/function/name").unwrap_or_default();
-        if text(call, "/type") != Some("function") || !is_name(name) {
-            return Err(format!("the call of `{name}` has a wrong type or name"));
-        }
-        let arguments = text(call, "/function/arguments").ok_or("arguments that are no string")?;
-        let arguments: Result<Value, _> = serde_json::from_str(arguments);
-        if !arguments.is_ok_and(|arguments| arguments.is_object()) {
-            return Err(format!("the arguments of `{id}` are no JSON object"));
-        }
-    }
-    Ok(())
-}
-
+/// The text at a JSON pointer.
 fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
     value.pointer(pointer).and_then(Value::as_str)
 }

@@ -1,0 +1,306 @@
+//! What providers list, side by side, kept for a while; and what comes of asking their models.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::time::Instant;
+
+use super::describe::describe;
+use super::kind::is_chat;
+use super::probe::{Prober, Verdict};
+use super::{AvailableModels, CheckedModel, CheckedModels, CheckedProvider, ProviderProblem};
+use crate::agent::providers::Offer;
+use crate::llm::catalogue::Ability;
+use crate::llm::{Catalogue, ListedModel};
+use crate::session::ModelChoice;
+
+/// How long a provider's list is believed.
+const KEPT: Duration = Duration::from_mins(5);
+/// How long it is believed that a provider does not list anything.
+const FAILURE_KEPT: Duration = Duration::from_secs(30);
+/// How long a provider may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Models of one provider that are really asked.
+const MAX_PROBED: usize = 12;
+
+/// What is asked for.
+pub(super) struct Asked {
+    /// The providers that the caller may use, that of new sessions first.
+    pub(super) offers: Vec<Arc<Offer>>,
+    /// What is set for new sessions.
+    pub(super) choice: ModelChoice,
+    /// Whether lists of a while ago are not believed.
+    pub(super) is_fresh: bool,
+}
+
+/// What providers list, joined with what the catalogue knows.
+pub struct ModelList {
+    catalogue: Arc<Catalogue>,
+    prober: Prober,
+    /// Never held across an await.
+    kept: Mutex<Vec<Kept>>,
+}
+
+/// The slot of one provider. A provider that was changed is another one.
+struct Kept {
+    offer: Arc<Offer>,
+    slot: Arc<Slot>,
+}
+
+/// Held while the provider is asked, so that many pages ask once.
+type Slot = tokio::sync::Mutex<Option<(Instant, Result<Vec<ListedModel>, String>)>>;
+
+impl ModelList {
+    /// No list is known yet.
+    pub fn new(catalogue: Arc<Catalogue>) -> Self {
+        Self {
+            catalogue,
+            prober: Prober::default(),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// The models of all providers, in their order.
+    pub(super) async fn available(&self, asked: &Asked, is_probed: bool) -> AvailableModels {
+        let lists = self.lists(asked).await;
+        let (mut choice, mut models) = (asked.choice.clone(), Vec::new());
+        let mut problems: Vec<ProviderProblem> = Vec::new();
+        for (offer, list) in asked.offers.iter().zip(&lists) {
+            let replaced = self.replace(offer, list, &mut choice);
+            let found = [list.problem.clone(), replaced];
+            problems.extend(found.into_iter().flatten().map(|problem| ProviderProblem {
+                provider: offer.id().to_owned(),
+                problem,
+            }));
+            let listed = list.models.iter().cloned();
+            models.extend(listed.map(|model| describe(&self.catalogue, offer.id(), model)));
+        }
+        if is_probed {
+            let verdicts = self.probe(asked, &lists).await;
+            for model in &mut models {
+                let is_it = |probed: &&Probed| {
+                    probed.provider == model.provider && probed.model == model.id
+                };
+                let verdict = verdicts.iter().find(is_it);
+                model.probed = Some(verdict.is_some());
+                model.problem = verdict.and_then(|probed| probed.verdict.problem.clone());
+            }
+        }
+        AvailableModels {
+            provider: choice.provider,
+            model: choice.model,
+            models,
+            problems,
+        }
+    }
+
+    /// What each model of each provider answers.
+    pub(super) async fn check(&self, asked: &Asked) -> CheckedModels {
+        let lists = self.lists(asked).await;
+        let mut verdicts = self.probe(asked, &lists).await;
+        let providers = asked.offers.iter().zip(lists).map(|(offer, list)| {
+            let is_own = |probed: &mut Probed| probed.provider == offer.id();
+            let models: Vec<CheckedModel> = verdicts
+                .extract_if(.., is_own)
+                .map(|probed| CheckedModel::new(probed.model, probed.verdict))
+                .collect();
+            let was_asked = |id: &str| models.iter().any(|checked| checked.model == id);
+            let skipped = list.models.iter().filter(|model| !was_asked(&model.id));
+            CheckedProvider {
+                provider: offer.id().to_owned(),
+                kind: offer.kind().as_str(),
+                skipped: skipped.count(),
+                models,
+                error: list.problem,
+            }
+        });
+        CheckedModels {
+            providers: providers.collect(),
+        }
+    }
+
+    async fn lists(&self, asked: &Asked) -> Vec<List> {
+        let lists = asked.offers.iter().map(|offer| async move {
+            let list = self.list(offer, asked.is_fresh).await;
+            let is_default = offer.id() == asked.choice.provider;
+            let default = is_default.then_some(&asked.choice.model);
+            List::new(offer, list, default)
+        });
+        join_all(lists).await
+    }
+
+    async fn list(&self, offer: &Arc<Offer>, is_fresh: bool) -> Result<Vec<ListedModel>, String> {
+        if let Some(problem) = &offer.problem {
+            return Err(problem.message.clone());
+        }
+        let slot = self.slot(offer);
+        let mut kept = slot.lock().await;
+        if let Some((since, list)) = kept.as_ref() {
+            let believed = if list.is_ok() { KEPT } else { FAILURE_KEPT };
+            if !is_fresh && since.elapsed() < believed {
+                return list.clone();
+            }
+        }
+        let listed = tokio::time::timeout(PATIENCE, offer.provider.models()).await;
+        let listed = match listed {
+            Ok(Ok(models)) => Ok(models),
+            Ok(Err(error)) => {
+                tracing::warn!(?error, "The provider does not list its models");
+                Err(error.to_string())
+            }
+            Err(_) => Err(format!(
+                "it did not list its models within {} s",
+                PATIENCE.as_secs()
+            )),
+        };
+        *kept = Some((Instant::now(), listed.clone()));
+        listed
+    }
+
+    /// The slot of a provider; what nobody else holds any more is forgotten.
+    fn slot(&self, offer: &Arc<Offer>) -> Arc<Slot> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|kept| Arc::strong_count(&kept.offer) > 1);
+        let known = kept.iter().find(|kept| Arc::ptr_eq(&kept.offer, offer));
+        if let Some(known) = known {
+            return Arc::clone(&known.slot);
+        }
+        let slot = Arc::new(Slot::default());
+        kept.push(Kept {
+            offer: Arc::clone(offer),
+            slot: Arc::clone(&slot),
+        });
+        slot
+    }
+
+    /// Puts a listed model in the place of a default that its provider does not list, for new
+    /// sessions too, and gives the words that say so.
+    fn replace(&self, offer: &Offer, list: &List, choice: &mut ModelChoice) -> Option<String> {
+        if offer.id() != choice.provider {
+            return None;
+        }
+        // A list that did not come says nothing new.
+        if list.problem.is_none() {
+            let other = self.replacement(offer, list, &choice.model);
+            offer.replace_default(&choice.model, other.as_deref());
+        }
+        let other = offer.stand_in(&choice.model)?;
+        let missing = std::mem::replace(&mut choice.model, other);
+        let other = &choice.model;
+        Some(format!(
+            "it does not list the default model `{missing}`; `{other}` takes its place"
+        ))
+    }
+
+    /// The first listed model with tools that the catalogue knows, else the first one; none = the
+    /// default is listed.
+    fn replacement(&self, offer: &Offer, list: &List, default: &str) -> Option<String> {
+        let known = |id: &str| self.catalogue.find(id).map(|model| model.id.as_str());
+        // `…-latest` and undated names are listed under their dates.
+        let is_same =
+            |id: &str| id == default || known(id).is_some() && known(id) == known(default);
+        let is_named = offer.models().iter().any(|id| id == default);
+        if is_named || list.models.iter().any(|model| is_same(&model.id)) {
+            return None;
+        }
+        let with_tools = list.models.iter().find(|model| {
+            let known = self.catalogue.find(&model.id);
+            known.is_some_and(|known| known.abilities.contains(&Ability::Tools))
+        });
+        let other = with_tools.or(list.models.first())?;
+        Some(other.id.clone())
+    }
+
+    async fn probe(&self, asked: &Asked, lists: &[List]) -> Vec<Probed> {
+        let probes = asked.offers.iter().zip(lists).flat_map(|(offer, list)| {
+            let probed = list.to_probe(&self.catalogue);
+            probed.into_iter().map(move |model| async move {
+                let verdict = self.prober.probe(&offer.provider, &model).await;
+                Probed {
+                    provider: offer.id().to_owned(),
+                    model,
+                    verdict,
+                }
+            })
+        });
+        join_all(probes).await
+    }
+}
+
+/// What came of asking one model.
+struct Probed {
+    provider: String,
+    model: String,
+    verdict: Verdict,
+}
+
+/// What one provider offers.
+struct List {
+    /// Its chat models: those of the settings first.
+    models: Vec<ListedModel>,
+    /// The default model, where this is its provider: asked first, listed or not.
+    default: Option<String>,
+    problem: Option<String>,
+    is_usable: bool,
+}
+
+impl List {
+    fn new(
+        offer: &Offer,
+        list: Result<Vec<ListedModel>, String>,
+        default: Option<&String>,
+    ) -> Self {
+        let (listed, problem) = match list {
+            Ok(listed) => (listed, None),
+            Err(problem) => (Vec::new(), Some(problem)),
+        };
+        let is_usable = offer.is_usable();
+        let named = |id: &String| ListedModel {
+            id: id.clone(),
+            name: None,
+            context_window: None,
+        };
+        let mut models: Vec<ListedModel> = offer.models().iter().map(named).collect();
+        for model in listed.into_iter().filter(|model| is_chat(&model.id)) {
+            match models.iter_mut().find(|known| known.id == model.id) {
+                Some(known) => *known = model,
+                None => models.push(model),
+            }
+        }
+        // Nobody can choose from an empty list.
+        if models.is_empty() && is_usable {
+            models.extend(default.map(named));
+        }
+        Self {
+            models,
+            default: default.cloned(),
+            problem,
+            is_usable,
+        }
+    }
+
+    /// The models that are really asked: the default first, then those that the catalogue knows.
+    fn to_probe(&self, catalogue: &Catalogue) -> Vec<String> {
+        if !self.is_usable {
+            return Vec::new();
+        }
+        let mut ids: Vec<&String> = self.models.iter().map(|model| &model.id).collect();
+        if let Some(default) = &self.default
+            && !ids.contains(&default)
+        {
+            ids.push(default);
+        }
+        ids.sort_by_key(|id| {
+            (
+                Some(*id) != self.default.as_ref(),
+                catalogue.find(id).is_none(),
+            )
+        });
+        ids.truncate(MAX_PROBED);
+        ids.into_iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! Lowers a [`Request`] to a Messages body. Pure.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Value, json};
+use tracing::warn;
+
+use crate::domain::{CallId, Native, Tool};
+use crate::llm::anthropic::assembler::NativeBlock;
+use crate::llm::anthropic::wire::{
+    Block, Body, CacheControl, Message, OwnBlock, Role, ToolChoice, ToolForm,
+};
+use crate::llm::pairing::{PairedCall, Step, object_of, pair_between_people, wire_ids};
+use crate::llm::weave::{Part, Place, weave};
+use crate::llm::{Request, names};
+
+/// The ids of calls in one request, by our own.
+type Ids<'a> = HashMap<&'a CallId, &'a str>;
+
+/// The body of a request. The vendor's four marks of what is worth caching go to the tools, the
+/// system prompt, the newest message, and the last message of people before it: what the request
+/// before this one has put into the cache ends there.
+pub(in crate::llm::anthropic) fn body<'a>(
+    request: &'a Request,
+    max_tokens: u32,
+    family: &str,
+) -> Body<'a> {
+    let mut tools = tools(&request.tools);
+    if let Some(last) = tools.last_mut() {
+        last.cache_control = Some(CacheControl::HERE);
+    }
+    let system = request.system.as_deref().unwrap_or_default();
+    let system = Some(system).filter(|text| !text.trim().is_empty());
+    let system = system.map(|system| {
+        Block::Own(OwnBlock::Text {
+            text: Cow::Borrowed(system),
+            cache_control: Some(CacheControl::HERE),
+        })
+    });
+    let mut messages = messages(request, family);
+    let people = messages.iter_mut().rev();
+    for message in people.filter(|message| message.role == Role::User).take(2) {
+        mark(message);
+    }
+    Body {
+        model: &request.model,
+        max_tokens,
+        tool_choice: (!tools.is_empty()).then_some(ToolChoice { kind: "auto" }),
+        tools,
+        system: system.into_iter().collect(),
+        messages,
+        temperature: request.temperature,
+        stream: true,
+    }
+}
+
+fn mark(message: &mut Message<'_>) {
+    match message.content.last_mut() {
+        Some(Block::Own(
+            OwnBlock::Text { cache_control, .. } | OwnBlock::ToolResult { cache_control, .. },
+        )) => *cache_control = Some(CacheControl::HERE),
+        Some(Block::Own(OwnBlock::ToolUse { .. }) | Block::Native(_)) | None => {}
+    }
+}
+
+fn tools(tools: &[Tool]) -> Vec<ToolForm<'_>> {
+    let mut taken = HashSet::new();
+    let mut forms = Vec::with_capacity(tools.len());
+    for tool in tools {
+        let name = names::fit(&tool.name);
+        if !taken.insert(name.clone()) {
+            warn!(tool.name = %tool.name, "Leave out a second tool `{}`", tool.name);
+            continue;
+        }
+        forms.push(ToolForm {
+            name,
+            description: &tool.description,
+            input_schema: input_schema(&tool.input_schema),
+            cache_control: None,
+        });
+    }
+    forms
+}
+
+/// The schema of an object that says so (S3.31).
+fn input_schema(schema: &Value) -> Cow<'_, Value> {
+    match schema {
+        Value::Object(object) if object.get("type") == Some(&json!("object")) => {
+            Cow::Borrowed(schema)
+        }
+        Value::Object(object) => {
+            let mut whole = object.clone();
+            whole.insert("type".to_owned(), json!("object"));
+            Cow::Owned(Value::Object(whole))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Cow::Owned(json!({"type": "object", "properties": {}}))
+        }
+    }
+}
+
+fn messages<'a>(request: &'a Request, family: &str) -> Vec<Message<'a>> {
+    let steps = pair_between_people(&request.entries);
+    let ids = wire_ids(&steps, is_id);
+    let mut messages = Vec::with_capacity(steps.len());
+    for step in steps {
+        match step {
+            Step::User(text) => push(&mut messages, Role::User, vec![said(text)]),
+            Step::Assistant {
+                text,
+                native,
+                calls,
+            } => {
+                let native = native.filter(|native| native.family == family);
+                let results = calls.iter().map(|paired| result(paired, &ids)).collect();
+                let content = assistant(text, native, &calls, &ids);
+                push(&mut messages, Role::Assistant, content);
+                push(&mut messages, Role::User, results);
+            }
+        }
+    }
+    messages
+}
+
+/// Adds blocks; what one side says in a row is one message.
+fn push<'a>(messages: &mut Vec<Message<'a>>, role: Role, mut content: Vec<Block<'a>>) {
+    if content.is_empty() {
+        return;
+    }
+    match messages.last_mut() {
+        Some(last) if last.role == role => last.content.append(&mut content),
+        Some(_) | None => messages.push(Message { role, content }),
+    }
+}
+
+fn said(text: Cow<'_, str>) -> Block<'_> {
+    Block::Own(OwnBlock::Text {
+        text,
+        cache_control: None,
+    })
+}
+
+fn result<'a>(paired: &PairedCall<'a>, ids: &Ids<'a>) -> Block<'a> {
+    let is_blank = paired.result.trim().is_empty();
+    Block::Own(OwnBlock::ToolResult {
+        tool_use_id: wire_id(ids, paired),
+        content: if is_blank { "" } else { paired.result },
+        is_error: paired.is_error,
+        cache_control: None,
+    })
+}
+
+fn assistant<'a>(
+    text: &'a str,
+    native: Option<&'a Native>,
+    calls: &[PairedCall<'a>],
+    ids: &Ids<'a>,
+) -> Vec<Block<'a>> {
+    let native = native.and_then(|native| native.blocks.as_array());
+    let native = native.into_iter().flatten().filter_map(|native| {
+        let block = native.get(NativeBlock::BLOCK)?;
+        let place = native.get(NativeBlock::PLACE)?;
+        Some((serde_json::from_value::<Place>(place.clone()).ok()?, block))
+    });
+    let parts = weave(text, calls.len(), native);
+    let blocks = parts.into_iter().filter_map(|part| match part {
+        Part::Text(text) => Some(said(Cow::Borrowed(text))),
+        Part::Block(block, _) => Some(Block::Native(block)),
+        Part::Call(at) => calls.get(at).map(|paired| {
+            Block::Own(OwnBlock::ToolUse {
+                id: wire_id(ids, paired),
+                name: names::fit(&paired.call.name),
+                input: object_of(&paired.call.args),
+            })
+        }),
+    });
+    blocks.collect()
+}
+
+fn wire_id<'a>(ids: &Ids<'a>, paired: &PairedCall<'a>) -> &'a str {
+    let own = paired.call.id.as_str();
+    ids.get(&paired.call.id).copied().unwrap_or(own)
+}
+
+/// What the vendor takes for the id of a call.
+fn is_id(id: &str) -> bool {
+    id.chars()
+        .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+}
+
+#[cfg(test)]
+mod tests;

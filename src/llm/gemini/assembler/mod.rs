@@ -1,0 +1,247 @@
+//! Turns the chunks of a `streamGenerateContent` stream into events. Pure; unknown parts are skipped.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::domain::{Native, TokenUsage};
+use crate::llm::endpoint::Owner;
+use crate::llm::gemini::fault;
+use crate::llm::gemini::wire::{self, CallForm, Candidate, Chunk, PartForm};
+use crate::llm::names::Names;
+use crate::llm::streaming::{Assemble, MAX_ANSWER_BYTES, MAX_CALLS};
+use crate::llm::surrogates::mend;
+use crate::llm::weave::Place;
+use crate::llm::{Error, Finish, ModelEvent};
+
+/// What the vendor wants back with a part of its answer: of a call, or of a text at a place.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::llm::gemini) struct Kept {
+    /// The number of the call that it belongs to; none = it belongs to a text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::llm::gemini) call: Option<usize>,
+    /// The vendor's id of that call, which most models do not give.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::llm::gemini) id: Option<String>,
+    /// Where the text stood.
+    #[serde(default)]
+    pub(in crate::llm::gemini) place: Place,
+    /// The text of a thought, which is no part of the answer's text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::llm::gemini) thought: Option<String>,
+    /// The signature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::llm::gemini) thought_signature: Option<String>,
+}
+
+/// The state of one answer.
+#[derive(Debug)]
+pub(in crate::llm::gemini) struct Assembler {
+    owner: Owner,
+    names: Names,
+    family: String,
+    kept: Vec<Kept>,
+    usage: Option<TokenUsage>,
+    finish: Option<Finish>,
+    /// Bytes of text so far.
+    text: usize,
+    calls: usize,
+    bytes: usize,
+}
+
+impl Assembler {
+    pub(in crate::llm::gemini) fn new(owner: Owner, names: Names, family: String) -> Self {
+        Self {
+            owner,
+            names,
+            family,
+            kept: Vec::new(),
+            usage: None,
+            finish: None,
+            text: 0,
+            calls: 0,
+            bytes: 0,
+        }
+    }
+}
+
+impl Assemble for Assembler {
+    fn push(&mut self, payload: &str, out: &mut VecDeque<ModelEvent>) -> Result<bool, Error> {
+        let payload = payload.trim();
+        if payload == "[DONE]" {
+            return Ok(true);
+        }
+        self.bytes = self.bytes.saturating_add(payload.len());
+        if self.bytes > MAX_ANSWER_BYTES {
+            let problem = format!("an answer of more than {MAX_ANSWER_BYTES} bytes");
+            return Err(self.owner.bad(problem));
+        }
+        let mended = payload.contains("\\u").then(|| mend(payload)).flatten();
+        let payload = mended.as_deref().unwrap_or(payload);
+        // A server that does not know `alt=sse` answers with one list of all chunks.
+        if payload.starts_with('[') {
+            let chunks: Vec<&RawValue> =
+                serde_json::from_str(payload).map_err(|error| self.owner.unreadable(&error))?;
+            for chunk in chunks {
+                self.chunk(chunk.get(), out)?;
+            }
+        } else {
+            self.chunk(payload, out)?;
+        }
+        Ok(false)
+    }
+
+    fn is_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    fn end(&mut self, out: &mut VecDeque<ModelEvent>) {
+        out.extend(self.native().map(ModelEvent::Native));
+        out.extend(self.usage.map(ModelEvent::Usage));
+        let finish = match self.finish {
+            Some(Finish::Stop) | None if self.calls > 0 => Finish::Calls,
+            Some(finish) => finish,
+            None => Finish::Other,
+        };
+        out.push_back(ModelEvent::Finished(finish));
+    }
+
+    fn short(&self) -> Error {
+        self.owner.short()
+    }
+}
+
+impl Assembler {
+    fn chunk(&mut self, json: &str, out: &mut VecDeque<ModelEvent>) -> Result<(), Error> {
+        let chunk: Chunk<'_> =
+            serde_json::from_str(json).map_err(|error| self.owner.unreadable(&error))?;
+        if let Some(error) = chunk.error {
+            return Err(fault::in_stream(self.owner.origin(), error.get()));
+        }
+        if let Some(raw) = chunk.usage_metadata {
+            self.usage = wire::usage(raw).or(self.usage);
+        }
+        let feedback = chunk.prompt_feedback;
+        if feedback.is_some_and(|feedback| !feedback.block_reason.0.is_empty()) {
+            self.finish = Some(Finish::Filtered);
+        }
+        for candidate in chunk.candidates {
+            if candidate.index.unwrap_or_default() == 0 {
+                self.candidate(candidate, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn candidate(
+        &mut self,
+        candidate: Candidate<'_>,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<(), Error> {
+        for part in candidate.content.into_iter().flat_map(|c| c.parts) {
+            self.part(part, out)?;
+        }
+        match candidate.finish_reason.0.as_ref() {
+            "" | "FINISH_REASON_UNSPECIFIED" => {}
+            "STOP" => self.finish = Some(Finish::Stop),
+            "MAX_TOKENS" => self.finish = Some(Finish::Length),
+            "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
+            | "IMAGE_SAFETY" => self.finish = Some(Finish::Filtered),
+            // The model wrote a call that its own vendor cannot read: asking again helps.
+            "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => {
+                let origin = self.owner.origin();
+                return Err(fault::in_stream(
+                    origin,
+                    "\"the model broke off in a call\"",
+                ));
+            }
+            _ => self.finish = Some(Finish::Other),
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, part: PartForm<'_>, out: &mut VecDeque<ModelEvent>) -> Result<(), Error> {
+        let signature = part.thought_signature.0;
+        let signature = (!signature.is_empty()).then(|| signature.into_owned());
+        if let Some(call) = part.function_call {
+            return self.call(&call, signature, out);
+        }
+        let text = part.text.0.into_owned();
+        if let Some(signature) = signature {
+            self.kept.push(Kept {
+                place: Place {
+                    text: self.text,
+                    length: if part.thought { 0 } else { text.len() },
+                    calls: self.calls,
+                },
+                thought: part.thought.then(|| text.clone()),
+                thought_signature: Some(signature),
+                ..Kept::default()
+            });
+        }
+        if text.is_empty() {
+            return Ok(());
+        }
+        if part.thought {
+            out.push_back(ModelEvent::Reasoning(text));
+        } else {
+            self.text = self.text.saturating_add(text.len());
+            out.push_back(ModelEvent::Text(text));
+        }
+        Ok(())
+    }
+
+    /// Calls come whole and, from most models, without an id.
+    fn call(
+        &mut self,
+        call: &CallForm<'_>,
+        signature: Option<String>,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<(), Error> {
+        if self.calls >= MAX_CALLS {
+            return Err(self.owner.bad(format!("more than {MAX_CALLS} tool calls")));
+        }
+        let index = self.calls;
+        self.calls += 1;
+        let id = call.id.0.clone().into_owned();
+        if signature.is_some() || !id.is_empty() {
+            self.kept.push(Kept {
+                call: Some(index),
+                id: (!id.is_empty()).then(|| id.clone()),
+                thought_signature: signature,
+                ..Kept::default()
+            });
+        }
+        out.push_back(ModelEvent::CallStarted {
+            index,
+            provider_id: id,
+            name: self.names.original(&call.name.0).to_owned(),
+        });
+        if let Some(args) = call.args {
+            out.push_back(ModelEvent::CallArguments {
+                index,
+                json: args.get().to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// What the vendor wants back.
+    fn native(&mut self) -> Option<Native> {
+        let kept = std::mem::take(&mut self.kept);
+        let blocks: Vec<Value> = kept
+            .into_iter()
+            .filter_map(|kept| serde_json::to_value(kept).ok())
+            .collect();
+        (!blocks.is_empty()).then(|| Native {
+            family: self.family.clone(),
+            blocks: Value::Array(blocks),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

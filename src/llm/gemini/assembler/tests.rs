@@ -1,0 +1,241 @@
+//! Tables for this file.
+
+use std::collections::VecDeque;
+
+use serde_json::json;
+
+use super::Assembler;
+use crate::domain::{Tool, ToolAnnotations};
+use crate::llm::endpoint::Owner;
+use crate::llm::names::{Names, fit};
+use crate::llm::streaming::{Assemble as _, MAX_CALLS};
+use crate::llm::{Error, ModelEvent};
+
+fn assembler(names: Names) -> Assembler {
+    let owner = Owner {
+        provider: "p".to_owned(),
+        key: None,
+    };
+    Assembler::new(owner, names, "f".to_owned())
+}
+
+fn run(payloads: &[&str]) -> Result<Vec<ModelEvent>, Error> {
+    let mut assembler = assembler(Names::default());
+    let mut out = VecDeque::new();
+    for payload in payloads {
+        if assembler.push(payload, &mut out)? {
+            break;
+        }
+    }
+    assembler.end(&mut out);
+    Ok(out.into())
+}
+
+/// `text`, `(thought)`, `0:id/name`, `0+json`, `#in(cached)/out(thoughts)`, `native`, `.why`.
+fn check(payloads: &[&str], expected: &str) {
+    let shown = run(payloads)
+        .unwrap()
+        .iter()
+        .map(|event| match event {
+            ModelEvent::Text(text) => text.clone(),
+            ModelEvent::Reasoning(text) => format!("({text})"),
+            ModelEvent::CallStarted {
+                index,
+                provider_id,
+                name,
+            } => format!("{index}:{provider_id}/{name}"),
+            ModelEvent::CallArguments { index, json } => format!("{index}+{json}"),
+            ModelEvent::Usage(usage) => format!(
+                "#{}({})/{}({})",
+                usage.input_tokens,
+                usage.cached_tokens,
+                usage.output_tokens,
+                usage.reasoning_tokens
+            ),
+            ModelEvent::Native(native) => native.blocks.to_string(),
+            ModelEvent::Finished(finish) => format!(".{}", finish.as_str()),
+        })
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert_eq!(shown, expected, "{payloads:?}");
+}
+
+fn parts(parts: &str) -> String {
+    format!(r#"{{"candidates":[{{"content":{{"parts":[{parts}],"role":"model"}},"index":0}}]}}"#)
+}
+
+fn ended(reason: &str) -> String {
+    format!(r#"{{"candidates":[{{"finishReason":"{reason}","index":0}}]}}"#)
+}
+
+#[test]
+fn text_thoughts_and_usage_are_read() {
+    check(
+        &[
+            &parts(r#"{"text":"hm","thought":true}"#),
+            &parts(r#"{"text":"Hä"}"#),
+            r#"{"candidates":[{"content":{"parts":[{"text":"other"}]},"index":1}]}"#,
+            r#"{"candidates":[{"content":{"parts":[{"text":"llo"}],"role":"model"},"finishReason":"STOP","index":0,"safetyRatings":[{"x":1}]}],
+               "usageMetadata":{"promptTokenCount":10,"candidatesTokenCount":3,"totalTokenCount":33,"cachedContentTokenCount":4,
+               "thoughtsTokenCount":20,"promptTokensDetails":[{"modality":"TEXT","tokenCount":10}]},"modelVersion":"m","responseId":"r"}"#,
+        ],
+        "(hm) Hä llo #10(4)/23(20) .stop",
+    );
+    check(
+        &[
+            r#"{"usageMetadata":{"promptTokenCount":10,"toolUsePromptTokenCount":5,"cachedContentTokenCount":99}}"#,
+            r#"{"usageMetadata":{"totalTokenCount":"odd"}}"#,
+            &ended("STOP"),
+        ],
+        "#15(15)/0(0) .stop",
+    );
+}
+
+#[test]
+fn calls_come_whole_and_mostly_without_ids() {
+    check(
+        &[
+            &parts(
+                r#"{"text":"I look"},{"functionCall":{"name":"t","args":{"x":1}}},{"functionCall":{"name":"u"}}"#,
+            ),
+            &parts(r#"{"functionCall":{"id":"fc1","name":"t","args":null}}"#),
+            &ended("STOP"),
+        ],
+        concat!(
+            r#"I look 0:/t 0+{"x":1} 1:/u 2:fc1/t "#,
+            r#"[{"call":2,"id":"fc1","place":{"calls":0,"text":0}}] .tool_calls"#,
+        ),
+    );
+}
+
+#[test]
+fn signatures_are_kept_with_their_parts() {
+    check(
+        &[
+            &parts(r#"{"text":"why","thought":true,"thoughtSignature":"s0"}"#),
+            &parts(r#"{"text":"ab"}"#),
+            &parts(r#"{"functionCall":{"name":"t","args":{}},"thoughtSignature":"s1"}"#),
+            &parts(r#"{"text":"cd","thoughtSignature":"s2"}"#),
+            &parts(r#"{"text":"","thoughtSignature":"s3"}"#),
+            &ended("STOP"),
+        ],
+        concat!(
+            "(why) ab 0:/t 0+{} cd ",
+            r#"[{"place":{"calls":0,"text":0},"thought":"why","thoughtSignature":"s0"},"#,
+            r#"{"call":0,"place":{"calls":0,"text":0},"thoughtSignature":"s1"},"#,
+            r#"{"place":{"calls":1,"length":2,"text":2},"thoughtSignature":"s2"},"#,
+            r#"{"place":{"calls":1,"text":4},"thoughtSignature":"s3"}] .tool_calls"#,
+        ),
+    );
+}
+
+#[test]
+fn reasons_are_read_as_the_vendor_spells_them() {
+    for (reason, expected) in [
+        ("STOP", "stop"),
+        ("MAX_TOKENS", "length"),
+        ("SAFETY", "content_filter"),
+        ("RECITATION", "content_filter"),
+        ("PROHIBITED_CONTENT", "content_filter"),
+        ("BLOCKLIST", "content_filter"),
+        ("SPII", "content_filter"),
+        ("OTHER", "other"),
+        ("BRAND_NEW", "other"),
+        ("FINISH_REASON_UNSPECIFIED", "other"),
+    ] {
+        check(&[&ended(reason)], &format!(".{expected}"));
+    }
+    let blocked = r#"{"promptFeedback":{"blockReason":"SAFETY","safetyRatings":[]},"usageMetadata":{"promptTokenCount":4}}"#;
+    check(&[blocked], "#4(0)/0(0) .content_filter");
+    check(&[r#"{"promptFeedback":{"safetyRatings":[]}}"#], ".other");
+}
+
+#[test]
+fn unknown_parts_and_fields_are_skipped() {
+    check(
+        &[
+            r#"{"brandNew":[1]}"#,
+            r#"{"candidates":null,"promptFeedback":null,"error":null}"#,
+            r#"{"candidates":[{"content":{"role":"model"}},{"content":null,"groundingMetadata":{}}]}"#,
+            &parts(
+                r#"{"executableCode":{"code":"1"}},{"inlineData":{"data":"x"}},{"text":"a","thought":null},{"text":7}"#,
+            ),
+            &ended("STOP"),
+        ],
+        "a 7 .stop",
+    );
+}
+
+#[test]
+fn a_list_of_all_chunks_is_read_like_a_stream() {
+    let list = format!("[{},\n{}]", parts(r#"{"text":"a"}"#), ended("STOP"));
+    check(&[&list], "a .stop");
+}
+
+#[test]
+fn halves_of_a_surrogate_pair_do_not_end_an_answer() {
+    check(
+        &[
+            &parts(r#"{"text":"a\ud83d"}"#),
+            &parts(r#"{"text":"\ude00"}"#),
+            &parts(r#"{"text":"\ud83d\ude00"}"#),
+            &ended("STOP"),
+        ],
+        "a\u{fffd} \u{fffd} 😀 .stop",
+    );
+}
+
+#[test]
+fn an_alias_leads_back_to_the_tool() {
+    let tool = Tool {
+        name: "2fa.code".to_owned(),
+        title: None,
+        description: String::new(),
+        input_schema: json!(null),
+        annotations: ToolAnnotations::default(),
+    };
+    let mut assembler = assembler(Names::of(&[tool]));
+    let mut out = VecDeque::new();
+    let call = json!({"functionCall": {"name": fit("2fa.code"), "args": {}}});
+    assembler.push(&parts(&call.to_string()), &mut out).unwrap();
+    assert!(matches!(&out[0], ModelEvent::CallStarted { name, .. } if name == "2fa.code"));
+}
+
+#[test]
+fn errors_in_the_stream_and_broken_chunks_are_told_apart() {
+    fn check(payload: &str, is_right: fn(&Error) -> bool) {
+        let error = run(&[&parts(r#"{"text":"a"}"#), payload]).unwrap_err();
+        assert!(is_right(&error), "{payload}: {error:?}");
+    }
+    let overloaded =
+        r#"{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}"#;
+    check(overloaded, |e| matches!(e, Error::Unavailable { .. }));
+    check(&format!("[{overloaded}]"), |e| {
+        matches!(e, Error::Unavailable { .. })
+    });
+    check(
+        r#"{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED"}}"#,
+        |e| matches!(e, Error::RateLimited { .. }),
+    );
+    check(r#"{"error":"plain"}"#, |e| {
+        matches!(e, Error::Unavailable { .. })
+    });
+    check(&ended("MALFORMED_FUNCTION_CALL"), |e| {
+        matches!(e, Error::Unavailable { .. })
+    });
+    check(r#"{"candidates":[{"con"#, |e| {
+        matches!(e, Error::Cut { .. })
+    });
+    check(r#"[{"candidates":[]},"#, |e| matches!(e, Error::Cut { .. }));
+    check("nonsense", |e| matches!(e, Error::BadAnswer { .. }));
+    check(r#"{"candidates":7}"#, |e| {
+        matches!(e, Error::BadAnswer { .. })
+    });
+    let deep = format!(r#"{{"x":{}"#, "[".repeat(100_000));
+    assert!(run(&[&deep]).is_err());
+    let calls = vec![r#"{"functionCall":{"name":"t"}}"#; MAX_CALLS + 1].join(",");
+    assert!(matches!(
+        run(&[&parts(&calls)]),
+        Err(Error::BadAnswer { .. })
+    ));
+}

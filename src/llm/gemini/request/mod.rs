@@ -1,0 +1,166 @@
+//! Lowers a [`Request`] to a `generateContent` body. Pure.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use serde::Deserialize as _;
+
+use tracing::warn;
+
+use crate::domain::{Native, Tool};
+use crate::llm::gemini::assembler::Kept;
+use crate::llm::gemini::schema;
+use crate::llm::gemini::wire::{
+    Body, Call, CallingConfig, Content, Declaration, GenerationConfig, Instruction, Outcome, Part,
+    Response, Role, ToolConfig, Tools,
+};
+use crate::llm::pairing::{PairedCall, Step, object_of, pair_between_people};
+use crate::llm::{Request, names, weave};
+
+/// The body of a request.
+pub(in crate::llm::gemini) fn body<'a>(request: &'a Request, family: &str) -> Body<'a> {
+    let tools = declarations(&request.tools);
+    let system = request.system.as_deref();
+    let system = system.filter(|text| !text.trim().is_empty());
+    let max_output_tokens = request.max_tokens.filter(|&limit| limit > 0);
+    let has_config = request.temperature.is_some() || max_output_tokens.is_some();
+    Body {
+        system_instruction: system.map(|system| Instruction {
+            parts: [said(Cow::Borrowed(system))],
+        }),
+        tool_config: (!tools.is_empty()).then_some(ToolConfig {
+            function_calling_config: CallingConfig { mode: "AUTO" },
+        }),
+        tools: (!tools.is_empty())
+            .then_some(Tools {
+                function_declarations: tools,
+            })
+            .into_iter()
+            .collect(),
+        contents: contents(request, family),
+        generation_config: has_config.then_some(GenerationConfig {
+            temperature: request.temperature,
+            max_output_tokens,
+        }),
+    }
+}
+
+fn declarations(tools: &[Tool]) -> Vec<Declaration<'_>> {
+    let mut taken = HashSet::new();
+    let mut forms = Vec::with_capacity(tools.len());
+    for tool in tools {
+        let name = names::fit(&tool.name);
+        if !taken.insert(name.clone()) {
+            warn!(tool.name = %tool.name, "Leave out a second tool `{}`", tool.name);
+            continue;
+        }
+        forms.push(Declaration {
+            name,
+            description: &tool.description,
+            parameters: schema::lower(&tool.input_schema),
+        });
+    }
+    forms
+}
+
+fn contents<'a>(request: &'a Request, family: &str) -> Vec<Content<'a>> {
+    let steps = pair_between_people(&request.entries);
+    let mut contents = Vec::with_capacity(steps.len());
+    for step in steps {
+        match step {
+            Step::User(text) => push(&mut contents, Role::User, vec![said(text)]),
+            Step::Assistant {
+                text,
+                native,
+                calls,
+            } => {
+                let native = native.filter(|native| native.family == family);
+                let kept = native.map(kept).unwrap_or_default();
+                let results = calls.iter().enumerate();
+                let results = results.map(|(at, paired)| result(paired, of_call(&kept, at)));
+                let results = results.collect();
+                push(&mut contents, Role::Model, model(text, &kept, &calls));
+                push(&mut contents, Role::User, results);
+            }
+        }
+    }
+    contents
+}
+
+/// Adds parts; what one side says in a row is one message.
+fn push<'a>(contents: &mut Vec<Content<'a>>, role: Role, mut parts: Vec<Part<'a>>) {
+    if parts.is_empty() {
+        return;
+    }
+    match contents.last_mut() {
+        Some(last) if last.role == role => last.parts.append(&mut parts),
+        Some(_) | None => contents.push(Content { role, parts }),
+    }
+}
+
+fn said(text: Cow<'_, str>) -> Part<'_> {
+    Part::Text {
+        text,
+        thought: false,
+        thought_signature: None,
+    }
+}
+
+fn model<'a>(text: &'a str, kept: &[Kept], calls: &[PairedCall<'a>]) -> Vec<Part<'a>> {
+    let texts = kept.iter().filter(|kept| kept.call.is_none());
+    let texts = texts.map(|kept| (kept.place, kept));
+    let parts = weave::weave(text, calls.len(), texts);
+    let parts = parts.into_iter().filter_map(|part| match part {
+        weave::Part::Text(text) => Some(said(Cow::Borrowed(text))),
+        weave::Part::Block(kept, own) => Some(Part::Text {
+            text: match &kept.thought {
+                Some(thought) => Cow::Owned(thought.clone()),
+                None => Cow::Borrowed(own),
+            },
+            thought: kept.thought.is_some(),
+            thought_signature: kept.thought_signature.clone(),
+        }),
+        weave::Part::Call(at) => calls.get(at).map(|paired| call(paired, of_call(kept, at))),
+    });
+    parts.collect()
+}
+
+fn call<'a>(paired: &PairedCall<'a>, kept: Option<&Kept>) -> Part<'a> {
+    Part::Call {
+        function_call: Call {
+            id: kept.and_then(|kept| kept.id.clone()),
+            name: names::fit(&paired.call.name),
+            args: object_of(&paired.call.args),
+        },
+        thought_signature: kept.and_then(|kept| kept.thought_signature.clone()),
+    }
+}
+
+fn result<'a>(paired: &PairedCall<'a>, kept: Option<&Kept>) -> Part<'a> {
+    Part::Response {
+        function_response: Response {
+            id: kept.and_then(|kept| kept.id.clone()),
+            name: names::fit(&paired.call.name),
+            response: if paired.is_error {
+                Outcome::Error(paired.result)
+            } else {
+                Outcome::Output(paired.result)
+            },
+        },
+    }
+}
+
+/// What was kept of an answer; what cannot be read is as if it had not been kept.
+fn kept(native: &Native) -> Vec<Kept> {
+    let blocks = native.blocks.as_array().into_iter().flatten();
+    blocks
+        .filter_map(|block| Kept::deserialize(block).ok())
+        .collect()
+}
+
+fn of_call(kept: &[Kept], at: usize) -> Option<&Kept> {
+    kept.iter().find(|kept| kept.call == Some(at))
+}
+
+#[cfg(test)]
+mod tests;

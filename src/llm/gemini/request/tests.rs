@@ -1,0 +1,240 @@
+//! Tables for this file.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::body;
+use crate::domain::{CallId, Entry, ModelCall, Native, Tool, ToolAnnotations};
+use crate::llm::Request;
+
+fn user(text: &str) -> Entry {
+    Entry::User {
+        seq: 1,
+        text: text.to_owned(),
+    }
+}
+
+fn says(text: &str, calls: Vec<ModelCall>, native: Option<Value>) -> Entry {
+    Entry::Assistant {
+        text: text.to_owned(),
+        calls,
+        native: native.map(|blocks| Native {
+            family: "gemini".to_owned(),
+            blocks,
+        }),
+    }
+}
+
+fn call(index: usize, args: Value) -> ModelCall {
+    ModelCall {
+        id: CallId::new(1, index),
+        provider_id: "toolu_of_another".to_owned(),
+        name: "read".to_owned(),
+        args,
+    }
+}
+
+fn result(index: usize, text: &str, is_error: bool) -> Entry {
+    Entry::ToolResult {
+        call_id: CallId::new(1, index),
+        provider_id: String::new(),
+        name: "read".to_owned(),
+        text: text.to_owned(),
+        is_error,
+    }
+}
+
+fn tool(name: &str, input_schema: Value) -> Tool {
+    Tool {
+        name: name.to_owned(),
+        title: None,
+        description: "Reads".to_owned(),
+        input_schema,
+        annotations: ToolAnnotations::default(),
+    }
+}
+
+fn request(entries: Vec<Entry>) -> Request {
+    Request {
+        model: "m".to_owned(),
+        system: Some("be kind".into()),
+        entries: entries.into(),
+        tools: Arc::from([]),
+        temperature: None,
+        max_tokens: None,
+    }
+}
+
+fn sent(request: &Request) -> Value {
+    serde_json::to_value(body(request, "gemini")).unwrap()
+}
+
+#[test]
+fn a_plain_request_holds_only_what_is_set() {
+    let mut request = request(vec![user("hi")]);
+    assert_eq!(
+        sent(&request),
+        json!({
+            "systemInstruction": {"parts": [{"text": "be kind"}]},
+            "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+        })
+    );
+    request.temperature = Some(0.0);
+    request.max_tokens = Some(9);
+    let config = json!({"temperature": 0.0, "maxOutputTokens": 9});
+    assert_eq!(sent(&request)["generationConfig"], config);
+    request.max_tokens = Some(0);
+    request.temperature = None;
+    assert!(sent(&request).get("generationConfig").is_none());
+}
+
+#[test]
+fn tools_are_declared_once_in_the_form_that_gemini_takes() {
+    let mut request = request(vec![user("hi")]);
+    let schema = json!({"type": "object", "additionalProperties": false, "properties": {"a": {"type": "string"}}});
+    request.tools = Arc::from([
+        tool("read", schema),
+        tool("none", json!(null)),
+        tool("read", json!(null)),
+        tool("2fa", json!({})),
+    ]);
+    let sent = sent(&request);
+    let declared = sent["tools"][0]["functionDeclarations"].as_array().unwrap();
+    assert_eq!(
+        declared[..2],
+        [
+            json!({"name": "read", "description": "Reads", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}),
+            json!({"name": "none", "description": "Reads"}),
+        ]
+    );
+    assert_eq!(declared.len(), 3);
+    assert!(declared[2]["name"].as_str().unwrap().starts_with("_2fa_"));
+    assert_eq!(
+        sent["toolConfig"],
+        json!({"functionCallingConfig": {"mode": "AUTO"}})
+    );
+}
+
+#[test]
+fn one_batch_is_answered_in_one_message_and_people_speak_after_it() {
+    let calls = vec![call(0, json!({"path": "a"})), call(1, json!("{oops"))];
+    let sent = sent(&request(vec![
+        user("read"),
+        says("I look", calls, None),
+        result(1, "no such file", true),
+        user("hurry"),
+        result(0, "A", false),
+    ]));
+    assert_eq!(
+        sent["contents"],
+        json!([
+            {"role": "user", "parts": [{"text": "read"}]},
+            {"role": "model", "parts": [
+                {"text": "I look"},
+                {"functionCall": {"name": "read", "args": {"path": "a"}}},
+                {"functionCall": {"name": "read", "args": {"arguments": "{oops"}}},
+            ]},
+            {"role": "user", "parts": [
+                {"functionResponse": {"name": "read", "response": {"output": "A"}}},
+                {"functionResponse": {"name": "read", "response": {"error": "no such file"}}},
+                {"text": "hurry"},
+            ]},
+        ])
+    );
+}
+
+#[test]
+fn odd_conversations_become_ones_that_the_vendor_takes() {
+    fn roles(entries: Vec<Entry>) -> String {
+        let sent = sent(&request(entries));
+        let contents = sent["contents"].as_array().unwrap();
+        assert!(
+            contents
+                .iter()
+                .all(|c| !c["parts"].as_array().unwrap().is_empty())
+        );
+        let roles = contents.iter().map(|c| c["role"].as_str().unwrap());
+        roles.map(|role| &role[..1]).collect()
+    }
+    assert_eq!(roles(vec![]), "u");
+    assert_eq!(roles(vec![says("a", vec![], None)]), "umu");
+    assert_eq!(
+        roles(vec![
+            user("a"),
+            says("b", vec![], None),
+            says("c", vec![], None)
+        ]),
+        "umu"
+    );
+    let asks = || says(" ", vec![call(0, json!(null))], None);
+    assert_eq!(roles(vec![user("a"), asks()]), "umu");
+    assert_eq!(
+        roles(vec![
+            asks(),
+            result(0, "r", false),
+            says("b", vec![], None),
+            user("c")
+        ]),
+        "umumu"
+    );
+}
+
+#[test]
+fn signatures_and_ids_go_back_to_their_family_with_their_parts() {
+    let native = json!([
+        {"place": {"text": 0, "calls": 0}, "thought": "why", "thoughtSignature": "s0"},
+        {"call": 0, "id": "fc1", "place": {"text": 0, "calls": 0}, "thoughtSignature": "s1"},
+        {"place": {"text": 2, "length": 2, "calls": 1}, "thoughtSignature": "s2"},
+        {"place": {"text": 4, "calls": 2}, "thoughtSignature": "s3"},
+        7,
+    ]);
+    let calls = vec![call(0, json!({})), call(1, json!({}))];
+    let entries = vec![
+        user("a"),
+        says("abcd", calls, Some(native)),
+        result(0, "0", false),
+        result(1, "1", false),
+    ];
+    let with = request(entries);
+    let contents = sent(&with)["contents"].clone();
+    let expected = [
+        json!({"text": "why", "thought": true, "thoughtSignature": "s0"}),
+        json!({"text": "ab"}),
+        json!({"functionCall": {"id": "fc1", "name": "read", "args": {}}, "thoughtSignature": "s1"}),
+        json!({"text": "cd", "thoughtSignature": "s2"}),
+        json!({"functionCall": {"name": "read", "args": {}}}),
+        json!({"text": "", "thoughtSignature": "s3"}),
+    ];
+    assert_eq!(contents[1]["parts"], json!(expected));
+    assert_eq!(contents[2]["parts"][0]["functionResponse"]["id"], "fc1");
+    let foreign = serde_json::to_string(&body(&with, "gemini/other")).unwrap();
+    assert!(
+        !foreign.contains("Signature") && !foreign.contains("fc1"),
+        "{foreign}"
+    );
+}
+
+#[test]
+fn what_was_sent_stays_the_same_to_the_byte_as_the_conversation_grows() {
+    fn prefix(request: &Request) -> String {
+        let text = serde_json::to_string(&body(request, "gemini")).unwrap();
+        text.strip_suffix("]}").unwrap().to_owned()
+    }
+    let signed = json!([{"call": 0, "place": {"text": 0, "calls": 0}, "thoughtSignature": "s"}]);
+    let all = [
+        user("one"),
+        says("two", vec![call(0, json!({"b": 1, "a": 2}))], Some(signed)),
+        result(0, "three", false),
+        says("four", vec![], None),
+        user("five"),
+    ];
+    let mut before = String::new();
+    for whole in [1, 3, 5] {
+        let mut request = request(all[..whole].to_vec());
+        request.tools = Arc::from([tool("read", json!({"properties": {"b": {}, "a": {}}}))]);
+        let now = prefix(&request);
+        assert!(now.starts_with(&before), "{before}\n{now}");
+        before = now;
+    }
+}

@@ -1,0 +1,204 @@
+//! Which models there are, and which really answer.
+
+use sepal::domain::Role;
+use serde_json::{Value, json};
+
+use super::Client;
+use crate::model_stub::{ModelStub, Reply, Vendor};
+use crate::support::TestApp;
+
+const AVAILABLE: &str = "/api/models/available";
+const CHECK: &str = "/api/models/check";
+const PLAIN: (&str, &str) = ("SPL_SANDBOX", "none");
+
+/// A page of the vendor's list.
+fn list(vendor: Vendor, ids: &[&str]) -> Value {
+    let models: Vec<Value> = ids
+        .iter()
+        .map(|id| match vendor {
+            Vendor::Chat | Vendor::Messages => json!({"id": id}),
+            Vendor::Gemini => json!({"name": format!("models/{id}")}),
+        })
+        .collect();
+    match vendor {
+        Vendor::Chat | Vendor::Messages => json!({ "data": models }),
+        Vendor::Gemini => json!({ "models": models }),
+    }
+}
+
+async fn client(app: &TestApp, role: Role) -> Client {
+    Client::with_key(app, &app.person_with("acme", role).await.key)
+}
+
+/// `provider/id` of each model.
+fn ids(found: &Value) -> Vec<String> {
+    let models = found["models"].as_array().unwrap().iter();
+    models
+        .map(|model| format!("{}/{}", model["provider"], model["id"]).replace('"', ""))
+        .collect()
+}
+
+#[tokio::test]
+async fn members_may_read_the_list_and_only_admins_may_spend_money() {
+    let app = TestApp::start().await;
+    app.model.lists(list(Vendor::Chat, &["stub"]));
+    let nobody = Client::nobody(&app);
+    for path in [AVAILABLE, CHECK, "/api/models/available?probe=true"] {
+        nobody.get(path).await.problem(401, "unauthorized");
+    }
+    for role in [Role::Viewer, Role::Member] {
+        let client = client(&app, role).await;
+        client.get(AVAILABLE).await.ok(200);
+        client
+            .get("/api/models/available?refresh&probe=0")
+            .await
+            .ok(200);
+        for path in [
+            CHECK,
+            "/api/models/available?probe",
+            "/api/models/available?probe=1",
+        ] {
+            client.get(path).await.problem(403, "not_allowed");
+        }
+        let odd = client.get("/api/models/available?probe=maybe").await;
+        odd.problem(400, "invalid_arguments");
+    }
+    assert!(app.model.requests().is_empty(), "nothing was spent");
+    let admin = client(&app, Role::Admin).await;
+    app.model.will_say("OK");
+    let found = admin.get("/api/models/available?probe").await.ok(200);
+    assert_eq!(found["models"][0]["probed"], true);
+    app.model.will_say("OK");
+    admin.get(CHECK).await.ok(200);
+    assert_eq!(app.model.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn every_provider_is_listed_and_one_that_fails_is_named() {
+    let other = ModelStub::start().await;
+    other.lists(list(
+        Vendor::Chat,
+        &["gpt-4o", "text-embedding-3-small", "o3"],
+    ));
+    let base = other.base_url();
+    let extra = [
+        PLAIN,
+        ("OPENAI_API_KEY", "sk"),
+        ("OPENAI_BASE_URL", base.as_str()),
+    ];
+    let app = TestApp::start_as(Vendor::Messages, &extra).await;
+    let sonnet = Vendor::Messages.model();
+    app.model
+        .lists(list(Vendor::Messages, &[sonnet, "claude-x"]));
+    let ana = client(&app, Role::Member).await;
+    let found = ana.get(AVAILABLE).await.ok(200);
+    assert_eq!(
+        ids(&found),
+        [
+            format!("anthropic/{sonnet}"),
+            "anthropic/claude-x".to_owned(),
+            "openai/gpt-4o".to_owned(),
+            "openai/o3".to_owned()
+        ]
+    );
+    assert_eq!(found["provider"], "anthropic");
+    assert_eq!(found["model"], sonnet);
+    assert_eq!(found["problems"], json!([]));
+    let first = &found["models"][0];
+    assert_eq!(first["contextWindow"], 200_000);
+    assert_eq!(first["prices"][0]["cacheWrite"], 3.75);
+
+    // What does not answer in its own form is named; what others list stays.
+    app.model.lists(json!("no list"));
+    let found = ana.get("/api/models/available?refresh=true").await.ok(200);
+    assert_eq!(
+        ids(&found),
+        [
+            format!("anthropic/{sonnet}"),
+            "openai/gpt-4o".to_owned(),
+            "openai/o3".to_owned()
+        ]
+    );
+    assert_eq!(found["problems"][0]["provider"], "anthropic");
+    assert_eq!(found["problems"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_default_that_is_not_listed_is_replaced_in_new_sessions() {
+    let app = TestApp::start_as(Vendor::Gemini, &[PLAIN, ("SPL_LLM_MODEL", "gemini-gone")]).await;
+    app.model
+        .lists(list(Vendor::Gemini, &["gemini-odd", "gemini-2.0-flash"]));
+    let person = app.person("acme").await;
+    let found = Client::with_key(&app, &person.key)
+        .get(AVAILABLE)
+        .await
+        .ok(200);
+    assert_eq!(found["model"], "gemini-2.0-flash");
+    let said = found["problems"][0]["problem"].as_str().unwrap();
+    assert!(
+        said.contains("gemini-gone") && said.contains("gemini-2.0-flash"),
+        "{said}"
+    );
+    let mut ana = app.socket("acme").await;
+    assert_eq!(ana.ready["model"], "gemini-2.0-flash", "{}", ana.ready);
+    app.model.will_say("hi");
+    ana.say("hello").await;
+    assert_eq!(ana.wait_for_answer().await, "hi");
+    let path = app.model.requests()[0].uri.path().to_owned();
+    assert!(path.contains("gemini-2.0-flash"), "{path}");
+}
+
+#[tokio::test]
+async fn a_check_tells_what_works_what_is_unknown_and_what_is_broken() {
+    for vendor in [Vendor::Messages, Vendor::Gemini] {
+        let app = TestApp::start_as(vendor, &[PLAIN]).await;
+        let admin = client(&app, Role::Admin).await;
+        app.model.lists(list(vendor, &[vendor.model(), "gone-9"]));
+        app.model.will_say("OK");
+        let found = admin.get(CHECK).await.ok(200);
+        let provider = &found["providers"][0];
+        assert_eq!(provider["kind"], vendor.provider());
+        let models = provider["models"].as_array().unwrap();
+        let status: Vec<&str> = models
+            .iter()
+            .map(|m| m["status"].as_str().unwrap())
+            .collect();
+        assert_eq!(status, ["available", "not_found"], "{found}");
+        assert!(models[1]["cause"].as_str().unwrap().contains("gone-9"));
+        assert_eq!(app.model.take_refusals().len(), 1);
+        let asked = app.model.requests();
+        let limits = ["/max_tokens", "/generationConfig/maxOutputTokens"];
+        let limits = limits.map(|limit| asked[0].body.pointer(limit).cloned());
+        assert!(limits.contains(&Some(json!(1))), "{limits:?}");
+
+        app.model.lists(list(vendor, &[vendor.model()]));
+        app.model.will(Reply::fail(500, &[], "<html>down</html>"));
+        let found = admin.get(CHECK).await.ok(200);
+        let model = &found["providers"][0]["models"][0];
+        assert_eq!(model["status"], "error", "{found}");
+        assert!(model["cause"].as_str().unwrap().contains("down"));
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_key_is_told_in_list_and_check() {
+    for vendor in [Vendor::Messages, Vendor::Gemini] {
+        let app = TestApp::start_as(vendor, &[PLAIN, ("SPL_LLM_API_KEY", "sk-wrong")]).await;
+        app.model.lists(list(vendor, &[vendor.model()]));
+        let admin = client(&app, Role::Admin).await;
+        let found = admin.get(AVAILABLE).await.ok(200);
+        let said = found["problems"][0]["problem"].as_str().unwrap();
+        assert!(said.contains("refused the key"), "{found}");
+        let found = admin.get(CHECK).await.ok(200);
+        let provider = &found["providers"][0];
+        assert!(
+            provider["error"]
+                .as_str()
+                .unwrap()
+                .contains("refused the key")
+        );
+        assert_eq!(provider["models"][0]["status"], "error", "{found}");
+        assert_eq!(app.model.take_refusals().len(), 1);
+        assert!(!found.to_string().contains("sk-wrong"));
+    }
+}

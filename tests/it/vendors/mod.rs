@@ -1,0 +1,104 @@
+//! Anthropic and Gemini against strict stand-ins on loopback, alone and below the whole app.
+
+mod refusals;
+mod stories;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use secrecy::SecretString;
+use sepal::domain::{CallId, Entry, ModelCall, Native, Tool, ToolAnnotations};
+use sepal::llm::{self, Answer, Collector, Error, Provider, ProviderKind, Request, Settings};
+use sepal::net;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::model_stub::{ModelStub, STUB_KEY, Vendor};
+use crate::support::DEADLINE;
+
+/// The vendors that the tests of this folder are about.
+const BOTH: [Vendor; 2] = [Vendor::Messages, Vendor::Gemini];
+
+fn provider(stub: &ModelStub, key: &str) -> Arc<dyn Provider> {
+    net::install_tls();
+    let settings = Settings {
+        id: "stub".to_owned(),
+        kind: ProviderKind::parse(stub.vendor.provider()).unwrap(),
+        api_key: Some(SecretString::from(key)),
+        base_url: Some(stub.base_url()),
+        pace: Duration::ZERO,
+    };
+    llm::connect(settings, net::client(&net::Settings::default()).unwrap()).unwrap()
+}
+
+fn user(text: &str) -> Entry {
+    Entry::User {
+        seq: 1,
+        text: text.to_owned(),
+    }
+}
+
+fn said(text: &str, calls: Vec<ModelCall>, native: Option<Native>) -> Entry {
+    Entry::Assistant {
+        text: text.to_owned(),
+        calls,
+        native,
+    }
+}
+
+fn call(index: usize, provider_id: &str, name: &str, args: Value) -> ModelCall {
+    ModelCall {
+        id: CallId::new(1, index),
+        provider_id: provider_id.to_owned(),
+        name: name.to_owned(),
+        args,
+    }
+}
+
+fn result(call: &ModelCall, text: &str) -> Entry {
+    Entry::ToolResult {
+        call_id: call.id.clone(),
+        provider_id: call.provider_id.clone(),
+        name: call.name.clone(),
+        text: text.to_owned(),
+        is_error: false,
+    }
+}
+
+fn tool(name: &str, input_schema: Value) -> Tool {
+    Tool {
+        name: name.to_owned(),
+        title: None,
+        description: "A tool".to_owned(),
+        input_schema,
+        annotations: ToolAnnotations::default(),
+    }
+}
+
+fn request(vendor: Vendor, entries: Vec<Entry>) -> Request {
+    Request {
+        model: vendor.model().to_owned(),
+        system: Some("Be kind.".into()),
+        entries: entries.into(),
+        tools: Arc::from([tool("read_file", Value::Null)]),
+        temperature: None,
+        max_tokens: None,
+    }
+}
+
+async fn collect(provider: &Arc<dyn Provider>, request: Request) -> Result<Answer, Error> {
+    let mut collector = Collector::default();
+    let mut stream = provider.stream(request).await?;
+    while let Some(event) = timeout(DEADLINE, stream.next()).await.unwrap() {
+        collector.push(&event?);
+    }
+    Ok(collector.finish())
+}
+
+/// Asks once and gives the answer to one question.
+async fn tell(stub: &ModelStub) -> Result<Answer, Error> {
+    let request = request(stub.vendor, vec![user("hi")]);
+    collect(&provider(stub, STUB_KEY), request).await
+}

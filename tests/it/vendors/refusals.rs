@@ -1,0 +1,224 @@
+//! A stand-in is only worth its name if it refuses what the vendor refuses.
+
+use reqwest::RequestBuilder;
+use serde_json::{Value, json};
+
+use crate::model_stub::{ModelStub, STUB_KEY, Vendor};
+use crate::support::TestApp;
+
+fn post(stub: &ModelStub) -> RequestBuilder {
+    let http = TestApp::http();
+    let base = stub.base_url();
+    match stub.vendor {
+        Vendor::Chat | Vendor::Messages => http
+            .post(format!("{base}/v1/messages"))
+            .header("x-api-key", STUB_KEY)
+            .header("anthropic-version", "2023-06-01"),
+        Vendor::Gemini => http
+            .post(format!(
+                "{base}/v1beta/models/gemini-3-pro-preview:streamGenerateContent?alt=sse"
+            ))
+            .header("x-goog-api-key", STUB_KEY),
+    }
+}
+
+/// That the stand-in refuses it, in its vendor's form.
+async fn refused(stub: &ModelStub, request: RequestBuilder, status: u16) {
+    let answer = request.send().await.unwrap();
+    assert_eq!(answer.status().as_u16(), status);
+    let body: Value = answer.json().await.unwrap();
+    let message = &body["error"]["message"];
+    assert!(message.is_string(), "{body}");
+    assert_eq!(stub.take_refusals().len(), 1, "{body}");
+}
+
+fn messages_body(change: &[(&str, Value)]) -> Value {
+    let user = json!({"role": "user", "content": [{"type": "text", "text": "x"}]});
+    let mut body =
+        json!({"model": "claude-x", "max_tokens": 5, "stream": true, "messages": [user]});
+    for (name, value) in change {
+        body[*name] = value.clone();
+    }
+    body
+}
+
+fn bad_messages() -> Vec<Value> {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let user = |content: Value| json!({"role": "user", "content": content});
+    let model = |content: Value| json!({"role": "assistant", "content": content});
+    let hi = || user(json!([text("hi")]));
+    let asks = |id: &str| json!({"type": "tool_use", "id": id, "name": "t", "input": {}});
+    let answers = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "r"});
+    let cases = [
+        json!([]),
+        json!([model(json!([text("a")])), hi()]),
+        json!([hi(), hi()]),
+        json!([hi(), model(json!([text("prefill")]))]),
+        json!([user(json!([text(" ")]))]),
+        json!([user(json!([]))]),
+        json!([user(json!([answers("a")]))]),
+        json!([hi(), model(json!([asks("a")])), hi()]),
+        json!([
+            hi(),
+            model(json!([asks("a"), asks("b")])),
+            user(json!([answers("a")]))
+        ]),
+        json!([
+            hi(),
+            model(json!([asks("a")])),
+            user(json!([text("first"), answers("a")]))
+        ]),
+        json!([
+            hi(),
+            model(json!([asks("a:b")])),
+            user(json!([answers("a:b")]))
+        ]),
+        json!([
+            hi(),
+            model(json!([{"type": "thinking", "thinking": "x", "signature": ""}])),
+            hi()
+        ]),
+    ];
+    cases
+        .iter()
+        .map(|case| messages_body(&[("messages", case.clone())]))
+        .collect()
+}
+
+#[tokio::test]
+async fn anthropics_stand_in_refuses_what_anthropic_refuses() {
+    let stub = ModelStub::start_as(Vendor::Messages).await;
+    let tool = |name: &str, schema: Value| json!([{"name": name, "input_schema": schema}]);
+    let mut bodies = bad_messages();
+    let object = json!({"type": "object"});
+    bodies.extend([
+        messages_body(&[("max_tokens", json!(0))]),
+        messages_body(&[("stream_options", json!({}))]),
+        messages_body(&[("tools", json!([]))]),
+        messages_body(&[("tool_choice", json!({"type": "auto"}))]),
+        messages_body(&[("tools", tool("a.b", object))]),
+        messages_body(&[("tools", tool("a", json!({})))]),
+        messages_body(&[("system", json!([{"type": "text", "text": ""}]))]),
+    ]);
+    let mut without = messages_body(&[]);
+    without.as_object_mut().unwrap().remove("max_tokens");
+    bodies.push(without);
+    for body in bodies {
+        refused(&stub, post(&stub).json(&body), 400).await;
+    }
+    let url = format!("{}/v1/messages", stub.base_url());
+    let fine = messages_body(&[]);
+    let http = TestApp::http();
+    let no_version = http.post(&url).header("x-api-key", STUB_KEY).json(&fine);
+    refused(&stub, no_version, 400).await;
+    let no_key = http
+        .post(&url)
+        .header("anthropic-version", "2023-06-01")
+        .json(&fine);
+    refused(&stub, no_key, 401).await;
+    let unknown = messages_body(&[("model", json!("gpt-9"))]);
+    refused(&stub, post(&stub).json(&unknown), 404).await;
+    stub.will_say("ok");
+    let answer = post(&stub).json(&fine).send().await.unwrap();
+    assert_eq!(answer.status().as_u16(), 200);
+}
+
+fn gemini_body(contents: &Value) -> Value {
+    json!({"contents": contents})
+}
+
+fn with_parameters(schema: &Value) -> Value {
+    let hi = json!([{"role": "user", "parts": [{"text": "hi"}]}]);
+    let parameters = json!({"type": "object", "properties": {"a": schema}});
+    let declared = json!([{"name": "t", "description": "", "parameters": parameters}]);
+    json!({"contents": hi, "tools": [{"functionDeclarations": declared}]})
+}
+
+fn bad_contents() -> Vec<Value> {
+    let user = |parts: Value| json!({"role": "user", "parts": parts});
+    let model = |parts: Value| json!({"role": "model", "parts": parts});
+    let hi = || user(json!([{"text": "hi"}]));
+    let asks =
+        || json!({"functionCall": {"name": "t", "args": {}}, "thoughtSignature": "stub-signature"});
+    let answers = || json!({"functionResponse": {"name": "t", "response": {"output": "r"}}});
+    let unsigned = json!({"functionCall": {"name": "t", "args": {}}});
+    let cases = [
+        json!([]),
+        json!([model(json!([{"text": "a"}])), hi()]),
+        json!([hi(), hi()]),
+        json!([hi(), model(json!([{"text": "a"}]))]),
+        json!([user(json!([{"text": ""}]))]),
+        json!([user(json!([]))]),
+        json!([user(json!([answers()]))]),
+        json!([hi(), model(json!([asks()])), hi()]),
+        json!([
+            hi(),
+            model(json!([asks(), asks()])),
+            user(json!([answers()]))
+        ]),
+        json!([hi(), model(json!([unsigned])), user(json!([answers()]))]),
+        json!([user(
+            json!([{"text": "a", "functionCall": {"name": "t", "args": {}}}])
+        )]),
+        json!([{"role": "user", "parts": [{"text": "a"}], "name": "x"}]),
+    ];
+    cases.iter().map(gemini_body).collect()
+}
+
+#[tokio::test]
+async fn geminis_stand_in_refuses_what_gemini_refuses() {
+    let stub = ModelStub::start_as(Vendor::Gemini).await;
+    let mut bodies = bad_contents();
+    bodies.extend(
+        [
+            json!({"type": "string", "additionalProperties": false}),
+            json!({"$ref": "#/$defs/x"}),
+            json!({"type": ["string", "null"]}),
+            json!({"oneOf": [{"type": "string"}]}),
+            json!({"anyOf": [{"type": "string"}], "description": "d"}),
+            json!({"type": "integer", "enum": [1]}),
+            json!({"type": "array"}),
+            json!({"type": "object", "properties": {}}),
+            json!({"description": "no type"}),
+        ]
+        .iter()
+        .map(with_parameters),
+    );
+    let mut odd = with_parameters(&json!({"type": "string"}));
+    odd["tools"][0]["functionDeclarations"][0]["name"] = json!("2fa");
+    bodies.push(odd);
+    for body in bodies {
+        refused(&stub, post(&stub).json(&body), 400).await;
+    }
+    let fine = with_parameters(&json!({"type": "string"}));
+    let http = TestApp::http();
+    let models = format!("{}/v1beta/models", stub.base_url());
+    let stream = format!("{models}/gemini-x:streamGenerateContent");
+    let keyed = |url: String| {
+        http.post(url)
+            .header("x-goog-api-key", STUB_KEY)
+            .json(&fine)
+    };
+    refused(
+        &stub,
+        http.post(format!("{stream}?alt=sse")).json(&fine),
+        400,
+    )
+    .await;
+    refused(
+        &stub,
+        keyed(format!("{stream}?alt=sse&key={STUB_KEY}")),
+        400,
+    )
+    .await;
+    refused(&stub, keyed(stream), 400).await;
+    refused(
+        &stub,
+        keyed(format!("{models}/gpt-9:streamGenerateContent?alt=sse")),
+        404,
+    )
+    .await;
+    stub.will_say("ok");
+    let answer = post(&stub).json(&fine).send().await.unwrap();
+    assert_eq!(answer.status().as_u16(), 200);
+}
