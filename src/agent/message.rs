@@ -4,6 +4,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::feed::Joined;
+use super::relay::Note;
 use crate::domain::{Code, SandboxId, UserId};
 use crate::session::{Command, Decision, Refusal};
 
@@ -40,7 +41,15 @@ pub(super) enum Message {
         reply: oneshot::Sender<Result<Joined, Refusal>>,
     },
     /// An effect ended.
-    Outcome(Command),
+    Outcome {
+        command: Command,
+        /// The reign under which the effect was started.
+        reign: u64,
+    },
+    /// News from other gateways.
+    Notes(Vec<Note>),
+    /// Something may have been missed: read on, and look who runs the session.
+    Look,
     /// The session is to be deleted: stop everything and leave for good.
     Leave {
         by: UserId,
@@ -54,7 +63,7 @@ impl Message {
             Self::Tell { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Join { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Leave { reply, .. } => drop(reply.send(Err(refusal.clone()))),
-            Self::Outcome(_) => {}
+            Self::Outcome { .. } | Self::Notes(_) | Self::Look => {}
         }
     }
 }
@@ -71,4 +80,8 @@ pub(super) fn stopping() -> Refusal {
         Code::ServerStopping,
         "the server is stopping; connect again in a moment",
     )
+}
+
+pub(super) fn deleted() -> Refusal {
+    Refusal::new(Code::SessionNotFound, "the session was deleted")
 }

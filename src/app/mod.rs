@@ -64,6 +64,7 @@ struct Parts {
     doors: CancellationToken,
     agents: (TaskTracker, CancellationToken),
     janitor: Janitor,
+    sessions: Sessions,
     runtime: Arc<dyn Runtime>,
     writer: (TaskTracker, CancellationToken),
     store: Store,
@@ -188,6 +189,8 @@ impl Parts {
         }
         self.janitor.stop().await;
         self.runtime.close().await;
+        // Other gateways go on from here, without waiting for signs of life.
+        self.sessions.hand_over().await;
         self.writer.1.cancel();
         self.writer.0.close();
         self.writer.0.wait().await;

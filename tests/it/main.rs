@@ -20,6 +20,7 @@ mod kill;
 mod llm;
 mod model_stub;
 mod redis_app;
+mod replicas;
 mod rest;
 mod sandboxes;
 mod servers;
