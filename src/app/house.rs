@@ -13,7 +13,7 @@ use crate::agent::{AgentFactory, Providers, SandboxPlace, Servers, Sessions, Ses
 use crate::config::{self, Settings};
 use crate::gateway::SystemInfo;
 use crate::history::{self, Input, SystemPrompt};
-use crate::llm::{Catalogue, RetryConfig};
+use crate::llm::Catalogue;
 use crate::net::Guard;
 use crate::sandbox::{Janitor, Runtime};
 use crate::store::{self, Access, Sealer, Store};
@@ -55,7 +55,9 @@ impl House {
         }
         let tenancy = Tenancy::new(&store, Clock::system());
         let installation = installation_id(&store);
-        let place = place::open(&settings.sandbox, store.dir().path(), &installation).await;
+        // A sandbox starts in another folder than we did.
+        let data_dir = std::path::absolute(store.dir().path())?;
+        let place = place::open(&settings.sandbox, &data_dir, &installation).await;
         let guard = Guard::new(settings.runtime.outgoing.allow.clone());
         let model = model::open(&settings.llm, guard.clone())?;
         let report = Arc::new(doctor::report(settings, &place, &model, &store));
@@ -173,24 +175,10 @@ fn factory(
         catalogue: Arc::new(Catalogue::built_in()),
         prompt: Arc::new(SystemPrompt::new(&llm.prompt_template, reads)?),
         history,
-        retry: retry(llm),
+        retry: model::retry(llm),
         temperature: llm.temperature,
         max_tokens: llm.max_tokens.map(std::num::NonZeroU32::get),
         place,
         servers,
     })
-}
-
-/// One way of trying again, for models and for MCP servers (S0.47).
-pub(super) fn retry(llm: &config::Llm) -> RetryConfig {
-    RetryConfig {
-        max_retries: llm.retry.max_retries,
-        initial_backoff: llm.retry.initial_backoff,
-        max_backoff: llm.retry.max_backoff,
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "a factor of a few, no exact number"
-        )]
-        backoff_multiplier: llm.retry.backoff_multiplier as f32,
-    }
 }

@@ -9,7 +9,7 @@ use crate::agent::Providers;
 use crate::agent::providers::{Offer, ProviderSettings, Source, Ways};
 use crate::config;
 use crate::domain::Code;
-use crate::llm::{self, ProviderKind};
+use crate::llm::{self, ProviderKind, RetryConfig};
 use crate::net::{self, Guard};
 use crate::session::{ModelChoice, Refusal};
 use crate::store::{Sealer, Store};
@@ -127,5 +127,19 @@ pub(super) async fn refresh(providers: Providers, stop: CancellationToken) {
         if let Err(error) = providers.reload().await {
             tracing::warn!(?error, "The providers were not read again");
         }
+    }
+}
+
+/// One way of trying again, for models and for MCP servers (S0.47).
+pub(super) fn retry(llm: &config::Llm) -> RetryConfig {
+    RetryConfig {
+        max_retries: llm.retry.max_retries,
+        initial_backoff: llm.retry.initial_backoff,
+        max_backoff: llm.retry.max_backoff,
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a factor of a few, no exact number"
+        )]
+        backoff_multiplier: llm.retry.backoff_multiplier as f32,
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn open(
             max_iterations: settings.chat.max_llm_iterations.get(),
             ..Rules::default()
         }),
-        retry: super::house::retry(&settings.llm),
+        retry: super::model::retry(&settings.llm),
     };
     Ok(Servers::start(parts, agents.clone()))
 }
