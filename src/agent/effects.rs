@@ -14,6 +14,9 @@ use super::model::Asking;
 use crate::domain::{CallId, Entry};
 use crate::session::{Command, Control, Effect, ModelChoice, effects};
 
+/// Attempts that are kept for one gateway at one request.
+const ATTEMPTS: u32 = 1_000;
+
 /// Cancels its effect when it is dropped.
 struct Stopper(CancellationToken);
 
@@ -37,6 +40,8 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Running {
     model: Option<((u64, u32), Stopper)>,
     calls: BTreeMap<CallId, Stopper>,
+    /// Under which all of them were started.
+    reign: u64,
     outcomes: Option<mpsc::WeakSender<Message>>,
     tracker: TaskTracker,
 }
@@ -46,6 +51,7 @@ impl Running {
         Self {
             model: None,
             calls: BTreeMap::new(),
+            reign: 0,
             outcomes: Some(outcomes),
             tracker,
         }
@@ -59,6 +65,16 @@ impl Running {
         self.model.is_none() && self.calls.is_empty()
     }
 
+    /// Whether an answer streams here.
+    pub(super) fn has_model(&self) -> bool {
+        self.model.is_some()
+    }
+
+    /// Whether none of the running calls is ours.
+    pub(super) fn has_no_calls(&self) -> bool {
+        self.calls.is_empty()
+    }
+
     pub(super) fn stop_model(&mut self) {
         self.model = None;
     }
@@ -70,6 +86,11 @@ impl Running {
 
     /// Starts what is missing and stops what is no longer wanted.
     pub(super) fn reconcile(&mut self, wanted: &Wanted<'_>) {
+        if self.reign != wanted.control.reign {
+            // Somebody else went on meanwhile: what still runs here has no meaning any more.
+            self.stop_all();
+            self.reign = wanted.control.reign;
+        }
         let effects = effects(wanted.control);
         let asks = effects.iter().find_map(|effect| match effect {
             Effect::AskModel { turn, iteration } => Some((*turn, *iteration)),
@@ -99,20 +120,21 @@ impl Running {
 
     fn ask_model(&self, wanted: &Wanted<'_>, request: (u64, u32)) -> Stopper {
         let cancel = CancellationToken::new();
+        let attempt = first_attempt(wanted.control);
         let asked = Asking {
             feed: Arc::clone(wanted.feed),
+            ticket: wanted.feed.begin_answer(request, attempt),
             parts: wanted.parts.clone(),
             choice: wanted.choice.clone(),
             entries: wanted.entries.to_vec(),
             turn: request.0,
             iteration: request.1,
         };
-        wanted.feed.begin_answer(request.0, request.1);
-        let (outcomes, stop) = (self.outcomes.clone(), cancel.clone());
+        let (outcomes, stop, reign) = (self.outcomes.clone(), cancel.clone(), self.reign);
         self.tracker.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
-                outcome = asked.run() => report(outcomes.as_ref(), outcome).await,
+                outcome = asked.run() => report(outcomes.as_ref(), outcome, reign).await,
             }
         });
         Stopper(cancel)
@@ -121,12 +143,12 @@ impl Running {
     fn run_call(&self, wanted: &Wanted<'_>, id: &CallId) -> Option<Stopper> {
         let call = wanted.control.turn.as_ref()?.call(id)?.clone();
         let cancel = CancellationToken::new();
-        let (outcomes, stop) = (self.outcomes.clone(), cancel.clone());
+        let (outcomes, stop, reign) = (self.outcomes.clone(), cancel.clone(), self.reign);
         let (feed, tools) = (Arc::clone(wanted.feed), Arc::clone(&wanted.parts.tools));
         let id = id.clone();
         self.tracker.spawn(async move {
             let started = tokio::time::Instant::now();
-            let news = |progress| feed.show(What::Progress(id.clone(), progress));
+            let news = |progress| feed.announce(What::Progress(id.clone(), progress));
             let outcome = tools.run(&call, &stop, news).await;
             let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
             report(
@@ -136,6 +158,7 @@ impl Running {
                     outcome,
                     duration_ms,
                 },
+                reign,
             )
             .await;
         });
@@ -143,9 +166,15 @@ impl Running {
     }
 }
 
+/// The first attempt of the running request: above all that were shown before a take-over.
+pub(super) fn first_attempt(control: &Control) -> u32 {
+    let restarts = control.turn.as_ref().map_or(0, |turn| turn.restarts);
+    restarts.saturating_mul(ATTEMPTS).saturating_add(1)
+}
+
 /// Tells the session's task. If that is gone, so is the outcome: the next life calls it unknown.
-async fn report(outcomes: Option<&mpsc::WeakSender<Message>>, command: Command) {
+async fn report(outcomes: Option<&mpsc::WeakSender<Message>>, command: Command, reign: u64) {
     if let Some(sender) = outcomes.and_then(mpsc::WeakSender::upgrade) {
-        let _ = sender.send(Message::Outcome(command)).await;
+        let _ = sender.send(Message::Outcome { command, reign }).await;
     }
 }

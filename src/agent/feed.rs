@@ -3,12 +3,16 @@
 //! The ring is bounded. A watcher that falls behind reads the journal and the running answer
 //! instead, so it loses no event and gets its deltas merged.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 
+use super::answer::{Delta, DeltaKind, Merged, RunningAnswer};
+use super::relay::Voice;
 use crate::domain::{CallId, Code, Timestamp};
 use crate::mcp::ToolProgress;
 use crate::session::{Call, Event, ModelChoice, WaitingMessage};
@@ -20,7 +24,37 @@ const RING: usize = 1024;
 pub struct Feed {
     ring: broadcast::Sender<Arc<Signal>>,
     /// Never held across an await. Sends happen under it, so that text and ring agree.
-    running: Mutex<Option<RunningAnswer>>,
+    running: Mutex<Running>,
+    /// Tells the other gateways what runs here.
+    voice: Option<Voice>,
+}
+
+/// Names one request of the model that this gateway made; what another one says is dropped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Ticket(u64);
+
+/// The answer that is being streamed, here or elsewhere.
+#[derive(Default)]
+struct Running {
+    answer: Option<RunningAnswer>,
+    ticket: Ticket,
+    /// The last request and attempt of which something may have been shown.
+    last: Option<((u64, u32), u32)>,
+}
+
+impl Running {
+    fn begin(&mut self, answer: RunningAnswer) -> Ticket {
+        self.last = Some((answer.request(), answer.attempt));
+        self.answer = Some(answer);
+        self.ticket.0 += 1;
+        self.ticket
+    }
+
+    fn answer_to(&mut self, request: (u64, u32)) -> Option<&mut RunningAnswer> {
+        self.answer
+            .as_mut()
+            .filter(|answer| answer.request() == request)
+    }
 }
 
 /// One thing to show.
@@ -55,6 +89,10 @@ pub enum What {
     Usage(UsageState),
     /// A remark that is shown once.
     Notice(Notice),
+    /// The session is at this `seq`; what a watcher has not seen of it is in the journal.
+    Moved(u64),
+    /// The session is not what was shown of it: begin anew.
+    Rewound,
     /// The session was deleted.
     Deleted,
 }
@@ -68,49 +106,6 @@ pub struct ShownEvent {
     pub at: Timestamp,
     /// What happened.
     pub event: Event,
-}
-
-/// Which part of an answer a delta belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeltaKind {
-    /// What the model says.
-    Text,
-    /// What it thinks aloud.
-    Reasoning,
-}
-
-/// A piece of the running answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delta {
-    /// The turn.
-    pub turn: u64,
-    /// The request of the turn.
-    pub iteration: u32,
-    /// From 1; a higher one replaces what the one before said.
-    pub attempt: u32,
-    /// Where the piece begins, in UTF-16 code units of its kind (as browsers count).
-    pub offset: usize,
-    /// Text or reasoning.
-    pub kind: DeltaKind,
-    /// The piece.
-    pub text: String,
-}
-
-/// The answer that is being streamed.
-#[derive(Debug, Clone, Default)]
-pub struct RunningAnswer {
-    /// The turn.
-    pub turn: u64,
-    /// The request of the turn.
-    pub iteration: u32,
-    /// From 1.
-    pub attempt: u32,
-    /// The text so far.
-    pub text: String,
-    /// The reasoning so far.
-    pub reasoning: String,
-    text_units: usize,
-    reasoning_units: usize,
 }
 
 /// The calls of the running turn.
@@ -149,12 +144,12 @@ pub struct LeftOut {
 }
 
 /// A remark that is shown once and kept nowhere.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Notice {
     /// For people.
     pub text: String,
     /// `model_retry`, ….
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     /// The turn it is about.
     pub turn: u64,
     /// For a retry: the coming attempt, the last one, and the wait before it.
@@ -211,21 +206,30 @@ impl Default for Feed {
     fn default() -> Self {
         Self {
             ring: broadcast::Sender::new(RING),
-            running: Mutex::new(None),
+            running: Mutex::default(),
+            voice: None,
         }
     }
 }
 
 impl Feed {
+    /// A feed whose signals are told to the other gateways.
+    pub(super) fn new(voice: Voice) -> Self {
+        Self {
+            voice: Some(voice),
+            ..Self::default()
+        }
+    }
+
     /// Everything from now on, and the answer so far, as one moment.
     pub fn watch(&self) -> (broadcast::Receiver<Arc<Signal>>, Option<RunningAnswer>) {
         let running = self.running();
-        (self.ring.subscribe(), running.clone())
+        (self.ring.subscribe(), running.answer.clone())
     }
 
     /// The answer so far, for a watcher that fell behind.
     pub fn running_answer(&self) -> Option<RunningAnswer> {
-        self.running().clone()
+        self.running().answer.clone()
     }
 
     /// Whether anybody watches.
@@ -238,60 +242,111 @@ impl Feed {
         self.send(what);
     }
 
-    /// A model request begins.
-    pub(super) fn begin_answer(&self, turn: u64, iteration: u32) {
-        *self.running() = Some(RunningAnswer {
-            turn,
-            iteration,
-            attempt: 1,
-            ..RunningAnswer::default()
-        });
+    /// Shows news of a running effect here and to the other gateways.
+    pub(super) fn announce(&self, what: What) {
+        let _guard = self.running();
+        self.speak(what);
+    }
+
+    /// Shows and relays what an effect that runs here says.
+    fn speak(&self, what: What) {
+        if let Some(voice) = &self.voice {
+            if !voice.may_speak() {
+                return;
+            }
+            voice.relay(&what);
+        }
+        self.send(what);
+    }
+
+    /// A model request begins here. The attempt is at least `attempt`, and above everything that
+    /// was shown of this request.
+    pub(super) fn begin_answer(&self, request: (u64, u32), attempt: u32) -> Ticket {
+        let mut running = self.running();
+        let shown = running.last.filter(|(last, _)| *last == request);
+        let attempt = shown.map_or(attempt, |(_, shown)| attempt.max(shown + 1));
+        running.begin(RunningAnswer::begin(request, attempt))
     }
 
     /// Another attempt of the running request begins at offset 0.
-    pub(super) fn restart_answer(&self, attempt: u32) {
-        if let Some(answer) = self.running().as_mut() {
-            let (turn, iteration) = (answer.turn, answer.iteration);
-            *answer = RunningAnswer {
-                turn,
-                iteration,
-                attempt,
-                ..RunningAnswer::default()
-            };
+    pub(super) fn restart_answer(&self, ticket: Ticket) {
+        let mut running = self.running();
+        if running.ticket != ticket {
+            return;
+        }
+        if let Some(answer) = &mut running.answer {
+            let (request, attempt) = (answer.request(), answer.attempt + 1);
+            *answer = RunningAnswer::begin(request, attempt);
+            running.last = Some((request, attempt));
         }
     }
 
-    /// More of the answer to exactly that request; a late piece of another one is dropped.
-    pub(super) fn say(&self, (turn, iteration): (u64, u32), kind: DeltaKind, piece: String) {
+    /// More of the answer; a late piece of another request or attempt is dropped.
+    pub(super) fn say(&self, ticket: Ticket, kind: DeltaKind, piece: String) {
         let mut running = self.running();
-        let Some(answer) = running.as_mut() else {
-            return;
-        };
-        if (answer.turn, answer.iteration) != (turn, iteration) || piece.is_empty() {
+        if running.ticket != ticket || piece.is_empty() {
             return;
         }
-        let units = piece.encode_utf16().count();
-        let (text, length) = match kind {
-            DeltaKind::Text => (&mut answer.text, &mut answer.text_units),
-            DeltaKind::Reasoning => (&mut answer.reasoning, &mut answer.reasoning_units),
+        let Some(answer) = &mut running.answer else {
+            return;
         };
-        let offset = *length;
-        *length += units;
-        text.push_str(&piece);
+        let what = What::Delta(answer.say(kind, piece));
+        self.speak(what);
+    }
+
+    /// A model request runs at another gateway. Whether it was not followed before.
+    pub(super) fn follow_answer(&self, request: (u64, u32), attempt: u32) -> bool {
+        let mut running = self.running();
+        let is_followed = running
+            .answer
+            .as_ref()
+            .is_some_and(|answer| answer.request() == request && answer.attempt >= attempt);
+        if !is_followed {
+            running.begin(RunningAnswer::begin(request, attempt));
+        }
+        !is_followed
+    }
+
+    /// A piece of an answer that is said elsewhere.
+    pub(super) fn merge(&self, delta: &Delta) -> Merged {
+        let mut running = self.running();
+        let Some(answer) = running.answer_to((delta.turn, delta.iteration)) else {
+            return Merged::Gap;
+        };
+        let (merged, told) = answer.merge(delta);
         let attempt = answer.attempt;
-        self.send(What::Delta(Delta {
-            turn,
-            iteration,
-            attempt,
-            offset,
-            kind,
-            text: piece,
-        }));
+        running.last = Some(((delta.turn, delta.iteration), attempt));
+        if let Some(told) = told {
+            self.send(What::Delta(told));
+        }
+        merged
+    }
+
+    /// The whole of an answer that is said elsewhere.
+    pub(super) fn adopt(&self, whole: &RunningAnswer) {
+        let mut running = self.running();
+        let Some(answer) = running.answer_to(whole.request()) else {
+            return;
+        };
+        let told = answer.adopt(whole);
+        let attempt = answer.attempt;
+        running.last = Some((whole.request(), attempt));
+        for delta in told {
+            self.send(What::Delta(delta));
+        }
+    }
+
+    /// Tells the other gateways the whole answer, in order with its pieces.
+    pub(super) fn tell_answer(&self) {
+        let running = self.running();
+        if let (Some(voice), Some(answer)) = (&self.voice, &running.answer) {
+            voice.relay_answer(answer);
+        }
     }
 
     /// The request is over; what was said so far.
     pub(super) fn end_answer(&self) -> Option<RunningAnswer> {
-        self.running().take()
+        self.running().answer.take()
     }
 
     fn send(&self, what: What) {
@@ -302,47 +357,25 @@ impl Feed {
         }));
     }
 
-    fn running(&self) -> MutexGuard<'_, Option<RunningAnswer>> {
+    fn running(&self) -> MutexGuard<'_, Running> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl RunningAnswer {
-    /// What a watcher that has seen `text` and `reasoning` code units is missing.
-    pub fn missing(&self, text: usize, reasoning: usize) -> Vec<Delta> {
-        let kinds = [
-            (DeltaKind::Reasoning, &self.reasoning, reasoning),
-            (DeltaKind::Text, &self.text, text),
-        ];
-        let piece = |(kind, whole, offset): (DeltaKind, &String, usize)| {
-            let rest: Vec<u16> = whole.encode_utf16().skip(offset).collect();
-            (!rest.is_empty()).then(|| Delta {
-                turn: self.turn,
-                iteration: self.iteration,
-                attempt: self.attempt,
-                offset,
-                kind,
-                text: String::from_utf16_lossy(&rest),
-            })
-        };
-        kinds.into_iter().filter_map(piece).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{DeltaKind, Feed, What};
+    use super::{DeltaKind, Feed, Ticket, What};
 
     #[test]
     fn offsets_count_as_browsers_do_and_a_late_watcher_gets_the_rest_in_one_piece() {
         let feed = Feed::default();
         let (mut signals, running) = feed.watch();
         assert!(running.is_none());
-        feed.begin_answer(1, 1);
+        let ticket = feed.begin_answer((1, 1), 1);
         for piece in ["a", "😀", "b"] {
-            feed.say((1, 1), DeltaKind::Text, piece.into());
+            feed.say(ticket, DeltaKind::Text, piece.into());
         }
-        feed.say((1, 2), DeltaKind::Text, "late".into());
+        feed.say(Ticket(9), DeltaKind::Text, "late".into());
         let mut offsets = Vec::new();
         while let Ok(signal) = signals.try_recv() {
             let What::Delta(delta) = &signal.what else {
@@ -358,13 +391,28 @@ mod tests {
     #[test]
     fn another_attempt_begins_at_offset_zero() {
         let feed = Feed::default();
-        feed.begin_answer(1, 1);
-        feed.say((1, 1), DeltaKind::Text, "cut".into());
-        feed.restart_answer(2);
-        feed.say((1, 1), DeltaKind::Text, "whole".into());
+        let ticket = feed.begin_answer((1, 1), 1);
+        feed.say(ticket, DeltaKind::Text, "cut".into());
+        feed.restart_answer(ticket);
+        feed.say(ticket, DeltaKind::Text, "whole".into());
         let answer = feed.end_answer().unwrap();
         assert_eq!((answer.attempt, answer.text.as_str()), (2, "whole"));
-        feed.say((1, 1), DeltaKind::Text, "late".into());
+        feed.say(ticket, DeltaKind::Text, "late".into());
         assert!(feed.running_answer().is_none());
+    }
+
+    #[test]
+    fn a_request_that_is_made_again_replaces_what_was_shown_of_it() {
+        let feed = Feed::default();
+        let first = feed.begin_answer((1, 1), 1);
+        feed.say(first, DeltaKind::Text, "one".into());
+        let second = feed.begin_answer((1, 1), 1);
+        feed.say(first, DeltaKind::Text, "late".into());
+        feed.say(second, DeltaKind::Text, "two".into());
+        let answer = feed.running_answer().unwrap();
+        assert_eq!((answer.attempt, answer.text.as_str()), (2, "two"));
+        assert!(feed.follow_answer((1, 1), 1_001), "another gateway goes on");
+        feed.say(second, DeltaKind::Text, "frozen".into());
+        assert_eq!(feed.running_answer().unwrap().text, "");
     }
 }

@@ -27,8 +27,9 @@ pub(super) enum HomeError {
     #[error("the store does not tell which sandbox is this session's; try again")]
     Store(#[from] store::Error),
     #[error(
-        "this session's files are kept by `{kept_by}`, and the gateway now uses `{now}`; start it \
-         with that one again (SPL_SANDBOX, SPL_SANDBOX_DOCKER_HOST), or begin a new session"
+        "this session's files are kept by `{kept_by}`, and this gateway uses `{now}`; they are safe \
+         there: start the gateway that uses it again (SPL_SANDBOX, SPL_SANDBOX_DOCKER_HOST), or \
+         begin a new session"
     )]
     Elsewhere { kept_by: String, now: String },
 }

@@ -43,8 +43,8 @@ pub(super) enum JournalError {
 
 /// How an append ended, once everything that can be found out is found out.
 pub(super) enum Settled {
-    /// Durable.
-    Stored,
+    /// Durable, in so many bytes.
+    Stored(usize),
     /// Somebody else wrote this version.
     Conflict,
     /// The store is away; the commit may or may not have arrived.
@@ -90,6 +90,12 @@ impl Journal {
         Ok(records.len())
     }
 
+    /// The version of the newest commit; 0 = nothing is stored.
+    pub(super) async fn version(&self) -> Result<u64, crate::store::Error> {
+        let head = self.store.head(&self.key).await?;
+        Ok(head.map_or(0, |head| head.version))
+    }
+
     /// Appends, and asks the store what became of it where the answer was lost.
     pub(super) async fn append(&self, commit: &Commit, is_active: bool) -> Settled {
         let body = match commit.to_bytes() {
@@ -99,6 +105,7 @@ impl Journal {
                 return Settled::Away(crate::store::Error::NoAnswer);
             }
         };
+        let bytes = body.len();
         let record = NewRecord {
             commit_id: commit.commit_id.clone(),
             first_seq: commit.seq + 1,
@@ -108,7 +115,7 @@ impl Journal {
         };
         let before = commit.version.saturating_sub(1);
         match self.store.append(&self.key, before, record).await {
-            Appended::Ok => Settled::Stored,
+            Appended::Ok => Settled::Stored(bytes),
             Appended::Conflict => self.settle(commit).await.unwrap_or(Settled::Conflict),
             Appended::Unknown(error) => self.settle(commit).await.unwrap_or(Settled::Away(error)),
         }
@@ -120,7 +127,7 @@ impl Journal {
         match self.store.read_after_version(&self.key, before, 1).await {
             Ok(records) => records.first().map(|record| {
                 if record.commit_id == commit.commit_id {
-                    Settled::Stored
+                    Settled::Stored(record.body.len())
                 } else {
                     Settled::Conflict
                 }

@@ -5,6 +5,7 @@ use tokio::sync::oneshot;
 
 use super::feed::Joined;
 use super::providers::Wanted;
+use super::relay::Note;
 use crate::domain::{Code, SandboxId, UserId};
 use crate::session::{Command, Decision, Refusal};
 
@@ -43,7 +44,15 @@ pub(super) enum Message {
         reply: oneshot::Sender<Result<Joined, Refusal>>,
     },
     /// An effect ended.
-    Outcome(Command),
+    Outcome {
+        command: Command,
+        /// The reign under which the effect was started.
+        reign: u64,
+    },
+    /// News from other gateways.
+    Notes(Vec<Note>),
+    /// Something may have been missed: read on, and look who runs the session.
+    Look,
     /// The session is to be deleted: stop everything and leave for good.
     Leave {
         by: UserId,
@@ -57,7 +66,7 @@ impl Message {
             Self::Tell { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Join { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Leave { reply, .. } => drop(reply.send(Err(refusal.clone()))),
-            Self::Outcome(_) => {}
+            Self::Outcome { .. } | Self::Notes(_) | Self::Look => {}
         }
     }
 }
@@ -74,4 +83,8 @@ pub(super) fn stopping() -> Refusal {
         Code::ServerStopping,
         "the server is stopping; connect again in a moment",
     )
+}
+
+pub(super) fn deleted() -> Refusal {
+    Refusal::new(Code::SessionNotFound, "the session was deleted")
 }

@@ -2,6 +2,7 @@
 //!
 //! [`Sessions`] is the one corridor: every door tells, watches and reads sessions through it.
 
+mod answer;
 mod clock;
 mod effects;
 mod factory;
@@ -9,19 +10,22 @@ mod feed;
 mod home;
 mod journal;
 mod live;
+mod lives;
 mod message;
 mod model;
 mod place;
 mod projection;
 pub mod providers;
+mod relay;
 pub mod servers;
 mod sessions;
 mod tools;
 
+pub use answer::{Delta, DeltaKind, RunningAnswer};
 pub use factory::{AgentFactory, AgentParts};
 pub use feed::{
-    Delta, DeltaKind, Feed, Frame, Joined, LeftOut, Notice, QueueState, RunningAnswer, SessionView,
-    ShownEvent, Signal, TurnView, UsageState, What,
+    Feed, Frame, Joined, LeftOut, Notice, QueueState, SessionView, ShownEvent, Signal, TurnView,
+    UsageState, What,
 };
 pub use message::{Accepted, Ask};
 pub use place::SandboxPlace;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::answer::DeltaKind;
 use super::factory::{AgentParts, Standing};
-use super::feed::{DeltaKind, Feed, Notice, What};
+use super::feed::{Feed, Notice, Ticket, What};
 use crate::domain::{Code, Entry, Fault};
 use crate::history;
 use crate::llm::{self, ModelEvent, Progress};
@@ -14,6 +15,8 @@ use crate::session::{
 /// One model request of a turn.
 pub(super) struct Asking {
     pub(super) feed: Arc<Feed>,
+    /// What it says is shown under this.
+    pub(super) ticket: Ticket,
     pub(super) parts: AgentParts,
     pub(super) choice: ModelChoice,
     pub(super) entries: Vec<Arc<Entry>>,
@@ -145,13 +148,12 @@ impl Asking {
     }
 
     fn show(&self, progress: Progress) {
-        let request = (self.turn, self.iteration);
         match progress {
             Progress::Event(ModelEvent::Text(piece)) => {
-                self.feed.say(request, DeltaKind::Text, piece);
+                self.feed.say(self.ticket, DeltaKind::Text, piece);
             }
             Progress::Event(ModelEvent::Reasoning(piece)) => {
-                self.feed.say(request, DeltaKind::Reasoning, piece);
+                self.feed.say(self.ticket, DeltaKind::Reasoning, piece);
             }
             Progress::Event(_) => {}
             Progress::Retry {
@@ -161,10 +163,10 @@ impl Asking {
                 code,
                 reason,
             } => {
-                self.feed.restart_answer(attempt);
-                self.feed.show(What::Notice(Notice {
+                self.feed.restart_answer(self.ticket);
+                self.feed.announce(What::Notice(Notice {
                     text: reason,
-                    code: "model_retry",
+                    code: "model_retry".into(),
                     turn: self.turn,
                     retry: Some((attempt, max_attempts, delay, code)),
                 }));

@@ -24,6 +24,8 @@ const CALL_LIMIT: Duration = Duration::from_mins(1);
 /// The tools of one session. Each server starts at the first call of it (USERS 12).
 pub struct SessionTools {
     servers: Servers,
+    /// What keeps the workspaces of this gateway; others with the same name reach them too.
+    engine: Option<String>,
     place: Arc<SandboxPlace>,
     home: Home,
     /// Never held across an await.
@@ -37,10 +39,16 @@ impl SessionTools {
         Self {
             view: Mutex::new(servers.bare_view()),
             servers,
+            engine: place.is_on().then(|| place.runtime.keeper()),
             place,
             home,
             links: Mutex::default(),
         }
+    }
+
+    /// What holds the workspace of a session that runs here.
+    pub(super) fn engine(&self) -> Option<&str> {
+        self.engine.as_deref()
     }
 
     /// What the session is offered, as it was last looked up.

@@ -103,6 +103,7 @@ impl AgentApp {
             stop,
         };
         let asked = question.ask(door).await;
+        self.sessions.listed().await;
         self.stop().await;
         Ok(asked?)
     }

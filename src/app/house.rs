@@ -16,7 +16,7 @@ use crate::history::{self, Input, SystemPrompt};
 use crate::llm::Catalogue;
 use crate::net::Guard;
 use crate::sandbox::{Janitor, Runtime};
-use crate::store::{self, Access, Store};
+use crate::store::{self, Access, Sealer, Store};
 use crate::tenancy::{Clock, Tenancy};
 
 /// How often sessions that nobody needs are forgotten.
@@ -48,12 +48,16 @@ impl House {
         let writer = (TaskTracker::new(), CancellationToken::new());
         let kept = store_settings(&settings.store);
         let store = Store::open(&kept, Access::Serve, &writer.0, writer.1.clone()).await?;
+        let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
+        store.join(&sealer).await?;
         if let Some(url) = url {
             store.dir().announce(url)?;
         }
         let tenancy = Tenancy::new(&store, Clock::system());
         let installation = installation_id(&store);
-        let place = place::open(&settings.sandbox, store.dir().path(), &installation).await;
+        // A sandbox starts in another folder than we did.
+        let data_dir = std::path::absolute(store.dir().path())?;
+        let place = place::open(&settings.sandbox, &data_dir, &installation).await;
         let guard = Guard::new(settings.runtime.outgoing.allow.clone());
         let model = model::open(&settings.llm, guard.clone())?;
         let report = Arc::new(doctor::report(settings, &place, &model, &store));
@@ -94,6 +98,7 @@ impl House {
             doors,
             agents: self.agents,
             janitor: self.janitor,
+            sessions: self.sessions,
             runtime: self.runtime,
             writer: self.writer,
             store: self.store,
@@ -109,7 +114,7 @@ async fn start_sessions(
 ) -> anyhow::Result<Sessions> {
     let settings = SessionsSettings::default();
     let sessions = Sessions::start(
-        store.live(),
+        (store.live(), store.wakes()),
         store.records(),
         factory,
         settings,

@@ -67,6 +67,7 @@ struct Parts {
     doors: CancellationToken,
     agents: (TaskTracker, CancellationToken),
     janitor: Janitor,
+    sessions: Sessions,
     runtime: Arc<dyn Runtime>,
     writer: (TaskTracker, CancellationToken),
     store: Store,
@@ -191,6 +192,8 @@ impl Parts {
         }
         self.janitor.stop().await;
         self.runtime.close().await;
+        // Other gateways go on from here, without waiting for signs of life.
+        self.sessions.hand_over().await;
         self.writer.1.cancel();
         self.writer.0.close();
         self.writer.0.wait().await;

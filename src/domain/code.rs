@@ -77,6 +77,9 @@ codes! {
     ChangedSinceShown = "changed_since_shown", Validation,
         "What would run is no longer what was shown.",
         "Read the refreshed card and decide again.";
+    ReadOnly = "read_only", Validation,
+        "It comes from the operator's settings and cannot be changed while the server runs.",
+        "Change it in the settings and start again, or add one of your own under another name.";
     NothingToDo = "nothing_to_do", Validation,
         "The command does not fit what the session is doing, for example a retry without an answer.",
         "Wait for the session's next event, or send another command.";

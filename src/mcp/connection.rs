@@ -15,6 +15,7 @@ use rmcp::service::{
 use rmcp::transport::IntoTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
@@ -45,7 +46,7 @@ pub struct ToolCall {
 }
 
 /// News of a running call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolProgress {
     /// How far it is.
     pub progress: f64,

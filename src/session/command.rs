@@ -131,10 +131,10 @@ pub enum Command {
         /// How long it ran.
         duration_ms: u64,
     },
-    /// Another process goes on with the session after a crash.
+    /// The deciding process goes on with the session, whose runner is gone.
     TakeOver {
-        /// That process's life.
-        owner: String,
+        /// The runner that is gone; changes nothing if another one has taken over meanwhile.
+        from: Option<String>,
     },
 }
 

@@ -52,6 +52,9 @@ pub enum Event {
     OwnerChanged {
         /// That process's life.
         owner: String,
+        /// The engine that its sandboxes run on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        engine: Option<String>,
     },
     /// Hidden. The calls of an answer entered the queue.
     Queued {

@@ -36,6 +36,9 @@ pub struct Turn {
     pub phase_since: Timestamp,
     /// Whether it is to stop.
     pub is_stopping: bool,
+    /// How often another process has asked this request again.
+    #[serde(default)]
+    pub restarts: u32,
     /// The calls of the last answer (S2.28).
     pub queue: Vec<Call>,
     /// What the model said with them.
@@ -111,6 +114,15 @@ pub struct Control {
     pub model: Option<ModelChoice>,
     /// The life of the process that runs the effects.
     pub runner: Option<String>,
+    /// The engine that its sandboxes run on.
+    #[serde(default)]
+    pub runner_engine: Option<String>,
+    /// How often the runner changed: an outcome of an effect that an earlier one started is late.
+    #[serde(default)]
+    pub reign: u64,
+    /// The engine that holds the workspace, since the first call that may have used it.
+    #[serde(default)]
+    pub engine: Option<String>,
     /// The title.
     pub title: Option<String>,
     /// The running turn.
@@ -152,6 +164,11 @@ pub struct SessionState {
 }
 
 impl Control {
+    /// Whether the process of that life runs the effects.
+    pub fn is_run_by(&self, life: &str) -> bool {
+        self.runner.as_deref() == Some(life)
+    }
+
     /// Whether a turn runs (the `active` index).
     pub fn is_active(&self) -> bool {
         self.turn.is_some()

@@ -24,7 +24,8 @@ pub use records::Records;
 pub use sealed::Sealer;
 
 use db::Db;
-use live::{RedisLive, RedisSettings};
+use live::wake::{Alone, Wakes};
+use live::{RedisLive, RedisSettings, RedisWakes};
 
 /// Where things are kept and how.
 #[derive(Debug, Clone)]
@@ -84,6 +85,7 @@ pub struct Store {
     db: Db,
     live: Arc<dyn LiveStore>,
     redis: Option<Arc<str>>,
+    wakes: Arc<dyn Wakes>,
 }
 
 impl Store {
@@ -100,6 +102,12 @@ impl Store {
             Access::Beside => DataDir::open_beside(&settings.data_dir)?,
         };
         let db = Db::open(settings.database_url.as_deref(), dir.path()).await?;
+        let wakes: Arc<dyn Wakes> = match (settings.redis(), access) {
+            (Some(redis), Access::Serve) => {
+                Arc::new(RedisWakes::open(&redis, tasks, shutdown.clone())?)
+            }
+            (Some(_), Access::Beside) | (None, _) => Arc::new(Alone::new()),
+        };
         let mut address = None;
         let live: Arc<dyn LiveStore> = if let Some(redis) = settings.redis() {
             let live = RedisLive::open(&redis, access, tasks, shutdown).await?;
@@ -114,6 +122,7 @@ impl Store {
             db,
             live,
             redis: address,
+            wakes,
         })
     }
 
@@ -146,6 +155,21 @@ impl Store {
     /// Where the journals are, without user and password; `None` = in the database.
     pub fn redis(&self) -> Option<&str> {
         self.redis.as_deref()
+    }
+
+    /// Joins the other gateways on the same Redis, before the first session is touched. Records or a
+    /// secret key that are not theirs are refused.
+    pub async fn join(&self, sealer: &Sealer) -> Result<(), Error> {
+        if !self.wakes.is_shared() {
+            return Ok(());
+        }
+        let records = self.records().installation().await?;
+        self.wakes.join(&records, &sealer.key_name()).await
+    }
+
+    /// The line to other gateways on the same journals.
+    pub fn wakes(&self) -> Arc<dyn Wakes> {
+        Arc::clone(&self.wakes)
     }
 
     /// Everything else.

@@ -1,9 +1,6 @@
 //! `kill -9` of the real program: nothing acknowledged is lost, nothing runs twice.
 
-use std::io::{BufRead as _, BufReader};
-use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -11,102 +8,7 @@ use tempfile::TempDir;
 
 use crate::model_stub::ModelStub;
 use crate::support::postgres::new_database;
-use crate::support::{DEADLINE, Person, TestSocket, docker};
-
-/// The program in a process of its own.
-struct Server {
-    process: Child,
-    address: SocketAddr,
-}
-
-impl Server {
-    fn start(data: &Path, model: &ModelStub) -> Self {
-        Self::start_with(data, model, &[])
-    }
-
-    fn start_with(data: &Path, model: &ModelStub, env: &[(&str, &str)]) -> Self {
-        let mut process = sepal(data)
-            .envs(env.iter().copied())
-            .env("SPL_HTTP_PORT", "0")
-            .env("LLM_PROVIDER", "openai-compatible")
-            .env("OPENAI_BASE_URL", model.base_url())
-            .env("SPL_LLM_MODEL", "stub")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let first = lines.next().unwrap().unwrap();
-        let address = first
-            .rsplit("http://")
-            .next()
-            .unwrap()
-            .replace("localhost", "127.0.0.1");
-        Self {
-            process,
-            address: address.parse().unwrap(),
-        }
-    }
-
-    /// `kill -9`: no farewell of any kind.
-    fn kill(mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Already dead after `kill`.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn sepal(data: &Path) -> Command {
-    sepal_on(data, None)
-}
-
-fn sepal_on(data: &Path, database: Option<&str>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sepal"));
-    command
-        .env_clear()
-        .env("PATH", "/usr/local/bin:/usr/bin:/bin");
-    command
-        .env("SPL_DATA_DIR", data)
-        .env("SPL_HTTP_HOST", "127.0.0.1");
-    if let Some(database) = database {
-        command.env("DATABASE_URL", database);
-    }
-    command.current_dir(data.parent().unwrap());
-    command
-}
-
-fn admin((data, database): (&Path, Option<&str>), args: &[&str]) -> String {
-    let output = sepal_on(data, database).args(args).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// A member with a key, made by the command line beside the server.
-fn person(data: &Path) -> Person {
-    person_on(data, None)
-}
-
-fn person_on(data: &Path, database: Option<&str>) -> Person {
-    let place = (data, database);
-    admin(place, &["admin", "tenant", "add", "acme"]);
-    admin(place, &["admin", "user", "add", "ana", "--tenant", "acme"]);
-    let key = admin(
-        place,
-        &[
-            "admin", "key", "add", "test", "--user", "ana", "--tenant", "acme",
-        ],
-    );
-    Person {
-        tenant: sepal::domain::TenantId::from_bits(0),
-        key: key.lines().last().unwrap().to_owned(),
-    }
-}
+use crate::support::{DEADLINE, Server, TestSocket, docker, person, sepal};
 
 #[tokio::test]
 async fn a_waiting_card_survives_a_kill_and_runs_once() {
@@ -132,7 +34,7 @@ async fn a_card_survives_a_kill(database: Option<&str>) {
         .will_call("write_file", json!({"path": "a.txt", "content": "once"}))
         .then_say("Done");
     let server = Server::start_with(&data, &model, &env);
-    let ana = person_on(&data, database);
+    let ana = person(&data, &env);
     let mut socket = TestSocket::open(server.address, &ana, None).await;
     socket.say("write").await;
     let card = socket.wait_for_approval().await;
@@ -162,7 +64,7 @@ async fn a_call_that_ran_when_the_server_was_killed_is_unknown_and_the_session_g
         .will_call("execute_command", json!({ "command": command }))
         .then_say("I see");
     let server = Server::start(&data, &model);
-    let ana = person(&data);
+    let ana = person(&data, &[]);
     let mut socket = TestSocket::open(server.address, &ana, None).await;
     socket.say("run").await;
     let card = socket.wait_for_approval().await;
@@ -271,7 +173,7 @@ async fn twenty_killed_servers_leave_nothing_that_no_session_has() {
     let mut ana = None;
     for _ in 0..20 {
         let server = Server::start_with(&data, &model, &env);
-        let ana = ana.get_or_insert_with(|| person(&data));
+        let ana = ana.get_or_insert_with(|| person(&data, &[]));
         model
             .will_call("write_file", json!({"path": "a.txt", "content": "x"}))
             .then_say("Done");

@@ -21,6 +21,7 @@ mod llm;
 mod model_stub;
 mod providers;
 mod redis_app;
+mod replicas;
 mod rest;
 mod sandboxes;
 mod servers;

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::LiveSession;
+use super::{LiveSession, Lost};
 use crate::agent::clock::now;
 use crate::agent::feed::{ShownEvent, What};
 use crate::agent::journal::{JournalError, Settled};
-use crate::agent::message::{Accepted, Message, store_away};
+use crate::agent::message::{Accepted, Message, deleted, store_away};
 use crate::domain::{Code, CommitId};
 use crate::history;
 use crate::llm;
-use crate::session::{Command, Commit, Event, Inputs, Refusal, SCHEMA, decide};
+use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, decide};
 
 /// Commits after which the state is kept as a snapshot.
 const SNAPSHOT_EVERY: u64 = 64;
@@ -27,7 +27,9 @@ const STORE_RETRY: [Duration; 4] = [
 impl LiveSession {
     /// A new command: refused while the store is away.
     pub(super) async fn command(&mut self, command: Command) -> Result<Accepted, Refusal> {
-        self.commit(&command).await.map_err(|failure| match failure {
+        self.lives.be_heard().await;
+        let committed = self.commit(&command, None).await;
+        committed.map_err(|failure| match failure {
             Failure::Refused(refusal) => refusal,
             Failure::Away(error) => {
                 tracing::warn!(session.id = %self.key.session, error = ?error, "The store is away");
@@ -38,13 +40,13 @@ impl LiveSession {
 
     /// An outcome: it happened, so it is kept until the store is back; meanwhile commands are
     /// refused.
-    pub(super) async fn outcome(&mut self, command: Command) {
+    pub(super) async fn outcome(&mut self, command: Command, reign: Option<u64>) {
         let mut pauses = STORE_RETRY
             .iter()
             .copied()
             .chain(std::iter::repeat(Duration::from_secs(5)));
         loop {
-            let error = match self.commit(&command).await {
+            let error = match self.commit(&command, reign).await {
                 Ok(_) => return,
                 Err(Failure::Refused(refusal)) => {
                     tracing::debug!(session.id = %self.key.session, %refusal, "An outcome came too late");
@@ -68,30 +70,31 @@ impl LiveSession {
                 () = self.stop.cancelled() => break false,
                 () = tokio::time::sleep_until(until) => break true,
                 message = self.mailbox.recv() => match message {
-                    Some(Message::Outcome(command)) => later.push(command),
+                    Some(Message::Outcome { command, reign }) => later.push((command, reign)),
                     Some(message) => message.refuse(&store_away()),
                     None => break false,
                 },
             }
         };
-        for command in later {
+        for (command, reign) in later {
             // They wait for the same store: one loop for all would lose their order.
-            Box::pin(self.outcome(command)).await;
+            Box::pin(self.outcome(command, Some(reign))).await;
         }
         goes_on
     }
 
     /// Decide, append, fold, show. Again from the start when somebody else wrote meanwhile.
-    async fn commit(&mut self, command: &Command) -> Result<Accepted, Failure> {
+    async fn commit(&mut self, command: &Command, reign: Option<u64>) -> Result<Accepted, Failure> {
         loop {
             let now = now();
             let rules = self.parts.tools.rules();
+            let control = &self.state.control;
             let inputs = Inputs {
+                gateway: self.gateway(reign),
                 rules: &rules,
                 now,
                 genesis: &self.genesis,
             };
-            let control = &self.state.control;
             let events = decide(control, command, inputs).map_err(Failure::Refused)?;
             if events.is_empty() {
                 return Ok(Accepted {
@@ -108,9 +111,10 @@ impl LiveSession {
             };
             let is_active = commit.is_active_after(control.is_active());
             match self.journal.append(&commit, is_active).await {
-                Settled::Stored => {
+                Settled::Stored(bytes) => {
                     self.state.apply(&commit);
                     self.show(&commit);
+                    self.tell_others(&commit, bytes);
                     return Ok(Accepted {
                         seq: commit.last_seq().min(commit.seq + 1),
                     });
@@ -135,25 +139,111 @@ impl LiveSession {
             .unwrap_or(control.seq)
     }
 
-    async fn read_on(&mut self) -> Result<(), Failure> {
-        let mut commits = Vec::new();
-        let read = self
-            .journal
-            .catch_up(&mut self.state, |commit| commits.push(commit.clone()));
-        let read = read.await;
-        for commit in &commits {
-            self.show(commit);
+    fn gateway(&self, reign: Option<u64>) -> Gateway<'_> {
+        let runner = self.state.control.runner.as_deref();
+        Gateway {
+            life: &self.life,
+            engine: self.parts.tools.engine(),
+            is_runner_alive: runner.is_some_and(|runner| self.lives.is_alive(runner)),
+            reign,
         }
-        match read {
-            Ok(_) => Ok(()),
-            Err(JournalError::Store(error)) => Err(Failure::Away(error)),
-            Err(JournalError::Commit(error)) => {
-                tracing::error!(session.id = %self.key.session, %error, "The journal cannot be read");
-                Err(Failure::Refused(Refusal::new(
-                    Code::Internal,
-                    "internal error",
-                )))
+    }
+
+    /// Reads what was written elsewhere. A journal that is gone ends the session's task.
+    async fn read_on(&mut self) -> Result<(), Failure> {
+        let from = self.state.control.version;
+        loop {
+            let mut commits = Vec::new();
+            let read = self
+                .journal
+                .catch_up(&mut self.state, |commit| commits.push(commit.clone()));
+            let read = read.await;
+            for commit in &commits {
+                self.show(commit);
             }
+            match read {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(JournalError::Store(error)) => return Err(Failure::Away(error)),
+                Err(JournalError::Commit(error)) => {
+                    tracing::error!(session.id = %self.key.session, %error, "The journal cannot be read");
+                    return Err(Failure::Refused(Refusal::new(
+                        Code::Internal,
+                        "internal error",
+                    )));
+                }
+            }
+        }
+        self.follow_creation(from).await;
+        self.compare_head().await
+    }
+
+    /// A journal that is shorter than what was read from it ends the session's task.
+    async fn compare_head(&mut self) -> Result<(), Failure> {
+        let version = self.state.control.version;
+        let head = self.journal.version().await.map_err(Failure::Away)?;
+        if head >= version {
+            return Ok(());
+        }
+        let (lost, refusal) = if head == 0 {
+            (Lost::Deleted, deleted())
+        } else {
+            tracing::error!(session.id = %self.key.session, head, version, "The store came back with a shorter journal");
+            (Lost::Rewound, store_away())
+        };
+        self.lost = Some(lost);
+        Err(Failure::Refused(refusal))
+    }
+
+    /// Reads what was missed; what cannot be read now is read at the next occasion.
+    pub(super) async fn catch_up(&mut self) {
+        match self.read_on().await {
+            Ok(()) => {}
+            Err(Failure::Refused(refusal)) => {
+                tracing::debug!(session.id = %self.key.session, %refusal, "Nothing to read on");
+            }
+            Err(Failure::Away(error)) => {
+                tracing::warn!(session.id = %self.key.session, ?error, "The store is away");
+            }
+        }
+    }
+
+    /// A commit that another gateway appended.
+    pub(super) async fn follow(&mut self, commit: &Commit) {
+        let version = self.state.control.version;
+        if commit.version == version + 1 {
+            self.state.apply(commit);
+            self.show(commit);
+            self.follow_creation(version).await;
+        } else if commit.version > version {
+            self.catch_up().await;
+        }
+    }
+
+    /// Another gateway created the session: the sandbox is the one that stands in the journal.
+    async fn follow_creation(&mut self, from: u64) {
+        if let Some(sandbox) = self.state.control.sandbox.as_ref().filter(|_| from == 0) {
+            self.parts = self.factory.create_agent(&self.key, sandbox);
+            self.parts.tools.refresh().await;
+        }
+    }
+
+    /// What follows from an own commit and concerns more than this session's doors here.
+    fn tell_others(&mut self, commit: &Commit, bytes: usize) {
+        self.relay.tell_commit(&self.key, commit, bytes);
+        let control = &self.state.control;
+        let runner = control.runner.as_deref().filter(|_| control.is_active());
+        if let Some(runner) = runner.filter(|runner| **runner != *self.life) {
+            // It may have let the session go from memory.
+            self.relay.nudge(runner, &self.key);
+        }
+        self.projection.tell(&self.key, control);
+        if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
+            let (journal, state) = (self.journal.clone(), self.state.clone());
+            let limits = self.parts.history;
+            self.running
+                .tracker()
+                .spawn(async move { journal.keep_snapshot(state, limits).await });
         }
     }
 
@@ -182,14 +272,8 @@ impl LiveSession {
         if commit.events.iter().any(changes_usage) {
             self.feed.show(What::Usage(self.usage()));
         }
-        self.projection.tell(&self.key, &self.state.control);
         if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
             self.forget_unread();
-            let (journal, state) = (self.journal.clone(), self.state.clone());
-            let limits = self.parts.history;
-            self.running
-                .tracker()
-                .spawn(async move { journal.keep_snapshot(state, limits).await });
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The task that owns a live session: one command after the other, decide, append, show, act.
 
 mod commit;
+mod follow;
 mod view;
 
 use std::sync::Arc;
@@ -11,13 +12,24 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::effects::{Running, Wanted};
-use super::factory::AgentParts;
-use super::feed::Feed;
+use super::factory::{AgentFactory, AgentParts};
+use super::feed::{Feed, What};
 use super::journal::Journal;
-use super::message::{Ask, Message, stopping};
+use super::lives::Lives;
+use super::message::{Ask, Message, deleted, stopping, store_away};
 use super::projection::Projection;
+use super::relay::Relay;
 use crate::domain::{Code, SandboxId, SessionKey, UserId};
 use crate::session::{Command, Genesis, ModelChoice, Refusal, SessionState};
+
+/// The journal is not what it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// The session was deleted.
+    Deleted,
+    /// The store came back with less than it had acknowledged, or the journal cannot be used.
+    Rewound,
+}
 
 /// What a session's task is made of.
 pub(super) struct LiveSession {
@@ -27,8 +39,18 @@ pub(super) struct LiveSession {
     pub(super) parts: AgentParts,
     pub(super) genesis: Genesis,
     pub(super) projection: Projection,
+    /// Builds the agent again, should another gateway create the session.
+    pub(super) factory: AgentFactory,
     /// Names this process's life (DESIGN section 3).
     pub(super) life: Arc<str>,
+    /// Who else lives.
+    pub(super) lives: Arc<Lives>,
+    /// Tells the other gateways.
+    pub(super) relay: Relay,
+    /// When the whole of an answer that is said elsewhere was asked for.
+    pub(super) asked: Option<Instant>,
+    /// Why the task has to end: what it knows is not what is stored.
+    pub(super) lost: Option<Lost>,
     pub(super) mailbox: mpsc::Receiver<Message>,
     pub(super) running: Running,
     /// The folded journal.
@@ -38,26 +60,30 @@ pub(super) struct LiveSession {
 }
 
 impl LiveSession {
-    /// Takes over what an earlier life left, and serves until nobody needs it.
+    /// Takes over what a life that is over left, and serves until nobody needs it.
     pub(super) async fn run(mut self) {
         // The session list may lag behind a life that ended between a commit and its row.
         self.projection.tell(&self.key, &self.state.control);
-        if self.state.control.is_active() {
-            let owner = self.life.to_string();
-            self.outcome(Command::TakeOver { owner }).await;
-        }
-        self.reconcile();
+        self.show_all();
+        self.recover().await;
+        self.look().await;
         let mut idle_since = Instant::now();
-        loop {
+        while self.lost.is_none() {
             let idle_at = idle_since + self.idle_after();
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
                 message = self.mailbox.recv() => match message {
                     Some(Message::Leave { by, reply }) => match self.admit(&by) {
-                        Ok(()) => return self.vanish(reply).await,
+                        Ok(()) => return self.vanish(Some(reply)).await,
                         Err(refusal) => drop(reply.send(Err(refusal))),
                     },
+                    Some(Message::Notes(notes)) => {
+                        self.hear(notes).await;
+                        if !self.is_needed() {
+                            continue;
+                        }
+                    }
                     Some(message) => self.handle(message).await,
                     None => break,
                 },
@@ -65,7 +91,21 @@ impl LiveSession {
             }
             idle_since = Instant::now();
         }
-        self.leave().await;
+        match self.lost {
+            None => self.leave().await,
+            Some(lost) => {
+                let feed = Arc::clone(&self.feed);
+                self.vanish(None).await;
+                if lost == Lost::Rewound {
+                    feed.show(What::Rewound);
+                }
+            }
+        }
+    }
+
+    /// Whether somebody here watches the session, or it runs here.
+    fn is_needed(&self) -> bool {
+        self.feed.is_watched() || self.state.control.is_run_by(&self.life)
     }
 
     /// A live sandbox is kept longer than a mere state.
@@ -73,16 +113,21 @@ impl LiveSession {
         self.parts.tools.idle_limit().unwrap_or(self.idle_after)
     }
 
-    /// Leaves without a trace of its own: the journal is about to go.
-    async fn vanish(mut self, reply: oneshot::Sender<Result<Option<SandboxId>, Refusal>>) {
+    /// Leaves without a trace of its own: the journal is gone, or about to go.
+    async fn vanish(mut self, reply: Option<oneshot::Sender<Result<Option<SandboxId>, Refusal>>>) {
         self.mailbox.close();
         self.running.stop_all();
         self.parts.tools.close().await;
-        let gone = Refusal::new(Code::SessionNotFound, "the session was deleted");
+        let refusal = match self.lost {
+            Some(Lost::Rewound) => store_away(),
+            Some(Lost::Deleted) | None => deleted(),
+        };
         while let Ok(message) = self.mailbox.try_recv() {
-            message.refuse(&gone);
+            message.refuse(&refusal);
         }
-        let _ = reply.send(Ok(self.state.control.sandbox.take()));
+        if let Some(reply) = reply {
+            let _ = reply.send(Ok(self.state.control.sandbox.take()));
+        }
     }
 
     /// Answers what was sent in the last moment, then gives everything back.
@@ -98,7 +143,9 @@ impl LiveSession {
                 message @ (Message::Tell { .. }
                 | Message::Join { .. }
                 | Message::Leave { .. }
-                | Message::Outcome(_)) => message.refuse(&stopping()),
+                | Message::Outcome { .. }
+                | Message::Notes(_)
+                | Message::Look) => message.refuse(&stopping()),
             }
         }
         self.running.stop_all();
@@ -128,11 +175,13 @@ impl LiveSession {
             Message::Join { by, reply } => {
                 let _ = reply.send(self.admit(&by).map(|()| self.joined()));
             }
-            Message::Outcome(command) => self.outcome(command).await,
+            Message::Outcome { command, reign } => self.outcome(command, Some(reign)).await,
+            Message::Look => self.catch_up().await,
             // Answered in the loop, where the task can end.
             Message::Leave { reply, .. } => drop(reply.send(Err(stopping()))),
+            Message::Notes(_) => {}
         }
-        self.reconcile();
+        self.look().await;
     }
 
     /// A session is its owner's; to anybody else it does not exist.
@@ -174,11 +223,13 @@ impl LiveSession {
                 let running = self.state.control.turn.as_ref();
                 let is_this =
                     running.is_some_and(|running| turn.is_none_or(|turn| turn == running.id));
-                if is_this {
+                // At another gateway than the model's: what was said is what people here have seen.
+                let mut said = self.feed.running_answer().filter(|_| is_this);
+                if is_this && self.running.has_model() {
                     // Nothing of the answer may be shown after the event that ends the turn.
                     self.running.stop_model();
+                    said = self.feed.end_answer();
                 }
-                let said = is_this.then(|| self.feed.end_answer()).flatten();
                 Command::Stop {
                     turn,
                     said_so_far: said.map(|answer| answer.text),
@@ -207,8 +258,12 @@ impl LiveSession {
         missing.map_or(Ok(()), Err)
     }
 
+    /// Brings what runs in line with what has to run here.
     fn reconcile(&mut self) {
         let (control, genesis) = (&self.state.control, &self.genesis);
+        if !control.is_run_by(&self.life) {
+            return self.stand_back();
+        }
         self.running.reconcile(&Wanted {
             control,
             entries: &self.state.entries,

@@ -1,5 +1,6 @@
 //! The registry of live sessions: open, tell, watch, read, claim what a crash left, stop all.
 
+mod peers;
 mod registry;
 
 use std::sync::{Arc, Mutex};
@@ -14,10 +15,13 @@ use self::registry::{Inner, not_found, unreadable};
 use super::factory::AgentFactory;
 use super::feed::{Feed, Joined, ShownEvent, What};
 use super::journal::{Journal, JournalError};
+use super::lives::Lives;
 use super::message::{Accepted, Ask, Message, stopping};
 use super::projection::Projection;
+use super::relay::{Letter, Note, Relay};
 use crate::domain::{Caller, Code, SessionId, SessionKey};
 use crate::session::{Command, ModelChoice, Refusal};
+use crate::store::live::wake::Wakes;
 use crate::store::{LiveStore, Records};
 
 /// How sessions are kept.
@@ -51,7 +55,7 @@ pub struct Sessions(Arc<Inner>);
 impl Sessions {
     /// Starts the registry; its tasks run on `tasks` until `stop`.
     pub fn start(
-        store: Arc<dyn LiveStore>,
+        (store, wakes): (Arc<dyn LiveStore>, Arc<dyn Wakes>),
         records: Records,
         factory: AgentFactory,
         settings: SessionsSettings,
@@ -59,17 +63,25 @@ impl Sessions {
     ) -> Self {
         let (projection, writing) = Projection::start(records, stop.clone());
         tasks.spawn(writing);
-        let life: u128 = rand::random();
-        Self(Arc::new(Inner {
+        let (relay, telling) = Relay::start(Arc::clone(&wakes), stop.clone());
+        tasks.spawn(telling);
+        let inner = Arc::new(Inner {
             store,
             factory,
             settings,
             projection,
-            life: format!("{life:032x}").into(),
+            lives: Arc::new(Lives::new(Arc::clone(&wakes))),
+            wakes,
+            relay,
             slots: Mutex::default(),
+            seen: Mutex::default(),
             tasks,
             stop,
-        }))
+        });
+        if inner.wakes.is_shared() {
+            inner.tasks.spawn(peers::listen(Arc::downgrade(&inner)));
+        }
+        Self(inner)
     }
 
     /// A new session of the caller, answered by the tenant's default unless another choice is made.
@@ -177,7 +189,7 @@ impl Sessions {
     /// Deletes a session with its journal and workspace.
     pub async fn delete(&self, key: &SessionKey, caller: &Caller) -> Result<(), Refusal> {
         let by = caller.user.id.clone();
-        let sandbox = self
+        let left = self
             .request(key, caller, |reply| Message::Leave { by, reply })
             .await?;
         let removed = self.0.store.remove(key).await;
@@ -187,8 +199,13 @@ impl Sessions {
         if let Some(feed) = self.0.forget(key) {
             feed.show(What::Deleted);
         }
-        if let Some(sandbox) = &sandbox {
-            self.0.factory.place.remove(key, sandbox).await;
+        self.0.relay.tell(key, || Note::Deleted);
+        if let Some(sandbox) = left {
+            self.0.factory.place.remove(key, &sandbox).await;
+            let key = key.clone();
+            self.0
+                .relay
+                .tell_everybody(Letter::Removed { key, sandbox });
         }
         Ok(())
     }
@@ -203,14 +220,26 @@ impl Sessions {
         self.0.slots().get(key).map(|slot| Arc::clone(&slot.feed))
     }
 
-    /// Goes on with everything that an earlier life left unfinished. How many sessions that is.
+    /// Goes on with everything that lives which are over left unfinished, now and from here on:
+    /// watches the other gateways. How many sessions that is now.
     pub async fn claim_unfinished(&self) -> Result<usize, crate::store::Error> {
-        let unfinished = self.0.store.active().await?;
-        for key in &unfinished {
-            // Opening is enough: the session's task takes over what it finds.
-            self.0.wake(key);
+        self.0.hear_lives().await?;
+        let claimed = self.0.scan().await?;
+        if self.0.wakes.is_shared() {
+            self.0.tasks.spawn(peers::beat(Arc::downgrade(&self.0)));
         }
-        Ok(unfinished.len())
+        Ok(claimed)
+    }
+
+    /// Tells the other gateways that this life is over: they go on with its sessions at once. Only
+    /// after its tasks have ended.
+    pub async fn hand_over(&self) {
+        let wakes = &self.0.wakes;
+        wakes.leave().await;
+        if wakes.is_shared() {
+            let life = wakes.life().into();
+            wakes.publish(Letter::Left { life }.to_everybody()).await;
+        }
     }
 
     /// Forgets sessions that nobody watches and nobody needs; called now and then.

@@ -14,23 +14,33 @@ use crate::agent::factory::AgentFactory;
 use crate::agent::feed::Feed;
 use crate::agent::journal::{Journal, JournalError};
 use crate::agent::live::LiveSession;
+use crate::agent::lives::Lives;
 use crate::agent::message::{Message, store_away};
 use crate::agent::projection::Projection;
+use crate::agent::relay::{Relay, Voice};
 use crate::domain::{Actor, Caller, Code, JournalId, SandboxId, SessionKey, TenantId, UserId};
 use crate::session::{Genesis, ModelChoice, Refusal};
 use crate::store::LiveStore;
+use crate::store::live::wake::Wakes;
 
 /// Commands that may wait for one session.
 const MAILBOX: usize = 256;
 /// How long a new session waits for the first who joins or tells it.
 const RESERVED_FOR: Duration = Duration::from_mins(1);
 
+/// Version and runner of sessions at the last look.
+pub(super) type Seen = HashMap<SessionKey, (u64, Option<String>)>;
+
 pub(super) struct Inner {
     pub(super) store: Arc<dyn LiveStore>,
     pub(super) factory: AgentFactory,
     pub(super) settings: SessionsSettings,
     pub(super) projection: Projection,
-    pub(super) life: Arc<str>,
+    pub(super) wakes: Arc<dyn Wakes>,
+    pub(super) lives: Arc<Lives>,
+    pub(super) relay: Relay,
+    /// Unfinished sessions that are not in memory: version and runner when they were last read.
+    pub(super) seen: Mutex<Seen>,
     /// Never held across an await.
     pub(super) slots: Mutex<HashMap<SessionKey, Slot>>,
     pub(super) tasks: TaskTracker,
@@ -44,11 +54,43 @@ pub(super) struct Slot {
     /// May be created by its first command.
     pub(super) is_new: bool,
     pub(super) mailbox: Option<mpsc::Sender<Message>>,
+    /// Ends the following when the slot goes.
+    _following: Following,
     /// Since when it is kept, for whoever reserved it and has not joined yet.
     reserved: Instant,
 }
 
+/// While it lives, messages to the session may come in.
+struct Following {
+    wakes: Arc<dyn Wakes>,
+    key: SessionKey,
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.wakes.unfollow(&self.key);
+    }
+}
+
 impl Slot {
+    fn new(inner: &Inner, key: &SessionKey, genesis: Genesis, is_new: bool) -> Self {
+        Self {
+            feed: Arc::new(Feed::new(Voice::new(
+                inner.relay.clone(),
+                Arc::clone(&inner.lives),
+                key.clone(),
+            ))),
+            genesis,
+            is_new,
+            mailbox: None,
+            _following: Following {
+                wakes: Arc::clone(&inner.wakes),
+                key: key.clone(),
+            },
+            reserved: Instant::now(),
+        }
+    }
+
     /// Whether its task runs and takes commands.
     pub(super) fn is_live(&self) -> bool {
         self.mailbox
@@ -82,13 +124,7 @@ impl Inner {
         self.slots().entry(key.clone()).or_insert_with(|| {
             let genesis = self.genesis(&key.tenant, caller.actor());
             let model = model.unwrap_or_else(|| genesis.model.clone());
-            Slot {
-                feed: Arc::default(),
-                genesis: Genesis { model, ..genesis },
-                is_new: true,
-                mailbox: None,
-                reserved: Instant::now(),
-            }
+            Slot::new(self, key, Genesis { model, ..genesis }, true)
         });
     }
 
@@ -129,13 +165,10 @@ impl Inner {
             name: String::new(),
         };
         let mut slots = self.slots();
-        let slot = slots.entry(key.clone()).or_insert_with(|| Slot {
-            feed: Arc::default(),
+        let slot = slots.entry(key.clone()).or_insert_with(|| {
             // A stored session has its own; this one is never used.
-            genesis: self.genesis(&key.tenant, caller.map_or_else(nobody, Caller::actor)),
-            is_new: false,
-            mailbox: None,
-            reserved: Instant::now(),
+            let owner = caller.map_or_else(nobody, Caller::actor);
+            Slot::new(self, key, self.genesis(&key.tenant, owner), false)
         });
         if let Some(mailbox) = slot.mailbox.as_ref().filter(|mailbox| !mailbox.is_closed()) {
             return mailbox.clone();
@@ -161,7 +194,12 @@ impl Inner {
         (outcomes, messages): (mpsc::WeakSender<Message>, mpsc::Receiver<Message>),
     ) {
         let journal = Journal::new(Arc::clone(&self.store), key.clone());
-        let state = match journal.fold(self.factory.history).await {
+        // First follow, then read: nothing falls between.
+        let folded = match self.wakes.follow(&key).await {
+            Ok(()) => journal.fold(self.factory.history).await,
+            Err(error) => Err(JournalError::Store(error)),
+        };
+        let state = match folded {
             Ok(state) => state,
             Err(error) => return refuse_all(messages, &unreadable(&key, &error)).await,
         };
@@ -172,7 +210,12 @@ impl Inner {
             running: Running::new(outcomes, self.tasks.clone()),
             mailbox: messages,
             projection: self.projection.clone(),
-            life: Arc::clone(&self.life),
+            factory: self.factory.clone(),
+            life: self.wakes.life().into(),
+            lives: Arc::clone(&self.lives),
+            relay: self.relay.clone(),
+            asked: None,
+            lost: None,
             idle_after: self.settings.idle_after,
             stop: self.stop.clone(),
             key: key.clone(),

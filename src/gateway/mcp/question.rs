@@ -173,32 +173,24 @@ impl Watch<'_> {
         &mut self,
         signal: Result<std::sync::Arc<crate::agent::Signal>, RecvError>,
     ) -> Result<Vec<ShownEvent>, Refusal> {
-        let Question {
-            sessions, caller, ..
-        } = self.question;
         match signal {
-            Ok(signal) => Ok(match &signal.what {
-                What::Event(event) => vec![event.clone()],
-                What::Deleted => return Err(deleted()),
+            Ok(signal) => match &signal.what {
+                What::Event(event) => Ok(vec![event.clone()]),
+                What::Deleted | What::Rewound => Err(deleted()),
+                // Another gateway decided: the journal has it.
+                What::Moved(_) => missed(self.question, self.key, self.seq).await,
                 What::Delta(_)
                 | What::Progress(..)
                 | What::Queue(_)
                 | What::Usage(_)
-                | What::Notice(_) => Vec::new(),
-            }),
+                | What::Notice(_) => Ok(Vec::new()),
+            },
             Err(RecvError::Lagged(_)) => {
+                let Question {
+                    sessions, caller, ..
+                } = self.question;
                 self.joined = sessions.join(self.key, caller).await?;
-                let mut missed = Vec::new();
-                let mut after = self.seq;
-                loop {
-                    let page = sessions
-                        .page(self.key, Page::After(after), CATCH_UP)
-                        .await?;
-                    let Some(last) = page.last() else { break };
-                    after = last.seq;
-                    missed.extend(page);
-                }
-                Ok(missed)
+                missed(self.question, self.key, self.seq).await
             }
             Err(RecvError::Closed) => Err(deleted()),
         }
@@ -333,4 +325,21 @@ fn news(event: &Event) -> Option<News<'_>> {
     } else {
         None
     }
+}
+
+/// The shown events after that one.
+async fn missed(
+    question: &Question<'_>,
+    key: &SessionKey,
+    mut after: u64,
+) -> Result<Vec<ShownEvent>, Refusal> {
+    let mut missed = Vec::new();
+    loop {
+        let page = question.sessions.page(key, Page::After(after), CATCH_UP);
+        let page = page.await?;
+        let Some(last) = page.last() else { break };
+        after = last.seq;
+        missed.extend(page);
+    }
+    Ok(missed)
 }

@@ -126,6 +126,11 @@ impl Pump {
     async fn step(&mut self, signals: &mut broadcast::Receiver<Arc<Signal>>) -> Result<(), End> {
         tokio::select! {
             signal = signals.recv() => match signal {
+                Ok(signal) if matches!(signal.what, What::Rewound) => {
+                    let joined = self.join().await?;
+                    *signals = self.start(joined, None).await?;
+                    Ok(())
+                }
                 Ok(signal) => self.show(&signal).await,
                 Err(RecvError::Lagged(_)) => {
                     let joined = self.join().await?;
@@ -294,11 +299,16 @@ impl Pump {
                 }
                 *units += delta.text.encode_utf16().count();
             }
+            What::Moved(seq) => return self.fill_to(*seq).await,
             What::Deleted => {
                 let gone = "the session was deleted";
                 return Err(End::Refused(Refusal::new(Code::SessionNotFound, gone)));
             }
-            What::Progress(..) | What::Queue(_) | What::Usage(_) | What::Notice(_) => {}
+            What::Progress(..)
+            | What::Queue(_)
+            | What::Usage(_)
+            | What::Notice(_)
+            | What::Rewound => {}
         }
         self.send(signal).await?;
         Ok(())

@@ -24,6 +24,7 @@ pub fn signal_frames(signal: &Signal) -> &[Frame] {
         What::Queue(queue) => vec![queue_frame(queue)],
         What::Usage(usage) => vec![usage_frame(usage)],
         What::Notice(notice) => vec![notice_frame(notice)],
+        What::Moved(_) | What::Rewound => Vec::new(),
         What::Deleted => vec![frame(
             "error",
             &[

@@ -18,7 +18,8 @@ mod watchdog;
 mod tests;
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -55,6 +56,8 @@ pub struct Bubblewrap {
     settings: Settings,
     privilege: Privilege,
     workspaces: Workspaces,
+    /// Names the data folder: the workspaces of another one are not here.
+    folder: String,
     cgroups: Option<Cgroups>,
     spawner: Spawner,
     supervisors: TaskTracker,
@@ -78,6 +81,7 @@ impl Bubblewrap {
         };
         let runtime = Self {
             workspaces: Workspaces::open(settings.data_dir.join("workspaces"), owner)?,
+            folder: folder_name(&settings.data_dir)?,
             privilege,
             cgroups,
             spawner: Spawner::start()?,
@@ -137,6 +141,10 @@ impl Bubblewrap {
 impl Runtime for Bubblewrap {
     fn kind(&self) -> SandboxKind {
         SandboxKind::Bubblewrap
+    }
+
+    fn keeper(&self) -> String {
+        format!("bubblewrap/{}", self.folder)
     }
 
     fn limits(&self) -> Limits {
@@ -210,6 +218,25 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|error| Error::Start(io::Error::other(error)))?
+}
+
+/// The name of a data folder: made once, and it goes with the folder wherever that is copied.
+fn folder_name(data_dir: &Path) -> io::Result<String> {
+    let path = data_dir.join("workspaces-id");
+    let fresh = format!("{:016x}", rand::random::<u64>());
+    match fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&path)
+    {
+        Ok(mut file) => {
+            file.write_all(fresh.as_bytes())?;
+            file.sync_all()?;
+            Ok(fresh)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::read_to_string(&path),
+        Err(error) => Err(error),
+    }
 }
 
 fn write_etc(folder: &Path) -> Result<(), Error> {

@@ -10,9 +10,24 @@ use super::policy::Rules;
 use super::state::Control;
 use crate::domain::{Code, Timestamp};
 
+/// The process that decides.
+#[derive(Debug, Clone, Copy)]
+pub struct Gateway<'a> {
+    /// Names its life; what it starts ends with it.
+    pub life: &'a str,
+    /// The engine that its sandboxes run on.
+    pub engine: Option<&'a str>,
+    /// Whether the session's runner is believed to live. Only a hint.
+    pub is_runner_alive: bool,
+    /// For the outcome of an effect: the [`Control::reign`] under which it was started.
+    pub reign: Option<u64>,
+}
+
 /// What `decide` may look at beside state and command.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
+    /// Who decides.
+    pub gateway: Gateway<'a>,
     /// The rules in force.
     pub rules: &'a Rules,
     /// The time of the decision.
@@ -29,59 +44,13 @@ pub fn decide(
     inputs: Inputs<'_>,
 ) -> Result<Vec<Event>, Refusal> {
     let mut draft = Draft::new(control, inputs);
-    match command {
-        Command::Open { title } => draft.open(title.as_deref()),
-        Command::Say {
-            text,
-            author,
-            client_message_id,
-        } => {
-            draft.say(text, author, client_message_id.as_deref())?;
-        }
-        Command::Decide(decision) => draft.decide_call(decision)?,
-        Command::DecideAll {
-            call_ids,
-            approved,
-            reason,
-            by,
-        } => {
-            draft.decide_all(call_ids.as_deref(), *approved, reason.as_deref(), by)?;
-        }
-        Command::StopCall { call } => draft.stop_call(call)?,
-        Command::Settle { call, happened, by } => draft.settle(call, *happened, by)?,
-        Command::Stop { turn, said_so_far } => draft.stop(*turn, said_so_far.as_deref()),
-        Command::Retry => draft.retry()?,
-        Command::Withdraw { client_message_id } => draft.withdraw(client_message_id)?,
-        Command::ResetContext => draft.reset_context()?,
-        Command::Rename { title } => draft.rename(title)?,
-        Command::ChooseModel { model } => draft.choose_model(model),
-        Command::Answered {
-            turn,
-            iteration,
-            answer,
-        } => draft.answered(*turn, *iteration, answer),
-        Command::ModelFailed {
-            turn,
-            iteration,
-            failure,
-        } => {
-            draft.model_failed(*turn, *iteration, failure);
-        }
-        Command::Overflowed {
-            turn,
-            iteration,
-            kept,
-            before,
-            after,
-        } => draft.overflowed((*turn, *iteration), *kept, (*before, *after)),
-        Command::CallEnded {
-            call,
-            outcome,
-            duration_ms,
-        } => {
-            draft.call_ended(call, outcome, *duration_ms);
-        }
-        Command::TakeOver { owner } => draft.take_over(owner),
+    // The outcome of an effect that was taken over has another end by now.
+    let is_late = inputs
+        .gateway
+        .reign
+        .is_some_and(|reign| reign != control.reign);
+    if !is_late {
+        draft.follow(command)?;
     }
     Ok(draft.events)
 }
@@ -124,6 +93,87 @@ impl<'a> Draft<'a> {
             sandbox,
             model,
         });
+    }
+
+    fn follow(&mut self, command: &Command) -> Result<(), Refusal> {
+        match command {
+            Command::Open { title } => self.open(title.as_deref()),
+            Command::Say {
+                text,
+                author,
+                client_message_id,
+            } => {
+                self.say(text, author, client_message_id.as_deref())?;
+            }
+            Command::Decide(decision) => self.decide_call(decision)?,
+            Command::DecideAll {
+                call_ids,
+                approved,
+                reason,
+                by,
+            } => {
+                self.decide_all(call_ids.as_deref(), *approved, reason.as_deref(), by)?;
+            }
+            Command::StopCall { call } => self.stop_call(call)?,
+            Command::Settle { call, happened, by } => self.settle(call, *happened, by)?,
+            Command::Stop { turn, said_so_far } => self.stop(*turn, said_so_far.as_deref()),
+            Command::Retry => self.retry()?,
+            Command::Withdraw { client_message_id } => self.withdraw(client_message_id)?,
+            Command::ResetContext => self.reset_context()?,
+            Command::Rename { title } => self.rename(title)?,
+            Command::ChooseModel { model } => self.choose_model(model),
+            Command::Answered {
+                turn,
+                iteration,
+                answer,
+            } => self.answered(*turn, *iteration, answer),
+            Command::ModelFailed {
+                turn,
+                iteration,
+                failure,
+            } => {
+                self.model_failed(*turn, *iteration, failure);
+            }
+            Command::Overflowed {
+                turn,
+                iteration,
+                kept,
+                before,
+                after,
+            } => self.overflowed((*turn, *iteration), *kept, (*before, *after)),
+            Command::CallEnded {
+                call,
+                outcome,
+                duration_ms,
+            } => {
+                self.call_ended(call, outcome, *duration_ms);
+            }
+            Command::TakeOver { from } => self.take_over(from.as_deref()),
+        }
+        Ok(())
+    }
+
+    /// Makes the deciding process the runner.
+    fn claim(&mut self) {
+        let Gateway { life, engine, .. } = self.inputs.gateway;
+        self.push(Event::OwnerChanged {
+            owner: life.to_owned(),
+            engine: engine.map(ToOwned::to_owned),
+        });
+    }
+
+    /// Work that begins while nothing runs is the deciding process's own, so that it does not
+    /// depend on another one's life; unless the session's files are where somebody else lives.
+    fn claim_work(&mut self) {
+        let (control, gateway) = (&self.control, &self.inputs.gateway);
+        let has_files_here = control
+            .engine
+            .as_deref()
+            .is_none_or(|engine| Some(engine) == gateway.engine);
+        let is_mine = control.is_run_by(gateway.life);
+        if !is_mine && (has_files_here || !gateway.is_runner_alive) {
+            self.claim();
+        }
     }
 
     fn open(&mut self, title: Option<&str>) {

@@ -105,6 +105,9 @@ impl Draft<'_> {
     fn start_approved(&mut self) {
         let approved = self.queue().iter().filter(|call| call.is_approved());
         let approved: Vec<Call> = approved.cloned().collect();
+        if !self.queue().iter().any(Call::is_executing) {
+            self.claim_work();
+        }
         for call in approved {
             let Some(facts) = call.facts else { continue };
             self.push(Event::Started {

@@ -1,4 +1,4 @@
-//! After a crash: what ran becomes unknown, what was approved long ago is asked again.
+//! When a runner is gone: what ran becomes unknown, what was approved long ago is asked again.
 
 use super::Draft;
 use crate::domain::{Actor, CallId, Code};
@@ -7,16 +7,11 @@ use crate::session::command::Refusal;
 use crate::session::event::Event;
 
 impl Draft<'_> {
-    pub(super) fn take_over(&mut self, owner: &str) {
-        if self.control.runner.as_deref() == Some(owner) {
+    pub(super) fn take_over(&mut self, from: Option<&str>) {
+        if self.control.version == 0 || self.control.runner.as_deref() != from {
             return;
         }
-        if self.control.version == 0 {
-            return;
-        }
-        self.push(Event::OwnerChanged {
-            owner: owner.to_owned(),
-        });
+        self.claim();
         let Some(turn) = &self.control.turn else {
             return;
         };

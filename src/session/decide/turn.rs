@@ -56,6 +56,7 @@ impl Draft<'_> {
 
     /// Starts a model request that reads everything that waits.
     pub(super) fn ask_model(&mut self, turn: u64, iteration: u32, is_retry: bool) {
+        self.claim_work();
         let model = self
             .control
             .model

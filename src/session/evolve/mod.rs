@@ -5,7 +5,7 @@ mod queue;
 mod turn;
 
 use super::event::{Commit, Event};
-use super::state::{Control, SessionState, WaitingMessage};
+use super::state::{Control, Phase, SessionState, WaitingMessage};
 use crate::domain::{Actor, CallId, Timestamp};
 
 /// How many client message ids are remembered for repeats.
@@ -42,7 +42,7 @@ impl Control {
                 self.model = Some(model.clone());
                 self.created_at = at;
             }
-            Event::OwnerChanged { owner } => self.runner = Some(owner.clone()),
+            Event::OwnerChanged { owner, engine } => self.hand_over(owner, engine.as_deref()),
             Event::TitleSet { title } => self.title = Some(title.clone()),
             Event::ModelChosen { model } => self.model = Some(model.clone()),
             Event::ContextReset => self.reset(),
@@ -78,6 +78,19 @@ impl Control {
             | Event::Started { .. }
             | Event::Ended { .. }
             | Event::CallStopRequested { .. } => self.evolve_queue(event, at),
+        }
+    }
+
+    fn hand_over(&mut self, owner: &str, engine: Option<&str>) {
+        self.runner = Some(owner.to_owned());
+        self.runner_engine = engine.map(ToOwned::to_owned);
+        self.reign += 1;
+        if let Some(turn) = self
+            .turn
+            .as_mut()
+            .filter(|turn| turn.phase == Phase::Asking)
+        {
+            turn.restarts += 1;
         }
     }
 

@@ -4,7 +4,7 @@
     reason = "`Control::evolve` is the exhaustive match"
 )]
 
-use crate::domain::{CallId, Timestamp};
+use crate::domain::{CallId, RunsInKind, Timestamp};
 use crate::session::call::{Call, CallStatus, Decider, Outcome};
 use crate::session::event::{EditedArgs, Event, Verdict};
 use crate::session::state::{Control, tool_key};
@@ -81,6 +81,7 @@ impl Control {
 
     fn started(&mut self, id: &CallId, at: Timestamp) {
         let mut used = None;
+        let mut is_here = false;
         self.change(id, |call| {
             if let CallStatus::Approved { by, .. } = &call.status {
                 call.status = CallStatus::Executing {
@@ -90,8 +91,13 @@ impl Control {
                 };
             }
             used = call.facts.as_ref().map(|facts| tool_key(&facts.tool));
+            let kind = call.facts.as_ref().map(|facts| facts.runs_in.kind);
+            is_here = kind.is_some_and(|kind| kind != RunsInKind::Remote);
         });
         self.used_tools.extend(used);
+        if is_here && self.engine.is_none() {
+            self.engine.clone_from(&self.runner_engine);
+        }
     }
 
     fn ended(&mut self, id: &CallId, outcome: &Outcome) {

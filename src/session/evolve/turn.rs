@@ -62,6 +62,7 @@ impl Control {
             started,
             phase_since: at,
             is_stopping: false,
+            restarts: 0,
             queue: Vec::new(),
             said: String::new(),
             rejected,

@@ -14,9 +14,9 @@ use crate::domain::{
     TokenUsage, ToolAnnotations, ToolRef, UserId,
 };
 use crate::session::{
-    Answer, Command, Commit, ContextSize, Decision, Effect, Event, Genesis, Inputs, ModelChoice,
-    Outcome, Output, Proposal, Refusal, Resolution, Rules, SCHEMA, SessionState, ToolFacts,
-    Verdict, decide, effects,
+    Answer, Command, Commit, ContextSize, Decision, Effect, Event, Gateway, Genesis, Inputs,
+    ModelChoice, Outcome, Output, Proposal, Refusal, Resolution, Rules, SCHEMA, SessionState,
+    ToolFacts, Verdict, decide, effects,
 };
 
 pub(crate) struct World {
@@ -26,6 +26,10 @@ pub(crate) struct World {
     pub(crate) now: i64,
     genesis: Genesis,
     lives: u32,
+    /// Several gateways act on it, each on its own knowledge.
+    pub(crate) is_shared: bool,
+    /// All gateways reach the same workspaces.
+    pub(crate) shares_files: bool,
     /// Calls that this life runs.
     running: BTreeSet<CallId>,
     runs: BTreeMap<CallId, u32>,
@@ -121,6 +125,8 @@ impl World {
                 },
             },
             lives: 0,
+            is_shared: false,
+            shares_files: false,
             running: BTreeSet::new(),
             runs: BTreeMap::new(),
             approved: BTreeMap::new(),
@@ -141,7 +147,28 @@ impl World {
         state: &SessionState,
         command: &Command,
     ) -> Result<Vec<Event>, Refusal> {
+        self.decide_at(state, command, &format!("life {}", self.lives), None)
+    }
+
+    /// Decides as the gateway of that life would, on what it knows.
+    pub(crate) fn decide_at(
+        &self,
+        state: &SessionState,
+        command: &Command,
+        life: &str,
+        reign: Option<u64>,
+    ) -> Result<Vec<Event>, Refusal> {
         let inputs = Inputs {
+            gateway: Gateway {
+                life,
+                engine: Some(if self.shares_files {
+                    "both"
+                } else {
+                    &life[..1]
+                }),
+                is_runner_alive: self.now % 3 > 0,
+                reign,
+            },
             rules: &self.rules,
             now: Timestamp(self.now),
             genesis: &self.genesis,
@@ -159,7 +186,7 @@ impl World {
         Ok(())
     }
 
-    fn append(&mut self, events: Vec<Event>) {
+    pub(crate) fn append(&mut self, events: Vec<Event>) {
         let control = &self.state.control;
         let commit = Commit {
             version: control.version + 1,
@@ -173,7 +200,9 @@ impl World {
         self.state.apply(&commit);
         self.check(&before, &commit);
         self.journal.push(commit);
-        self.run_effects();
+        if !self.is_shared {
+            self.run_effects();
+        }
     }
 
     /// What must hold after every commit.
@@ -257,26 +286,27 @@ impl World {
 
     /// Starts what has to run and is not running in this life.
     fn run_effects(&mut self) {
-        let mut wanted = BTreeSet::new();
-        for effect in effects(&self.state.control) {
-            if let Effect::RunCall { call, .. } = effect {
-                wanted.insert(call);
-            }
-        }
+        let wanted = wanted_calls(&self.state);
         self.running.retain(|call| wanted.contains(call));
         for call in wanted.difference(&self.running.clone()) {
-            let turn = self.state.control.turn.as_ref().unwrap();
-            let facts = turn.call(call).unwrap().facts.clone().unwrap();
-            assert_eq!(
-                self.approved.get(call),
-                Some(&facts.digest),
-                "exactly what was approved"
-            );
-            let runs = self.runs.entry(call.clone()).or_default();
-            *runs += 1;
-            assert!(*runs == 1 || facts.may_run_again(), "`{call}` ran twice");
+            let state = self.state.clone();
+            self.run(&state, call);
             self.running.insert(call.clone());
         }
+    }
+
+    /// A call runs, by somebody who knows that state.
+    pub(crate) fn run(&mut self, state: &SessionState, call: &CallId) {
+        let turn = state.control.turn.as_ref().unwrap();
+        let facts = turn.call(call).unwrap().facts.clone().unwrap();
+        assert_eq!(
+            self.approved.get(call),
+            Some(&facts.digest),
+            "exactly what was approved"
+        );
+        let runs = self.runs.entry(call.clone()).or_default();
+        *runs += 1;
+        assert!(*runs == 1 || facts.may_run_again(), "`{call}` ran twice");
     }
 
     /// The process dies and another one folds the journal.
@@ -284,10 +314,8 @@ impl World {
         self.running.clear();
         self.lives += 1;
         self.state = self.folded();
-        self.tell(&Command::TakeOver {
-            owner: format!("life {}", self.lives),
-        })
-        .unwrap();
+        let from = self.state.control.runner.clone();
+        self.tell(&Command::TakeOver { from }).unwrap();
         self.run_effects();
     }
 
@@ -411,6 +439,16 @@ pub(crate) fn answer(text: &str, calls: Vec<Proposal>) -> Answer {
         cost: None,
         finish: "stop".into(),
     }
+}
+
+/// The calls that have to run.
+pub(crate) fn wanted_calls(state: &SessionState) -> BTreeSet<CallId> {
+    let effects = effects(&state.control);
+    let calls = effects.into_iter().filter_map(|effect| match effect {
+        Effect::RunCall { call, .. } => Some(call),
+        Effect::AskModel { .. } => None,
+    });
+    calls.collect()
 }
 
 /// Every call has exactly one result before anything else is said.

@@ -6,6 +6,7 @@ mod postgres;
 mod reading;
 mod redis;
 mod sqlite;
+pub mod wake;
 mod writer;
 
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub(super) use self::redis::{RedisLive, RedisSettings};
+pub(super) use self::redis::{RedisLive, RedisSettings, RedisWakes};
 use super::db::Db;
 use super::{Access, Error};
 use crate::domain::{CommitId, SessionKey};

@@ -3,6 +3,7 @@
 
 mod admission;
 mod api_keys;
+mod installation;
 mod links;
 mod mcp_servers;
 mod providers;

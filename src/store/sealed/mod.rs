@@ -63,6 +63,11 @@ impl Sealer {
         Self(Arc::new(Key::derive(secret)))
     }
 
+    /// Names the key and tells nothing of it, to compare two.
+    pub fn key_name(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.0.id)
+    }
+
     /// Seals at most [`MAX_BYTES`]. `context` names the place of the value, such as
     /// `provider/<scope>/<id>`; only the same one opens it.
     pub fn seal(&self, context: &str, plain: &[u8]) -> Result<String, Error> {

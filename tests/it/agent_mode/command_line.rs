@@ -13,7 +13,10 @@ use crate::support::{DEADLINE, TestApp};
 async fn call(model: &ModelStub, args: &[&str], sandbox: &str) -> Output {
     let folder = TempDir::new().unwrap();
     let mut command = sepal(&folder);
-    with_model(&mut command, model).env("SPL_SANDBOX", sandbox);
+    // As by default: a folder below the one that the program starts in.
+    with_model(&mut command, model)
+        .env("SPL_SANDBOX", sandbox)
+        .env("SPL_DATA_DIR", "data");
     command.arg("agent").args(args).stdin(Stdio::null());
     let running = command.stderr(Stdio::piped()).output();
     tokio::time::timeout(DEADLINE, running)
@@ -65,6 +68,7 @@ async fn without_a_terminal_tools_run_only_when_told() {
         assert_eq!(output.status.code(), Some(0), "{approve}");
         let read = model.requests()[1].body["messages"].to_string();
         assert_eq!(read.contains("Rejected"), is_rejected, "{approve}: {read}");
+        assert!(is_rejected || read.contains("a.txt"), "{read}");
     }
 }
 

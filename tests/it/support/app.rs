@@ -131,6 +131,21 @@ impl TestApp {
         Self::open(folder, model, extra.iter().map(own).collect()).await
     }
 
+    /// Stops in order; the stand-in goes on.
+    pub(crate) async fn stop(self) -> ModelStub {
+        let Self {
+            model,
+            stop,
+            serving,
+            ..
+        } = self;
+        drop(stop);
+        tokio::time::timeout(DEADLINE, serving.wait())
+            .await
+            .unwrap();
+        model
+    }
+
     async fn open(folder: TempDir, model: ModelStub, extra: Vec<(String, String)>) -> Self {
         let data_dir = folder.path().join("data");
         let mut env = vec![

@@ -5,11 +5,13 @@ pub(crate) mod docker;
 mod engine;
 pub(crate) mod postgres;
 mod redis;
+mod server;
 mod socket;
 
 pub(crate) use self::redis::RedisServer;
 pub(crate) use app::{Person, TestApp};
 pub(crate) use engine::PrivateEngine;
+pub(crate) use server::{Server, person, sepal};
 pub(crate) use socket::{Said, TestSocket};
 
 use std::time::Duration;

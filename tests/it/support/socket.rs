@@ -208,6 +208,14 @@ impl TestSocket {
             .expect("the event never came")
     }
 
+    /// Takes in what has come already; later waits are for what comes next.
+    pub(crate) async fn take_in(&mut self) {
+        // Everything sent before the answer is here with it.
+        let nothing = json!({ "clientMessageId": "nobody-s" });
+        self.ask("message:withdraw", &[nothing]).await;
+        self.read = self.log.len();
+    }
+
     pub(crate) async fn wait_for(&mut self, name: &str) -> Said {
         self.wait_where(|said| said.name == name).await
     }

@@ -8,6 +8,23 @@ use crate::domain::{SessionId, SessionKey, TenantId};
 /// Every unfinished session, for the whole installation: the one key in a slot of its own.
 pub(super) const ACTIVE: &str = "mcp:active";
 
+/// Sorted set: the lives of gateways and when each gave its last sign.
+pub(super) const GATEWAYS: &str = "mcp:gateways";
+/// Hash: what all gateways must have in common.
+pub(super) const INSTALLATION: &str = "mcp:installation";
+/// Channel that all gateways hear.
+pub(super) const EVERYBODY: &str = "mcp:gateways";
+
+/// Channel that one gateway hears.
+pub(super) fn gateway(life: &str) -> String {
+    format!("mcp:gateway:{life}")
+}
+
+/// The session that a channel is about.
+pub(super) fn parse_wake(channel: &str) -> Option<SessionKey> {
+    parse_member(channel.strip_prefix("mcp:wake:{")?.strip_suffix('}')?)
+}
+
 /// What a session is kept under.
 pub(super) struct Keys {
     /// Stream, one entry per commit.
@@ -51,7 +68,7 @@ fn in_slot(kind: &str, key: impl Display) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Keys, parse_member};
+    use super::{Keys, parse_member, parse_wake};
     use crate::domain::{SessionId, SessionKey, TenantId};
 
     #[test]
@@ -66,6 +83,7 @@ mod tests {
         assert_eq!(keys.conversation, format!("mcp:conversation:{tag}"));
         assert_eq!(keys.session, format!("mcp:session:{tag}"));
         assert_eq!(keys.wake, format!("mcp:wake:{tag}"));
+        assert_eq!(parse_wake(&keys.wake), Some(key.clone()));
         assert_eq!(parse_member(&key.to_string()), Some(key));
         assert_eq!(parse_member("somebody else's"), None);
     }

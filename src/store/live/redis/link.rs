@@ -212,7 +212,7 @@ const NOT_READY: [&str; 7] = [
     "BUSY",
 ];
 
-fn translate(error: RedisError) -> Error {
+pub(super) fn translate(error: RedisError) -> Error {
     let trouble = match error.code() {
         Some("OOM") => RedisTrouble::Full,
         Some("READONLY") => RedisTrouble::ReadOnly,

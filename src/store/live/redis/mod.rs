@@ -7,6 +7,7 @@ mod keys;
 mod link;
 mod script;
 mod start;
+mod wakes;
 
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use self::active::ActiveIndex;
 use self::entry::{Entry, FIRST_SEQ_PLACE, LAST_SEQ_PLACE, RawEntry, read_range};
 use self::keys::Keys;
 use self::link::{Address, Link};
+pub(crate) use self::wakes::RedisWakes;
 use super::packing::{self, Packed};
 use super::{
     Appended, Head, LiveStore, MAX_BODY_BYTES, MAX_RECORDS_PER_READ, NewRecord, Record, Snapshot,

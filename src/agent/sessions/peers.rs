@@ -1,0 +1,221 @@
+//! The other gateways on the same store: what they say, whether they live, and what they leave.
+
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures::{StreamExt as _, stream};
+use tokio::sync::mpsc::error::TrySendError;
+
+use super::registry::Inner;
+use crate::agent::feed::What;
+use crate::agent::journal::{Journal, JournalError};
+use crate::agent::message::Message;
+use crate::agent::relay::{Letter, Note};
+use crate::domain::SessionKey;
+use crate::session::Control;
+use crate::store::Error;
+use crate::store::live::wake::{Address, News};
+
+/// Between two signs of life.
+const BEAT_EVERY: Duration = Duration::from_millis(750);
+/// Between two looks at all unfinished sessions; up to half of it is added, so that gateways do
+/// not look together.
+const SCAN_EVERY: Duration = Duration::from_secs(10);
+/// Unfinished sessions that are looked at side by side.
+const LOOKS: usize = 16;
+
+/// Takes in what the others say, until the registry stops.
+pub(super) async fn listen(inner: Weak<Inner>) {
+    while let Some(inner) = inner.upgrade() {
+        let wakes = Arc::clone(&inner.wakes);
+        let stop = inner.stop.clone();
+        let news = tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            news = wakes.next() => news,
+        };
+        match news {
+            News::Message { to, payload } => match serde_json::from_slice(&payload) {
+                Ok(letter) => inner.read(&to, letter).await,
+                Err(error) => {
+                    // A newer release beside this one may say more.
+                    tracing::debug!(%error, "A letter of another gateway cannot be read");
+                }
+            },
+            News::Reconnected => inner.look_at_all(),
+        }
+    }
+}
+
+/// Gives signs of life and goes on with what dead gateways left, until the registry stops.
+pub(super) async fn beat(inner: Weak<Inner>) {
+    let jitter = rand::random::<f64>();
+    let scan_every = SCAN_EVERY.mul_f64(1.0 + jitter / 2.0);
+    let mut ticks = tokio::time::interval(BEAT_EVERY);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut scanned = tokio::time::Instant::now();
+    while let Some(inner) = inner.upgrade() {
+        tokio::select! {
+            biased;
+            () = inner.stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        let is_due = match inner.hear_lives().await {
+            Ok(is_somebody_gone) => is_somebody_gone || scanned.elapsed() > scan_every,
+            Err(error) => {
+                tracing::debug!(?error, "No sign of life could be given");
+                false
+            }
+        };
+        if is_due {
+            scanned = tokio::time::Instant::now();
+            if let Err(error) = inner.scan().await {
+                tracing::warn!(?error, "Unfinished sessions cannot be looked at");
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// A sign of life for a word on the others; whether one of them is gone.
+    pub(super) async fn hear_lives(self: &Arc<Self>) -> Result<bool, Error> {
+        let round = self.lives.round().await?;
+        if round.was_away {
+            // Others may hold it for dead and have gone on with its sessions.
+            self.look_at_all();
+        }
+        Ok(round.is_somebody_gone)
+    }
+
+    async fn read(self: &Arc<Self>, to: &Address, letter: Letter) {
+        match (letter, to) {
+            (Letter::Notes { from, notes }, Address::Session(key)) => {
+                if *from != *self.wakes.life() {
+                    self.lives.saw(&from);
+                    self.pass_on(key, notes);
+                }
+            }
+            (Letter::Look { key }, _) => self.look_at(&key),
+            (Letter::Left { life }, _) => {
+                self.lives.forget(&life);
+                if let Err(error) = self.scan().await {
+                    tracing::warn!(?error, "Unfinished sessions cannot be looked at");
+                }
+            }
+            (Letter::Removed { key, sandbox }, _) => {
+                let place = Arc::clone(&self.factory.place);
+                self.tasks
+                    .spawn(async move { place.remove(&key, &sandbox).await });
+            }
+            (Letter::Notes { .. }, Address::Gateway(_) | Address::Everybody) => {}
+        }
+    }
+
+    /// Gives notes to the session's task, which is started if somebody watches.
+    fn pass_on(self: &Arc<Self>, key: &SessionKey, notes: Vec<Note>) {
+        let is_deleted = notes.iter().any(|note| matches!(note, Note::Deleted));
+        let slots = self.slots();
+        let Some(slot) = slots.get(key) else { return };
+        let is_watched = slot.feed.is_watched();
+        let mailbox = slot.mailbox.clone().filter(|mailbox| !mailbox.is_closed());
+        drop(slots);
+        if is_deleted && let Some(feed) = self.forget(key) {
+            feed.show(What::Deleted);
+        }
+        match mailbox {
+            Some(mailbox) => {
+                if let Err(TrySendError::Full(_)) = mailbox.try_send(Message::Notes(notes)) {
+                    // It is busy: it looks for itself when it comes to it.
+                    self.tasks
+                        .spawn(async move { drop(mailbox.send(Message::Look).await) });
+                }
+            }
+            None if is_watched && !is_deleted => self.wake(key),
+            None => {}
+        }
+    }
+
+    /// Makes the session's task look at the journal; it is started if need be.
+    fn look_at(self: &Arc<Self>, key: &SessionKey) {
+        let mailbox = self.slots().get(key).and_then(|slot| slot.mailbox.clone());
+        match mailbox.filter(|mailbox| !mailbox.is_closed()) {
+            Some(mailbox) => drop(mailbox.try_send(Message::Look)),
+            None => self.wake(key),
+        }
+    }
+
+    /// Everything in memory or watched may have missed something.
+    fn look_at_all(self: &Arc<Self>) {
+        let slots = self.slots();
+        let keys: Vec<SessionKey> = slots
+            .iter()
+            .filter(|(_, slot)| slot.is_live() || slot.feed.is_watched())
+            .map(|(key, _)| key.clone())
+            .collect();
+        drop(slots);
+        for key in keys {
+            self.look_at(&key);
+        }
+    }
+
+    /// Looks at every unfinished session and goes on with those whose runner is gone. How many.
+    pub(super) async fn scan(self: &Arc<Self>) -> Result<usize, Error> {
+        let active = self.store.active().await?;
+        self.seen().retain(|key, _| active.contains(key));
+        let looks = stream::iter(active).map(|key| self.check(key));
+        let woken: Vec<bool> = looks.buffer_unordered(LOOKS).collect().await;
+        Ok(woken.into_iter().filter(|is_woken| *is_woken).count())
+    }
+
+    /// Whether the session was made to go on here.
+    async fn check(self: &Arc<Self>, key: SessionKey) -> bool {
+        let is_live = self
+            .slots()
+            .get(&key)
+            .is_some_and(super::registry::Slot::is_live);
+        if is_live {
+            self.look_at(&key);
+            return false;
+        }
+        if !self.wakes.is_shared() {
+            self.look_at(&key);
+            return true;
+        }
+        match self.runner(&key).await {
+            Ok((runner, is_news)) => {
+                let runner = runner.filter(|runner| self.lives.is_alive(runner));
+                let is_mine = runner.as_deref() == Some(self.wakes.life());
+                let has_work = runner.is_none() || (is_mine && is_news);
+                if has_work {
+                    self.look_at(&key);
+                }
+                has_work
+            }
+            Err(error) => {
+                tracing::warn!(session.id = %key.session, ?error, "An unfinished session cannot be read");
+                false
+            }
+        }
+    }
+
+    /// Who runs an unfinished session, and whether it went on since the last look; only then its
+    /// journal is read.
+    async fn runner(&self, key: &SessionKey) -> Result<(Option<String>, bool), JournalError> {
+        let head = self.store.head(key).await?;
+        let version = head.map_or(0, |head| head.version);
+        let seen = self.seen().get(key).cloned();
+        if let Some((_, runner)) = seen.filter(|(seen, _)| *seen == version) {
+            return Ok((runner, false));
+        }
+        let journal = Journal::new(Arc::clone(&self.store), key.clone());
+        let Control {
+            version, runner, ..
+        } = journal.fold(self.factory.history).await?.control;
+        self.seen().insert(key.clone(), (version, runner.clone()));
+        Ok((runner, true))
+    }
+
+    fn seen(&self) -> MutexGuard<'_, super::registry::Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,219 @@
+//! Two gateways on one journal: each decides on what it has read, wakes get lost, one is frozen and
+//! comes back, one dies. What must hold is the world's; here stands who acts when.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::world::{World, answer, wanted_calls};
+use super::{Step, command, config, outcome, rules, some_calls};
+use crate::domain::CallId;
+use crate::session::{Command, Effect, Event, Phase, Refusal, SessionState, effects};
+
+/// A gateway: what it has read, and what runs there.
+struct Gateway {
+    life: String,
+    lives: u32,
+    state: SessionState,
+    read: usize,
+    /// Under which the effects below were started.
+    reign: u64,
+    calls: BTreeSet<CallId>,
+    model: Option<(u64, u32)>,
+}
+
+impl Gateway {
+    fn new(name: &str) -> Self {
+        Self {
+            life: name.to_owned(),
+            lives: 0,
+            state: SessionState::default(),
+            read: 0,
+            reign: 0,
+            calls: BTreeSet::new(),
+            model: None,
+        }
+    }
+
+    /// Reads on, as far as it was told: a wake may bring one commit of several.
+    fn read_on(&mut self, world: &World, most: usize) {
+        let end = world.journal.len().min(self.read.saturating_add(most));
+        for commit in &world.journal[self.read..end] {
+            self.state.apply(commit);
+        }
+        self.read = end;
+    }
+
+    /// The shell's `reconcile`: only the runner runs anything.
+    fn reconcile(&mut self, world: &mut World) {
+        let control = &self.state.control;
+        if !control.is_run_by(&self.life) || self.reign != control.reign {
+            self.calls.clear();
+            self.model = None;
+        }
+        if !control.is_run_by(&self.life) {
+            return;
+        }
+        self.reign = control.reign;
+        self.model = effects(control)
+            .into_iter()
+            .find_map(|effect| match effect {
+                Effect::AskModel { turn, iteration } => Some((turn, iteration)),
+                Effect::RunCall { .. } => None,
+            });
+        let wanted = wanted_calls(&self.state);
+        self.calls.retain(|call| wanted.contains(call));
+        for call in &wanted {
+            if self.calls.insert(call.clone()) {
+                world.run(&self.state, call);
+            }
+        }
+    }
+
+    /// The shell's commit loop: decide, append; on a conflict read on and decide again.
+    fn commit(
+        &mut self,
+        world: &mut World,
+        command: &Command,
+        reign: Option<u64>,
+    ) -> Result<Vec<Event>, Refusal> {
+        world.now += 1;
+        loop {
+            let events = world.decide_at(&self.state, command, &self.life, reign)?;
+            if events.is_empty() {
+                return Ok(events);
+            }
+            if self.read < world.journal.len() {
+                self.read_on(world, usize::MAX);
+                continue;
+            }
+            if let Some(reign) = reign {
+                assert!(
+                    world.state.control.is_run_by(&self.life),
+                    "only the runner has outcomes"
+                );
+                assert_eq!(reign, world.state.control.reign);
+            }
+            world.append(events.clone());
+            self.read_on(world, usize::MAX);
+            return Ok(events);
+        }
+    }
+
+    /// `kill -9`, and another process in its place that opens the session.
+    fn die(&mut self, world: &World) {
+        self.lives += 1;
+        let name = &self.life[..1];
+        *self = Self {
+            lives: self.lives,
+            ..Self::new(&format!("{name}{}", self.lives))
+        };
+        self.read_on(world, usize::MAX);
+    }
+
+    /// It believes the runner dead, rightly or not.
+    fn take_over(&mut self, world: &mut World) {
+        let from = self.state.control.runner.clone();
+        if self.state.control.is_active() && from.as_deref() != Some(&self.life) {
+            self.commit(world, &Command::TakeOver { from }, None)
+                .unwrap();
+        }
+    }
+
+    /// An effect that runs here ends.
+    fn end_something(&mut self, world: &mut World, (_, a, b): Step) {
+        let reign = Some(self.reign);
+        if let Some((turn, iteration)) = self.model {
+            let answer = answer("text", some_calls(a, b));
+            let command = Command::Answered {
+                turn,
+                iteration,
+                answer,
+            };
+            self.model = None;
+            self.commit(world, &command, reign).unwrap();
+        } else if let Some(call) = self.calls.pop_first() {
+            let command = Command::CallEnded {
+                call,
+                outcome: outcome(b),
+                duration_ms: 1,
+            };
+            self.commit(world, &command, reign).unwrap();
+        }
+    }
+}
+
+/// What both gateways do until the turn is over, when nothing is lost any more.
+fn come_to_rest(world: &mut World, gateways: &mut [Gateway; 2]) {
+    let stop = Command::Stop {
+        turn: None,
+        said_so_far: None,
+    };
+    gateways[0].read_on(world, usize::MAX);
+    gateways[0].take_over(world);
+    gateways[0].commit(world, &stop, None).unwrap();
+    for round in 0..64 {
+        if world.state.control.turn.is_none() {
+            return;
+        }
+        let gateway = &mut gateways[round % 2];
+        gateway.read_on(world, usize::MAX);
+        gateway.reconcile(world);
+        gateway.end_something(world, (0, 0, 1));
+    }
+    panic!(
+        "the session does not come to rest: {:?}",
+        world.state.control.turn
+    );
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn two_gateways_keep_the_promises_of_one(
+        seed in any::<u8>(),
+        steps in prop::collection::vec((any::<Step>(), any::<u8>()), 1..64),
+    ) {
+        let mut world = World::new();
+        rules(&mut world, seed);
+        world.is_shared = true;
+        world.shares_files = seed < 128;
+        let mut gateways = [Gateway::new("a"), Gateway::new("b")];
+        for (step, who) in steps {
+            let gateway = &mut gateways[usize::from(who % 2)];
+            match who / 2 {
+                // A wake: it reads what it was told of, or everything, or the wake is lost.
+                0..=19 => gateway.read_on(&world, 1),
+                20..=39 => gateway.read_on(&world, usize::MAX),
+                40..=69 => gateway.end_something(&mut world, step),
+                70..=74 => gateway.die(&world),
+                75..=82 => gateway.take_over(&mut world),
+                83..=85 => world.now += 20 * 60 * 1000,
+                // Somebody says or decides something, on a page that may be behind.
+                _ => {
+                    let command = command(&world, (step.0 % 230, step.1, step.2));
+                    let is_outcome = matches!(
+                        command,
+                        Command::Answered { .. } | Command::ModelFailed { .. } | Command::CallEnded { .. }
+                    );
+                    if !is_outcome {
+                        let _ = gateway.commit(&mut world, &command, None);
+                    }
+                }
+            }
+            // A frozen gateway does not even bring its effects in line.
+            if step.0 % 4 > 0 {
+                gateway.reconcile(&mut world);
+            }
+        }
+        world.check_folds();
+        come_to_rest(&mut world, &mut gateways);
+        for gateway in &mut gateways {
+            gateway.read_on(&world, usize::MAX);
+            prop_assert_eq!(&gateway.state, &world.state);
+        }
+        let is_asking = world.state.control.turn.as_ref().is_some_and(|turn| turn.phase == Phase::Asking);
+        prop_assert!(!is_asking);
+    }
+}

@@ -1,0 +1,85 @@
+//! Who may join: gateways with the same records and the same secret key.
+
+use sepal::store::{Access, Error, Sealer, Settings, Store};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::SECRET_KEY;
+use crate::support::RedisServer;
+use crate::support::postgres::new_database;
+
+/// A gateway as far as its store: it has joined and gives signs of life while it is kept.
+struct Joined {
+    store: Store,
+    _folder: TempDir,
+    shutdown: CancellationToken,
+}
+
+async fn join(redis: &RedisServer, database: Option<&str>, key: &str) -> Result<Joined, Error> {
+    let folder = TempDir::new().unwrap();
+    let settings = Settings {
+        redis_url: Some(redis.secret_url()),
+        database_url: database.map(ToOwned::to_owned),
+        ..Settings::in_folder(folder.path())
+    };
+    let shutdown = CancellationToken::new();
+    let tasks = TaskTracker::new();
+    let store = Store::open(&settings, Access::Serve, &tasks, shutdown.clone()).await?;
+    let sealer = Sealer::with_key(&key.to_owned().into());
+    store.join(&sealer).await?;
+    Ok(Joined {
+        store,
+        _folder: folder,
+        shutdown,
+    })
+}
+
+/// Tries to join while the first one lives.
+async fn refusal(first: &Joined, second: impl Future<Output = Result<Joined, Error>>) -> String {
+    let wakes = first.store.wakes();
+    let living = async {
+        let mut ticks = tokio::time::interval(std::time::Duration::from_millis(500));
+        loop {
+            ticks.tick().await;
+            wakes.beat().await.unwrap();
+        }
+    };
+    let joined = tokio::select! {
+        joined = second => joined,
+        () = living => unreachable!(),
+    };
+    joined.map(|_| ()).unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn a_gateway_with_records_of_its_own_is_refused_while_another_lives() {
+    let redis = RedisServer::start();
+    let database = new_database().await;
+    let first = join(&redis, Some(&database), SECRET_KEY).await.unwrap();
+    let refused = refusal(&first, join(&redis, None, SECRET_KEY)).await;
+    assert!(refused.contains("keeps its records elsewhere"), "{refused}");
+    assert!(refused.contains("redis://127.0.0.1"), "{refused}");
+
+    // With the first one gone, this Redis is free for other records.
+    first.store.wakes().leave().await;
+    first.shutdown.cancel();
+    join(&redis, None, SECRET_KEY).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_gateway_with_another_secret_key_is_refused_and_one_with_the_same_joins() {
+    let redis = RedisServer::start();
+    let database = new_database().await;
+    let first = join(&redis, Some(&database), SECRET_KEY).await.unwrap();
+    let other = join(
+        &redis,
+        Some(&database),
+        "another key of thirty-two characters",
+    );
+    let refused = refusal(&first, other).await;
+    assert!(refused.contains("SPL_SECRET_KEY"), "{refused}");
+    let second = join(&redis, Some(&database), SECRET_KEY).await.unwrap();
+    let alive = second.store.wakes().beat().await.unwrap();
+    assert_eq!(alive.len(), 2, "{alive:?}");
+}

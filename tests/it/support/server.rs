@@ -1,0 +1,101 @@
+//! The real program in a process of its own, to be killed and frozen.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::Person;
+use crate::model_stub::ModelStub;
+
+/// The program in a process of its own.
+pub(crate) struct Server {
+    process: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl Server {
+    pub(crate) fn start(data: &Path, model: &ModelStub) -> Self {
+        Self::start_with(data, model, &[])
+    }
+
+    pub(crate) fn start_with(data: &Path, model: &ModelStub, env: &[(&str, &str)]) -> Self {
+        let mut process = sepal(data)
+            .env("SPL_HTTP_PORT", "0")
+            .env("LLM_PROVIDER", "openai-compatible")
+            .env("OPENAI_BASE_URL", model.base_url())
+            .env("SPL_LLM_MODEL", "stub")
+            .envs(env.iter().copied())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let first = lines.next().unwrap().unwrap();
+        let address = first
+            .rsplit("http://")
+            .next()
+            .unwrap()
+            .replace("localhost", "127.0.0.1");
+        Self {
+            process,
+            address: address.parse().unwrap(),
+        }
+    }
+
+    /// `kill -9`: no farewell of any kind.
+    pub(crate) fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Stops its clock: connections stand, nothing is answered.
+    pub(crate) fn freeze(&self) {
+        kill_process(Pid::from_child(&self.process), Signal::STOP).unwrap();
+    }
+
+    /// Lets it go on.
+    pub(crate) fn thaw(&self) {
+        kill_process(Pid::from_child(&self.process), Signal::CONT).unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Already dead after `kill`.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The program with an empty environment but for its data.
+pub(crate) fn sepal(data: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sepal"));
+    command
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    command
+        .env("SPL_DATA_DIR", data)
+        .env("SPL_HTTP_HOST", "127.0.0.1");
+    command.current_dir(data.parent().unwrap());
+    command
+}
+
+/// A member with a key, made by the command line beside the server.
+pub(crate) fn person(data: &Path, env: &[(&str, &str)]) -> Person {
+    let admin = |args: &[&str]| {
+        let mut command = sepal(data);
+        command.envs(env.iter().copied());
+        let output = command.arg("admin").args(args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    admin(&["tenant", "add", "acme"]);
+    admin(&["user", "add", "ana", "--tenant", "acme"]);
+    let key = admin(&["key", "add", "test", "--user", "ana", "--tenant", "acme"]);
+    Person {
+        tenant: sepal::domain::TenantId::from_bits(0),
+        key: key.lines().last().unwrap().to_owned(),
+    }
+}
