@@ -56,9 +56,6 @@ codes! {
     HostRefused = "host_refused", Validation,
         "The request names a host or origin that this installation does not answer to.",
         "Set `runtime.http.public_url` (SPL_PUBLIC_URL) or `runtime.http.allowed_origins` (SPL_ALLOWED_ORIGINS).";
-    ReadOnly = "read_only", Validation,
-        "It comes from the operator's settings and cannot be changed here.",
-        "Change the settings, or add an entry of another name.";
     NotFound = "not_found", Validation,
         "There is no such thing, or it belongs to somebody else.",
         "Check the address.";
