@@ -230,17 +230,10 @@ async fn read_at_most(mut response: Response, limit: usize) -> Vec<u8> {
 
 fn unreachable_by(provider: &str, error: reqwest::Error) -> Error {
     let provider = provider.to_owned();
-    if error.is_builder() {
-        return Error::Misconfigured {
-            provider,
-            problem: "its address or key cannot be sent".to_owned(),
-        };
-    }
-    if let Some(blocked) = net::blocked(&error) {
-        return Error::Misconfigured {
-            provider,
-            problem: blocked.to_string(),
-        };
+    let kept_in = net::blocked(&error).map(ToString::to_string);
+    let unsent = || "its address or key cannot be sent".to_owned();
+    if let Some(problem) = kept_in.or_else(|| error.is_builder().then(unsent)) {
+        return Error::Misconfigured { provider, problem };
     }
     let place = error.url().and_then(|url| {
         let host = url.host_str()?;

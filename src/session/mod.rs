@@ -17,6 +17,8 @@ mod state;
 mod properties;
 #[cfg(test)]
 mod stories;
+#[cfg(test)]
+mod switch_stories;
 
 pub use call::{Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution, ToolFacts};
 pub use command::{Answer, Command, Decision, Edit, Failure, Genesis, Refusal};

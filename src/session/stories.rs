@@ -1,8 +1,4 @@
 //! Table-like stories of the pure core, one rule each.
-#![expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "a story looks at the events that it is about"
-)]
 
 use serde_json::json;
 
@@ -333,64 +329,6 @@ fn a_commit_of_a_newer_release_is_refused_and_ours_survives_storage() {
         ..commit
     };
     assert!(super::Commit::from_bytes(&newer.to_bytes().unwrap()).is_err());
-}
-
-fn choose(model: &str) -> Command {
-    Command::ChooseModel {
-        model: super::ModelChoice {
-            provider: "other".into(),
-            model: model.into(),
-        },
-    }
-}
-
-#[test]
-fn a_switch_of_the_model_counts_from_the_next_request_on_and_counters_go_on() {
-    let mut world = World::new();
-    world.tell(&say("go")).unwrap();
-    world.tell(&choose("big")).unwrap();
-    world.tell(&choose("big")).unwrap();
-    let control = &world.state.control;
-    assert_eq!(control.asked().unwrap().model, "m", "it was asked already");
-    answer_calls(&mut world, &["read_a"]);
-    let before = world.state.control.totals.total_tokens;
-    for call in world.queue() {
-        world.tell(&approve(&call)).unwrap();
-        world.finish(&call);
-    }
-    world.answer("done", vec![]);
-    assert!(world.state.control.totals.total_tokens > before);
-    let told: Vec<(&str, &str)> = world
-        .events()
-        .filter_map(|event| match event {
-            Event::Thinking { model, .. } => Some(("asked", model.as_str())),
-            Event::ModelChosen { model } => Some(("chosen", model.model.as_str())),
-            Event::Answered { model, .. } => Some(("answered", model.as_str())),
-            _ => None,
-        })
-        .collect();
-    let expected = [
-        ("asked", "m"),
-        ("chosen", "big"),
-        ("asked", "big"),
-        ("answered", "big"),
-    ];
-    assert_eq!(told, expected);
-}
-
-#[test]
-fn what_was_written_before_models_could_be_switched_still_folds() {
-    let mut world = World::new();
-    world.tell(&say("go")).unwrap();
-    world.take_snapshot();
-    let mut old = serde_json::to_value(&world.state).unwrap();
-    let turn = old["control"]["turn"].as_object_mut().unwrap();
-    turn.remove("asked").unwrap();
-    let mut state: super::SessionState = serde_json::from_value(old).unwrap();
-    assert_eq!(state.control.asked().unwrap().model, "m");
-    world.tell(&choose("big")).unwrap();
-    state.apply(world.journal.last().unwrap());
-    assert_eq!(state.control.model.unwrap().model, "big");
 }
 
 #[test]

@@ -146,12 +146,10 @@ async fn a_guarded_client_connects_to_nothing_private() {
     assert_eq!(visits.load(Ordering::Relaxed), 0);
 
     let allowed = guarded_client(&Settings::default(), &guard("127.0.0.0/8")).unwrap();
-    for host in ["127.0.0.1"] {
-        let answer = allowed.get(format!("http://{host}:{port}/"));
-        // A redirect is handed out, never followed.
-        assert_eq!(answer.send().await.unwrap().status(), 302);
-    }
-    assert_eq!(visits.load(Ordering::Relaxed), 2);
+    let answer = allowed.get(format!("http://127.0.0.1:{port}/"));
+    // A redirect is handed out, never followed.
+    assert_eq!(answer.send().await.unwrap().status(), 302);
+    assert_eq!(visits.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test]
