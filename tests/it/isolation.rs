@@ -81,6 +81,8 @@ async fn every_route_refuses_nobody_and_hides_what_belongs_to_another_tenant() {
             assert_eq!(nobody.status(), 401, "{method} {path} as nobody");
             let forged = request(Some("spl_forged")).send().await.unwrap();
             assert_eq!(forged.status(), 401, "{method} {path} with a forged key");
+            // What a route asks of the stranger's own provider.
+            app.model.will_say("theirs");
             let foreign = request(Some(&stranger.key)).send().await.unwrap();
             let status = foreign.status().as_u16();
             let text = foreign.text().await.unwrap();
