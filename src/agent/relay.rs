@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{Delta, RunningAnswer};
-use super::feed::{Notice, What};
+use super::feed::{Notice, Outlet, What};
 use super::lives::Lives;
 use crate::domain::{CallId, SandboxId, SessionKey};
 use crate::mcp::ToolProgress;
@@ -163,15 +163,14 @@ impl Voice {
     pub(super) fn new(relay: Relay, lives: Arc<Lives>, key: SessionKey) -> Self {
         Self { relay, lives, key }
     }
+}
 
-    /// Whether what runs here may be shown now. What is held back is not lost: whoever watches
-    /// finds the gap and is given the whole answer.
-    pub(super) fn may_speak(&self) -> bool {
+impl Outlet for Voice {
+    fn may_speak(&self) -> bool {
         self.lives.is_awake()
     }
 
-    /// Signals of effects; what follows from commits is told by the commits.
-    pub(super) fn relay(&self, what: &What) {
+    fn relay(&self, what: &What) {
         let tell = |note: &dyn Fn() -> Note| self.relay.tell(&self.key, note);
         match what {
             What::Delta(delta) => tell(&|| Note::Delta(delta.clone())),
@@ -186,8 +185,7 @@ impl Voice {
         }
     }
 
-    /// The whole answer, for somebody who joined late.
-    pub(super) fn relay_answer(&self, answer: &RunningAnswer) {
+    fn relay_answer(&self, answer: &RunningAnswer) {
         self.relay.tell(&self.key, || Note::Answer(answer.clone()));
     }
 }

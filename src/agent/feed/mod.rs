@@ -12,7 +12,6 @@ use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 
 use crate::agent::answer::{Delta, DeltaKind, Merged, RunningAnswer};
-use crate::agent::relay::Voice;
 use crate::domain::{CallId, Code, Timestamp};
 use crate::mcp::ToolProgress;
 use crate::session::{Call, Event, ModelChoice, WaitingMessage};
@@ -26,7 +25,20 @@ pub struct Feed {
     /// Never held across an await. Sends happen under it, so that text and ring agree.
     running: Mutex<Running>,
     /// Tells the other gateways what runs here.
-    voice: Option<Voice>,
+    outlet: Option<Box<dyn Outlet>>,
+}
+
+/// Who else is told what runs here.
+pub(super) trait Outlet: Send + Sync {
+    /// Whether what runs here may be shown now. What is held back is not lost: whoever watches
+    /// finds the gap and is given the whole answer.
+    fn may_speak(&self) -> bool;
+
+    /// A signal of an effect; what follows from commits is told by the commits.
+    fn relay(&self, what: &What);
+
+    /// The whole answer, for somebody who joined late.
+    fn relay_answer(&self, answer: &RunningAnswer);
 }
 
 /// Names one request of the model that this gateway made; what another one says is dropped.
@@ -207,16 +219,16 @@ impl Default for Feed {
         Self {
             ring: broadcast::Sender::new(RING),
             running: Mutex::default(),
-            voice: None,
+            outlet: None,
         }
     }
 }
 
 impl Feed {
     /// A feed whose signals are told to the other gateways.
-    pub(super) fn new(voice: Voice) -> Self {
+    pub(super) fn new(outlet: impl Outlet + 'static) -> Self {
         Self {
-            voice: Some(voice),
+            outlet: Some(Box::new(outlet)),
             ..Self::default()
         }
     }
@@ -250,11 +262,11 @@ impl Feed {
 
     /// Shows and relays what an effect that runs here says.
     fn speak(&self, what: What) {
-        if let Some(voice) = &self.voice {
-            if !voice.may_speak() {
+        if let Some(outlet) = &self.outlet {
+            if !outlet.may_speak() {
                 return;
             }
-            voice.relay(&what);
+            outlet.relay(&what);
         }
         self.send(what);
     }
@@ -339,8 +351,8 @@ impl Feed {
     /// Tells the other gateways the whole answer, in order with its pieces.
     pub(super) fn tell_answer(&self) {
         let running = self.running();
-        if let (Some(voice), Some(answer)) = (&self.voice, &running.answer) {
-            voice.relay_answer(answer);
+        if let (Some(outlet), Some(answer)) = (&self.outlet, &running.answer) {
+            outlet.relay_answer(answer);
         }
     }
 
