@@ -93,7 +93,7 @@ mod tests {
             "postgres://ann@db.test:6000/sepal",
         );
         check(
-            Some("postgresql://ann:secret@/sepal?host=/run/postgresql"),
+            Some("postgresql://ann:secret@localhost/sepal?host=/run/postgresql"),
             "postgres://ann@/run/postgresql/sepal",
         );
         check(
