@@ -63,7 +63,7 @@ export const useSession = defineStore('session', () => {
   const pending = computed(() => queue.value.filter((call) => call.status === 'pending'))
   const isEmpty = computed(() => conversation.value.entries.length === 0 && unsent.value.length === 0 && !isRunning.value)
   const model = computed(() => conversation.value.model ?? ready.value?.model ?? null)
-  const provider = computed(() => conversation.value.provider ?? ready.value?.provider ?? null)
+  const provider = computed(() => conversation.value.provider ?? ready.value?.providerId ?? null)
   const isScripted = computed(() => provider.value === 'scripted')
 
   /** `null` starts a new session. Opening what is open already changes nothing. */

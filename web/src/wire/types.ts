@@ -169,7 +169,10 @@ export interface SandboxState {
 }
 
 export interface SystemReady {
+  /** The kind of provider, as clients of old know it (`claude`). */
   provider: string
+  /** The configured provider. */
+  providerId: string
   model: string
   sessionId: string
   containerId?: string
