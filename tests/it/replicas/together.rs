@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Pair, assert_same_stream, cancel, said};
 use crate::model_stub::Reply;
-use crate::support::TestSocket;
+use crate::support::{TestApp, TestSocket};
 
 #[tokio::test]
 async fn a_session_open_on_both_shows_the_same_stream_and_the_same_text() {
@@ -187,7 +187,7 @@ async fn a_session_deleted_at_one_gateway_is_gone_at_the_other() {
     a.wait_for_answer().await;
     b.wait_for_answer().await;
     let url = pair.b.url(&format!("/api/sessions/{}", a.session()));
-    let http = crate::support::TestApp::http();
+    let http = TestApp::http();
     let deleted = http
         .delete(url)
         .bearer_auth(&person.key)
@@ -197,4 +197,30 @@ async fn a_session_deleted_at_one_gateway_is_gone_at_the_other() {
     assert_eq!(deleted.status(), 204);
     let gone = a.wait_for("error").await;
     assert_eq!(gone.rest()["code"], "session_not_found");
+}
+
+#[tokio::test]
+async fn the_list_of_sessions_is_the_same_at_both() {
+    let pair = Pair::start_with(&[("SPL_SANDBOX", "bubblewrap")]).await;
+    let (person, mut a, mut b) = pair.sockets("listed").await;
+    pair.a.model.will_call("list_files", json!({"path": "."}));
+    a.say("look here").await;
+    b.wait_for_approval().await;
+    let http = TestApp::http();
+    for app in [&pair.a, &pair.b] {
+        // The row follows its commit in a moment.
+        let row = loop {
+            let asked = http.get(app.url("/api/sessions")).bearer_auth(&person.key);
+            let page: serde_json::Value = asked.send().await.unwrap().json().await.unwrap();
+            let row = page["items"][0].clone();
+            if row["state"] == "waiting" {
+                break row;
+            }
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(row["title"], "look here");
+        assert_eq!(row["waiting"], 1);
+    }
+    cancel(&mut b).await;
+    a.wait_for("agent:cancelled").await;
 }
