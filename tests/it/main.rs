@@ -22,6 +22,7 @@ mod model_stub;
 mod providers;
 mod redis_app;
 mod replicas;
+mod requirements;
 mod rest;
 mod sandboxes;
 mod servers;

@@ -52,6 +52,9 @@ struct MyUser {
     name: String,
     /// `viewer`, `member`, `admin` or `owner`.
     role: &'static str,
+    /// Whether they also administer the installation.
+    #[serde(rename = "installationAdmin")]
+    installation_admin: bool,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -244,6 +247,7 @@ fn me(state: &GatewayState, caller: Caller, csrf_token: String, parts: &Parts) -
             id: user.id.to_string(),
             name: user.name,
             role: user.role.as_str(),
+            installation_admin: user.installation_admin,
         },
         tenant: MyTenant {
             id: tenant.id.to_string(),
