@@ -40,6 +40,12 @@ fn filled(path: &str, session: &str) -> String {
         .replace("{secret}", "A")
 }
 
+/// Every route, as the server itself describes them.
+async fn description(app: &TestApp) -> Value {
+    let asked = TestApp::http().get(app.url("/api/openapi.json")).send();
+    asked.await.unwrap().json().await.unwrap()
+}
+
 #[tokio::test]
 async fn every_route_refuses_nobody_and_hides_what_belongs_to_another_tenant() {
     let app = TestApp::with_sandbox().await;
@@ -49,14 +55,7 @@ async fn every_route_refuses_nobody_and_hides_what_belongs_to_another_tenant() {
     let server = json!({ "name": "mine", "config": { "command": "x" } });
     let added = http.post(app.url("/api/mcp/add")).bearer_auth(&owner.key);
     assert_eq!(added.json(&server).send().await.unwrap().status(), 201);
-    let api: Value = http
-        .get(app.url("/api/openapi.json"))
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
+    let api = description(&app).await;
     let mut tried = 0;
     for (path, methods) in api["paths"].as_object().unwrap() {
         let is_public = PUBLIC.iter().any(|(public, _)| public == path);

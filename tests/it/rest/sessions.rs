@@ -33,7 +33,10 @@ async fn a_session_is_created_named_listed_and_deleted() {
     );
     client.get(&path).await.ok(200);
     let other = client
-        .post("/api/sessions", json!({ "model": "another", "provider": "nobody" }))
+        .post(
+            "/api/sessions",
+            json!({ "model": "another", "provider": "nobody" }),
+        )
         .await;
     assert_eq!(
         other.problem(400, "invalid_arguments")["errors"][0]["field"],
