@@ -1,0 +1,74 @@
+/** What is set up for all sessions: providers, MCP servers, the model of a session, and what it no longer reads. */
+import assert from 'node:assert/strict'
+import { isAccessible } from './support/axe.mjs'
+import { ModelStandIn } from './support/model.mjs'
+import { closeBrowserAtTheEnd, story } from './support/story.mjs'
+
+closeBrowserAtTheEnd()
+
+story('a provider is tried, added, chosen for a session and removed', {}, async ({ app, page, session }) => {
+  const model = await ModelStandIn.start()
+  try {
+    await page.goto(`${app.url}/admin/providers`)
+    await page.getByRole('heading', { name: 'Model providers' }).waitFor()
+    await isAccessible(page, 'the providers')
+    await page.getByRole('button', { name: 'Add a provider' }).click()
+    await page.getByRole('radio', { name: 'Ollama' }).check()
+    await page.getByLabel('Address').fill(model.env.OPENAI_BASE_URL)
+    await page.getByRole('radio', { name: 'Everybody on this installation' }).check()
+    await page.getByLabel('API key').fill('sk-very-secret')
+    await page.getByRole('button', { name: 'Test', exact: true }).last().click()
+    await page.getByText('It answers').waitFor()
+    await isAccessible(page, 'a tested provider')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('heading', { name: 'ollama' }).waitFor()
+    assert.ok(!(await page.content()).includes('sk-very-secret'), 'the key is nowhere on the page')
+
+    await page.goto(`${app.url}/s/new`)
+    await session.isReady()
+    await page.getByRole('button', { name: /^Model: / }).click()
+    await page.getByRole('searchbox', { name: 'Find a model' }).fill('ollama')
+    await page.getByRole('list', { name: 'Models' }).getByRole('button', { name: 'stub' }).first().waitFor()
+    await isAccessible(page, 'the model picker')
+    await page.keyboard.press('Enter')
+    await session.says('From the next request on').waitFor()
+    model.willSay('Hello from the added provider')
+    await session.say('hello')
+    await session.says('Hello from the added provider').waitFor()
+
+    await page.goto(`${app.url}/admin/providers`)
+    await page.getByRole('button', { name: 'Remove ollama' }).click()
+    await page.getByRole('button', { name: 'Remove it' }).click()
+    await page.getByRole('heading', { name: 'ollama' }).waitFor({ state: 'detached' })
+  } finally {
+    model.close()
+  }
+})
+
+story('a server is pasted, tried, added, switched and removed', {}, async ({ app, page }) => {
+  await page.goto(`${app.url}/servers`)
+  await page.getByRole('heading', { name: 'MCP servers' }).waitFor()
+  await isAccessible(page, 'the servers')
+  await page.getByRole('link', { name: 'Add a server' }).click()
+  await page.getByLabel('Configuration, command line or address').fill('no-such-program --serve')
+  await page.getByText('Recognised: a command.').waitFor()
+  await isAccessible(page, 'a new server')
+  await page.getByRole('button', { name: 'Test' }).click()
+  await page.getByText('It does not work.').waitFor()
+  await page.getByRole('button', { name: 'Add', exact: true }).click()
+  await page.getByRole('link', { name: 'no-such-program' }).click()
+  await page.getByRole('checkbox', { name: 'On' }).uncheck()
+  await page.getByText(/^off/).waitFor()
+  await isAccessible(page, 'a server')
+  await page.getByRole('button', { name: 'Remove' }).click()
+  await page.getByRole('button', { name: 'Remove it' }).click()
+  await page.getByText('No server but the built-in one yet.').waitFor()
+})
+
+story('a line says where the model stops reading', { env: { SPL_CHAT_MAX_MESSAGES: '3', SPL_LLM_SCRIPTED_PACE_MS: '1' } }, async ({ session }) => {
+  for (const [index, text] of ['one', 'two', 'three'].entries()) {
+    await session.say(text)
+    await session.answer(index + 1)
+  }
+  await session.says('The model no longer reads what is above: 3 entries.').waitFor()
+})

@@ -1,0 +1,31 @@
+/** The rules of WCAG that a program can check, and no sideways scrolling. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { until } from './until.mjs'
+
+const AXE = readFileSync(new URL('../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
+const WIDTHS = [320, 768, 1280]
+const SCHEMES = ['light', 'dark']
+
+/** Examines what is on the screen in both schemes and three widths. */
+export async function isAccessible(page, name, prepare = async () => {}) {
+  const found = []
+  for (const width of WIDTHS) {
+    await page.setViewportSize({ width, height: 800 })
+    await prepare(width)
+    for (const colorScheme of SCHEMES) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+      await until(`${name} is ${colorScheme}`, () =>
+        page.evaluate((dark) => document.documentElement.classList.contains('dark') === dark, colorScheme === 'dark'),
+      )
+      await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))))
+      await page.evaluate(`if (!window.axe) { ${AXE} }`)
+      const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))
+      for (const { id, nodes } of violations) found.push(`${name} ${width} ${colorScheme}: ${id}: ${nodes.slice(0, 3).map(({ html, any }) => `${html.slice(0, 160)} ${any[0]?.message ?? ''}`).join(' | ')}`)
+      const sideways = await page.evaluate(() => document.scrollingElement.scrollWidth - innerWidth)
+      if (sideways > 0) found.push(`${name} ${width}: ${sideways} px wider than the screen`)
+    }
+  }
+  await page.setViewportSize({ width: 1280, height: 800 })
+  assert.deepEqual([...new Set(found)], [])
+}
