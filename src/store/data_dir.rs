@@ -33,7 +33,8 @@ impl fmt::Display for Holder {
     }
 }
 
-/// A data folder. While a clone of a locked one lives, no second server starts on it.
+/// A data folder. While a clone of a locked one lives and it was not released, no second server
+/// starts on it.
 #[derive(Debug, Clone)]
 pub struct DataDir {
     path: PathBuf,
@@ -164,6 +165,17 @@ fn open_private(path: &Path) -> Result<File, Error> {
         .map_err(|error| Error::unusable(path, "it cannot be opened", error))
 }
 
+impl DataDir {
+    /// Gives the lock back, for all clones. To be called when nothing can be written any more.
+    pub(super) fn release(&self) {
+        let Some(lock) = &self.lock else { return };
+        let file = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = file.unlock() {
+            tracing::warn!(%error, "The data folder was not unlocked; it is when this process ends");
+        }
+    }
+}
+
 /// Tries for a moment: a command beside the server looks at the lock by sharing it for an instant.
 fn try_lock(file: &File) -> Result<(), TryLockError> {
     for _ in 0..4 {
@@ -212,7 +224,12 @@ mod tests {
         assert_eq!(beside.holder().unwrap().pid, pid);
         drop(first);
         assert_eq!(beside.holder(), None);
+        let second = DataDir::lock(&path).unwrap();
+        // Somebody who holds on to a closed store keeps nobody out.
+        let straggler = second.clone();
+        second.release();
         DataDir::lock(&path).unwrap();
+        drop(straggler);
     }
 
     #[test]

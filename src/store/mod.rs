@@ -188,8 +188,11 @@ impl Store {
         records.and(journals)
     }
 
-    /// Ends the connections of the records; the last one folds SQLite's log into the file.
+    /// Ends the connections of the records; the last one folds SQLite's log into the file. From then
+    /// on nothing can be written, so the folder is free for the next server, whoever still holds a
+    /// clone (a connection that is slow to notice the end).
     pub async fn close(&self) {
         self.db.close().await;
+        self.dir.release();
     }
 }
