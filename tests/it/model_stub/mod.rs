@@ -134,6 +134,8 @@ struct Shared {
     gate: Semaphore,
     stalled: watch::Sender<usize>,
     open: watch::Sender<usize>,
+    /// Requests for answers so far.
+    asked: watch::Sender<usize>,
 }
 
 #[derive(Default)]
@@ -230,6 +232,7 @@ impl ModelStub {
             gate: Semaphore::new(0),
             stalled: watch::Sender::new(0),
             open: watch::Sender::new(0),
+            asked: watch::Sender::new(0),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -359,6 +362,13 @@ impl ModelStub {
         self
     }
 
+    /// Waits until it was asked so often from now on.
+    pub(crate) async fn asked_again(&self, times: usize) {
+        let mut asked = self.shared.asked.subscribe();
+        let wanted = *asked.borrow() + times;
+        asked.wait_for(|&count| count >= wanted).await.unwrap();
+    }
+
     /// The requests so far, those refused included.
     pub(crate) fn requests(&self) -> Vec<Asked> {
         self.state().asked.clone()
@@ -429,6 +439,7 @@ async fn complete(
     let reply = {
         let mut state = shared.state.lock().unwrap();
         state.asked.push(asked.clone());
+        shared.asked.send_modify(|count| *count += 1);
         if state.refuses_stream_options && asked.body.get("stream_options").is_some() {
             return chat::refuse(
                 StatusCode::BAD_REQUEST,

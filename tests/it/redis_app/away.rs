@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use crate::support::{DEADLINE, Person, RedisServer, TestApp, TestSocket};
+use crate::support::{DEADLINE, RedisServer, TestApp, TestSocket};
 
 async fn app_on(redis: &RedisServer) -> TestApp {
     let url = redis.url();
@@ -112,8 +112,7 @@ async fn a_full_redis_is_told_and_the_session_goes_on_when_there_is_room() {
 }
 
 /// One person who says one thing after the other until told to stop; how many it were.
-async fn talk(app: &TestApp, person: &Person, stop: watch::Receiver<bool>) -> (TestSocket, usize) {
-    let mut socket = TestSocket::open(app.address, person, None).await;
+async fn talk(mut socket: TestSocket, stop: watch::Receiver<bool>) -> (TestSocket, usize) {
     let mut said = 0;
     while !*stop.borrow() {
         insist(&mut socket, &format!("message {said}")).await;
@@ -126,27 +125,24 @@ async fn talk(app: &TestApp, person: &Person, stop: watch::Receiver<bool>) -> (T
 #[tokio::test]
 async fn no_turn_is_lost_or_doubled_while_redis_fails_under_load() {
     const PEOPLE: usize = 8;
-    const FOR: std::time::Duration = std::time::Duration::from_millis(400);
     let mut redis = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "everysec"]);
     let app = app_on(&redis).await;
     for _ in 0..10_000 {
         app.model.will_say("Noted");
     }
-    let mut people = Vec::new();
+    let (mut people, mut sockets) = (Vec::new(), Vec::new());
     for _ in 0..PEOPLE {
-        people.push(app.person("acme").await);
+        let person = app.person("acme").await;
+        sockets.push(TestSocket::open(app.address, &person, None).await);
+        people.push(person);
     }
+    let mut bystander = app.socket("acme").await;
     let (stop, stopped) = watch::channel(false);
-    let talking = join_all(people.iter().map(|p| talk(&app, p, stopped.clone())));
+    let talking = join_all(sockets.into_iter().map(|it| talk(it, stopped.clone())));
     let breaking = async {
         let app = &app;
         // Some load before, between and after what fails.
-        let load = async || {
-            let asked = app.model.requests().len();
-            while app.model.requests().len() < asked + 2 * PEOPLE {
-                tokio::time::sleep(FOR / 20).await;
-            }
-        };
+        let load = async || app.model.asked_again(2 * PEOPLE).await;
         load().await;
         redis.restart();
         load().await;
@@ -159,7 +155,11 @@ async fn no_turn_is_lost_or_doubled_while_redis_fails_under_load() {
         redis.restart();
         load().await;
         redis.fill();
-        tokio::time::sleep(FOR).await;
+        // Who waits for an answer is not refused, and that may be everybody: somebody else asks.
+        for _ in 0..PEOPLE {
+            let refused = bystander.ask("message", &[json!("is there room?")]).await;
+            assert_eq!(refused["error"]["code"], "store_unavailable", "{refused}");
+        }
         redis.empty();
         load().await;
         stop.send(true).unwrap();

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use futures::StreamExt as _;
 use redis::{Client, Commands as _};
 use rustix::process::{Pid, Signal, kill_process};
 use secrecy::SecretString;
@@ -86,6 +87,17 @@ impl RedisServer {
         let connection = client.get_connection_with_timeout(DEADLINE).unwrap();
         connection.set_read_timeout(Some(DEADLINE)).unwrap();
         connection
+    }
+
+    /// Follows the changes of a key, its end by time included.
+    pub(crate) async fn watch(&self, key: &str) -> KeyWatch {
+        self.set("notify-keyspace-events", "KA");
+        let client = Client::open(self.url()).unwrap();
+        let mut changes = client.get_async_pubsub().await.unwrap();
+        let channel = format!("__keyspace@0__:{key}");
+        changes.subscribe(channel).await.unwrap();
+        let key = key.to_owned();
+        KeyWatch { changes, key }
     }
 
     /// `CONFIG SET`.
@@ -184,6 +196,26 @@ impl RedisServer {
             // Nothing tells when it listens: ask again soon.
             std::thread::park_timeout(Duration::from_millis(5));
         }
+    }
+}
+
+/// Tells of every change of one key.
+pub(crate) struct KeyWatch {
+    changes: redis::aio::PubSub,
+    key: String,
+}
+
+impl KeyWatch {
+    /// Looks, and looks again whenever the key changes, until it is so.
+    pub(crate) async fn until(&mut self, what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+        let waiting = async {
+            let mut changes = self.changes.on_message();
+            while !is_so().await {
+                assert!(changes.next().await.is_some(), "Redis went away");
+            }
+        };
+        let waited = tokio::time::timeout(DEADLINE, waiting).await;
+        assert!(waited.is_ok(), "`{}`: {what} did not come", self.key);
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::join_all;
+use tokio::sync::watch;
 
 use super::*;
 
@@ -101,7 +102,7 @@ async fn a_stopped_redis_is_refused_quickly_and_found_again() {
     let refusal = place.opened.store.ping().await.unwrap_err();
     assert_eq!(refusal.to_string(), "Redis is away");
     place.redis.restart();
-    until("it is found", async || live.ping().await.is_ok()).await;
+    until_it(true, &*live).await;
     append(&*live, &key, 1, record(2, 2..=2)).await;
     assert_eq!(live.active().await.unwrap(), [key]);
     drop(place.dir);
@@ -111,7 +112,7 @@ async fn a_stopped_redis_is_refused_quickly_and_found_again() {
 /// up, and tried again while nobody wrote that version.
 struct Load {
     acknowledged: Mutex<HashMap<(u128, u64), CommitId>>,
-    commits: AtomicU64,
+    commits: watch::Sender<u64>,
     goes_on: AtomicBool,
 }
 
@@ -119,7 +120,7 @@ impl Load {
     fn new() -> Self {
         Self {
             acknowledged: Mutex::default(),
-            commits: AtomicU64::new(0),
+            commits: watch::Sender::new(0),
             goes_on: AtomicBool::new(true),
         }
     }
@@ -136,7 +137,7 @@ impl Load {
             self.settle(live, &key, version, &new).await;
             let mut acknowledged = self.acknowledged.lock().unwrap();
             acknowledged.insert((session, version + 1), new.commit_id);
-            self.commits.fetch_add(1, Ordering::Relaxed);
+            self.commits.send_modify(|commits| *commits += 1);
         }
     }
 
@@ -162,9 +163,10 @@ impl Load {
 
     /// Waits until the load has gone on by so many commits.
     async fn runs(&self, commits: u64) {
-        let wanted = self.commits.load(Ordering::Relaxed) + commits;
-        let is_reached = async || self.commits.load(Ordering::Relaxed) >= wanted;
-        until("the load goes on", is_reached).await;
+        let mut reached = self.commits.subscribe();
+        let wanted = *reached.borrow() + commits;
+        let reached = tokio::time::timeout(DEADLINE, reached.wait_for(|now| *now >= wanted));
+        reached.await.expect("the load does not go on").unwrap();
     }
 
     /// Whether everything that was acknowledged stands, once, and nothing has holes.
@@ -211,11 +213,11 @@ async fn nothing_is_lost_or_doubled_while_redis_is_stopped_frozen_killed_and_ful
         place.redis.restart();
         load.runs(200).await;
         place.redis.freeze();
-        until("somebody noticed", async || live.ping().await.is_err()).await;
+        until_it(false, &*live).await;
         place.redis.thaw();
         load.runs(200).await;
         place.redis.kill();
-        until("somebody noticed", async || live.ping().await.is_err()).await;
+        until_it(false, &*live).await;
         place.redis.restart();
         load.runs(200).await;
         place.redis.fill();

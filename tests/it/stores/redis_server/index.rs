@@ -31,7 +31,9 @@ async fn a_session_that_ended_leaves_the_index() {
     for n in 0..300 {
         append(&*live, &key(1, n), 1, last_of(record(2, 2..=2))).await;
     }
-    until("the index is empty", async || named(&place.redis) == 0).await;
+    let mut index = place.redis.watch("mcp:active").await;
+    let is_empty = async || named(&place.redis) == 0;
+    index.until("its end", is_empty).await;
 }
 
 #[tokio::test]
@@ -41,7 +43,9 @@ async fn two_gateways_keep_a_session_named_that_the_other_one_ended_in_between()
     let (one, two, key) = (place.live(), second.live(), key(1, 1));
     append(&*one, &key, 0, record(1, 1..=1)).await;
     append(&*two, &key, 1, last_of(record(2, 2..=2))).await;
-    until("it is taken out", async || named(&place.redis) == 0).await;
+    let mut index = place.redis.watch("mcp:active").await;
+    let is_empty = async || named(&place.redis) == 0;
+    index.until("its end", is_empty).await;
     append(&*one, &key, 2, record(3, 3..=3)).await;
     assert_eq!(named(&place.redis), 1);
     assert_eq!(two.active().await.unwrap(), [key]);
@@ -58,10 +62,9 @@ async fn what_a_crash_left_in_the_index_is_passed_over_and_taken_out() {
     let _: u64 = other.zadd("mcp:active", ended.to_string(), 1).unwrap();
     let _: u64 = other.zadd("mcp:active", &never, 1).unwrap();
     assert_eq!(live.active().await.unwrap(), []);
-    until("the ended one is taken out", async || {
-        named(&place.redis) == 1
-    })
-    .await;
+    let mut index = place.redis.watch("mcp:active").await;
+    let is_one = async || named(&place.redis) == 1;
+    index.until("the removal of the ended one", is_one).await;
     let left: Vec<String> = other.zrange("mcp:active", 0, -1).unwrap();
     // The append may still come.
     assert_eq!(left, [never]);

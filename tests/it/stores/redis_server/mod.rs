@@ -63,13 +63,12 @@ fn journal_of(key: &SessionKey) -> String {
     format!("mcp:journal:{{{key}}}")
 }
 
-/// Asks until it is so.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + DEADLINE;
-    while !is_so().await {
-        assert!(Instant::now() < deadline, "{what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+/// Asks Redis for a sign of life until it gives one, or gives none. Every question takes the time
+/// of a trip.
+async fn until_it(answers: bool, live: &dyn LiveStore) {
+    let asking = async { while live.ping().await.is_ok() != answers {} };
+    let asked = tokio::time::timeout(DEADLINE, asking).await;
+    assert!(asked.is_ok(), "Redis answers: {}", !answers);
 }
 
 #[tokio::test]
@@ -208,8 +207,10 @@ async fn a_finished_session_goes_after_its_time_and_an_unfinished_one_never() {
     };
     let opened = Opened::with(&short).await.unwrap();
     let live = opened.live();
+    let mut gone = redis.watch(&journal_of(&key)).await;
     append(&*live, &key, 3, last_of(record(4, 4..=4))).await;
-    until("it goes", async || live.head(&key).await.unwrap().is_none()).await;
+    let is_gone = async || live.head(&key).await.unwrap().is_none();
+    gone.until("its end", is_gone).await;
     assert_eq!(live.snapshot(&key).await.unwrap(), None);
     assert_eq!(live.active().await.unwrap(), []);
     append(&*live, &key, 0, record(5, 1..=1)).await;
