@@ -47,7 +47,6 @@ impl Projection {
         let row = SessionRow {
             key: key.clone(),
             owner: owner.id.clone(),
-            sandbox: control.sandbox.clone(),
             title: control.title.clone().unwrap_or_default(),
             state,
             waiting: waiting as u64,

@@ -3,7 +3,7 @@
 use super::super::Error;
 use super::super::db::{Db, Statement, args};
 use super::{tenant_id, user_id};
-use crate::domain::{SandboxId, SessionId, SessionKey, TenantId, Timestamp, UserId};
+use crate::domain::{SessionId, SessionKey, TenantId, Timestamp, UserId};
 
 /// The most rows of one page.
 const MAX_ROWS: usize = 200;
@@ -51,8 +51,6 @@ pub struct SessionRow {
     pub key: SessionKey,
     /// Whose it is.
     pub owner: UserId,
-    /// Its sandbox, once it has begun.
-    pub sandbox: Option<SandboxId>,
     /// What it is about.
     pub title: String,
     /// What it is doing.
@@ -117,10 +115,9 @@ impl<'s> Sessions<'s> {
         let upsert = |row: &SessionRow| {
             Statement::new(
                 "INSERT INTO sessions (tenant, id, owner, title, state, waiting, created_at, \
-                 updated_at, version, sandbox) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+                 updated_at, version) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
                  ON CONFLICT (tenant, id) DO UPDATE SET title = excluded.title, \
-                 sandbox = coalesce(excluded.sandbox, sessions.sandbox), \
                  state = excluded.state, waiting = excluded.waiting, \
                  updated_at = excluded.updated_at, version = excluded.version \
                  WHERE excluded.version > sessions.version",
@@ -133,8 +130,7 @@ impl<'s> Sessions<'s> {
                     i64::try_from(row.waiting).unwrap_or(i64::MAX),
                     row.created_at.0,
                     row.updated_at.0,
-                    i64::try_from(row.version).unwrap_or(i64::MAX),
-                    row.sandbox.as_ref().map(SandboxId::as_str)
+                    i64::try_from(row.version).unwrap_or(i64::MAX)
                 ],
             )
         };
@@ -191,19 +187,6 @@ impl<'s> Sessions<'s> {
         Ok(SessionsPage { rows, next })
     }
 
-    /// The sandboxes of all sessions of all tenants. A session that began a moment ago may be
-    /// missing until its row is written, so a young workspace that is not here is no orphan yet.
-    pub async fn sandboxes(&self) -> Result<Vec<SandboxId>, Error> {
-        let rows: Vec<(String,)> = self
-            .db
-            .fetch_all(
-                "SELECT sandbox FROM sessions WHERE sandbox IS NOT NULL",
-                args![],
-            )
-            .await?;
-        rows.into_iter().map(|(id,)| sandbox_id(id)).collect()
-    }
-
     /// Forgets the row and the names of a session. The journal is the live store's.
     pub async fn delete(&self, key: &SessionKey) -> Result<bool, Error> {
         let whom = || args![key.tenant.as_str(), key.session.as_str()];
@@ -223,7 +206,6 @@ struct Row {
     tenant: String,
     id: String,
     owner: String,
-    sandbox: Option<String>,
     title: String,
     state: String,
     waiting: i64,
@@ -240,7 +222,6 @@ impl Row {
                 session: session_id(self.id)?,
             },
             owner: user_id(self.owner)?,
-            sandbox: self.sandbox.map(sandbox_id).transpose()?,
             title: self.title,
             state: SessionState::parse(&self.state)
                 .ok_or_else(|| Error::corrupt("session state", self.state))?,
@@ -254,8 +235,4 @@ impl Row {
 
 fn session_id(text: String) -> Result<SessionId, Error> {
     SessionId::parse(&text).ok_or_else(|| Error::corrupt("session id", text))
-}
-
-fn sandbox_id(text: String) -> Result<SandboxId, Error> {
-    SandboxId::parse(&text).ok_or_else(|| Error::corrupt("sandbox id", text))
 }

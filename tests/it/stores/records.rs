@@ -1,6 +1,6 @@
 //! What the records promise beyond what signing in tests.
 
-use sepal::domain::{Role, SandboxId, SessionId, Tenant, TenantId, Timestamp, User, UserId};
+use sepal::domain::{Role, SessionId, Tenant, TenantId, Timestamp, User, UserId};
 use sepal::store::records::{
     Cursor, FirstOwner, NewUser, NewWebSession, SecretHash, SessionRow, SessionState,
 };
@@ -14,7 +14,6 @@ pub(super) fn row(session: u128, version: u64) -> SessionRow {
     SessionRow {
         key: key(1, session),
         owner: UserId::from_bits(1),
-        sandbox: Some(SandboxId::from_bits(session)),
         title: format!("title {version}"),
         state: SessionState::Waiting,
         waiting: version,
@@ -49,28 +48,6 @@ async fn a_projected_row_never_goes_back() {
         let newest = sessions.find(&key(1, 1)).await.unwrap().unwrap();
         assert_eq!(newest.title, "title 3");
         assert_eq!(sessions.find(&key(2, 1)).await.unwrap(), None);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn every_existing_session_keeps_its_sandbox() {
-    with_records(async |records| {
-        let sessions = records.sessions();
-        let elsewhere = SessionRow {
-            key: key(2, 3),
-            ..row(3, 1)
-        };
-        let unsaid = SessionRow {
-            sandbox: None,
-            ..row(1, 2)
-        };
-        let rows = [row(1, 1), row(2, 1), elsewhere, unsaid];
-        sessions.project(&rows).await.unwrap();
-        sessions.delete(&key(1, 2)).await.unwrap();
-        let mut kept = sessions.sandboxes().await.unwrap();
-        kept.sort();
-        assert_eq!(kept, [1, 3].map(SandboxId::from_bits));
     })
     .await;
 }

@@ -37,18 +37,28 @@ async fn old_session(pool: &SqlitePool, key: &SessionKey, first_commit: &str) {
 }
 
 #[tokio::test]
-async fn sessions_from_before_keep_their_sandbox() {
-    let dir = tempfile::tempdir().unwrap();
-    let pool = tables_of(&dir.path().join("sepal.db"), 2).await;
-    let sandbox = SandboxId::from_bits(7);
-    let created = serde_json::json!({"events": [{"type": "created", "sandbox": sandbox}]});
-    old_session(&pool, &key(1, 1), &created.to_string()).await;
-    old_session(&pool, &key(1, 2), "no JSON").await;
-    pool.close().await;
-    let opened = Opened::on(dir.path()).await;
-    let records = opened.store.records();
-    assert_eq!(records.sessions().sandboxes().await.unwrap(), [sandbox]);
-    opened.stop().await;
+async fn sessions_from_before_are_listed_and_their_sandboxes_are_looked_for() {
+    // Before anybody kept sandboxes, as a column, and as a table.
+    for tables in [2, 3, 4, 5] {
+        let dir = tempfile::tempdir().unwrap();
+        let pool = tables_of(&dir.path().join("sepal.db"), tables).await;
+        let sandbox = SandboxId::from_bits(7);
+        let created = serde_json::json!({"events": [{"type": "created", "sandbox": sandbox}]});
+        old_session(&pool, &key(1, 1), &created.to_string()).await;
+        old_session(&pool, &key(1, 2), "no JSON").await;
+        pool.close().await;
+        let opened = Opened::on(dir.path()).await;
+        let records = opened.store.records();
+        let row = records.sessions().find(&key(1, 1)).await.unwrap().unwrap();
+        assert_eq!(row.version, 1);
+        // The janitor reads in their journals what they began with.
+        let mut without = records.sandboxes().sessions_without().await.unwrap();
+        without.sort();
+        assert_eq!(without, [key(1, 1), key(1, 2)]);
+        let first = opened.live().read_after_version(&key(1, 1), 0, 1).await;
+        assert_eq!(first.unwrap()[0].body, created.to_string());
+        opened.stop().await;
+    }
 }
 
 #[tokio::test]
