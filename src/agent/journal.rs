@@ -6,9 +6,9 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::feed::ShownEvent;
-use crate::domain::SessionKey;
+use crate::domain::{Code, SessionKey};
 use crate::history;
-use crate::session::{Commit, CommitError, SessionState};
+use crate::session::{Commit, CommitError, Refusal, SessionState};
 use crate::store::{Appended, LiveStore, NewRecord, Record, Snapshot};
 
 /// Records that one read asks for.
@@ -39,6 +39,18 @@ pub(super) enum JournalError {
     Store(#[from] crate::store::Error),
     #[error("a commit of the journal cannot be read")]
     Commit(#[from] CommitError),
+    #[error("version {expected} of the journal is missing; {found} comes next")]
+    Gap { expected: u64, found: u64 },
+}
+
+impl JournalError {
+    /// Whether it stays so until somebody mends what is stored.
+    pub(super) fn is_damage(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_damage(),
+            Self::Commit(_) | Self::Gap { .. } => true,
+        }
+    }
 }
 
 /// How an append ended, once everything that can be found out is found out.
@@ -47,8 +59,10 @@ pub(super) enum Settled {
     Stored(usize),
     /// Somebody else wrote this version.
     Conflict,
-    /// The store is away; the commit may or may not have arrived.
+    /// The store is away or damaged; the commit may or may not have arrived.
     Away(crate::store::Error),
+    /// It is not one that can be stored. Nothing was appended.
+    Unfit(Refusal),
 }
 
 impl Journal {
@@ -59,7 +73,14 @@ impl Journal {
     /// The state after the newest commit: snapshot and tail. A snapshot that was cut to narrower
     /// limits than these is not used: the journal has what it lacks.
     pub(super) async fn fold(&self, limits: history::Limits) -> Result<SessionState, JournalError> {
-        let snapshot = self.store.snapshot(&self.key).await?;
+        let snapshot = match self.store.snapshot(&self.key).await {
+            // It costs time, not data: the journal has everything.
+            Err(error) if error.is_damage() => {
+                tracing::warn!(session.id = %self.key.session, ?error, "A snapshot cannot be read and is folded anew");
+                None
+            }
+            answer => answer?,
+        };
         let kept = snapshot
             .filter(|snapshot| snapshot.schema == SNAPSHOT_SCHEMA)
             .and_then(|snapshot| read_kept(&snapshot));
@@ -84,6 +105,11 @@ impl Journal {
             .await?;
         for record in &records {
             let commit = Commit::from_bytes(&record.body)?;
+            let expected = state.control.version + 1;
+            if record.version != expected || commit.version != expected {
+                let found = record.version;
+                return Err(JournalError::Gap { expected, found });
+            }
             state.apply(&commit);
             on(&commit);
         }
@@ -102,7 +128,7 @@ impl Journal {
             Ok(body) => Bytes::from(body),
             Err(error) => {
                 tracing::error!(session.id = %self.key.session, %error, "A commit does not serialize");
-                return Settled::Away(crate::store::Error::NoAnswer);
+                return Settled::Unfit(Refusal::new(Code::Internal, "internal error"));
             }
         };
         let bytes = body.len();
@@ -116,6 +142,9 @@ impl Journal {
         let before = commit.version.saturating_sub(1);
         match self.store.append(&self.key, before, record).await {
             Appended::Ok => Settled::Stored(bytes),
+            Appended::Unknown(error) if error.code() == Code::TooLarge => {
+                Settled::Unfit(Refusal::new(Code::TooLarge, error.to_string()))
+            }
             Appended::Conflict => self.settle(commit).await.unwrap_or(Settled::Conflict),
             Appended::Unknown(error) => self.settle(commit).await.unwrap_or(Settled::Away(error)),
         }

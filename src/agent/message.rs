@@ -78,6 +78,15 @@ pub(super) fn store_away() -> Refusal {
     )
 }
 
+/// Why a session that cannot be read is refused: for good, as no repetition helps.
+pub fn damaged() -> Refusal {
+    Refusal::new(
+        Code::SessionUnreadable,
+        "what is stored of this session is damaged, so it cannot be opened; other sessions are not \
+         affected: start a new one, or have the operator look into the log",
+    )
+}
+
 pub(super) fn stopping() -> Refusal {
     Refusal::new(
         Code::ServerStopping,

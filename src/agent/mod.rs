@@ -27,7 +27,7 @@ pub use feed::{
     Feed, Frame, Joined, LeftOut, Notice, QueueState, SessionView, ShownEvent, Signal, TurnView,
     UsageState, What,
 };
-pub use message::{Accepted, Ask};
+pub use message::{Accepted, Ask, damaged};
 pub use place::SandboxPlace;
 pub use providers::Providers;
 pub use servers::{Servers, ServersParts};

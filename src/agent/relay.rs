@@ -181,7 +181,8 @@ impl Outlet for Voice {
             | What::Usage(_)
             | What::Moved(_)
             | What::Rewound
-            | What::Deleted => {}
+            | What::Deleted
+            | What::Damaged => {}
         }
     }
 

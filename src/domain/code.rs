@@ -65,6 +65,9 @@ codes! {
     SessionNotFound = "session_not_found", Validation,
         "There is no such session for this user.",
         "Start a new session.";
+    SessionUnreadable = "session_unreadable", External,
+        "What is stored of this session is damaged; other sessions are not affected.",
+        "Start a new session or delete this one; the log says what is damaged, and an operator can restore it from a backup.";
     NoSuchCall = "no_such_call", Validation,
         "No pending tool call has that id.",
         "Refresh the queue; somebody else may have decided, or the turn ended.";

@@ -122,6 +122,23 @@ impl Error {
         }
     }
 
+    /// Whether what is stored is broken: asking again gives the same until somebody mends it. A
+    /// store that is merely away is not.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Corrupt { .. } => true,
+            Self::Database(error) => is_damage(error),
+            Self::Redis { .. }
+            | Self::NoAnswer
+            | Self::Migration(_)
+            | Self::Taken(_)
+            | Self::TooLarge { .. }
+            | Self::Sealed(_)
+            | Self::Unusable { .. }
+            | Self::Locked { .. } => false,
+        }
+    }
+
     /// What a client is told.
     pub fn code(&self) -> Code {
         match (self, self.fault()) {
@@ -170,6 +187,33 @@ const READ_ONLY: &str = "25006";
 /// Primary result codes of SQLite under which the same statement may work later:
 /// busy, locked, no memory, I/O, full, cannot open.
 const PASSING: [u32; 6] = [5, 6, 7, 10, 13, 14];
+
+/// Primary result codes of SQLite for a file that is broken: corrupt, no database.
+const BROKEN: [u32; 2] = [11, 26];
+
+/// SQLSTATE class of PostgreSQL for its own broken pages and indexes.
+const BROKEN_CLASS: &str = "XX";
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "sqlx's errors are non-exhaustive"
+)]
+fn is_damage(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Database(refusal) => {
+            let is_postgres = refusal.try_downcast_ref::<PgDatabaseError>().is_some();
+            let code = refusal.code().unwrap_or_default();
+            if is_postgres {
+                return code.starts_with(BROKEN_CLASS);
+            }
+            code.parse::<u32>()
+                .is_ok_and(|code| BROKEN.contains(&(code & 0xff)))
+        }
+        // A value of another type than ours stands in the row.
+        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => true,
+        _ => false,
+    }
+}
 
 #[expect(
     clippy::wildcard_enum_match_arm,

@@ -13,6 +13,7 @@ mod bad_input;
 mod burst;
 mod containers;
 mod context;
+mod damage;
 mod database;
 mod generated;
 mod isolation;

@@ -107,6 +107,8 @@ pub enum What {
     Rewound,
     /// The session was deleted.
     Deleted,
+    /// What is stored of the session cannot be read: nobody can go on with it.
+    Damaged,
 }
 
 /// A shown event with its place.

@@ -8,11 +8,13 @@ use super::{LiveSession, Lost};
 use crate::agent::clock::now;
 use crate::agent::feed::{ShownEvent, What};
 use crate::agent::journal::{JournalError, Settled};
-use crate::agent::message::{Accepted, Message, deleted, store_away};
-use crate::domain::{Code, CommitId};
+use crate::agent::message::{Accepted, Message, damaged, deleted, store_away};
+use crate::domain::CommitId;
 use crate::history;
 use crate::llm;
-use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, decide};
+use crate::session::{
+    Command, Commit, Event, Gateway, Inputs, Outcome, Output, Refusal, SCHEMA, decide,
+};
 
 /// Commits after which the state is kept as a snapshot.
 const SNAPSHOT_EVERY: u64 = 64;
@@ -30,7 +32,8 @@ impl LiveSession {
         self.lives.be_heard().await;
         let committed = self.commit(&command, None).await;
         committed.map_err(|failure| match failure {
-            Failure::Refused(refusal) => refusal,
+            Failure::Refused(refusal) | Failure::Unfit(refusal) => refusal,
+            Failure::Damaged => damaged(),
             Failure::Away(error) => {
                 tracing::warn!(session.id = %self.key.session, error = ?error, "The store is away");
                 store_away()
@@ -39,26 +42,43 @@ impl LiveSession {
     }
 
     /// An outcome: it happened, so it is kept until the store is back; meanwhile commands are
-    /// refused.
-    pub(super) async fn outcome(&mut self, command: Command, reign: Option<u64>) {
+    /// refused. One that can never be stored becomes a failure that can; a damaged journal ends the
+    /// task.
+    pub(super) async fn outcome(&mut self, mut command: Command, reign: Option<u64>) {
         let mut pauses = STORE_RETRY
             .iter()
             .copied()
             .chain(std::iter::repeat(Duration::from_secs(5)));
-        loop {
-            let error = match self.commit(&command, reign).await {
-                Ok(_) => return,
-                Err(Failure::Refused(refusal)) => {
-                    tracing::debug!(session.id = %self.key.session, %refusal, "An outcome came too late");
-                    return;
-                }
-                Err(Failure::Away(error)) => error,
-            };
+        while let Some(error) = self.try_outcome(&mut command, reign).await {
             tracing::warn!(session.id = %self.key.session, ?error, "The store is away; an outcome waits");
             let until = Instant::now() + pauses.next().unwrap_or_default();
             if !self.refuse_until(until).await {
                 return;
             }
+        }
+    }
+
+    /// Why the store could not take an outcome now; `None` if there is nothing more to do with it.
+    async fn try_outcome(
+        &mut self,
+        command: &mut Command,
+        reign: Option<u64>,
+    ) -> Option<crate::store::Error> {
+        let failure = match self.commit(command, reign).await {
+            Err(Failure::Unfit(refusal)) => {
+                tracing::error!(session.id = %self.key.session, %refusal, "An outcome cannot be stored");
+                *command = unstorable(command, &refusal)?;
+                self.commit(command, reign).await.err()?
+            }
+            answer => answer.err()?,
+        };
+        match failure {
+            Failure::Refused(refusal) | Failure::Unfit(refusal) => {
+                tracing::debug!(session.id = %self.key.session, %refusal, "An outcome came too late");
+                None
+            }
+            Failure::Damaged => None,
+            Failure::Away(error) => Some(error),
         }
     }
 
@@ -120,7 +140,23 @@ impl LiveSession {
                     });
                 }
                 Settled::Conflict => self.read_on().await?,
-                Settled::Away(error) => return Err(Failure::Away(error)),
+                Settled::Unfit(refusal) => return Err(Failure::Unfit(refusal)),
+                Settled::Away(error) => return Err(self.failure(error.into())),
+            }
+        }
+    }
+
+    /// What an error of the journal means for the task: after damage it ends, and whoever opens the
+    /// session next is told.
+    fn failure(&mut self, error: JournalError) -> Failure {
+        match error {
+            JournalError::Store(error) if !error.is_damage() => Failure::Away(error),
+            error @ (JournalError::Store(_)
+            | JournalError::Commit(_)
+            | JournalError::Gap { .. }) => {
+                tracing::error!(session.id = %self.key.session, ?error, "The journal is damaged");
+                self.lost = Some(Lost::Damaged);
+                Failure::Damaged
             }
         }
     }
@@ -164,14 +200,7 @@ impl LiveSession {
             match read {
                 Ok(0) => break,
                 Ok(_) => {}
-                Err(JournalError::Store(error)) => return Err(Failure::Away(error)),
-                Err(JournalError::Commit(error)) => {
-                    tracing::error!(session.id = %self.key.session, %error, "The journal cannot be read");
-                    return Err(Failure::Refused(Refusal::new(
-                        Code::Internal,
-                        "internal error",
-                    )));
-                }
+                Err(error) => return Err(self.failure(error)),
             }
         }
         self.follow_creation(from).await;
@@ -181,7 +210,8 @@ impl LiveSession {
     /// A journal that is shorter than what was read from it ends the session's task.
     async fn compare_head(&mut self) -> Result<(), Failure> {
         let version = self.state.control.version;
-        let head = self.journal.version().await.map_err(Failure::Away)?;
+        let head = self.journal.version().await;
+        let head = head.map_err(|error| self.failure(error.into()))?;
         if head >= version {
             return Ok(());
         }
@@ -198,8 +228,8 @@ impl LiveSession {
     /// Reads what was missed; what cannot be read now is read at the next occasion.
     pub(super) async fn catch_up(&mut self) {
         match self.read_on().await {
-            Ok(()) => {}
-            Err(Failure::Refused(refusal)) => {
+            Ok(()) | Err(Failure::Damaged) => {}
+            Err(Failure::Refused(refusal) | Failure::Unfit(refusal)) => {
                 tracing::debug!(session.id = %self.key.session, %refusal, "Nothing to read on");
             }
             Err(Failure::Away(error)) => {
@@ -290,8 +320,50 @@ impl LiveSession {
 }
 
 enum Failure {
+    /// Decided against.
     Refused(Refusal),
+    /// It can never be stored.
+    Unfit(Refusal),
+    /// The journal is broken; said in the log, and the task ends.
+    Damaged,
+    /// It may work later.
     Away(crate::store::Error),
+}
+
+/// What is stored instead of an outcome that cannot be.
+fn unstorable(outcome: &Command, refusal: &Refusal) -> Option<Command> {
+    let text = format!("the result cannot be stored: {}", refusal.message);
+    let code = refusal.code;
+    if let Command::Answered {
+        turn, iteration, ..
+    } = *outcome
+    {
+        let failure = crate::session::Failure {
+            code,
+            text,
+            is_retryable: true,
+        };
+        return Some(Command::ModelFailed {
+            turn,
+            iteration,
+            failure,
+        });
+    }
+    if let Command::CallEnded {
+        call, duration_ms, ..
+    } = outcome
+    {
+        let output = Output {
+            text,
+            ..Output::default()
+        };
+        return Some(Command::CallEnded {
+            call: call.clone(),
+            outcome: Outcome::Failed { code, output },
+            duration_ms: *duration_ms,
+        });
+    }
+    None
 }
 
 fn changes_queue(event: &Event) -> bool {

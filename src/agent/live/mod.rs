@@ -16,7 +16,7 @@ use super::factory::{AgentFactory, AgentParts};
 use super::feed::{Feed, What};
 use super::journal::Journal;
 use super::lives::Lives;
-use super::message::{Ask, Message, deleted, stopping, store_away};
+use super::message::{Ask, Message, damaged, deleted, stopping, store_away};
 use super::projection::Projection;
 use super::relay::Relay;
 use crate::domain::{Code, SandboxId, SessionKey, UserId};
@@ -27,8 +27,10 @@ use crate::session::{Command, Genesis, ModelChoice, Refusal, SessionState};
 pub(super) enum Lost {
     /// The session was deleted.
     Deleted,
-    /// The store came back with less than it had acknowledged, or the journal cannot be used.
+    /// The store came back with less than it had acknowledged.
     Rewound,
+    /// The journal cannot be read or continued.
+    Damaged,
 }
 
 /// What a session's task is made of.
@@ -96,8 +98,10 @@ impl LiveSession {
             Some(lost) => {
                 let feed = Arc::clone(&self.feed);
                 self.vanish(None).await;
-                if lost == Lost::Rewound {
-                    feed.show(What::Rewound);
+                match lost {
+                    Lost::Deleted => {}
+                    Lost::Rewound => feed.show(What::Rewound),
+                    Lost::Damaged => feed.show(What::Damaged),
                 }
             }
         }
@@ -120,6 +124,7 @@ impl LiveSession {
         self.parts.tools.close().await;
         let refusal = match self.lost {
             Some(Lost::Rewound) => store_away(),
+            Some(Lost::Damaged) => damaged(),
             Some(Lost::Deleted) | None => deleted(),
         };
         while let Ok(message) = self.mailbox.try_recv() {

@@ -75,6 +75,7 @@ impl Sessions {
             relay,
             slots: Mutex::default(),
             seen: Mutex::default(),
+            damaged: Mutex::default(),
             tasks,
             stop,
         });
@@ -189,9 +190,12 @@ impl Sessions {
     /// Deletes a session with its journal and workspace.
     pub async fn delete(&self, key: &SessionKey, caller: &Caller) -> Result<(), Refusal> {
         let by = caller.user.id.clone();
-        let left = self
-            .request(key, caller, |reply| Message::Leave { by, reply })
-            .await?;
+        let left = self.request(key, caller, |reply| Message::Leave { by, reply });
+        let left = match left.await {
+            // Its owner may give it up; the workspace is found by the janitor.
+            Err(refusal) if refusal.code == Code::SessionUnreadable => None,
+            left => left?,
+        };
         let removed = self.0.store.remove(key).await;
         removed.map_err(|error| unreadable(key, &JournalError::Store(error)))?;
         self.0.projection.forget(key);
@@ -257,6 +261,18 @@ impl Sessions {
     }
 
     async fn request<T>(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        message: impl FnOnce(oneshot::Sender<Result<T, Refusal>>) -> Message,
+    ) -> Result<T, Refusal> {
+        match self.send(key, caller, message).await {
+            Ok(answer) => Ok(answer),
+            Err(refusal) => Err(self.0.for_owner(key, &caller.user.id, refusal).await),
+        }
+    }
+
+    async fn send<T>(
         &self,
         key: &SessionKey,
         caller: &Caller,

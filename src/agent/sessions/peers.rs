@@ -1,5 +1,6 @@
 //! The other gateways on the same store: what they say, whether they live, and what they leave.
 
+use std::collections::HashSet;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -162,6 +163,7 @@ impl Inner {
     pub(super) async fn scan(self: &Arc<Self>) -> Result<usize, Error> {
         let active = self.store.active().await?;
         self.seen().retain(|key, _| active.contains(key));
+        self.damaged().retain(|key| active.contains(key));
         let looks = stream::iter(active).map(|key| self.check(key));
         let woken: Vec<bool> = looks.buffer_unordered(LOOKS).collect().await;
         Ok(woken.into_iter().filter(|is_woken| *is_woken).count())
@@ -192,9 +194,21 @@ impl Inner {
                 has_work
             }
             Err(error) => {
-                tracing::warn!(session.id = %key.session, ?error, "An unfinished session cannot be read");
+                self.pass_over(&key, &error);
                 false
             }
+        }
+    }
+
+    /// An unfinished session that cannot be read holds nothing else up. A damaged one is said once.
+    fn pass_over(&self, key: &SessionKey, error: &JournalError) {
+        if !error.is_damage() {
+            tracing::warn!(session.id = %key.session, ?error, "An unfinished session cannot be read");
+            return;
+        }
+        if self.damaged().insert(key.clone()) {
+            tracing::error!(session.id = %key.session, tenant.id = %key.tenant, ?error,
+                "An unfinished session is passed over: what is stored of it is damaged");
         }
     }
 
@@ -213,6 +227,10 @@ impl Inner {
         } = journal.fold(self.factory.history).await?.control;
         self.seen().insert(key.clone(), (version, runner.clone()));
         Ok((runner, true))
+    }
+
+    fn damaged(&self) -> MutexGuard<'_, HashSet<SessionKey>> {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn seen(&self) -> MutexGuard<'_, super::registry::Seen> {

@@ -1,6 +1,6 @@
 //! The slots behind [`super::Sessions`]: which sessions are in memory, and their tasks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ use tokio_util::task::TaskTracker;
 use super::SessionsSettings;
 use crate::agent::effects::Running;
 use crate::agent::factory::AgentFactory;
-use crate::agent::feed::Feed;
+use crate::agent::feed::{Feed, What};
 use crate::agent::journal::{Journal, JournalError};
 use crate::agent::live::LiveSession;
 use crate::agent::lives::Lives;
-use crate::agent::message::{Message, store_away};
+use crate::agent::message::{Message, damaged, store_away};
 use crate::agent::projection::Projection;
 use crate::agent::relay::{Relay, Voice};
 use crate::domain::{Actor, Caller, Code, JournalId, SandboxId, SessionKey, TenantId, UserId};
@@ -41,6 +41,8 @@ pub(super) struct Inner {
     pub(super) relay: Relay,
     /// Unfinished sessions that are not in memory: version and runner when they were last read.
     pub(super) seen: Mutex<Seen>,
+    /// Unfinished sessions that were found damaged.
+    pub(super) damaged: Mutex<HashSet<SessionKey>>,
     /// Never held across an await.
     pub(super) slots: Mutex<HashMap<SessionKey, Slot>>,
     pub(super) tasks: TaskTracker,
@@ -201,7 +203,13 @@ impl Inner {
         };
         let state = match folded {
             Ok(state) => state,
-            Err(error) => return refuse_all(messages, &unreadable(&key, &error)).await,
+            Err(error) => {
+                let refusal = unreadable(&key, &error);
+                if error.is_damage() {
+                    feed.show(What::Damaged);
+                }
+                return refuse_all(messages, &refusal).await;
+            }
         };
         let sandbox = state.control.sandbox.as_ref().unwrap_or(&genesis.sandbox);
         let parts = self.factory.create_agent(&key, sandbox);
@@ -242,6 +250,27 @@ impl Inner {
         }
     }
 
+    /// The same refusal for the owner of a damaged session, by the list of sessions: its journal
+    /// does not tell whose it is. To anybody else it does not exist.
+    pub(super) async fn for_owner(
+        &self,
+        key: &SessionKey,
+        by: &UserId,
+        refusal: Refusal,
+    ) -> Refusal {
+        if refusal.code != Code::SessionUnreadable {
+            return refusal;
+        }
+        match self.factory.place.records.sessions().find(key).await {
+            Ok(Some(row)) if row.owner == *by => refusal,
+            Ok(Some(_) | None) => not_found(),
+            Err(error) => {
+                tracing::warn!(session.id = %key.session, ?error, "The list of sessions cannot be read");
+                store_away()
+            }
+        }
+    }
+
     /// Takes a deleted session out; its task ends as nobody can reach it.
     pub(super) fn forget(&self, key: &SessionKey) -> Option<Arc<Feed>> {
         self.slots().remove(key).map(|slot| slot.feed)
@@ -257,20 +286,14 @@ async fn refuse_all(mut messages: mpsc::Receiver<Message>, refusal: &Refusal) {
 }
 
 pub(super) fn unreadable(key: &SessionKey, error: &JournalError) -> Refusal {
-    match error {
-        JournalError::Store(error) => {
-            tracing::warn!(session.id = %key.session, ?error, "The store is away");
-            store_away()
-        }
-        JournalError::Commit(error) => {
-            tracing::error!(session.id = %key.session, ?error, "The journal cannot be read");
-            internal()
-        }
+    if error.is_damage() {
+        tracing::error!(session.id = %key.session, tenant.id = %key.tenant, ?error,
+            "The session cannot be opened: what is stored of it is damaged");
+        damaged()
+    } else {
+        tracing::warn!(session.id = %key.session, ?error, "The store is away");
+        store_away()
     }
-}
-
-fn internal() -> Refusal {
-    Refusal::new(Code::Internal, "internal error")
 }
 
 pub(super) fn not_found() -> Refusal {

@@ -252,6 +252,8 @@ fn status_of(code: Code) -> StatusCode {
         Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::ToolTimeout => StatusCode::GATEWAY_TIMEOUT,
         Code::SandboxUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        // Ours to mend: no gateway behind us answered badly.
+        Code::SessionUnreadable => StatusCode::INTERNAL_SERVER_ERROR,
         Code::InvalidArguments
         | Code::UnknownCommand
         | Code::ProviderRateLimited

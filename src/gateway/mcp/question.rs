@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{Ask, Joined, Page, Sessions, ShownEvent, What};
+use crate::agent::{Ask, Joined, Page, Sessions, ShownEvent, What, damaged};
 use crate::config::ApprovalWay;
 use crate::domain::{CallId, Caller, Code, SessionKey};
 use crate::session::{Call, Command, Decision, Event, Refusal};
@@ -177,6 +177,7 @@ impl Watch<'_> {
             Ok(signal) => match &signal.what {
                 What::Event(event) => Ok(vec![event.clone()]),
                 What::Deleted | What::Rewound => Err(deleted()),
+                What::Damaged => Err(damaged()),
                 // Another gateway decided: the journal has it.
                 What::Moved(_) => missed(self.question, self.key, self.seq).await,
                 What::Delta(_)

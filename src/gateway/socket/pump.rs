@@ -12,7 +12,7 @@ use super::Doors;
 use super::seat::{ResumePoint, Seat};
 use super::send::{Gone, emit};
 use crate::agent::{
-    Delta, DeltaKind, Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, What,
+    Delta, DeltaKind, Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, What, damaged,
 };
 use crate::domain::Code;
 use crate::gateway::wire::{self, Ready, event_frames, signal_frames};
@@ -304,6 +304,7 @@ impl Pump {
                 let gone = "the session was deleted";
                 return Err(End::Refused(Refusal::new(Code::SessionNotFound, gone)));
             }
+            What::Damaged => return Err(End::Refused(damaged())),
             What::Progress(..)
             | What::Queue(_)
             | What::Usage(_)

@@ -24,7 +24,8 @@ pub fn signal_frames(signal: &Signal) -> &[Frame] {
         What::Queue(queue) => vec![queue_frame(queue)],
         What::Usage(usage) => vec![usage_frame(usage)],
         What::Notice(notice) => vec![notice_frame(notice)],
-        What::Moved(_) | What::Rewound => Vec::new(),
+        // Who reads the last one joins anew and is told why that is refused.
+        What::Moved(_) | What::Rewound | What::Damaged => Vec::new(),
         What::Deleted => vec![frame(
             "error",
             &[

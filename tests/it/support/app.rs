@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use secrecy::ExposeSecret as _;
@@ -111,8 +112,22 @@ impl TestApp {
         self.restart_with(&extra).await
     }
 
+    /// The same with a change of the data folder while nothing runs.
+    pub(crate) async fn restart_after(self, change: impl AsyncFnOnce(&Path)) -> Self {
+        let extra = self.extra.clone();
+        self.restart_between(extra, change).await
+    }
+
     /// The same with another environment.
     pub(crate) async fn restart_with(self, extra: &[(&str, &str)]) -> Self {
+        self.restart_between(owned(extra), async |_| {}).await
+    }
+
+    async fn restart_between(
+        self,
+        extra: Vec<(String, String)>,
+        change: impl AsyncFnOnce(&Path),
+    ) -> Self {
         let Self {
             folder,
             model,
@@ -127,8 +142,8 @@ impl TestApp {
             .unwrap();
         // It holds the data folder's lock.
         drop(tenancy);
-        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        Self::open(folder, model, extra.iter().map(own).collect()).await
+        change(&folder.path().join("data")).await;
+        Self::open(folder, model, extra).await
     }
 
     /// Stops in order; the stand-in goes on.

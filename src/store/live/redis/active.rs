@@ -14,12 +14,13 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use redis::RedisResult;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::entry::{Entry, RawEntry};
-use super::link::Link;
+use super::link::{Link, translate};
 use super::{keys, script};
 use crate::domain::SessionKey;
 use crate::store::Error;
@@ -110,21 +111,24 @@ impl ActiveIndex {
         let mut unfinished = Vec::with_capacity(named.len());
         for page in named.chunks(PAGE) {
             let mut heads = redis::pipe();
+            heads.ignore_errors();
             for (key, _) in page {
                 let journal = keys::journal(key);
                 heads.cmd("XREVRANGE").arg(journal).arg("+").arg("-");
                 heads.arg("COUNT").arg(1);
             }
-            let heads: Vec<Vec<RawEntry>> = self.link.query_all(&heads).await?;
+            let heads: Vec<RedisResult<Vec<RawEntry>>> = self.link.query_all(&heads).await?;
             for ((key, _), head) in page.iter().zip(heads) {
-                let Some(head) = head.into_iter().next() else {
-                    continue;
-                };
-                let head = Entry::read(head)?;
-                if head.is_active {
-                    unfinished.push(key.clone());
-                } else {
-                    self.dismiss(key.clone(), head.record.version);
+                let head = head.map_err(translate);
+                let head =
+                    head.and_then(|head| head.into_iter().next().map(Entry::read).transpose());
+                match head {
+                    Ok(None) => {}
+                    Ok(Some(head)) if head.is_active => unfinished.push(key.clone()),
+                    Ok(Some(head)) => self.dismiss(key.clone(), head.record.version),
+                    // Whoever opens it finds the damage; the others are not held up by it.
+                    Err(error) if error.is_damage() => unfinished.push(key.clone()),
+                    Err(error) => return Err(error),
                 }
             }
         }
