@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::answer::{Delta, RunningAnswer};
 use super::feed::{Notice, Outlet, What};
 use super::lives::Lives;
+use super::servers::Told;
 use crate::domain::{CallId, SandboxId, SessionKey};
 use crate::mcp::ToolProgress;
 use crate::session::Commit;
@@ -64,6 +65,13 @@ pub(super) enum Letter {
     Left {
         /// Which.
         life: Arc<str>,
+    },
+    /// To all: something happened to an MCP server.
+    Server {
+        /// The life that writes.
+        from: Arc<str>,
+        /// What.
+        told: Told,
     },
     /// To all: a session was deleted; its workspace goes where its engine is.
     Removed {

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::entry::ServerEntry;
 use crate::domain::{TenantId, Timestamp};
 
 /// How a server is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// It answered last time.
@@ -128,6 +128,27 @@ impl HealthBook {
         (before != after).then_some(after)
     }
 
+    /// Takes over what another gateway saw; whether it is another state than before. How long the
+    /// answer took, and how often it failed in a row, is known where it was seen.
+    pub(super) fn adopt(
+        &self,
+        (whose, name): (Option<&TenantId>, &str),
+        (status, error): (Status, Option<String>),
+        now: Timestamp,
+    ) -> bool {
+        let mut all = self.all();
+        let key = (whose.cloned(), name.to_owned());
+        let health = all.entry(key).or_insert(Health::UNKNOWN);
+        let is_news = (health.status, &health.error) != (status, &error);
+        health.last_check = Some(now);
+        if status == Status::Healthy {
+            health.last_success = Some(now);
+            health.consecutive_failures = 0;
+        }
+        (health.status, health.error) = (status, error);
+        is_news
+    }
+
     /// The newest that this tenant or the installation knows of a server.
     pub(super) fn of(&self, tenant: &TenantId, entry: &ServerEntry) -> Health {
         let all = self.all();
@@ -140,10 +161,8 @@ impl HealthBook {
     }
 
     /// Forgets a server that is gone.
-    pub(super) fn forget(&self, entry: &ServerEntry) {
-        let whose = entry.tenant();
-        self.all().retain(|(of, name), _| {
-            *name != entry.name || (whose.is_some() && of.as_ref() != whose)
-        });
+    pub(super) fn forget(&self, whose: Option<&TenantId>, server: &str) {
+        self.all()
+            .retain(|(of, name), _| name != server || (whose.is_some() && of.as_ref() != whose));
     }
 }

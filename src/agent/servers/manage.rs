@@ -12,7 +12,7 @@ use super::fitness::{NewServer, check, check_secret, merge};
 use super::logs::LogLine;
 use super::masking::unmasked;
 use super::monitor;
-use super::news::NewsKind;
+use super::news::{Change, NewsKind};
 use super::opening::{Phase, Place, secret_context, secret_name};
 use super::permission::{administers_tenant, scope_for};
 use super::registry::Servers;
@@ -132,7 +132,7 @@ impl Servers {
                 secrets.delete(&entry.scope, &secret).await?;
             }
         }
-        self.0.health.forget(&entry);
+        self.0.health.forget(entry.tenant(), &entry.name);
         self.0.logs.forget(&entry);
         self.changed(&entry.scope, name, Some(NewsKind::Removed));
         tracing::info!(mcp.server = %name, user.id = %caller.user.id, "An MCP server was removed");
@@ -257,6 +257,7 @@ impl Servers {
         self.0.definitions.accept((tenant, name), known).await?;
         self.0.records.tool_settings().put(tenant, &setting).await?;
         self.stale();
+        self.pass_on(Some(tenant), name, Change::Edited);
         let view = self.view(tenant).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
         Ok(ToolReport::new(&view, server, known))
@@ -348,9 +349,16 @@ impl Servers {
     fn changed(&self, scope: &Scope, name: &str, news: Option<NewsKind>) {
         self.stale();
         self.0.bell.notify_one();
-        // What happens in the file is told by whoever watches it, edits by hand included.
-        if let (Scope::Tenant(tenant), Some(kind)) = (scope, news) {
-            self.tell(Some(tenant), name, kind);
+        match scope {
+            Scope::Tenant(tenant) => {
+                self.pass_on(Some(tenant), name, Change::of(news.as_ref()));
+                if let Some(kind) = news {
+                    self.tell(Some(tenant), name, kind);
+                }
+            }
+            // What happens in the file is told by whoever watches it, edits by hand included; each
+            // gateway has its own.
+            Scope::Installation => {}
         }
     }
 }

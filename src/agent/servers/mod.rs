@@ -17,6 +17,7 @@ mod masking;
 mod monitor;
 mod news;
 mod opening;
+mod others;
 mod permission;
 mod registry;
 mod report;
@@ -36,4 +37,5 @@ pub use view::View;
 
 pub(super) use entry::BUNDLED;
 pub(super) use link::Link;
+pub(super) use news::Told;
 pub(super) use opening::Opened;

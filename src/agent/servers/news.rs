@@ -1,5 +1,7 @@
-//! What the sockets of a tenant hear of its servers.
+//! What the sockets of a tenant hear of its servers, and what the other gateways are told of a
+//! change that was made here.
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use super::health::Status;
@@ -37,22 +39,76 @@ impl News {
     }
 }
 
-/// Tells all sockets.
-pub(super) struct Teller(broadcast::Sender<News>);
+/// What happened here and is true at every gateway on the same records. A lost one costs nothing
+/// that lasts: what is offered is read from the records again within seconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::agent) struct Told {
+    /// Whose server it is, or who saw it.
+    pub(super) tenant: Option<TenantId>,
+    pub(super) server: String,
+    pub(super) change: Change,
+}
+
+/// What happened to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Change {
+    /// It was added.
+    Added,
+    /// It was removed.
+    Removed,
+    /// What is offered of it is another.
+    Edited,
+    /// Its secrets are others.
+    Secrets,
+    /// Its health is another.
+    Health(Status, Option<String>),
+}
+
+impl Change {
+    /// What the sockets are told, as gateways tell it each other.
+    pub(super) fn of(news: Option<&NewsKind>) -> Self {
+        match news {
+            Some(NewsKind::Added) => Self::Added,
+            Some(NewsKind::Removed) => Self::Removed,
+            Some(NewsKind::Health(status, error)) => Self::Health(*status, error.clone()),
+            None => Self::Edited,
+        }
+    }
+}
+
+/// Tells all sockets and the other gateways.
+pub(super) struct Teller {
+    sockets: broadcast::Sender<News>,
+    gateways: broadcast::Sender<Told>,
+}
 
 impl Default for Teller {
     fn default() -> Self {
-        Self(broadcast::channel(RING).0)
+        Self {
+            sockets: broadcast::channel(RING).0,
+            gateways: broadcast::channel(RING).0,
+        }
     }
 }
 
 impl Teller {
+    /// Tells the sockets of this gateway.
     pub(super) fn tell(&self, news: News) {
         // Nobody listens: nobody is connected.
-        let _ = self.0.send(news);
+        let _ = self.sockets.send(news);
     }
 
     pub(super) fn listen(&self) -> broadcast::Receiver<News> {
-        self.0.subscribe()
+        self.sockets.subscribe()
+    }
+
+    /// Tells the other gateways.
+    pub(super) fn tell_gateways(&self, told: Told) {
+        // Nobody listens: there is no other one.
+        let _ = self.gateways.send(told);
+    }
+
+    pub(super) fn listen_for_gateways(&self) -> broadcast::Receiver<Told> {
+        self.gateways.subscribe()
     }
 }

@@ -11,7 +11,7 @@ use super::definitions::{Accepted, Definitions};
 use super::entry::{BUNDLED, ServerEntry, Source};
 use super::health::{HealthBook, Seen, Status};
 use super::logs::Logs;
-use super::news::{News, NewsKind, Teller};
+use super::news::{Change, News, NewsKind, Teller};
 use super::opening::{Clients, Failure, Opened, Opener, Phase, Place};
 use super::view::{Ingredient, Ingredients, View};
 use crate::agent::clock::now;
@@ -73,15 +73,23 @@ pub(super) struct Inner {
     pub(super) opener: Opener,
     pub(super) guard: Guard,
     retry: RetryConfig,
-    teller: Teller,
+    pub(super) teller: Teller,
     /// Never held across an await.
-    views: Mutex<HashMap<TenantId, (Instant, Arc<View>)>>,
+    views: Mutex<Views>,
     /// Counts changes of secrets, by scope and server.
     epochs: Mutex<HashMap<(Scope, String), u64>>,
     /// Trials that run side by side, so that nobody fills the machine with them.
     pub(super) trials: Semaphore,
     /// Rung when something is there to be listed.
     pub(super) bell: Notify,
+}
+
+/// What tenants are offered, as it was last looked up.
+#[derive(Default)]
+struct Views {
+    known: HashMap<TenantId, (Instant, Arc<View>)>,
+    /// How often everything was forgotten: what was read before the last time is not kept.
+    age: u64,
 }
 
 impl Servers {
@@ -130,7 +138,10 @@ impl Servers {
 
     /// What the sessions of a tenant are offered now.
     pub async fn view(&self, tenant: &TenantId) -> Result<Arc<View>, store::Error> {
-        let known = self.views().get(tenant).cloned();
+        let (known, age) = {
+            let views = self.views();
+            (views.known.get(tenant).cloned(), views.age)
+        };
         if let Some((at, view)) = &known
             && at.elapsed() < VIEW_AGE
         {
@@ -143,7 +154,11 @@ impl Servers {
             Some(_) | None => Arc::new(View::new(ingredients, &self.0.rules)),
         };
         let mut views = self.views();
-        views.insert(tenant.clone(), (begun, Arc::clone(&view)));
+        if views.age == age {
+            views
+                .known
+                .insert(tenant.clone(), (begun, Arc::clone(&view)));
+        }
         Ok(view)
     }
 
@@ -158,10 +173,12 @@ impl Servers {
 
     /// The next look reads everything again.
     pub(super) fn stale(&self) {
-        self.views().clear();
+        let mut views = self.views();
+        views.known.clear();
+        views.age += 1;
     }
 
-    fn views(&self) -> MutexGuard<'_, HashMap<TenantId, (Instant, Arc<View>)>> {
+    fn views(&self) -> MutexGuard<'_, Views> {
         self.0.views.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -261,8 +278,8 @@ impl Servers {
         }
     }
 
-    /// Its secrets are others now.
-    pub(super) fn secrets_changed(&self, scope: &Scope, name: &str) {
+    /// Connections that were made with the old ones are not used again.
+    pub(super) fn new_epoch(&self, scope: &Scope, name: &str) {
         let mut epochs = self.0.epochs.lock().unwrap_or_else(PoisonError::into_inner);
         *epochs.entry((scope.clone(), name.to_owned())).or_default() += 1;
     }
@@ -340,6 +357,7 @@ impl Servers {
             Ok(true) => {
                 tracing::info!(mcp.server = %entry.name, tools = tools.len(), "The server's tools are others than before");
                 self.stale();
+                self.pass_on(entry.tenant(), &entry.name, Change::Edited);
             }
             Ok(false) => {}
             Err(error) => {
@@ -352,6 +370,10 @@ impl Servers {
     pub(super) fn saw(&self, entry: &ServerEntry, tenant: Option<&TenantId>, seen: Seen) {
         let changed = self.0.health.note(tenant, &entry.name, seen, now());
         if let Some((status, error)) = changed {
+            if tenant.is_some() {
+                let health = Change::Health(status, error.clone());
+                self.pass_on(tenant, &entry.name, health);
+            }
             self.tell(tenant, &entry.name, NewsKind::Health(status, error));
         }
     }
@@ -366,13 +388,5 @@ impl Servers {
     pub(super) fn reconnecting(&self, entry: &ServerEntry, tenant: &TenantId) {
         let why = self.0.health.of(tenant, entry).error.unwrap_or_default();
         self.saw(entry, Some(tenant), Seen::Badly(Status::Reconnecting, why));
-    }
-
-    pub(super) fn tell(&self, tenant: Option<&TenantId>, name: &str, kind: NewsKind) {
-        self.0.teller.tell(News {
-            tenant: tenant.cloned(),
-            server: name.to_owned(),
-            kind,
-        });
     }
 }

@@ -81,6 +81,7 @@ impl Sessions {
         });
         if inner.wakes.is_shared() {
             inner.tasks.spawn(peers::listen(Arc::downgrade(&inner)));
+            inner.tasks.spawn(peers::pass_news(Arc::downgrade(&inner)));
         }
         Self(inner)
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
+use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::registry::Inner;
@@ -43,7 +44,39 @@ pub(super) async fn listen(inner: Weak<Inner>) {
                     tracing::debug!(%error, "A letter of another gateway cannot be read");
                 }
             },
-            News::Reconnected => inner.look_at_all(),
+            News::Reconnected => {
+                inner.factory.servers.look_again();
+                inner.look_at_all();
+            }
+        }
+    }
+}
+
+/// Tells the others what happens to MCP servers here, until the registry stops.
+pub(super) async fn pass_news(inner: Weak<Inner>) {
+    let Some(registry) = inner.upgrade() else {
+        return;
+    };
+    let (mut news, stop) = (registry.factory.servers.told(), registry.stop.clone());
+    let (relay, life) = (
+        registry.relay.clone(),
+        Arc::<str>::from(registry.wakes.life()),
+    );
+    drop(registry);
+    loop {
+        let told = tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            told = news.recv() => told,
+        };
+        match told {
+            Ok(told) => {
+                let from = Arc::clone(&life);
+                relay.tell_everybody(Letter::Server { from, told });
+            }
+            // They read the records again within seconds.
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
         }
     }
 }
@@ -107,6 +140,11 @@ impl Inner {
                 let place = Arc::clone(&self.factory.place);
                 self.tasks
                     .spawn(async move { place.remove(&key, &sandbox).await });
+            }
+            (Letter::Server { from, told }, _) => {
+                if *from != *self.wakes.life() {
+                    self.factory.servers.hear(told);
+                }
             }
             (Letter::Notes { .. }, Address::Gateway(_) | Address::Everybody) => {}
         }

@@ -3,6 +3,7 @@
 mod faults;
 mod joining;
 mod killed;
+mod servers;
 mod together;
 
 use serde_json::json;

@@ -1,0 +1,83 @@
+//! What a change is told to: the sockets of this gateway, and the registries of other gateways on
+//! the same records; and what those tell.
+
+use tokio::sync::broadcast;
+
+use super::news::{Change, News, NewsKind, Told};
+use super::registry::Servers;
+use crate::agent::clock::now;
+use crate::domain::{Scope, TenantId};
+
+impl Servers {
+    /// Tells the sockets of this gateway.
+    pub(super) fn tell(&self, tenant: Option<&TenantId>, name: &str, kind: NewsKind) {
+        self.0.teller.tell(News {
+            tenant: tenant.cloned(),
+            server: name.to_owned(),
+            kind,
+        });
+    }
+
+    /// Its secrets are others now.
+    pub(super) fn secrets_changed(&self, scope: &Scope, name: &str) {
+        self.new_epoch(scope, name);
+        let tenant = match scope {
+            Scope::Installation => None,
+            Scope::Tenant(tenant) => Some(tenant),
+        };
+        self.pass_on(tenant, name, Change::Secrets);
+    }
+
+    /// Tells the other gateways. What each sees for itself is not told: its own file, and how
+    /// servers are that it looks at too.
+    pub(super) fn pass_on(&self, tenant: Option<&TenantId>, server: &str, change: Change) {
+        self.0.teller.tell_gateways(Told {
+            tenant: tenant.cloned(),
+            server: server.to_owned(),
+            change,
+        });
+    }
+
+    /// What the other gateways have to be told from now on.
+    pub(in crate::agent) fn told(&self) -> broadcast::Receiver<Told> {
+        self.0.teller.listen_for_gateways()
+    }
+
+    /// What another gateway tells: the registry is read anew before the sockets hear of it.
+    pub(in crate::agent) fn hear(&self, told: Told) {
+        let Told {
+            tenant,
+            server,
+            change,
+        } = told;
+        let tenant = tenant.as_ref();
+        match change {
+            Change::Added => {
+                self.stale();
+                self.tell(tenant, &server, NewsKind::Added);
+            }
+            Change::Removed => {
+                self.stale();
+                self.0.health.forget(tenant, &server);
+                self.tell(tenant, &server, NewsKind::Removed);
+            }
+            Change::Edited => self.stale(),
+            Change::Secrets => {
+                let scope = tenant.cloned().map_or(Scope::Installation, Scope::Tenant);
+                self.new_epoch(&scope, &server);
+                self.stale();
+            }
+            Change::Health(status, error) => {
+                let seen = (status, error.clone());
+                if self.0.health.adopt((tenant, &server), seen, now()) {
+                    self.tell(tenant, &server, NewsKind::Health(status, error));
+                }
+            }
+        }
+    }
+
+    /// Something that others told may have been lost.
+    pub(in crate::agent) fn look_again(&self) {
+        self.stale();
+    }
+}

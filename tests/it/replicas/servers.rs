@@ -1,0 +1,80 @@
+//! A change of the registry of MCP servers at one gateway, seen at the other.
+
+use reqwest::Method;
+use sepal::domain::Role;
+use serde_json::{Value, json};
+
+use super::Pair;
+use crate::servers::{Api, wait_for_health};
+use crate::support::TestSocket;
+
+#[tokio::test]
+async fn a_server_that_is_added_at_one_gateway_is_there_at_the_other_at_once() {
+    let pair = Pair::start().await;
+    let owner = pair.a.person_with("acme", Role::Owner).await;
+    let stranger = pair.a.person_with("other", Role::Owner).await;
+    let mut a = TestSocket::open(pair.a.address, &owner, None).await;
+    let mut b = TestSocket::open(pair.b.address, &owner, None).await;
+    let mut strangers = [
+        TestSocket::open(pair.a.address, &stranger, None).await,
+        TestSocket::open(pair.b.address, &stranger, None).await,
+    ];
+    let (at_a, at_b) = (Api::new(&pair.a, &owner), Api::new(&pair.b, &owner));
+    // What is offered was looked up a moment ago, and would be kept for some seconds.
+    let before = at_b.get("/api/mcp").await;
+    assert!(!before.to_string().contains("mine"), "{before}");
+
+    at_a.add("mine", json!({ "command": "x" })).await;
+    for socket in [&mut a, &mut b] {
+        let added = socket.wait_for("mcpAdded").await;
+        assert_eq!(added.args[0]["name"], "mine");
+    }
+    let listed = at_b.get("/api/mcp").await;
+    assert!(listed.to_string().contains("\"mine\""), "{listed}");
+    assert_eq!(at_b.server("mine").await["enabled"], true);
+
+    // There is no sandbox, so it cannot be well.
+    at_a.ask(Method::POST, "/api/mcp/mine/test", &Value::Null)
+        .await;
+    for socket in [&mut a, &mut b] {
+        wait_for_health(socket, "mine", "unhealthy").await;
+    }
+    assert_eq!(at_b.server("mine").await["status"], "unhealthy");
+
+    let path = "/api/mcp/mine";
+    let (status, _) = at_b.ask(Method::DELETE, path, &Value::Null).await;
+    assert_eq!(status, 204);
+    for socket in [&mut a, &mut b] {
+        let removed = socket.wait_for("mcpRemoved").await;
+        assert_eq!(removed.args[0]["name"], "mine");
+    }
+    let (status, _) = at_a.refused(Method::GET, path, &Value::Null).await;
+    assert_eq!(status, 404);
+
+    // The first that the other tenant hears is of its own server.
+    let theirs = json!({ "command": "x" });
+    Api::new(&pair.a, &stranger).add("theirs", theirs).await;
+    for socket in &mut strangers {
+        let first = socket.wait_where(|said| said.name.starts_with("mcp")).await;
+        assert_eq!(first.name, "mcpAdded");
+        assert_eq!(first.args[0]["name"], "theirs");
+    }
+}
+
+#[tokio::test]
+async fn a_changed_entry_and_a_decision_about_a_tool_hold_at_the_other_gateway() {
+    let pair = Pair::start().await;
+    let owner = pair.a.person_with("acme", Role::Owner).await;
+    let mut b = TestSocket::open(pair.b.address, &owner, None).await;
+    let (at_a, at_b) = (Api::new(&pair.a, &owner), Api::new(&pair.b, &owner));
+    at_a.add("mine", json!({ "command": "x" })).await;
+    b.wait_for("mcpAdded").await;
+    assert_eq!(at_b.server("mine").await["enabled"], true);
+    let off = json!({ "enabled": false });
+    let (status, _) = at_a.ask(Method::PATCH, "/api/mcp/mine", &off).await;
+    assert_eq!(status, 200);
+    // Letters come in the order in which they were sent: with this one the change is there.
+    at_a.add("next", json!({ "command": "x" })).await;
+    b.wait_for("mcpAdded").await;
+    assert_eq!(at_b.server("mine").await["enabled"], false);
+}
