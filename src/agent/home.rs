@@ -54,6 +54,11 @@ impl Home {
         &self.first
     }
 
+    /// The sandbox, once it was asked for here.
+    pub(super) fn settled(&self) -> Option<&SandboxId> {
+        self.settled.get()
+    }
+
     /// The sandbox to start. Its row is written before anything is made.
     pub(super) async fn sandbox(&self) -> Result<SandboxId, HomeError> {
         let settled = self.settled.get_or_try_init(|| self.settle()).await?;

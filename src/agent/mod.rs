@@ -14,6 +14,7 @@ mod lives;
 mod message;
 mod model;
 mod place;
+mod presence;
 mod projection;
 pub mod providers;
 mod relay;

@@ -14,6 +14,7 @@ use super::servers::{BUNDLED, Link, Opened, ServerEntry, Servers, View};
 use crate::domain::{Code, Digest, Tool, ToolRef};
 use crate::mcp::{self, ToolAnswer, ToolCall, ToolProgress, ToolboxTool};
 use crate::session::{Call, Edit, Outcome, Output, Resolution, Rules, ToolFacts};
+use crate::store::live::wake::Site;
 use crate::telemetry;
 
 /// How much longer than the command's own limit we wait for the bundled server's answer.
@@ -96,6 +97,17 @@ impl SessionTools {
     pub(super) fn idle_limit(&self) -> Option<Duration> {
         let is_live = self.links().values().any(|link| link.is_live());
         is_live.then_some(self.place.idle_limit)
+    }
+
+    /// Where the session's files are and what runs for it here, as far as it was used.
+    pub(super) fn site(&self) -> Site {
+        let sandbox = self.home.settled();
+        let files = self.engine.clone().zip(sandbox.cloned());
+        let bundled = self.links().get(BUNDLED).cloned();
+        let is_running = bundled.is_some_and(|link| link.is_live());
+        let container = sandbox.filter(|_| is_running);
+        let container = container.and_then(|sandbox| self.place.runtime.container(sandbox));
+        Site { files, container }
     }
 
     /// Looks a proposed call up and validates it, before anybody is asked.

@@ -22,6 +22,12 @@ pub trait Runtime: Send + Sync {
         self.kind().as_str().to_owned()
     }
 
+    /// What the engine calls the container of a sandbox's bundled server, for people who look
+    /// there.
+    fn container(&self, _sandbox: &SandboxId) -> Option<String> {
+        None
+    }
+
     /// A fresh sandbox whose bundled server already runs, for a session that has none yet. The
     /// caller owns the id from now on and starts the server with it soon.
     fn reserve(&self) -> Option<SandboxId> {

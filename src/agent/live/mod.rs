@@ -17,6 +17,7 @@ use super::feed::{Feed, What};
 use super::journal::Journal;
 use super::lives::Lives;
 use super::message::{Ask, Message, damaged, deleted, stopping, store_away};
+use super::presence::Presence;
 use super::projection::Projection;
 use super::relay::Relay;
 use crate::domain::{Code, SandboxId, SessionKey, UserId};
@@ -49,6 +50,8 @@ pub(super) struct LiveSession {
     pub(super) lives: Arc<Lives>,
     /// Tells the other gateways.
     pub(super) relay: Relay,
+    /// Tells people and other tools what is in use.
+    pub(super) presence: Arc<Presence>,
     /// When the whole of an answer that is said elsewhere was asked for.
     pub(super) asked: Option<Instant>,
     /// Why the task has to end: what it knows is not what is stored.
@@ -71,6 +74,7 @@ impl LiveSession {
         self.look().await;
         let mut idle_since = Instant::now();
         while self.lost.is_none() {
+            self.tell_presence();
             let idle_at = idle_since + self.idle_after();
             tokio::select! {
                 biased;
@@ -107,6 +111,11 @@ impl LiveSession {
         }
     }
 
+    fn tell_presence(&self) {
+        let is_owner = self.state.control.is_run_by(&self.life);
+        self.presence.note(&self.key, &self.parts.tools, is_owner);
+    }
+
     /// Whether somebody here watches the session, or it runs here.
     fn is_needed(&self) -> bool {
         self.feed.is_watched() || self.state.control.is_run_by(&self.life)
@@ -122,6 +131,7 @@ impl LiveSession {
         self.mailbox.close();
         self.running.stop_all();
         self.parts.tools.close().await;
+        self.presence.leave(&self.key, &self.parts.tools);
         let refusal = match self.lost {
             Some(Lost::Rewound) => store_away(),
             Some(Lost::Damaged) => damaged(),
@@ -155,6 +165,7 @@ impl LiveSession {
         }
         self.running.stop_all();
         self.parts.tools.close().await;
+        self.presence.leave(&self.key, &self.parts.tools);
         if self.state.control.version > 0 {
             self.forget_unread();
             let limits = self.parts.history;

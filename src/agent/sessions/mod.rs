@@ -17,6 +17,7 @@ use super::feed::{Feed, Joined, ShownEvent, What};
 use super::journal::{Journal, JournalError};
 use super::lives::Lives;
 use super::message::{Accepted, Ask, Message, stopping};
+use super::presence::Presence;
 use super::projection::Projection;
 use super::relay::{Letter, Note, Relay};
 use crate::domain::{Caller, Code, SessionId, SessionKey};
@@ -65,7 +66,9 @@ impl Sessions {
         tasks.spawn(writing);
         let (relay, telling) = Relay::start(Arc::clone(&wakes), stop.clone());
         tasks.spawn(telling);
+        let presence = Arc::new(Presence::new(Arc::clone(&wakes)));
         let inner = Arc::new(Inner {
+            presence: Arc::clone(&presence),
             store,
             factory,
             settings,
@@ -82,6 +85,7 @@ impl Sessions {
         if inner.wakes.is_shared() {
             inner.tasks.spawn(peers::listen(Arc::downgrade(&inner)));
             inner.tasks.spawn(peers::pass_news(Arc::downgrade(&inner)));
+            inner.tasks.spawn(presence.run(inner.stop.clone()));
         }
         Self(inner)
     }
@@ -240,6 +244,7 @@ impl Sessions {
     /// after its tasks have ended.
     pub async fn hand_over(&self) {
         let wakes = &self.0.wakes;
+        self.0.presence.tell(false).await;
         wakes.leave().await;
         if wakes.is_shared() {
             let life = wakes.life().into();

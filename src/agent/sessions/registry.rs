@@ -16,6 +16,7 @@ use crate::agent::journal::{Journal, JournalError};
 use crate::agent::live::LiveSession;
 use crate::agent::lives::Lives;
 use crate::agent::message::{Message, damaged, store_away};
+use crate::agent::presence::Presence;
 use crate::agent::projection::Projection;
 use crate::agent::relay::{Relay, Voice};
 use crate::domain::{Actor, Caller, Code, JournalId, SandboxId, SessionKey, TenantId, UserId};
@@ -39,6 +40,7 @@ pub(super) struct Inner {
     pub(super) wakes: Arc<dyn Wakes>,
     pub(super) lives: Arc<Lives>,
     pub(super) relay: Relay,
+    pub(super) presence: Arc<Presence>,
     /// Unfinished sessions that are not in memory: version and runner when they were last read.
     pub(super) seen: Mutex<Seen>,
     /// Unfinished sessions that were found damaged.
@@ -222,6 +224,7 @@ impl Inner {
             life: self.wakes.life().into(),
             lives: Arc::clone(&self.lives),
             relay: self.relay.clone(),
+            presence: Arc::clone(&self.presence),
             asked: None,
             lost: None,
             idle_after: self.settings.idle_after,

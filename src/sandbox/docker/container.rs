@@ -57,11 +57,16 @@ pub(super) fn labels(installation: &str, sandbox: &SandboxId) -> HashMap<String,
         .into()
 }
 
+/// The container's name of the bundled server.
+pub(super) fn bundled(sandbox: &SandboxId) -> String {
+    format!("sepal-sb-{sandbox}")
+}
+
 /// The container's name: one for the bundled server, one for each other server of the session.
 pub(super) fn name(launch: &Launch) -> String {
     let sandbox = &launch.sandbox;
     if matches!(launch.program, Program::Bundled { .. }) {
-        return format!("sepal-sb-{sandbox}");
+        return bundled(sandbox);
     }
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
     let letters = launch.server.chars().filter(|letter| is_plain(*letter));

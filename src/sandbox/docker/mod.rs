@@ -245,6 +245,10 @@ impl Runtime for Docker {
         format!("docker/{}", self.house.engine_id)
     }
 
+    fn container(&self, sandbox: &SandboxId) -> Option<String> {
+        Some(container::bundled(sandbox))
+    }
+
     fn reserve(&self) -> Option<SandboxId> {
         self.house.pool.reserve()
     }

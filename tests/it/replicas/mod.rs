@@ -3,6 +3,7 @@
 mod faults;
 mod joining;
 mod killed;
+mod presence;
 mod servers;
 mod together;
 

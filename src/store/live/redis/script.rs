@@ -113,6 +113,44 @@ return 1",
     )
 });
 
+/// Shows how a session is in use, for as long as its journal is there; it expires with it.
+///
+/// KEYS: session, journal. ARGV: this life, `owner`, `guest` or `left`, engine, sandbox, container
+/// (each empty if there is none).
+///
+/// Engine and sandbox stay when the session leaves memory: the files are still there. The heartbeat
+/// is by the clock of Redis, in milliseconds.
+pub(super) static SHOW: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"#!lua
+local session, life, use = KEYS[1], ARGV[1], ARGV[2]
+if redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
+if use == 'left' then
+  if redis.call('HGET', session, 'owner') == life then
+    redis.call('HDEL', session, 'owner', 'container')
+  end
+  return 1
+end
+local time = redis.call('TIME')
+local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+redis.call('HSET', session, 'heartbeat', now)
+if use == 'owner' then
+  redis.call('HSET', session, 'owner', life)
+  if ARGV[4] ~= '' then redis.call('HSET', session, 'engine', ARGV[3], 'sandbox', ARGV[4]) end
+  if ARGV[5] ~= '' then
+    redis.call('HSET', session, 'container', ARGV[5])
+  else
+    redis.call('HDEL', session, 'container')
+  end
+elseif redis.call('HGET', session, 'owner') == life then
+  redis.call('HDEL', session, 'owner', 'container')
+end
+local left = redis.call('PTTL', KEYS[2])
+if left > 0 then redis.call('PEXPIRE', session, left) else redis.call('PERSIST', session) end
+return 1",
+    )
+});
+
 /// Takes sessions out of the index that ended; who became unfinished again later stays.
 ///
 /// KEYS: index. ARGV: pairs of member and the version up to which it is known to have ended.

@@ -18,10 +18,11 @@ use tokio_util::task::TaskTracker;
 use super::RedisSettings;
 use super::keys::{EVERYBODY, GATEWAYS, INSTALLATION, Keys, gateway, parse_wake};
 use super::link::{Address as Server, CONNECT_TIMEOUT, REACH, refused, translate};
+use super::script::SHOW;
 use crate::domain::SessionKey;
 use crate::store::Error;
 use crate::store::error::RedisTrouble;
-use crate::store::live::wake::{Address, News, Wakes, new_life};
+use crate::store::live::wake::{Address, News, Sign, Site, Use, Wakes, new_life};
 
 /// A life without a sign for so long is over.
 const LIFE: Duration = Duration::from_secs(3);
@@ -29,6 +30,8 @@ const LIFE: Duration = Duration::from_secs(3);
 const TRIP: Duration = Duration::from_secs(1);
 /// Pauses between two attempts to connect grow from the first to the second.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
+/// Sessions that one trip shows.
+const SIGNS: usize = 500;
 /// Messages that may wait for this gateway; more are lost, and it is told so.
 const INBOX: usize = 8_192;
 
@@ -240,6 +243,20 @@ impl Wakes for RedisWakes {
         alive
     }
 
+    async fn show(&self, signs: &[Sign]) -> Result<(), Error> {
+        for signs in signs.chunks(SIGNS) {
+            let mut trip = redis::pipe();
+            // A server that started anew does not know it.
+            trip.cmd("SCRIPT").arg("LOAD").arg(SHOW.source).ignore();
+            for sign in signs {
+                add_sign(&mut trip, &self.life, sign);
+            }
+            let mut manager = self.manager.clone();
+            bounded(trip.exec_async(&mut manager)).await?;
+        }
+        Ok(())
+    }
+
     async fn leave(&self) {
         let mut leave = redis::cmd("ZREM");
         leave.arg(GATEWAYS).arg(&self.life);
@@ -251,6 +268,25 @@ impl Wakes for RedisWakes {
             );
         }
     }
+}
+
+/// One step of a trip: what is shown of one session.
+fn add_sign(trip: &mut redis::Pipeline, life: &str, sign: &Sign) {
+    let keys = Keys::of(&sign.key);
+    let nowhere = Site::default();
+    let (is_in, site) = match &sign.is_in {
+        Use::Owner(site) => ("owner", site),
+        Use::Guest => ("guest", &nowhere),
+        Use::Left => ("left", &nowhere),
+    };
+    let files = site.files.as_ref();
+    trip.cmd("EVALSHA").arg(&SHOW.digest).arg(2);
+    trip.arg(keys.session).arg(keys.journal);
+    trip.arg(life).arg(is_in);
+    trip.arg(files.map_or("", |(engine, _)| engine));
+    trip.arg(files.map_or("", |(_, sandbox)| sandbox.as_str()));
+    trip.arg(site.container.as_deref().unwrap_or_default());
+    trip.ignore();
 }
 
 fn life_ms() -> u64 {

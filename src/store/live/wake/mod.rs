@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::domain::SessionKey;
+use crate::domain::{SandboxId, SessionKey};
 use crate::store::Error;
 
 /// Where a message goes.
@@ -35,6 +35,36 @@ pub enum News {
     },
     /// Messages may have been lost until now.
     Reconnected,
+}
+
+/// How a session is in use at a gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Use {
+    /// This gateway runs what has to run.
+    Owner(Site),
+    /// Somebody watches it here.
+    Guest,
+    /// It was in use here until now.
+    Left,
+}
+
+/// Where a session's tools run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Site {
+    /// What keeps the workspace, and which it is, once it is settled.
+    pub files: Option<(String, SandboxId)>,
+    /// The container that runs now, on engines that have names for them.
+    pub container: Option<String>,
+}
+
+/// What is told of a session for people and other tools to read (S2.7). A hint and never the
+/// truth: records and journal are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sign {
+    /// Which.
+    pub key: SessionKey,
+    /// How it is in use.
+    pub is_in: Use,
 }
 
 /// One gateway's line to the others. Its life begins with it and ends with [`Wakes::leave`], or
@@ -65,6 +95,11 @@ pub trait Wakes: Send + Sync {
 
     /// A sign of life. Every life that gave one lately, this one included.
     async fn beat(&self) -> Result<BTreeSet<String>, Error>;
+
+    /// Shows to whoever looks which sessions are in use here, all in one trip; a session without a
+    /// journal is passed over. Does nothing where this gateway is alone: nobody else may open its
+    /// data folder, and there the table `sandboxes` says the same.
+    async fn show(&self, signs: &[Sign]) -> Result<(), Error>;
 
     /// The orderly end: the others know at once.
     async fn leave(&self);
@@ -116,6 +151,10 @@ impl Wakes for Alone {
 
     async fn beat(&self) -> Result<BTreeSet<String>, Error> {
         Ok(BTreeSet::from([self.life.clone()]))
+    }
+
+    async fn show(&self, _: &[Sign]) -> Result<(), Error> {
+        Ok(())
     }
 
     async fn leave(&self) {}
