@@ -127,6 +127,7 @@ impl Running {
             parts: wanted.parts.clone(),
             choice: wanted.choice.clone(),
             entries: wanted.entries.to_vec(),
+            limits: wanted.parts.limits(wanted.control),
             turn: request.0,
             iteration: request.1,
         };

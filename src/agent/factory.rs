@@ -10,7 +10,7 @@ use super::tools::SessionTools;
 use crate::domain::{SandboxId, SessionKey, TenantId, Tool};
 use crate::history::{self, PromptError, SystemPrompt};
 use crate::llm::{Catalogue, RetryConfig, tokens};
-use crate::session::ModelChoice;
+use crate::session::{Control, ModelChoice};
 
 /// Tokens that an answer is expected to need where nobody set a limit.
 const ORDINARY_ANSWER: u64 = 4096;
@@ -67,11 +67,12 @@ pub struct AgentParts {
 impl AgentParts {
     /// The standing part of the next request; input, tools and prompt are counted before each one
     /// (S2.63).
-    /// `input` is what was asked, for prompts that say it.
+    /// `input` is what was asked, for prompts that say it; `limits` are those of the session.
     pub(super) fn standing(
         &self,
         choice: &ModelChoice,
         input: &str,
+        limits: history::Limits,
     ) -> Result<Standing, PromptError> {
         let tools = self.tools.definitions();
         let system = self.prompt.render(&tools, input)?;
@@ -83,7 +84,7 @@ impl AgentParts {
         });
         let taken = tokens + answer.unwrap_or_default();
         Ok(Standing {
-            limits: self.history.within(window, taken),
+            limits: limits.within(window, taken),
             system,
             tools,
             tokens,
@@ -119,9 +120,24 @@ impl AgentFactory {
 }
 
 impl AgentParts {
+    /// How much of the past the session lets its model read: what the settings say, or whatever the
+    /// model's window holds.
+    pub(super) fn limits(&self, control: &Control) -> history::Limits {
+        limits(control, self.history)
+    }
+
     /// Tokens that the model can read, if known.
     pub(super) fn window(&self, choice: &ModelChoice) -> Option<u64> {
         let known = self.catalogue.find(&choice.model);
         known.map(|model| model.context_window)
+    }
+}
+
+/// The limits of a session where the settings say `usual`.
+pub(super) fn limits(control: &Control, usual: history::Limits) -> history::Limits {
+    if control.reads_whole {
+        history::Limits::default()
+    } else {
+        usual
     }
 }

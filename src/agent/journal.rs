@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::factory::limits;
 use super::feed::ShownEvent;
 use crate::domain::{Code, SessionKey};
 use crate::history;
@@ -71,8 +72,8 @@ impl Journal {
     }
 
     /// The state after the newest commit: snapshot and tail. A snapshot that was cut to narrower
-    /// limits than these is not used: the journal has what it lacks.
-    pub(super) async fn fold(&self, limits: history::Limits) -> Result<SessionState, JournalError> {
+    /// limits than the session's is not used: the journal has what it lacks.
+    pub(super) async fn fold(&self, usual: history::Limits) -> Result<SessionState, JournalError> {
         let snapshot = match self.store.snapshot(&self.key).await {
             // It costs time, not data: the journal has everything.
             Err(error) if error.is_damage() => {
@@ -84,11 +85,35 @@ impl Journal {
         let kept = snapshot
             .filter(|snapshot| snapshot.schema == SNAPSHOT_SCHEMA)
             .and_then(|snapshot| read_kept(&snapshot));
-        let mut state = kept
-            .filter(|kept| limits.are_within(kept.limits))
-            .map(|kept| kept.state)
-            .unwrap_or_default();
+        if let Some(Kept {
+            mut state,
+            limits: cut_to,
+        }) = kept.filter(|kept| limits(&kept.state.control, usual).are_within(kept.limits))
+        {
+            while self.catch_up(&mut state, |_| {}).await? > 0 {}
+            // The tail may say that the session reads more than the snapshot holds.
+            if limits(&state.control, usual).are_within(cut_to) {
+                return Ok(state);
+            }
+        }
+        let mut state = SessionState::default();
         while self.catch_up(&mut state, |_| {}).await? > 0 {}
+        Ok(state)
+    }
+
+    /// The state after that version, with every entry that any limits could let through.
+    pub(super) async fn whole(&self, version: u64) -> Result<SessionState, JournalError> {
+        let mut state = SessionState::default();
+        while state.control.version < version {
+            let from = state.control.version;
+            let records = self.store.read_after_version(&self.key, from, PAGE).await?;
+            for record in records.iter().filter(|record| record.version <= version) {
+                apply_next(&mut state, record)?;
+            }
+            if state.control.version == from {
+                break;
+            }
+        }
         Ok(state)
     }
 
@@ -104,14 +129,7 @@ impl Journal {
             .read_after_version(&self.key, version, PAGE)
             .await?;
         for record in &records {
-            let commit = Commit::from_bytes(&record.body)?;
-            let expected = state.control.version + 1;
-            if record.version != expected || commit.version != expected {
-                let found = record.version;
-                return Err(JournalError::Gap { expected, found });
-            }
-            state.apply(&commit);
-            on(&commit);
+            on(&apply_next(state, record)?);
         }
         Ok(records.len())
     }
@@ -208,6 +226,18 @@ impl Journal {
         events.drain(..surplus);
         Ok(events)
     }
+}
+
+/// Applies the commit that follows `state`, and no other.
+fn apply_next(state: &mut SessionState, record: &Record) -> Result<Commit, JournalError> {
+    let commit = Commit::from_bytes(&record.body)?;
+    let expected = state.control.version + 1;
+    if record.version != expected || commit.version != expected {
+        let found = record.version;
+        return Err(JournalError::Gap { expected, found });
+    }
+    state.apply(&commit);
+    Ok(commit)
 }
 
 fn shown(records: &[Record]) -> Result<Vec<ShownEvent>, CommitError> {

@@ -20,6 +20,8 @@ pub(super) struct Asking {
     pub(super) parts: AgentParts,
     pub(super) choice: ModelChoice,
     pub(super) entries: Vec<Arc<Entry>>,
+    /// How much of them the session lets it read.
+    pub(super) limits: history::Limits,
     pub(super) turn: u64,
     pub(super) iteration: u32,
 }
@@ -103,7 +105,7 @@ impl Asking {
             is_retryable: false,
         };
         let input = history::last_input(&self.entries);
-        let standing = self.parts.standing(&self.choice, input);
+        let standing = self.parts.standing(&self.choice, input, self.limits);
         let Standing {
             system,
             tools,

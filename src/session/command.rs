@@ -91,6 +91,11 @@ pub enum Command {
         /// Which; the shell has made sure that the provider exists.
         model: ModelChoice,
     },
+    /// Let the model read as much of the past as its window holds, or what the settings say again.
+    ChooseWindow {
+        /// Whether the whole window counts.
+        whole: bool,
+    },
     /// The model answered.
     Answered {
         /// The turn that asked.

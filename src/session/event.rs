@@ -223,6 +223,11 @@ pub enum Event {
         /// What answers.
         model: ModelChoice,
     },
+    /// How much of the past the model reads from the next model request on.
+    WindowChosen {
+        /// Whether as much as its window holds; else as much as the settings say.
+        whole: bool,
+    },
     /// The model starts with an empty context; the transcript stays.
     ContextReset,
     /// The model no longer reads the older entries; the transcript stays (C2).

@@ -112,6 +112,9 @@ pub struct Control {
     pub sandbox: Option<SandboxId>,
     /// What answers.
     pub model: Option<ModelChoice>,
+    /// Whether it reads as much of the past as its window holds, not what the settings say (S2.9).
+    #[serde(default)]
+    pub reads_whole: bool,
     /// The life of the process that runs the effects.
     pub runner: Option<String>,
     /// The engine that its sandboxes run on.

@@ -66,3 +66,26 @@ fn what_was_written_before_models_could_be_switched_still_folds() {
     state.apply(world.journal.last().unwrap());
     assert_eq!(state.control.model.unwrap().model, "big");
 }
+
+#[test]
+fn the_window_is_chosen_once_and_holds_until_it_is_taken_back() {
+    let window = |whole| Command::ChooseWindow { whole };
+    let mut world = World::new();
+    world.tell(&window(false)).unwrap();
+    assert!(world.journal.is_empty(), "it was so already");
+    world.tell(&say("go")).unwrap();
+    world.tell(&window(true)).unwrap();
+    world.tell(&window(true)).unwrap();
+    assert!(world.state.control.reads_whole);
+    world.answer("done", vec![]);
+    world.tell(&window(false)).unwrap();
+    assert!(!world.state.control.reads_whole);
+    let told: Vec<bool> = world
+        .events()
+        .filter_map(|event| match event {
+            Event::WindowChosen { whole } => Some(*whole),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, [true, false]);
+}

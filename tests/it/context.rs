@@ -1,6 +1,6 @@
 //! What of a session the model is shown: limits, what falls out, and a request that does not fit.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::model_stub::Reply;
 use crate::support::{TestApp, TestSocket};
@@ -84,6 +84,59 @@ async fn what_is_stored_is_enough_and_wider_limits_bring_the_rest_back() {
         "the journal has it all"
     );
     assert_eq!(context["leftOut"], Value::Null);
+}
+
+/// The choice of the window, acknowledged, and the context after it.
+async fn choose(socket: &mut TestSocket, whole: bool) -> Value {
+    let answer = socket
+        .ask("session:window", &[json!({ "whole": whole })])
+        .await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    let changed = socket.wait_for("session:changed").await;
+    assert_eq!(changed.args[0]["wholeWindow"], whole);
+    socket.wait_for("session:usage").await.args[0]["context"].clone()
+}
+
+#[tokio::test]
+async fn a_session_reads_the_whole_window_until_that_is_taken_back() {
+    let settings = [("SPL_SANDBOX", "none"), ("SPL_CHAT_MAX_MESSAGES", "3")];
+    let app = TestApp::start_with(&settings).await;
+    let person = app.person("acme").await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    for text in ["one", "two", "three"] {
+        turn(&app, &mut ana, text).await;
+    }
+    drop(ana);
+    // What fell out is not even in memory now.
+    let app = app.restart_with(&settings).await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    let mut tab = TestSocket::open(app.address, &person, Some("mine")).await;
+    let before = &ana.ready["state"]["usage"]["context"];
+    assert_eq!(before["leftOut"]["messages"], 3);
+    assert_eq!(before["leftOut"]["wholeReadsMore"], true);
+    assert_eq!(before["whole"], false);
+
+    let context = choose(&mut ana, true).await;
+    assert_eq!(context["leftOut"], Value::Null);
+    assert_eq!(context["whole"], true);
+    let heard = tab.wait_for("session:changed").await;
+    assert_eq!(heard.args[0]["wholeWindow"], true, "all who watch are told");
+    turn(&app, &mut ana, "four").await;
+    assert_eq!(shown(&app).len(), 7);
+    assert_eq!(shown(&app).first().map(String::as_str), Some("one"));
+    drop((ana, tab));
+
+    let app = app.restart_with(&settings).await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    assert_eq!(ana.ready["state"]["usage"]["context"]["whole"], true);
+    turn(&app, &mut ana, "five").await;
+    assert_eq!(shown(&app).len(), 9, "it is durable");
+    let context = choose(&mut ana, false).await;
+    assert_eq!(context["leftOut"]["messages"], 7);
+    turn(&app, &mut ana, "six").await;
+    assert_eq!(shown(&app), ["five", "re five", "six"]);
+    let refused = ana.ask("session:window", &[json!({ "whole": 1 })]).await;
+    assert_eq!(refused["error"]["code"], "invalid_arguments");
 }
 
 #[tokio::test]

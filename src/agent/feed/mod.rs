@@ -142,6 +142,8 @@ pub struct UsageState {
     pub context_tokens: u64,
     /// Tokens that the model can read, if known.
     pub window: Option<u64>,
+    /// Whether the session reads as much as the model's window holds.
+    pub reads_whole: bool,
     /// What of the conversation the model no longer reads.
     pub left_out: LeftOut,
     /// The `seq` that this reflects.
@@ -155,6 +157,8 @@ pub struct LeftOut {
     pub messages: u64,
     /// `seq` of the oldest message of a person that the model still reads.
     pub from_seq: Option<u64>,
+    /// Whether more of it would be read with the whole window of the model.
+    pub whole_reads_more: bool,
 }
 
 /// A remark that is shown once and kept nowhere.

@@ -133,6 +133,7 @@ impl LiveSession {
             match self.journal.append(&commit, is_active).await {
                 Settled::Stored(bytes) => {
                     self.state.apply(&commit);
+                    self.widen().await;
                     self.show(&commit);
                     self.tell_others(&commit, bytes);
                     return Ok(Accepted {
@@ -194,6 +195,7 @@ impl LiveSession {
                 .journal
                 .catch_up(&mut self.state, |commit| commits.push(commit.clone()));
             let read = read.await;
+            self.widen().await;
             for commit in &commits {
                 self.show(commit);
             }
@@ -243,6 +245,7 @@ impl LiveSession {
         let version = self.state.control.version;
         if commit.version == version + 1 {
             self.state.apply(commit);
+            self.widen().await;
             self.show(commit);
             self.follow_creation(version).await;
         } else if commit.version > version {
@@ -270,7 +273,7 @@ impl LiveSession {
         self.projection.tell(&self.key, control);
         if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
             let (journal, state) = (self.journal.clone(), self.state.clone());
-            let limits = self.parts.history;
+            let limits = self.cut_to;
             self.running
                 .tracker()
                 .spawn(async move { journal.keep_snapshot(state, limits).await });
@@ -313,9 +316,39 @@ impl LiveSession {
     /// journal has the rest (S2.9). A retry takes its answer away again, so right after it the
     /// window may be one answer short.
     pub(super) fn forget_unread(&mut self) {
-        let limits = self.parts.history;
+        let limits = self.parts.limits(&self.state.control);
+        if !self.has_all_within(limits) {
+            return;
+        }
+        self.cut_to = limits;
         let shown = history::window(&self.state.entries, limits, llm::tokens::estimate);
         self.state.keep_newest(shown.entries.len());
+    }
+
+    /// Whether the entries in memory are all that these limits let through.
+    fn has_all_within(&self, limits: history::Limits) -> bool {
+        limits.are_within(self.cut_to)
+    }
+
+    /// Reads again what was forgotten and may be read now; whether it did. While the store is away
+    /// the session goes on with what it has, and the next look tries anew.
+    pub(super) async fn widen(&mut self) -> bool {
+        if self.has_all_within(self.parts.limits(&self.state.control)) {
+            return false;
+        }
+        match self.journal.whole(self.state.control.version).await {
+            Ok(whole) if whole.control.version == self.state.control.version => {
+                self.state.entries = whole.entries;
+                self.state.left_out = whole.left_out;
+                self.cut_to = history::Limits::default();
+                true
+            }
+            Ok(_) => false,
+            Err(error) => {
+                tracing::warn!(session.id = %self.key.session, ?error, "What the model may read again is not read yet");
+                false
+            }
+        }
     }
 }
 
@@ -386,5 +419,7 @@ fn changes_usage(event: &Event) -> bool {
             | Event::Answered { .. }
             | Event::ContextCut { .. }
             | Event::ContextReset
+            | Event::WindowChosen { .. }
+            | Event::ModelChosen { .. }
     )
 }

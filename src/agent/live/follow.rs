@@ -107,6 +107,9 @@ impl LiveSession {
                 self.take_over().await;
             }
         }
+        if self.widen().await {
+            self.feed.show(What::Usage(self.usage()));
+        }
         self.reconcile();
     }
 

@@ -21,6 +21,7 @@ use super::presence::Presence;
 use super::projection::Projection;
 use super::relay::Relay;
 use crate::domain::{Code, SandboxId, SessionKey, UserId};
+use crate::history;
 use crate::session::{Command, Genesis, ModelChoice, Refusal, SessionState};
 
 /// The journal is not what it was.
@@ -60,6 +61,8 @@ pub(super) struct LiveSession {
     pub(super) running: Running,
     /// The folded journal.
     pub(super) state: SessionState,
+    /// What its entries were cut to, if they were since it was folded.
+    pub(super) cut_to: history::Limits,
     pub(super) idle_after: Duration,
     pub(super) stop: CancellationToken,
 }
@@ -168,7 +171,7 @@ impl LiveSession {
         self.presence.leave(&self.key, &self.parts.tools);
         if self.state.control.version > 0 {
             self.forget_unread();
-            let limits = self.parts.history;
+            let limits = self.cut_to;
             self.journal
                 .keep_snapshot(std::mem::take(&mut self.state), limits)
                 .await;

@@ -26,6 +26,7 @@ impl LiveSession {
             totals: control.totals,
             context_tokens: control.last_usage.total(),
             window: self.parts.window(self.choice()),
+            reads_whole: control.reads_whole,
             left_out: self.left_out(),
             seq: control.seq,
         }
@@ -34,15 +35,17 @@ impl LiveSession {
     /// What the next request would leave out.
     fn left_out(&self) -> LeftOut {
         let input = history::last_input(&self.state.entries);
-        let limits = match self.parts.standing(self.choice(), input) {
+        let fits = |limits| match self.parts.standing(self.choice(), input, limits) {
             Ok(standing) => standing.limits,
             // The request itself says what is wrong with the prompt.
-            Err(_) => self.parts.history,
+            Err(_) => limits,
         };
+        let limits = fits(self.parts.limits(&self.state.control));
         let shown = history::window(&self.state.entries, limits, llm::tokens::estimate);
         LeftOut {
             messages: self.state.left_out + shown.left_out as u64,
             from_seq: shown.from_seq(),
+            whole_reads_more: !fits(history::Limits::default()).are_within(limits),
         }
     }
 

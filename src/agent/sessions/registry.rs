@@ -230,6 +230,7 @@ impl Inner {
             idle_after: self.settings.idle_after,
             stop: self.stop.clone(),
             key: key.clone(),
+            cut_to: parts.limits(&state.control),
             state,
             journal,
             feed,

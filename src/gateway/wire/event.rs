@@ -46,6 +46,7 @@ pub fn event_frames(shown: &ShownEvent) -> Vec<Frame> {
             shown,
             json!({ "model": model.model, "provider": model.provider }),
         ),
+        Event::WindowChosen { whole } => changed(shown, json!({ "wholeWindow": whole })),
         Event::ContextReset => vec![frame("history:reset", &[&placed(json!({}), shown)])],
         Event::ContextCut {
             strategy,

@@ -75,9 +75,11 @@ pub(super) fn usage_value(usage: &UsageState) -> Value {
                 "input": usage.totals.input_tokens,
                 "output": usage.totals.output_tokens,
             },
+            "whole": usage.reads_whole,
             "leftOut": (usage.left_out.messages > 0).then(|| json!({
                 "messages": usage.left_out.messages,
                 "fromSeq": usage.left_out.from_seq,
+                "wholeReadsMore": usage.left_out.whole_reads_more,
             })),
         },
         "seq": usage.seq,

@@ -122,6 +122,7 @@ impl<'a> Draft<'a> {
             Command::ResetContext => self.reset_context()?,
             Command::Rename { title } => self.rename(title)?,
             Command::ChooseModel { model } => self.choose_model(model),
+            Command::ChooseWindow { whole } => self.choose_window(*whole),
             Command::Answered {
                 turn,
                 iteration,

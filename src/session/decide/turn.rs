@@ -343,6 +343,14 @@ impl Draft<'_> {
         }
     }
 
+    /// Allowed while a turn runs: the next model request reads so much.
+    pub(super) fn choose_window(&mut self, whole: bool) {
+        if self.control.reads_whole != whole {
+            self.create();
+            self.push(Event::WindowChosen { whole });
+        }
+    }
+
     pub(super) fn queue(&self) -> &[Call] {
         self.control.turn.as_ref().map_or(&[], |turn| &turn.queue)
     }

@@ -45,6 +45,7 @@ impl Control {
             Event::OwnerChanged { owner, engine } => self.hand_over(owner, engine.as_deref()),
             Event::TitleSet { title } => self.title = Some(title.clone()),
             Event::ModelChosen { model } => self.model = Some(model.clone()),
+            Event::WindowChosen { whole } => self.reads_whole = *whole,
             Event::ContextReset => self.reset(),
             Event::ContextCut { .. } => {}
             Event::UserMessage {

@@ -154,7 +154,7 @@ fn command(world: &World, (what, a, b): Step) -> Command {
 }
 
 fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
-    match a % 7 {
+    match a % 8 {
         0 => Command::Retry,
         6 => Command::ChooseModel {
             model: ModelChoice {
@@ -162,6 +162,7 @@ fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
                 model: format!("m{}", b % 3),
             },
         },
+        7 => Command::ChooseWindow { whole: b % 2 == 0 },
         1 => Command::Withdraw {
             client_message_id: format!("m{}", b % 4),
         },

@@ -217,11 +217,18 @@ impl World {
         assert!(is.totals.cost >= was.totals.cost);
         let mut step = before.clone();
         for event in &commit.events {
+            let entries = step.entries.clone();
             step.apply(&Commit {
                 events: vec![event.clone()],
                 ..commit.clone()
             });
             self.check_event(event, &step);
+            if matches!(event, Event::WindowChosen { .. }) {
+                assert_eq!(
+                    entries, step.entries,
+                    "a choice of the window forgets nothing"
+                );
+            }
         }
     }
 
@@ -274,6 +281,9 @@ impl World {
                     turn.is_none_or(|turn| turn.asked.as_ref().unwrap().model == self.asked),
                     "a switch leaves the running request alone"
                 );
+            }
+            Event::WindowChosen { whole } => {
+                assert_eq!(after.control.reads_whole, *whole);
             }
             Event::Queued { calls } => {
                 for call in calls {

@@ -130,6 +130,15 @@ pub const COMMANDS: &[CommandSpec] = &[
         },
     },
     CommandSpec {
+        name: "session:window",
+        is_counted: true,
+        example: || vec![json!({ "whole": true })],
+        parse: |_, args| {
+            let body: Window = body(args)?;
+            Ok(tell(Command::ChooseWindow { whole: body.whole }))
+        },
+    },
+    CommandSpec {
         name: "history:reset",
         is_counted: true,
         example: || vec![json!({})],
@@ -297,6 +306,11 @@ struct Withdraw {
 struct Choose {
     model: Option<String>,
     provider: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Window {
+    whole: bool,
 }
 
 #[derive(Deserialize)]
