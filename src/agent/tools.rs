@@ -304,6 +304,15 @@ impl SessionTools {
                 };
                 failed(Code::ToolTimeout, text)
             }
+            mcp::Error::Gone { .. } if opened.is_restarted() => {
+                self.forget(&server.name).await;
+                let text = format!(
+                    "an admin restarted the server `{}` during the call; what the call had done \
+                     by then stays done",
+                    server.name
+                );
+                failed(Code::ToolFailed, text)
+            }
             mcp::Error::Gone { .. } => {
                 let text = self.gone(&error, server, opened).await;
                 self.servers.lost(server, self.home.tenant(), &text);

@@ -263,6 +263,11 @@ impl Connection {
             .is_ok()
     }
 
+    /// Ends the stream at once: what is being asked ends with [`Error::Gone`].
+    pub fn hang_up(&self) {
+        self.service.cancellation_token().cancel();
+    }
+
     /// Ends the stream in an orderly way.
     pub async fn close(mut self) {
         if let Err(error) = self.service.close_with_timeout(CANCEL_GRACE).await {

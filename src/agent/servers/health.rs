@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::day::{Day, HealthStep};
 use super::entry::ServerEntry;
 use crate::domain::{TenantId, Timestamp};
 
@@ -78,9 +79,16 @@ impl Health {
 /// Whose experience it is: what one tenant saw of a shared server is not told to another.
 type Key = (Option<TenantId>, String);
 
-/// The health of all servers.
+/// What is known of one server.
+struct Page {
+    health: Health,
+    /// What was seen of it lately.
+    day: Day,
+}
+
+/// The health of all servers, as this gateway sees it.
 #[derive(Default)]
-pub(super) struct HealthBook(Mutex<HashMap<Key, Health>>);
+pub(super) struct HealthBook(Mutex<HashMap<Key, Page>>);
 
 /// What somebody saw.
 pub(super) enum Seen {
@@ -91,7 +99,7 @@ pub(super) enum Seen {
 }
 
 impl HealthBook {
-    fn all(&self) -> MutexGuard<'_, HashMap<Key, Health>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<Key, Page>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -105,11 +113,16 @@ impl HealthBook {
     ) -> Option<(Status, Option<String>)> {
         let mut all = self.all();
         let key = (whose.cloned(), name.to_owned());
-        let health = all.entry(key).or_insert(Health::UNKNOWN);
+        let page = all.entry(key).or_insert_with(|| Page {
+            health: Health::UNKNOWN,
+            day: Day::default(),
+        });
+        let health = &mut page.health;
         let before = (health.status, health.error.clone());
         health.last_check = Some(now);
         match seen {
             Seen::Well(took) => {
+                page.day.count(true, now);
                 health.status = Status::Healthy;
                 health.last_success = Some(now);
                 health.consecutive_failures = 0;
@@ -119,6 +132,7 @@ impl HealthBook {
             Seen::Badly(status, error) => {
                 health.status = status;
                 if status != Status::Reconnecting {
+                    page.day.count(false, now);
                     health.consecutive_failures = health.consecutive_failures.saturating_add(1);
                 }
                 health.error = Some(error);
@@ -152,12 +166,35 @@ impl HealthBook {
     /// The newest that this tenant or the installation knows of a server.
     pub(super) fn of(&self, tenant: &TenantId, entry: &ServerEntry) -> Health {
         let all = self.all();
-        let of = |whose: Option<&TenantId>| all.get(&(whose.cloned(), entry.name.clone()));
+        let of = |whose: Option<&TenantId>| {
+            let page = all.get(&(whose.cloned(), entry.name.clone()));
+            page.map(|page| &page.health)
+        };
         let own = of(Some(tenant));
         let shared = entry.tenant().is_none().then(|| of(None)).flatten();
         let newest = own.into_iter().chain(shared);
         let newest = newest.max_by_key(|health| health.last_check.map_or(0, |at| at.0));
         newest.cloned().unwrap_or(Health::UNKNOWN)
+    }
+
+    /// What this tenant and the installation saw of a server in the last 24 hours.
+    pub(super) fn day_of(
+        &self,
+        tenant: &TenantId,
+        entry: &ServerEntry,
+        now: Timestamp,
+    ) -> Vec<HealthStep> {
+        let all = self.all();
+        let of = |whose: Option<&TenantId>| {
+            let page = all.get(&(whose.cloned(), entry.name.clone()));
+            page.map(|page| page.day.clone()).unwrap_or_default()
+        };
+        let own = of(Some(tenant));
+        let day = match entry.tenant() {
+            None => own.joined(&of(None)),
+            Some(_) => own,
+        };
+        day.steps(now)
     }
 
     /// Forgets a server that is gone.

@@ -60,6 +60,7 @@ impl Link {
                 Ok(opened) => {
                     let opened = Arc::new(opened);
                     servers.follow(entry, &opened);
+                    servers.0.running.note(tenant, &entry.name, &opened);
                     state.opened = Some((wanted, Arc::clone(&opened)));
                     state.failed = None;
                     return Ok(opened);

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
+use super::day::HealthStep;
 use super::entry::{BUNDLED, ServerEntry, Source};
 use super::error::Error;
 use super::fitness::{NewServer, check, check_secret, merge};
@@ -270,6 +271,16 @@ impl Servers {
         let server = view.server(name).ok_or_else(|| unknown(name))?;
         let shared = server.entry.tenant().is_none() && caller.user.installation_admin;
         Ok(self.0.logs.of(&caller.tenant.id, name, shared))
+    }
+
+    /// What was seen of a server in the last 24 hours, at this gateway and since it started.
+    pub async fn day(&self, caller: &Caller, name: &str) -> Result<Vec<HealthStep>, Error> {
+        let view = self.view(&caller.tenant.id).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        Ok(self
+            .0
+            .health
+            .day_of(&caller.tenant.id, &server.entry, now()))
     }
 
     /// An entry that the caller may change.

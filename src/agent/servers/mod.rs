@@ -5,6 +5,7 @@
 //! and a tenant's from its records. A session sees all of them that are enabled; each server that
 //! it uses runs for it alone.
 
+mod day;
 mod definitions;
 mod entry;
 mod error;
@@ -21,8 +22,11 @@ mod others;
 mod permission;
 mod registry;
 mod report;
+mod restart;
+mod running;
 mod view;
 
+pub use day::HealthStep;
 pub use entry::{ServerEntry, Source};
 pub use error::Error;
 pub use fitness::NewServer;

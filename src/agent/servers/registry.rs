@@ -13,6 +13,7 @@ use super::health::{HealthBook, Seen, Status};
 use super::logs::Logs;
 use super::news::{Change, News, NewsKind, Teller};
 use super::opening::{Clients, Failure, Opened, Opener, Phase, Place};
+use super::running::RunningServers;
 use super::view::{Ingredient, Ingredients, View};
 use crate::agent::clock::now;
 use crate::agent::place::SandboxPlace;
@@ -71,6 +72,7 @@ pub(super) struct Inner {
     pub(super) health: HealthBook,
     pub(super) logs: Arc<Logs>,
     pub(super) opener: Opener,
+    pub(super) running: RunningServers,
     pub(super) guard: Guard,
     retry: RetryConfig,
     pub(super) teller: Teller,
@@ -116,6 +118,7 @@ impl Servers {
             health: HealthBook::default(),
             logs,
             opener,
+            running: RunningServers::default(),
             guard: parts.guard,
             retry: parts.retry,
             teller: Teller::default(),

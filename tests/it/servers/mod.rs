@@ -4,6 +4,7 @@
 mod drift;
 mod registry;
 mod remote;
+mod restart;
 mod sandboxed;
 
 use reqwest::Method;

@@ -158,6 +158,8 @@ async fn a_tenants_servers_are_nobody_elses() {
             json!({ "effect": "allow" }),
         ),
         (Method::GET, "/api/mcp/mine/logs", Value::Null),
+        (Method::GET, "/api/mcp/mine/health", Value::Null),
+        (Method::POST, "/api/mcp/mine/restart", Value::Null),
         (
             Method::PUT,
             "/api/mcp/mine/secrets/A",

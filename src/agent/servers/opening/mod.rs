@@ -11,6 +11,7 @@ pub(in crate::agent) use self::failure::Failure;
 pub(super) use self::secret::{secret_context, secret_name};
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -82,9 +83,23 @@ pub(in crate::agent) struct Opened {
     life: Mutex<Option<Life>>,
     said: Said,
     cleaner: Cleaner,
+    /// Whether somebody asked for it to end.
+    is_restarted: AtomicBool,
 }
 
 impl Opened {
+    /// Ends it because somebody starts the server afresh, whatever runs in it.
+    pub(super) async fn restart(&self) {
+        self.is_restarted.store(true, Ordering::Release);
+        self.kill().await;
+        self.connection.hang_up();
+    }
+
+    /// Whether it ended because somebody started the server afresh.
+    pub(in crate::agent) fn is_restarted(&self) -> bool {
+        self.is_restarted.load(Ordering::Acquire)
+    }
+
     /// Ends everything inside and waits for it.
     pub(in crate::agent) async fn kill(&self) {
         let life = self.take_life();
@@ -158,6 +173,7 @@ impl Opener {
                 life: Mutex::new(life),
                 said,
                 cleaner,
+                is_restarted: AtomicBool::new(false),
             }),
             Err(cause) => {
                 if let Some(life) = life {

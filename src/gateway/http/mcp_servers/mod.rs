@@ -24,7 +24,9 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         .routes(routes!(registry::list_mcp_servers))
         .routes(routes!(registry::add_mcp_server))
         .routes(routes!(health::read_mcp_health))
+        .routes(routes!(health::read_mcp_server_health))
         .routes(routes!(trial::test_new_mcp_server))
+        .routes(routes!(trial::restart_mcp_server))
         .routes(routes!(
             one::read_mcp_server,
             one::change_mcp_server,

@@ -2,6 +2,8 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::body::{AddServerRequest, TestServerResponse};
 use crate::domain::Caller;
@@ -34,4 +36,31 @@ pub(in crate::gateway) async fn test_new_mcp_server(
 ) -> Result<Json<TestServerResponse>, ApiError> {
     let new = request.read(Some("new"))?;
     Ok(Json(state.servers.test_new(&caller, new).await?.into()))
+}
+
+/// How a restart went.
+#[derive(Serialize, ToSchema)]
+pub(in crate::gateway) struct RestartServerResponse {
+    /// How many running connections ended.
+    ended: usize,
+    #[serde(flatten)]
+    start: TestServerResponse,
+}
+
+/// Ends the connections that sessions of the caller's tenant have to a server, at this gateway, and
+/// lists it anew. A call that runs fails; the next one starts the server afresh.
+#[utoipa::path(post, path = "/api/mcp/{name}/restart", tag = "mcp", params(("name" = String, Path)), responses(
+    (status = 200, body = RestartServerResponse), (status = 401, body = Problem),
+    (status = 403, body = Problem), (status = 404, body = Problem),
+))]
+pub(in crate::gateway) async fn restart_mcp_server(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<RestartServerResponse>, ApiError> {
+    let (ended, report) = state.servers.restart(&caller, &name).await?;
+    Ok(Json(RestartServerResponse {
+        ended,
+        start: report.into(),
+    }))
 }
