@@ -360,7 +360,8 @@ fn checked_api(api: Option<String>) -> Result<Option<String>, Refusal> {
     match api.as_deref() {
         None | Some("auto" | "chat") => Ok(api),
         Some(_) => {
-            let text = "`api` is `auto` or `chat`";
+            let text = "`api` is `auto` or `chat`, and both mean Chat Completions: it is the only \
+                        interface of OpenAI that this version speaks";
             Err(Refusal::of_field(Code::InvalidArguments, "api", text))
         }
     }
