@@ -65,10 +65,66 @@ story('a server is pasted, tried, added, switched and removed', {}, async ({ app
   await page.getByText('No server but the built-in one yet.').waitFor()
 })
 
-story('a line says where the model stops reading', { env: { SPL_CHAT_MAX_MESSAGES: '3', SPL_LLM_SCRIPTED_PACE_MS: '1' } }, async ({ session }) => {
-  for (const [index, text] of ['one', 'two', 'three'].entries()) {
-    await session.say(text)
-    await session.answer(index + 1)
+story('what looks like a secret is sealed, a server is restarted, and its day is told in words', {}, async ({ app, page }) => {
+  await page.goto(`${app.url}/servers/new`)
+  const pasted = { mcpServers: { tracker: { command: 'no-such-program', env: { TRACKER_TOKEN: 'swordfish-7', LANG: 'C' } } } }
+  await page.getByLabel('Configuration, command line or address').fill(JSON.stringify(pasted))
+  const secret = page.getByLabel('TRACKER_TOKEN', { exact: true })
+  assert.equal(await secret.inputValue(), 'swordfish-7')
+  assert.equal(await secret.getAttribute('type'), 'password')
+  await page.getByText('Can be read by: this server only.').waitFor()
+  assert.match(await page.getByLabel('Environment').inputValue(), /TRACKER_TOKEN=\$\{secret:TRACKER_TOKEN\}\nLANG=C/)
+  await isAccessible(page, 'a new server with a secret')
+  // Plain text is a choice that can be taken back.
+  await page.getByRole('checkbox', { name: 'Keep TRACKER_TOKEN sealed' }).uncheck()
+  assert.match(await page.getByLabel('Environment').inputValue(), /TRACKER_TOKEN=swordfish-7/)
+  await page.getByRole('checkbox', { name: 'Keep TRACKER_TOKEN sealed' }).check()
+  await page.getByLabel('Environment').fill('TRACKER_TOKEN=${secret:TRACKER_TOKEN}\nAPI_KEY=typed-by-hand')
+  await page.getByLabel('Environment').blur()
+  assert.equal(await page.getByLabel('API_KEY', { exact: true }).inputValue(), 'typed-by-hand')
+  await page.getByRole('button', { name: 'Add', exact: true }).click()
+
+  await page.getByRole('link', { name: 'tracker' }).click()
+  await page.getByText('Can be read by: this server only.').waitFor()
+  assert.equal(await page.getByLabel('TRACKER_TOKEN', { exact: true }).inputValue(), '')
+  for (const value of ['swordfish-7', 'typed-by-hand']) {
+    assert.ok(!(await page.content()).includes(value), 'no value is on the page')
   }
-  await session.says('The model no longer reads what is above: 3 entries.').waitFor()
+  await page.getByLabel('TRACKER_TOKEN', { exact: true }).fill('another')
+  await page.getByRole('button', { name: 'Save the secret TRACKER_TOKEN' }).click()
+  await page.getByText('TRACKER_TOKEN is kept sealed.').waitFor()
+  await page.getByRole('button', { name: 'Remove the secret TRACKER_TOKEN' }).click()
+  await page.getByText('Not set: the server does not start without it.').waitFor()
+
+  await page.getByRole('button', { name: 'Restart' }).click()
+  await page.getByText('Nothing of it was running.').waitFor()
+  await page.getByText(/^It answered 0 of \d+ times?\.$/).waitFor()
+  await page.getByText('By half hour').click()
+  await page.getByText(/: answered 0, failed \d+$/).waitFor()
+  await page.getByRole('button', { name: 'Show the log' }).click()
+  await page.getByRole('button', { name: 'Read it again' }).waitFor()
+  await isAccessible(page, 'a server with a secret and its day')
 })
+
+story(
+  'a line says where the model stops reading, and the whole window is let in and out',
+  { env: { SPL_CHAT_MAX_MESSAGES: '3', SPL_LLM_SCRIPTED_PACE_MS: '1' } },
+  async ({ page, session }) => {
+    for (const [index, text] of ['one', 'two', 'three'].entries()) {
+      await session.say(text)
+      await session.answer(index + 1)
+    }
+    const line = session.says('The model no longer reads what is above: 3 entries.')
+    await line.waitFor()
+    await isAccessible(page, 'the line and its button')
+    await page.getByRole('button', { name: 'Let it read all it can' }).click()
+    await session.says('the model reads as much of the conversation as its window holds').waitFor()
+    await line.waitFor({ state: 'detached' })
+    await page.reload()
+    await session.isReady()
+    await page.getByRole('button', { name: 'Let it read the newest part only' }).click()
+    await session.says('the model reads the newest part only').waitFor()
+    await line.waitFor()
+    await isAccessible(page, 'the line after the way back')
+  },
+)

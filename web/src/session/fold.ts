@@ -59,6 +59,7 @@ export type Note =
   | { what: 'reset' }
   | { what: 'compacted'; strategy: string; before: number; after: number }
   | { what: 'model'; model: string }
+  | { what: 'window'; whole: boolean }
 
 export interface NoteEntry extends Placed {
   kind: 'note'
@@ -410,6 +411,7 @@ class Draft {
       this.state.provider = stringOf(data.provider) ?? this.state.provider
       this.note(place, { what: 'model', model: data.model })
     }
+    if (typeof data.wholeWindow === 'boolean') this.note(place, { what: 'window', whole: data.wholeWindow })
     if (typeof data.withdrawn === 'string') this.withdraw(data.withdrawn)
     if (isObject(data.settled)) this.settled(place, data.settled as JsonObject)
   }

@@ -346,6 +346,7 @@ export const useSession = defineStore('session', () => {
   const retryTurn = () => command('turn:retry')
   const chooseModel = ({ id: model, provider: by }: { id: string; provider: string }) =>
     command('session:model', { model, provider: by })
+  const chooseWindow = (whole: boolean) => command('session:window', { whole })
   const resetHistory = () => command('history:reset')
 
   function stop(): Promise<Ack> {
@@ -395,6 +396,7 @@ export const useSession = defineStore('session', () => {
     withdraw,
     retryTurn,
     chooseModel,
+    chooseWindow,
     resetHistory,
     stop,
     rename,

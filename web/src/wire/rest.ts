@@ -124,6 +124,8 @@ export interface ServerItem {
   description?: string
   /** Only for admins; secrets are masked. */
   config?: ServerConfig
+  /** The names of the secrets that are set; only for admins. */
+  secrets?: string[]
   status: ServerState
   toolCount: number | null
   enabledTools: number | null
@@ -151,6 +153,18 @@ export interface ServerTest {
   /** The last lines of its stderr. */
   stderr: string[]
   reason?: string
+}
+
+export interface ServerRestart extends ServerTest {
+  /** How many running connections ended. */
+  ended: number
+}
+
+/** What the gateway saw of a server in the last 24 hours. */
+export interface ServerDay {
+  stepSeconds: number
+  /** Only those in which something was seen. */
+  steps: { from: string; well: number; badly: number }[]
 }
 
 export type LimitMeans = 'cgroup' | 'rlimit' | 'watchdog' | 'none'
@@ -277,13 +291,19 @@ export const rest = {
 
   servers: () => request<{ items: ServerItem[] }>('GET', 'api/mcp'),
   server: (name: string) => request<ServerItem>('GET', server(name)),
-  addServer: (name: string, config: ServerConfig) =>
-    request<{ name: string }>('POST', 'api/mcp/add', { body: { name, config } }),
+  addServer: (name: string, config: ServerConfig, secrets: Record<string, string>) =>
+    request<{ name: string }>('POST', 'api/mcp/add', { body: { name, config, secrets } }),
   changeServer: (name: string, change: ServerConfig) => request<ServerItem>('PATCH', server(name), { body: change }),
   deleteServer: (name: string) => request<undefined>('DELETE', server(name)),
   testServer: (name: string) => request<ServerTest>('POST', `${server(name)}/test`),
-  testNewServer: (name: string, config: ServerConfig) =>
-    request<ServerTest>('POST', 'api/mcp/test', { body: { name, config } }),
+  restartServer: (name: string) => request<ServerRestart>('POST', `${server(name)}/restart`),
+  testNewServer: (name: string, config: ServerConfig, secrets: Record<string, string>) =>
+    request<ServerTest>('POST', 'api/mcp/test', { body: { name, config, secrets } }),
+  setServerSecret: (name: string, secret: string, value: string) =>
+    request<undefined>('PUT', `${server(name)}/secrets/${encodeURIComponent(secret)}`, { body: { value } }),
+  deleteServerSecret: (name: string, secret: string) =>
+    request<undefined>('DELETE', `${server(name)}/secrets/${encodeURIComponent(secret)}`),
+  serverDay: (name: string) => request<ServerDay>('GET', `${server(name)}/health`),
   serverTools: (name: string) => request<{ items: ServerTool[] }>('GET', `${server(name)}/tools`),
   setServerTool: (name: string, tool: string, change: { enabled?: boolean; effect?: ServerTool['effect'] }) =>
     request<ServerTool>('PUT', `${server(name)}/tools/${encodeURIComponent(tool)}`, { body: change }),

@@ -132,8 +132,10 @@ export interface ContextUse {
   used: number
   window: number
   parts?: Record<string, number>
+  /** Whether the session reads as much as the model's window holds, not what the settings say. */
+  whole?: boolean
   /** What the model no longer reads; `fromSeq` is the oldest message of a person that it does. */
-  leftOut?: { messages: number; fromSeq: Seq | null } | null
+  leftOut?: { messages: number; fromSeq: Seq | null; wholeReadsMore?: boolean } | null
 }
 
 export interface SessionUsage {
