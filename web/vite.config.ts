@@ -40,6 +40,9 @@ export default defineConfig({
       icon: { clientBundle: { scan: { globInclude: ['src/**/*.{vue,ts}'], globExclude: ['node_modules'] } } },
       ui: {
         button: { slots: { base: 'cursor-pointer no-underline' } },
+        // Green means that something was opened, not that a field is being written in.
+        input: { defaultVariants: { color: 'neutral' } },
+        textarea: { defaultVariants: { color: 'neutral' } },
       },
     }),
     preloadFonts(),

@@ -91,7 +91,7 @@ story('what looks like a secret is sealed, a server is restarted, and its day is
     assert.ok(!(await page.content()).includes(value), 'no value is on the page')
   }
   await page.getByLabel('TRACKER_TOKEN', { exact: true }).fill('another')
-  await page.getByRole('button', { name: 'Save the secret TRACKER_TOKEN' }).click()
+  await page.getByRole('button', { name: 'Replace the secret TRACKER_TOKEN' }).click()
   await page.getByText('TRACKER_TOKEN is kept sealed.').waitFor()
   await page.getByRole('button', { name: 'Remove the secret TRACKER_TOKEN' }).click()
   await page.getByText('Not set: the server does not start without it.').waitFor()
