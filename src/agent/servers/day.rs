@@ -6,6 +6,8 @@ use crate::domain::Timestamp;
 
 /// Milliseconds of one step.
 const STEP_MS: i64 = 30 * 60 * 1000;
+/// How far back it goes.
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Steps that are kept: 24 hours of them, and the one that has begun.
 const STEPS: usize = 49;
 
@@ -61,7 +63,7 @@ impl Day {
 
     /// The steps of the last 24 hours.
     pub(super) fn steps(&self, now: Timestamp) -> Vec<HealthStep> {
-        let oldest = begin_of(now).0 - STEP_MS * (STEPS as i64 - 1);
+        let oldest = begin_of(now).0 - DAY_MS;
         let steps = self.0.iter().filter(|step| step.from.0 >= oldest);
         steps.copied().collect()
     }
