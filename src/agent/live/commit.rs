@@ -10,8 +10,6 @@ use crate::agent::feed::{ShownEvent, What};
 use crate::agent::journal::{JournalError, Settled};
 use crate::agent::message::{Accepted, Message, damaged, deleted, store_away};
 use crate::domain::CommitId;
-use crate::history;
-use crate::llm;
 use crate::session::{
     Command, Commit, Event, Gateway, Inputs, Outcome, Output, Refusal, SCHEMA, decide,
 };
@@ -307,47 +305,6 @@ impl LiveSession {
         }
         if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
             self.forget_unread();
-        }
-    }
-}
-
-impl LiveSession {
-    /// Keeps of the context what the model may still be shown, in memory and in the snapshot: the
-    /// journal has the rest (S2.9). A retry takes its answer away again, so right after it the
-    /// window may be one answer short.
-    pub(super) fn forget_unread(&mut self) {
-        let limits = self.parts.limits(&self.state.control);
-        if !self.has_all_within(limits) {
-            return;
-        }
-        self.cut_to = limits;
-        let shown = history::window(&self.state.entries, limits, llm::tokens::estimate);
-        self.state.keep_newest(shown.entries.len());
-    }
-
-    /// Whether the entries in memory are all that these limits let through.
-    fn has_all_within(&self, limits: history::Limits) -> bool {
-        limits.are_within(self.cut_to)
-    }
-
-    /// Reads again what was forgotten and may be read now; whether it did. While the store is away
-    /// the session goes on with what it has, and the next look tries anew.
-    pub(super) async fn widen(&mut self) -> bool {
-        if self.has_all_within(self.parts.limits(&self.state.control)) {
-            return false;
-        }
-        match self.journal.whole(self.state.control.version).await {
-            Ok(whole) if whole.control.version == self.state.control.version => {
-                self.state.entries = whole.entries;
-                self.state.left_out = whole.left_out;
-                self.cut_to = history::Limits::default();
-                true
-            }
-            Ok(_) => false,
-            Err(error) => {
-                tracing::warn!(session.id = %self.key.session, ?error, "What the model may read again is not read yet");
-                false
-            }
         }
     }
 }

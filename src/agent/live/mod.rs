@@ -1,6 +1,7 @@
 //! The task that owns a live session: one command after the other, decide, append, show, act.
 
 mod commit;
+mod context;
 mod follow;
 mod view;
 

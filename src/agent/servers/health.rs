@@ -86,6 +86,15 @@ struct Page {
     day: Day,
 }
 
+impl Default for Page {
+    fn default() -> Self {
+        Self {
+            health: Health::UNKNOWN,
+            day: Day::default(),
+        }
+    }
+}
+
 /// The health of all servers, as this gateway sees it.
 #[derive(Default)]
 pub(super) struct HealthBook(Mutex<HashMap<Key, Page>>);
@@ -113,10 +122,7 @@ impl HealthBook {
     ) -> Option<(Status, Option<String>)> {
         let mut all = self.all();
         let key = (whose.cloned(), name.to_owned());
-        let page = all.entry(key).or_insert_with(|| Page {
-            health: Health::UNKNOWN,
-            day: Day::default(),
-        });
+        let page = all.entry(key).or_default();
         let health = &mut page.health;
         let before = (health.status, health.error.clone());
         health.last_check = Some(now);
@@ -152,7 +158,7 @@ impl HealthBook {
     ) -> bool {
         let mut all = self.all();
         let key = (whose.cloned(), name.to_owned());
-        let health = all.entry(key).or_insert(Health::UNKNOWN);
+        let health = &mut all.entry(key).or_default().health;
         let is_news = (health.status, &health.error) != (status, &error);
         health.last_check = Some(now);
         if status == Status::Healthy {

@@ -60,6 +60,8 @@ pub(super) enum Change {
     Edited,
     /// Its secrets are others.
     Secrets,
+    /// What runs of it for the tenant is to end, so that the next call starts it afresh.
+    Restarted,
     /// Its health is another.
     Health(Status, Option<String>),
 }

@@ -67,6 +67,11 @@ impl Servers {
                 self.new_epoch(&scope, &server);
                 self.stale();
             }
+            Change::Restarted => {
+                if let Some(tenant) = tenant {
+                    self.restart_here(tenant, &server);
+                }
+            }
             Change::Health(status, error) => {
                 let seen = (status, error.clone());
                 if self.0.health.adopt((tenant, &server), seen, now()) {

@@ -2,15 +2,17 @@
 
 use super::error::Error;
 use super::monitor;
+use super::news::Change;
 use super::permission::administers_tenant;
 use super::registry::Servers;
 use super::report::TestReport;
-use crate::domain::Caller;
+use crate::domain::{Caller, TenantId};
 
 impl Servers {
-    /// Ends the connections that sessions of the caller's tenant have to a server, at this gateway,
-    /// and lists it in a place that is thrown away. A call that runs fails with words that say so;
-    /// the next one starts the server anew. How many connections ended, and how the start went.
+    /// Ends the connections that sessions of the caller's tenant have to a server, and lists it in
+    /// a place that is thrown away. A call that runs fails with words that say so; the next one
+    /// starts the server anew. Other gateways are told to do the same. How many connections ended
+    /// at this one, and how the start went.
     pub async fn restart(&self, caller: &Caller, name: &str) -> Result<(usize, TestReport), Error> {
         administers_tenant(caller)?;
         let tenant = &caller.tenant.id;
@@ -19,11 +21,20 @@ impl Servers {
         let server = server.ok_or_else(|| Error::NotFound(name.to_owned()))?;
         let open = self.0.running.take(tenant, name);
         futures::future::join_all(open.iter().map(|opened| opened.restart())).await;
+        self.pass_on(Some(tenant), name, Change::Restarted);
         tracing::info!(mcp.server = %name, tenant.id = %tenant, user.id = %caller.user.id, ended = open.len(), "An MCP server is restarted");
         // Never closed, so there is always a turn.
         let _turn = self.0.trials.acquire().await;
         let mut phases = Vec::new();
         let tried = monitor::try_out(self, &server.entry, &mut phases).await;
         Ok((open.len(), TestReport::new(phases, tried)))
+    }
+
+    /// Another gateway was asked to.
+    pub(super) fn restart_here(&self, tenant: &TenantId, name: &str) {
+        let open = self.0.running.take(tenant, name);
+        self.0.opener.tasks.spawn(async move {
+            futures::future::join_all(open.iter().map(|opened| opened.restart())).await;
+        });
     }
 }

@@ -41,14 +41,14 @@ pub(in crate::gateway) async fn test_new_mcp_server(
 /// How a restart went.
 #[derive(Serialize, ToSchema)]
 pub(in crate::gateway) struct RestartServerResponse {
-    /// How many running connections ended.
+    /// How many running connections ended at the gateway that was asked.
     ended: usize,
     #[serde(flatten)]
     start: TestServerResponse,
 }
 
-/// Ends the connections that sessions of the caller's tenant have to a server, at this gateway, and
-/// lists it anew. A call that runs fails; the next one starts the server afresh.
+/// Ends the connections that sessions of the caller's tenant have to a server, and lists it
+/// anew; other gateways are told to do the same. A call that runs fails; the next one starts the server afresh.
 #[utoipa::path(post, path = "/api/mcp/{name}/restart", tag = "mcp", params(("name" = String, Path)), responses(
     (status = 200, body = RestartServerResponse), (status = 401, body = Problem),
     (status = 403, body = Problem), (status = 404, body = Problem),
