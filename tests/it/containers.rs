@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::model_stub::Reply;
 use crate::support::docker::{self, docker, lines, named};
-use crate::support::{DEADLINE, Person, PrivateEngine, TestApp, TestSocket};
+use crate::support::{Person, PrivateEngine, TestApp, TestSocket, until};
 
 /// Says yes to the next card and waits for what the call gave.
 async fn yes(socket: &mut TestSocket) -> Value {
@@ -37,21 +37,6 @@ fn all(address: &str, kind: &str) -> Vec<String> {
         _ => &["volume", "ls", "--format", "{{.Name}}"],
     };
     lines(address, arguments)
-}
-
-/// Asks again until it is so; the engine tells nobody when it is done. Asking takes its time, on
-/// another thread.
-async fn until(what: &str, is_so: impl Fn() -> bool + Clone + Send + 'static) {
-    let asking = async {
-        loop {
-            if tokio::task::spawn_blocking(is_so.clone()).await.unwrap() {
-                return;
-            }
-        }
-    };
-    tokio::time::timeout(DEADLINE, asking)
-        .await
-        .unwrap_or_else(|_| panic!("never: {what}"));
 }
 
 #[tokio::test]

@@ -25,11 +25,15 @@ pub(crate) struct TestApp {
     pub(crate) model: ModelStub,
     pub(crate) tenancy: Tenancy,
     pub(crate) folder: TempDir,
-    extra: Vec<(String, String)>,
+    extra: Extra,
+    tune: fn(&mut Settings),
     installation: String,
     stop: DropGuard,
     serving: TaskTracker,
 }
+
+/// What the environment has beside the ordinary.
+type Extra = Vec<(String, String)>;
 
 /// Somebody with an API key.
 #[derive(Clone)]
@@ -87,8 +91,18 @@ impl TestApp {
     }
 
     pub(crate) async fn start_with(extra: &[(&str, &str)]) -> Self {
+        Self::start_tuned(extra, |_| {}).await
+    }
+
+    /// The same with settings that no environment could give.
+    pub(crate) async fn start_tuned(extra: &[(&str, &str)], tune: fn(&mut Settings)) -> Self {
         let folder = TempDir::new().unwrap();
-        Self::open(folder, ModelStub::start().await, owned(extra)).await
+        Self::open(folder, ModelStub::start().await, (owned(extra), tune)).await
+    }
+
+    /// What its environment has beside the ordinary.
+    pub(crate) fn environment(&self) -> Vec<(String, String)> {
+        self.extra.clone()
     }
 
     /// The name by which this installation labels what it makes.
@@ -99,7 +113,12 @@ impl TestApp {
     /// A server whose model provider is that vendor.
     pub(crate) async fn start_as(vendor: Vendor, extra: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().unwrap();
-        Self::open(folder, ModelStub::start_as(vendor).await, owned(extra)).await
+        Self::open(
+            folder,
+            ModelStub::start_as(vendor).await,
+            (owned(extra), |_| {}),
+        )
+        .await
     }
 
     /// Stops in order and starts again on the same data.
@@ -134,6 +153,7 @@ impl TestApp {
             stop,
             serving,
             tenancy,
+            tune,
             ..
         } = self;
         drop(stop);
@@ -143,7 +163,7 @@ impl TestApp {
         // It holds the data folder's lock.
         drop(tenancy);
         change(&folder.path().join("data")).await;
-        Self::open(folder, model, extra).await
+        Self::open(folder, model, (extra, tune)).await
     }
 
     /// Stops in order; the stand-in goes on.
@@ -161,7 +181,11 @@ impl TestApp {
         model
     }
 
-    async fn open(folder: TempDir, model: ModelStub, extra: Vec<(String, String)>) -> Self {
+    async fn open(
+        folder: TempDir,
+        model: ModelStub,
+        (extra, tune): (Extra, fn(&mut Settings)),
+    ) -> Self {
         let data_dir = folder.path().join("data");
         let mut env = vec![
             ("SPL_DATA_DIR", data_dir.to_str().unwrap().to_owned()),
@@ -187,9 +211,9 @@ impl TestApp {
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let app = Box::pin(App::build(&settings(&env), listener))
-            .await
-            .unwrap();
+        let mut settings = settings(&env);
+        tune(&mut settings);
+        let app = Box::pin(App::build(&settings, listener)).await.unwrap();
         let (address, tenancy) = (app.address, app.tenancy.clone());
         let installation = app.installation.clone();
         let (stop, serving) = (CancellationToken::new(), TaskTracker::new());
@@ -203,6 +227,7 @@ impl TestApp {
             tenancy,
             folder,
             extra,
+            tune,
             installation,
             stop,
             serving,

@@ -2,6 +2,8 @@
 
 use std::process::{Command, Output};
 
+use super::DEADLINE;
+
 /// Where it listens.
 pub(crate) fn address() -> String {
     variable("SEPAL_TEST_DOCKER")
@@ -51,4 +53,19 @@ pub(crate) fn named(kind: &str, label: &str) -> Vec<String> {
         _ => &["volume", "ls", "--format", "{{.Name}}", "--filter", &label],
     };
     lines(&address(), arguments)
+}
+
+/// Asks again until it is so; the engine tells nobody when it is done. Asking takes its time, on
+/// another thread.
+pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool + Clone + Send + 'static) {
+    let asking = async {
+        loop {
+            if tokio::task::spawn_blocking(is_so.clone()).await.unwrap() {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, asking)
+        .await
+        .unwrap_or_else(|_| panic!("never: {what}"));
 }

@@ -10,6 +10,7 @@ mod socket;
 
 pub(crate) use self::redis::RedisServer;
 pub(crate) use app::{Person, TestApp};
+pub(crate) use docker::until;
 pub(crate) use engine::PrivateEngine;
 pub(crate) use server::{Server, person, sepal};
 pub(crate) use socket::{Said, TestSocket};
