@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::home::Home;
 use super::place::SandboxPlace;
-use super::servers::{BUNDLED, Link, Opened, ServerEntry, Servers, View};
+use super::servers::{BUNDLED, Held, Link, Opened, ServerEntry, Servers, View};
 use crate::domain::{Code, Digest, Tool, ToolRef};
 use crate::mcp::{self, ToolAnswer, ToolCall, ToolProgress, ToolboxTool};
 use crate::session::{Call, Edit, Outcome, Output, Resolution, Rules, ToolFacts};
@@ -236,7 +236,7 @@ impl SessionTools {
     async fn connect(
         &self,
         call: &Call,
-    ) -> Result<(ToolRef, Arc<ServerEntry>, Arc<Opened>), Box<Outcome>> {
+    ) -> Result<(ToolRef, Arc<ServerEntry>, Held), Box<Outcome>> {
         let view = self.refresh().await;
         let (_, server) = self.check(&view, call)?;
         let link = Arc::clone(self.links().entry(server.name.clone()).or_default());

@@ -12,6 +12,7 @@ use crate::gateway::{
 };
 use crate::llm::ProviderKind;
 use crate::net::Guard;
+use crate::sandbox::Peers;
 use crate::store::Store;
 
 /// The picture of a running server.
@@ -141,7 +142,12 @@ pub async fn examine(settings: &Settings) -> Vec<Check> {
     let mut checks = vec![data_dir_check(&settings.store.data_dir)];
     checks.extend(database_check(settings).await);
     let scratch = std::env::temp_dir().join(format!("sepal-doctor-{}", std::process::id()));
-    let place = place::open(&settings.sandbox, &scratch, "doctor").await;
+    let names = place::Names {
+        installation: "doctor".to_owned(),
+        folder: "doctor".to_owned(),
+        peers: Peers::none(),
+    };
+    let place = place::open(&settings.sandbox, &scratch, names).await;
     checks.push(sandbox_check(&place, &sandbox_report(&place)));
     place.runtime.close().await;
     if scratch.exists()

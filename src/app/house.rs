@@ -15,7 +15,7 @@ use crate::gateway::SystemInfo;
 use crate::history::{self, Input, SystemPrompt};
 use crate::llm::Catalogue;
 use crate::net::Guard;
-use crate::sandbox::{Janitor, Runtime};
+use crate::sandbox::{Janitor, Peers, Runtime};
 use crate::store::{self, Access, Sealer, Store};
 use crate::tenancy::{Clock, Tenancy};
 
@@ -54,10 +54,15 @@ impl House {
             store.dir().announce(url)?;
         }
         let tenancy = Tenancy::new(&store, Clock::system());
-        let installation = installation_id(&store);
+        let installation = installation_id(&store).await?;
         // A sandbox starts in another folder than we did.
         let data_dir = std::path::absolute(store.dir().path())?;
-        let place = place::open(&settings.sandbox, &data_dir, &installation).await;
+        let names = place::Names {
+            installation: installation.clone(),
+            folder: hashed(&[data_dir.as_os_str().as_encoded_bytes()]),
+            peers: Peers::new(store.wakes()),
+        };
+        let place = place::open(&settings.sandbox, &data_dir, names).await;
         let guard = Guard::new(settings.runtime.outgoing.allow.clone());
         let model = model::open(&settings.llm, guard.clone())?;
         let report = Arc::new(doctor::report(settings, &place, &model, &store));
@@ -69,7 +74,8 @@ impl House {
             .spawn(model::refresh(providers.clone(), agents.1.clone()));
         let place = Arc::new(place.for_sessions(&settings.sandbox, store.records()));
         // Before anything new is started: what it finds now is of an earlier life.
-        let janitor = Janitor::start(Arc::clone(&runtime), store.records(), store.live()).await?;
+        let kept = (store.live(), store.wakes());
+        let janitor = Janitor::start(Arc::clone(&runtime), store.records(), kept).await?;
         let servers = servers::open(settings, &store, (Arc::clone(&place), guard), &agents)?;
         let factory = factory(
             settings,
@@ -150,11 +156,22 @@ pub fn store_settings(settings: &config::Store) -> store::Settings {
     }
 }
 
-/// A name that no other installation on this machine has.
-fn installation_id(store: &Store) -> String {
+/// A name that no other installation at an engine has. Gateways on one store share it. One alone
+/// adds its folder, because a copied folder is another installation.
+async fn installation_id(store: &Store) -> Result<String, store::Error> {
+    let records = store.records().installation().await?;
+    if store.wakes().is_shared() {
+        return Ok(hashed(&[records.as_bytes()]));
+    }
     let path = store.dir().path();
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
+    let path = path.as_os_str().as_encoded_bytes();
+    Ok(hashed(&[records.as_bytes(), path]))
+}
+
+/// Twelve letters that stand for `parts`.
+fn hashed(parts: &[&[u8]]) -> String {
+    let hash = Sha256::digest(parts.join(&0));
     hex::encode(hash.get(..6).unwrap_or_default())
 }
 

@@ -2,15 +2,32 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::agent::SandboxPlace;
 use crate::config::{Sandbox, SandboxDriver};
-use crate::sandbox::{Bounds, Bubblewrap, Docker, DockerSettings, Error, Off, Runtime, Settings};
+use crate::sandbox::{
+    Bounds, Bubblewrap, Capacity, Docker, DockerSettings, Error, Off, Peers, Room, Runtime,
+    Settings,
+};
 use crate::store::Records;
 
 /// The file names of the server that runs in every sandbox: the static one that `./run build` puts
 /// beside our program, else cargo's own.
 const SERVERS: [&str; 2] = ["mcp-server", "sepal-mcp-server"];
+
+/// How long the start of a sandbox waits for room.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How what is made on this machine is called.
+pub(super) struct Names {
+    /// On everything at an engine, which gateways on one store share.
+    pub(super) installation: String,
+    /// On what is only this gateway's own.
+    pub(super) folder: String,
+    /// Those gateways.
+    pub(super) peers: Peers,
+}
 
 /// What seals tools in, and why nothing does if so.
 pub(super) struct OpenPlace {
@@ -21,8 +38,14 @@ pub(super) struct OpenPlace {
 }
 
 /// Opens the runtime of the settings; without one, sessions work without sandboxed tools.
-pub(super) async fn open(settings: &Sandbox, data_dir: &Path, installation: &str) -> OpenPlace {
-    let place = runtime(settings, data_dir, installation).await;
+pub(super) async fn open(settings: &Sandbox, data_dir: &Path, names: Names) -> OpenPlace {
+    let mut place = runtime(settings, data_dir, &names).await;
+    let room = Room {
+        max: usize::try_from(settings.max).unwrap_or(usize::MAX),
+        idle: settings.idle,
+        patience: PATIENCE,
+    };
+    place.runtime = Arc::new(Capacity::new(place.runtime, room));
     if let Some(problem) = &place.problem {
         tracing::warn!(error = ?problem, "Tools that need a sandbox are off: {problem}");
     }
@@ -80,29 +103,29 @@ async fn reap(runtime: &dyn Runtime) {
     }
 }
 
-async fn runtime(settings: &Sandbox, data_dir: &Path, installation: &str) -> OpenPlace {
+async fn runtime(settings: &Sandbox, data_dir: &Path, names: &Names) -> OpenPlace {
     match settings.driver {
         SandboxDriver::None => OpenPlace::off(Error::Off),
-        SandboxDriver::Docker => match docker(settings, installation).await {
+        SandboxDriver::Docker => match docker(settings, names).await {
             Ok(docker) => OpenPlace::on(docker),
             Err(error) => OpenPlace::off(error),
         },
-        SandboxDriver::Bubblewrap => match bubblewrap(data_dir, installation).await {
+        SandboxDriver::Bubblewrap => match bubblewrap(data_dir, names).await {
             Ok(bubblewrap) => OpenPlace::on(bubblewrap),
             Err(error) => OpenPlace::off(error),
         },
-        SandboxDriver::Auto => whatever_works(settings, data_dir, installation).await,
+        SandboxDriver::Auto => whatever_works(settings, data_dir, names).await,
     }
 }
 
 /// Docker, else bubblewrap, else nothing; what was passed over is said.
-async fn whatever_works(settings: &Sandbox, data_dir: &Path, installation: &str) -> OpenPlace {
-    let passed_over = match docker(settings, installation).await {
+async fn whatever_works(settings: &Sandbox, data_dir: &Path, names: &Names) -> OpenPlace {
+    let passed_over = match docker(settings, names).await {
         Ok(docker) => return OpenPlace::on(docker),
         Err(error) => error,
     };
     tracing::info!("Docker is passed over: {passed_over}");
-    match bubblewrap(data_dir, installation).await {
+    match bubblewrap(data_dir, names).await {
         Ok(bubblewrap) => OpenPlace {
             passed_over: Some(passed_over),
             ..OpenPlace::on(bubblewrap)
@@ -114,21 +137,23 @@ async fn whatever_works(settings: &Sandbox, data_dir: &Path, installation: &str)
     }
 }
 
-async fn docker(settings: &Sandbox, installation: &str) -> Result<Arc<dyn Runtime>, Error> {
+async fn docker(settings: &Sandbox, names: &Names) -> Result<Arc<dyn Runtime>, Error> {
     let opened = Docker::open(DockerSettings {
         host: settings.docker_host.clone(),
         image: settings.image.clone(),
         runtime: settings.runtime.clone(),
         pool_size: usize::try_from(settings.pool_size).unwrap_or(usize::MAX),
-        installation: installation.to_owned(),
+        installation: names.installation.clone(),
+        peers: names.peers.clone(),
+        counts_by_runs: None,
     });
     Ok(Arc::new(opened.await?))
 }
 
-async fn bubblewrap(data_dir: &Path, installation: &str) -> Result<Arc<dyn Runtime>, Error> {
+async fn bubblewrap(data_dir: &Path, names: &Names) -> Result<Arc<dyn Runtime>, Error> {
     let opened = Bubblewrap::open(Settings {
         data_dir: data_dir.to_owned(),
-        installation: installation.to_owned(),
+        installation: names.folder.clone(),
         server: server_binary(),
         forces_watchdog: false,
     });

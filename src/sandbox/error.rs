@@ -47,6 +47,12 @@ pub enum Error {
     /// The operating system did not give what a start needs.
     #[error("a sandbox could not be started")]
     Start(#[from] io::Error),
+    /// As many run as may, and somebody uses each of them.
+    #[error(
+        "all {0} sandboxes of this gateway are in use; try again when a call has ended, or let more \
+         of them run: `sandbox.max` (SPL_SANDBOX_MAX)"
+    )]
+    Full(usize),
     /// [`super::Runtime::close`] was called.
     #[error("the sandboxes are being closed")]
     Closed,
@@ -57,7 +63,11 @@ impl Error {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Off | Self::BadLaunch(_) => Fault::Validation,
-            Self::NotInstalled { .. } | Self::Refused { .. } | Self::NoServer(_) => Fault::External,
+            // A full house was waited for already.
+            Self::NotInstalled { .. }
+            | Self::Refused { .. }
+            | Self::NoServer(_)
+            | Self::Full(_) => Fault::External,
             Self::Start(_) | Self::Closed => Fault::Transient,
             Self::Workspace { .. } => Fault::Internal,
             Self::Engine(problem) => problem.fault(),

@@ -20,7 +20,7 @@ use super::{Error, Runtime};
 use crate::{
     domain::{SandboxId, SessionKey},
     session::{Commit, Event},
-    store::{self, LiveStore, Records, records::SandboxRow},
+    store::{self, LiveStore, Records, live::wake::Wakes, records::SandboxRow},
 };
 
 /// How often it looks.
@@ -43,14 +43,19 @@ enum Problem {
 }
 
 impl Janitor {
-    /// Begins at once, and goes on every minute.
+    /// Begins at once, and goes on every minute. `wakes` tells whether there may be other gateways.
     pub async fn start(
         runtime: Arc<dyn Runtime>,
         records: Records,
-        live: Arc<dyn LiveStore>,
+        (live, wakes): (Arc<dyn LiveStore>, Arc<dyn Wakes>),
     ) -> Result<Self, JobSchedulerError> {
-        // What is there already is of an earlier life: nobody uses it without a session.
-        let inherited = runtime.workspaces().await.unwrap_or_default();
+        // What is there already is of an earlier life: nobody uses it without a session. Beside
+        // other gateways one of them might, so there it has to wait like everything else.
+        let inherited = if wakes.is_shared() {
+            Vec::new()
+        } else {
+            runtime.workspaces().await.unwrap_or_default()
+        };
         let round = Arc::new(Mutex::new(Round {
             runtime,
             records,

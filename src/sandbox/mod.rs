@@ -5,23 +5,29 @@
 //! containers.
 
 mod bubblewrap;
+mod capacity;
 mod docker;
 mod error;
 mod janitor;
 mod launch;
 mod off;
+mod peers;
 mod quota;
 mod running;
 mod runtime;
+mod usage;
 mod workspace;
 
 pub use self::{
     bubblewrap::{Bubblewrap, Settings},
+    capacity::{Capacity, Room},
     docker::{Docker, DockerProblem, DockerSettings},
     error::Error,
     janitor::Janitor,
     launch::{Access, Bounds, Launch, Program},
     off::Off,
+    peers::Peers,
     running::{Ended, Life, Running},
     runtime::{Limits, Network, Runtime},
+    usage::Using,
 };

@@ -1,11 +1,16 @@
 //! A started program: its streams, its life, and how it ended.
 
-use std::{fmt, future::Future};
+use std::{fmt, future::Future, sync::Arc};
 
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::{mpsc, watch},
 };
+
+use super::usage::{Usage, Using};
+
+/// Kills a program; harmless when it has ended.
+pub(super) type Kill = Arc<dyn Fn() + Send + Sync>;
 
 /// A program that runs in a sandbox. Streams and life can be taken apart: the streams go to the MCP
 /// connection, the life stays with the owner.
@@ -31,19 +36,44 @@ impl fmt::Debug for Running {
 
 /// The hold on a running program. Dropping it kills the program and all that it started.
 pub struct Life {
-    kill: Option<Box<dyn FnOnce() + Send + Sync>>,
+    kill: Option<Kill>,
     end: watch::Receiver<Option<Ended>>,
+    /// None where nobody counts.
+    usage: Option<Arc<Usage>>,
+    /// The use that it was started for, until its owner takes it.
+    first: Option<Using>,
 }
 
 impl Life {
-    /// `kill` must act at once and without waiting; `end` gets its value when all is gone.
+    /// `kill` must act at once and without waiting, and be harmless after the end; `end` gets its
+    /// value when all is gone.
     pub fn new(
-        kill: impl FnOnce() + Send + Sync + 'static,
+        kill: impl Fn() + Send + Sync + 'static,
         end: watch::Receiver<Option<Ended>>,
     ) -> Self {
         Self {
-            kill: Some(Box::new(kill)),
+            kill: Some(Arc::new(kill)),
             end,
+            usage: None,
+            first: None,
+        }
+    }
+
+    /// From now on its uses are counted; the way to end it.
+    pub(super) fn count(&mut self, usage: Arc<Usage>, first: Using) -> Kill {
+        (self.usage, self.first) = (Some(usage), Some(first));
+        self.kill.clone().unwrap_or_else(|| Arc::new(|| {}))
+    }
+
+    /// Uses it: as long as the answer is held, it is not ended for lying idle. `None` if that has
+    /// happened.
+    pub fn using(&mut self) -> Option<Using> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        match &self.usage {
+            Some(usage) => usage.join(),
+            None => Some(Using::default()),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The seam: what every kind of sandbox can do.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 
 use super::{Error, Launch, Running};
@@ -34,11 +36,25 @@ pub trait Runtime: Send + Sync {
         None
     }
 
+    /// The sandboxes that run, or are about to, before any session has them.
+    fn warm(&self) -> BTreeSet<SandboxId> {
+        BTreeSet::new()
+    }
+
+    /// Starts warm ones after a session started `launch`, at most `room`.
+    fn warm_up(&self, _launch: &Launch, _room: usize) {}
+
+    /// Ends one warm sandbox that nobody has reserved, to make room; `false` if there is none.
+    async fn spare(&self) -> bool {
+        false
+    }
+
     /// Starts one program in a place of its own; the workspace is made when it is missing.
     async fn start(&self, launch: Launch) -> Result<Running, Error>;
 
     /// Ends what an earlier life of this installation left running; says how many there were. To be
-    /// called once, before the first [`Runtime::start`].
+    /// called once, before the first [`Runtime::start`]. Beside other gateways on the same store
+    /// that takes time, and is left to [`Runtime::tidy`].
     async fn reap(&self) -> Result<usize, Error>;
 
     /// Ends what runs without an owner, such as what could not be ended while the engine was away;
@@ -47,7 +63,8 @@ pub trait Runtime: Send + Sync {
         Ok(0)
     }
 
-    /// The workspaces that exist for sessions, for the janitor to compare with the store.
+    /// The workspaces that exist for sessions, for the janitor to compare with the store. Those that
+    /// another living gateway made are that one's to look at.
     async fn workspaces(&self) -> Result<Vec<SandboxId>, Error>;
 
     /// Deletes a workspace for good. Its programs must have ended; one that is gone is no error.

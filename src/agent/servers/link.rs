@@ -1,6 +1,7 @@
 //! One session's own connection to one server: made at the first call, made again when it broke,
 //! with pauses that grow while it does not come about.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use super::opening::{Failure, Opened};
 use super::registry::Servers;
 use crate::domain::{Digest, SandboxId, TenantId};
 use crate::llm::RetryConfig;
+use crate::sandbox::Using;
 
 /// The connection of a session to a server.
 #[derive(Default)]
@@ -20,11 +22,32 @@ pub(in crate::agent) struct Link(
     Mutex<State>,
 );
 
+/// An open connection that somebody uses: what it runs in does not lie idle.
+pub(in crate::agent) struct Held {
+    opened: Arc<Opened>,
+    _using: Using,
+}
+
+impl Deref for Held {
+    type Target = Arc<Opened>;
+
+    fn deref(&self) -> &Arc<Opened> {
+        &self.opened
+    }
+}
+
 #[derive(Default)]
 struct State {
     opened: Option<(Digest, Arc<Opened>)>,
     /// How often in a row it did not come about, and when that was.
     failed: Option<(u32, Instant)>,
+}
+
+impl State {
+    fn is_open(&self) -> bool {
+        let opened = self.opened.as_ref();
+        opened.is_some_and(|(_, opened)| !opened.connection.is_closed())
+    }
 }
 
 impl Link {
@@ -35,14 +58,18 @@ impl Link {
         entry: &ServerEntry,
         servers: &Servers,
         (tenant, sandbox): (&TenantId, &SandboxId),
-    ) -> Result<Arc<Opened>, Failure> {
+    ) -> Result<Held, Failure> {
         let mut state = self.0.lock().await;
         let wanted = entry.fingerprint();
         if let Some((kind, opened)) = &state.opened
             && *kind == wanted
             && !opened.connection.is_closed()
+            && let Some(using) = opened.hold()
         {
-            return Ok(Arc::clone(opened));
+            return Ok(Held {
+                opened: Arc::clone(opened),
+                _using: using,
+            });
         }
         if let Some((_, old)) = state.opened.take() {
             old.kill().await;
@@ -61,9 +88,13 @@ impl Link {
                     let opened = Arc::new(opened);
                     servers.follow(entry, &opened);
                     servers.0.running.note(tenant, &entry.name, &opened);
+                    let using = opened.hold().unwrap_or_default();
                     state.opened = Some((wanted, Arc::clone(&opened)));
                     state.failed = None;
-                    return Ok(opened);
+                    return Ok(Held {
+                        opened,
+                        _using: using,
+                    });
                 }
                 Err(failure) => {
                     let failures = state.failed.map_or(0, |(failures, _)| failures);
@@ -79,9 +110,7 @@ impl Link {
 
     /// Whether something runs, or is about to.
     pub(in crate::agent) fn is_live(&self) -> bool {
-        self.0
-            .try_lock()
-            .map_or(true, |state| state.opened.is_some())
+        self.0.try_lock().map_or(true, |state| state.is_open())
     }
 
     /// Ends what runs.

@@ -40,6 +40,6 @@ pub use report::{ServerReport, TestReport, ToolReport};
 pub use view::View;
 
 pub(super) use entry::BUNDLED;
-pub(super) use link::Link;
+pub(super) use link::{Held, Link};
 pub(super) use news::Told;
 pub(super) use opening::Opened;

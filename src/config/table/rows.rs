@@ -208,7 +208,7 @@ settings! { since "0.1":
     "sandbox.command_timeout_s" ["SPL_SANDBOX_COMMAND_TIMEOUT"] Whole(1, 86_400), Is("30"),
         "Seconds that one command may take.";
     "sandbox.max" ["SPL_SANDBOX_MAX"] Whole(1, 100_000), Is("100"),
-        "Sandboxes that may run at the same time.";
+        "Sandboxes of this gateway that may run at the same time: each MCP server that runs in one counts, and warm ones too.";
     "sandbox.idle_minutes" ["SPL_SANDBOX_IDLE_MINUTES"] Whole(1, 525_600), Is("15"),
         "Minutes without a call after which a sandbox is stopped; its workspace stays.";
     "auth.mode" ["SPL_AUTH"] OneOf(AUTH_MODES), Is("password"),

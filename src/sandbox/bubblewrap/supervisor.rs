@@ -72,7 +72,7 @@ pub(super) fn take_over(mut staged: Staged, care: Care) -> Running {
         life: Life::new(
             move || {
                 was_killed.store(true, Ordering::Release);
-                if let Some(init) = init {
+                if let Some(init) = &init {
                     init.kill();
                 }
             },

@@ -24,6 +24,8 @@ const MAX_SERVER_NAME: usize = 64;
 
 /// The label that says whose a container or volume is.
 pub(super) const INSTALLATION: &str = "sepal.installation";
+/// The label with the life of the gateway that made it.
+pub(super) const LIFE: &str = "sepal.life";
 /// The label with the sandbox.
 pub(super) const SANDBOX: &str = "sepal.sandbox";
 const SERVER_LABEL: &str = "sepal.server";
@@ -34,6 +36,8 @@ const VOLUME_PREFIX: &str = "sepal-ws-";
 pub(super) struct Plan<'p> {
     pub(super) launch: &'p Launch,
     pub(super) installation: &'p str,
+    /// The life of the gateway that makes it.
+    pub(super) life: &'p str,
     /// The image with the bundled server.
     pub(super) image: &'p str,
     /// The OCI runtime, where it is not the engine's own choice.
@@ -48,13 +52,6 @@ pub(super) fn volume(sandbox: &SandboxId) -> String {
 /// The sandbox whose workspace that volume is.
 pub(super) fn sandbox_of_volume(name: &str) -> Option<SandboxId> {
     SandboxId::parse(name.strip_prefix(VOLUME_PREFIX)?)
-}
-
-/// The labels of everything that belongs to a sandbox.
-pub(super) fn labels(installation: &str, sandbox: &SandboxId) -> HashMap<String, String> {
-    [(INSTALLATION, installation), (SANDBOX, sandbox.as_str())]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .into()
 }
 
 /// The container's name of the bundled server.
@@ -75,11 +72,23 @@ pub(super) fn name(launch: &Launch) -> String {
 }
 
 impl Plan<'_> {
+    /// The labels of everything that belongs to a sandbox.
+    pub(super) fn labels(&self) -> HashMap<String, String> {
+        let sandbox = self.launch.sandbox.as_str();
+        [
+            (INSTALLATION, self.installation),
+            (LIFE, self.life),
+            (SANDBOX, sandbox),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+    }
+
     /// What the engine is asked to create.
     pub(super) fn body(&self) -> ContainerCreateBody {
         let launch = self.launch;
         let (image, entrypoint, command) = self.program();
-        let mut labels = labels(self.installation, &launch.sandbox);
+        let mut labels = self.labels();
         labels.insert(SERVER_LABEL.to_owned(), launch.server.clone());
         ContainerCreateBody {
             hostname: Some("sandbox".to_owned()),
@@ -254,6 +263,7 @@ mod tests {
         let plan = Plan {
             launch,
             installation: "house",
+            life: "first",
             image: "sepal/sandbox:1",
             runtime: None,
         };

@@ -10,17 +10,20 @@ use bollard::{
     Docker,
     container::AttachContainerResults,
     errors::Error as ApiError,
-    models::{ContainerCreateBody, ContainerState, SystemInfo, VolumeCreateRequest},
+    models::{ContainerCreateBody, ContainerState, ContainerStateStatusEnum, SystemInfo},
     query_parameters::{
         AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, InspectContainerOptions,
-        ListContainersOptionsBuilder, ListVolumesOptionsBuilder, RemoveContainerOptionsBuilder,
-        RemoveVolumeOptions, StartContainerOptions, WaitContainerOptionsBuilder,
+        ListContainersOptionsBuilder, RemoveContainerOptionsBuilder, StartContainerOptions,
+        WaitContainerOptionsBuilder,
     },
 };
 use futures::StreamExt as _;
 use tokio::{sync::Semaphore, time::sleep};
 
-use super::problem::{Problem, status};
+use super::{
+    container::LIFE,
+    problem::{Problem, status},
+};
 
 /// Requests that change something, at once.
 const CONCURRENT: usize = 20;
@@ -36,7 +39,7 @@ const ANSWER_LIMIT: Duration = Duration::from_mins(1);
 /// A container engine behind a socket.
 #[derive(Debug)]
 pub(super) struct Engine {
-    client: Docker,
+    pub(super) client: Docker,
     address: String,
     places: Semaphore,
     waiting: AtomicUsize,
@@ -47,6 +50,17 @@ pub(super) struct Engine {
 pub(super) struct Listed {
     pub(super) id: String,
     pub(super) name: String,
+    /// Of the gateway that made it; empty where it does not say.
+    pub(super) life: String,
+}
+
+/// Who has a name that was wanted.
+#[derive(Debug)]
+pub(super) struct Holder {
+    pub(super) id: String,
+    pub(super) life: String,
+    /// It ran once, and does not any more.
+    pub(super) has_ended: bool,
 }
 
 /// How a container ended.
@@ -104,7 +118,7 @@ impl Engine {
     }
 
     /// Asks, and asks again while the engine does not answer well.
-    async fn ask<T, Asking>(&self, asking: impl Fn() -> Asking) -> Result<T, Asked>
+    pub(super) async fn ask<T, Asking>(&self, asking: impl Fn() -> Asking) -> Result<T, Asked>
     where
         Asking: Future<Output = Result<T, ApiError>>,
     {
@@ -123,7 +137,7 @@ impl Engine {
         asking().await.map_err(Asked::Answer)
     }
 
-    fn told(&self, asked: Asked, what: &'static str) -> Problem {
+    pub(super) fn told(&self, asked: Asked, what: &'static str) -> Problem {
         match asked {
             Asked::Busy(problem) => problem,
             Asked::Answer(error) => self.problem(&error, what),
@@ -139,24 +153,20 @@ impl Engine {
         }
     }
 
-    /// Makes a container. One of that name is what an earlier life left: it goes first.
+    /// Makes a container, and gives its id; `None` if another one has the name.
     pub(super) async fn create(
         &self,
         name: &str,
         body: &ContainerCreateBody,
-    ) -> Result<(), Problem> {
+    ) -> Result<Option<String>, Problem> {
         let options = CreateContainerOptionsBuilder::default().name(name).build();
         let create = || {
             self.client
                 .create_container(Some(options.clone()), body.clone())
         };
-        let mut made = self.ask(create).await;
-        if made.as_ref().is_err_and(|asked| asked.is(409)) {
-            self.remove(name).await?;
-            made = self.ask(create).await;
-        }
-        match made {
-            Ok(_) => Ok(()),
+        match self.ask(create).await {
+            Ok(made) => Ok(Some(made.id)),
+            Err(asked) if asked.is(409) => Ok(None),
             Err(asked) if asked.is(404) => Err(Problem::NoImage {
                 image: body.image.clone().unwrap_or_default(),
             }),
@@ -164,22 +174,45 @@ impl Engine {
         }
     }
 
+    /// Who has that name; `None` if nobody has.
+    pub(super) async fn holder(&self, name: &str) -> Result<Option<Holder>, Problem> {
+        let inspect = || {
+            self.client
+                .inspect_container(name, None::<InspectContainerOptions>)
+        };
+        let found = match self.ask(inspect).await {
+            Ok(found) => found,
+            Err(asked) if asked.is(404) => return Ok(None),
+            Err(asked) => return Err(self.told(asked, "tell about a container")),
+        };
+        let labels = found.config.and_then(|config| config.labels);
+        let status = found.state.and_then(|state| state.status);
+        Ok(found.id.map(|id| Holder {
+            id,
+            life: life(labels),
+            has_ended: matches!(
+                status,
+                Some(ContainerStateStatusEnum::EXITED | ContainerStateStatusEnum::DEAD)
+            ),
+        }))
+    }
+
     /// Takes hold of the streams of a container that has not been started.
-    pub(super) async fn attach(&self, name: &str) -> Result<AttachContainerResults, Problem> {
+    pub(super) async fn attach(&self, id: &str) -> Result<AttachContainerResults, Problem> {
         let options = AttachContainerOptionsBuilder::default()
             .stdin(true)
             .stdout(true)
             .stderr(true)
             .stream(true)
             .build();
-        let attached = self.client.attach_container(name, Some(options)).await;
+        let attached = self.client.attach_container(id, Some(options)).await;
         attached.map_err(|error| self.problem(&error, "attach to a container"))
     }
 
-    pub(super) async fn start(&self, name: &str) -> Result<(), Problem> {
+    pub(super) async fn start(&self, id: &str) -> Result<(), Problem> {
         let start = || {
             self.client
-                .start_container(name, None::<StartContainerOptions>)
+                .start_container(id, None::<StartContainerOptions>)
         };
         match self.ask(start).await {
             Ok(()) => Ok(()),
@@ -190,40 +223,40 @@ impl Engine {
     }
 
     /// Kills and removes; one that is not there is no error.
-    pub(super) async fn remove(&self, name: &str) -> Result<(), Problem> {
+    pub(super) async fn remove(&self, id: &str) -> Result<(), Problem> {
         let options = RemoveContainerOptionsBuilder::default().force(true).build();
         let removed = self
-            .ask(|| self.client.remove_container(name, Some(options.clone())))
+            .ask(|| self.client.remove_container(id, Some(options.clone())))
             .await;
         match removed {
             Ok(()) => Ok(()),
             Err(asked) if asked.is(404) => Ok(()),
             // Somebody else removes it already.
-            Err(asked) if asked.is(409) => self.until_removed(name).await,
+            Err(asked) if asked.is(409) => self.until_removed(id).await,
             Err(asked) => Err(self.told(asked, "remove a container")),
         }
     }
 
-    async fn until_removed(&self, name: &str) -> Result<(), Problem> {
+    async fn until_removed(&self, id: &str) -> Result<(), Problem> {
         let options = WaitContainerOptionsBuilder::default()
             .condition("removed")
             .build();
-        let mut removed = Box::pin(self.client.wait_container(name, Some(options)));
+        let mut removed = Box::pin(self.client.wait_container(id, Some(options)));
         // Any end of the stream means that there is nothing to wait for.
         drop(removed.next().await);
-        match self.state(name).await? {
+        match self.state(id).await? {
             None => Ok(()),
             Some(_) => Err(Problem::Refused {
                 what: "remove a container",
-                said: format!("`{name}` is still there"),
+                said: format!("`{id}` is still there"),
             }),
         }
     }
 
-    async fn state(&self, name: &str) -> Result<Option<ContainerState>, Problem> {
+    async fn state(&self, id: &str) -> Result<Option<ContainerState>, Problem> {
         let inspect = || {
             self.client
-                .inspect_container(name, None::<InspectContainerOptions>)
+                .inspect_container(id, None::<InspectContainerOptions>)
         };
         match self.ask(inspect).await {
             Ok(found) => Ok(found.state),
@@ -233,18 +266,18 @@ impl Engine {
     }
 
     /// Waits until a container does not run, or the engine stops telling.
-    pub(super) async fn wait(&self, name: &str) {
+    pub(super) async fn wait(&self, id: &str) {
         let options = WaitContainerOptionsBuilder::default()
             .condition("not-running")
             .build();
-        let mut ended = Box::pin(self.client.wait_container(name, Some(options)));
+        let mut ended = Box::pin(self.client.wait_container(id, Some(options)));
         // A code other than 0 comes as an error; what happened is asked next in any case.
         drop(ended.next().await);
     }
 
     /// How a container ended, if it has.
-    pub(super) async fn gone(&self, name: &str) -> Result<Gone, Problem> {
-        let Some(state) = self.state(name).await? else {
+    pub(super) async fn gone(&self, id: &str) -> Result<Gone, Problem> {
+        let Some(state) = self.state(id).await? else {
             return Ok(Gone::Removed);
         };
         if state.running == Some(true) {
@@ -274,64 +307,33 @@ impl Engine {
             Some(Listed {
                 id: found.id?,
                 name: name.trim_start_matches('/').to_owned(),
+                life: life(found.labels),
             })
         });
         Ok(names.collect())
     }
-
-    /// Makes a volume unless it is there.
-    pub(super) async fn provide_volume(
-        &self,
-        name: &str,
-        labels: HashMap<String, String>,
-    ) -> Result<String, Problem> {
-        let body = VolumeCreateRequest {
-            name: Some(name.to_owned()),
-            labels: Some(labels),
-            ..VolumeCreateRequest::default()
-        };
-        let made = self.ask(|| self.client.create_volume(body.clone())).await;
-        made.map(|volume| volume.mountpoint)
-            .map_err(|asked| self.told(asked, "create a volume"))
-    }
-
-    /// The names of all volumes with that label.
-    pub(super) async fn volumes(&self, label: &str) -> Result<Vec<String>, Problem> {
-        let options = ListVolumesOptionsBuilder::default()
-            .filters(&labelled(label))
-            .build();
-        let listed = self
-            .ask(|| self.client.list_volumes(Some(options.clone())))
-            .await
-            .map_err(|asked| self.told(asked, "list volumes"))?;
-        let volumes = listed.volumes.unwrap_or_default();
-        Ok(volumes.into_iter().map(|volume| volume.name).collect())
-    }
-
-    /// Deletes a volume; one that is not there is no error.
-    pub(super) async fn remove_volume(&self, name: &str) -> Result<(), Problem> {
-        let remove = || self.client.remove_volume(name, None::<RemoveVolumeOptions>);
-        match self.ask(remove).await {
-            Ok(()) => Ok(()),
-            Err(asked) if asked.is(404) => Ok(()),
-            Err(asked) => Err(self.told(asked, "remove a volume")),
-        }
-    }
 }
 
 /// Why there is no answer to use.
-enum Asked {
+pub(super) enum Asked {
     Busy(Problem),
     Answer(ApiError),
 }
 
 impl Asked {
-    fn is(&self, code: u16) -> bool {
+    pub(super) fn is(&self, code: u16) -> bool {
         matches!(self, Self::Answer(error) if status(error) == Some(code))
     }
 }
 
-fn labelled(label: &str) -> HashMap<String, Vec<String>> {
+/// The life of the gateway that made it.
+pub(super) fn life(labels: Option<HashMap<String, String>>) -> String {
+    labels
+        .and_then(|mut labels| labels.remove(LIFE))
+        .unwrap_or_default()
+}
+
+pub(super) fn labelled(label: &str) -> HashMap<String, Vec<String>> {
     HashMap::from([("label".to_owned(), vec![label.to_owned()])])
 }
 

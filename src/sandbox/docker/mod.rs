@@ -4,34 +4,37 @@
 //! server of the session. They share the session's volume as their launches say. A supervisor task
 //! per container waits for its end; the pool keeps some running before they are needed.
 
+mod about;
 mod attach;
 mod container;
 mod engine;
+mod making;
 mod owned;
 mod pool;
 mod problem;
 mod supervisor;
+mod volumes;
 mod workspace;
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, io, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use bollard::models::SystemInfo;
-use rustix::process::geteuid;
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::info;
 
 use self::{
+    about::{check_runtime, limits, usual_address},
     container::Plan,
-    engine::Engine,
+    engine::{Engine, Listed},
+    making::Maker,
     owned::Owned,
     pool::Pool,
     supervisor::Supervisor,
     workspace::{Measuring, Volume},
 };
-use super::{Access, Error, Launch, Life, Limits, Network, Program, Running, Runtime};
-use crate::domain::{Enforcement, SandboxId, SandboxKind};
+use super::{Access, Error, Launch, Life, Limits, Network, Peers, Program, Running, Runtime};
+use crate::domain::{SandboxId, SandboxKind};
 
 pub use self::problem::Problem as DockerProblem;
 
@@ -50,8 +53,13 @@ pub struct DockerSettings {
     pub runtime: Option<String>,
     /// How many sandboxes are kept warm.
     pub pool_size: usize,
-    /// A name that no other installation at this engine has.
+    /// A name that no other installation at this engine has; gateways on one store share it.
     pub installation: String,
+    /// Those gateways.
+    pub peers: Peers,
+    /// Count workspaces by runs of our image, this often, even where their folders can be seen;
+    /// `None` = once a minute, where they cannot.
+    pub counts_by_runs: Option<Duration>,
 }
 
 /// The Docker runtime. Dropping it ends every sandbox it has started.
@@ -67,6 +75,7 @@ pub struct Docker {
 struct House {
     settings: DockerSettings,
     engine: Arc<Engine>,
+    maker: Maker,
     /// The engine's own name for itself.
     engine_id: String,
     limits: Limits,
@@ -90,8 +99,13 @@ impl Docker {
             return Err(DockerProblem::NoImage { image }.into());
         }
         let (closing, closes) = watch::channel(false);
+        let engine = Arc::new(engine);
         let house = House {
-            engine: Arc::new(engine),
+            maker: Maker {
+                engine: Arc::clone(&engine),
+                peers: settings.peers.clone(),
+            },
+            engine,
             engine_id: about.id.clone().or(about.name.clone()).unwrap_or_default(),
             limits: limits(&about),
             owned: Owned::default(),
@@ -109,8 +123,8 @@ impl Docker {
     }
 
     /// Fills the pool after a session started its server.
-    fn refill(&self, launch: &Launch) {
-        for launch in self.house.pool.refill(launch) {
+    fn refill(&self, launch: &Launch, room: usize) {
+        for launch in self.house.pool.refill(launch, room) {
             let house = Arc::clone(&self.house);
             let mut closing = self.house.closing.clone();
             self.house.tasks.spawn(async move {
@@ -119,6 +133,9 @@ impl Docker {
                     _ = closing.wait_for(|is_closing| *is_closing) => {
                         return house.pool.put(launch, None);
                     }
+                }
+                if !house.pool.begin(&launch.sandbox) {
+                    return;
                 }
                 let started = house.bring_up(&launch).await;
                 if let Err(error) = &started {
@@ -139,20 +156,21 @@ impl House {
         let plan = Plan {
             launch,
             installation: &self.settings.installation,
+            life: self.settings.peers.own(),
             image: &self.settings.image,
             runtime: self.settings.runtime.as_deref(),
         };
         let workspace = self.workspace(&plan).await?;
-        self.engine.create(&name, &plan.body()).await?;
-        let attached = match self.engine.attach(&name).await {
-            Ok(attached) => self.engine.start(&name).await.map(|()| attached),
+        let id = self.maker.create(&name, &plan.body()).await?;
+        let attached = match self.engine.attach(&id).await {
+            Ok(attached) => self.engine.start(&id).await.map(|()| attached),
             Err(problem) => Err(problem),
         };
         let attached = match attached {
             Ok(attached) => attached,
             Err(problem) => {
                 // The janitor gets what cannot be removed now.
-                let _ = self.engine.remove(&name).await;
+                let _ = self.engine.remove(&id).await;
                 return Err(problem.into());
             }
         };
@@ -161,6 +179,7 @@ impl House {
         let killed = CancellationToken::new();
         let supervisor = Supervisor {
             engine: Arc::clone(&self.engine),
+            id,
             owner,
             bounds: launch.bounds,
             workspace,
@@ -186,35 +205,34 @@ impl House {
             return Ok(None);
         }
         let (volume, name) = (container::volume(&launch.sandbox), container::name(launch));
-        let labels = container::labels(plan.installation, &launch.sandbox);
-        let mountpoint = self.engine.provide_volume(&volume, labels).await?;
+        let mountpoint = self.engine.provide_volume(&volume, plan.labels()).await?;
         let measuring = Measuring {
-            engine: Arc::clone(&self.engine),
+            maker: self.maker.clone(),
             name: format!("{name}.measure"),
             body: plan.measuring(),
             owned: self.owned.clone(),
-            tasks: self.pumps.clone(),
+            runs: self.tasks.clone(),
+            pumps: self.pumps.clone(),
         };
         if matches!(launch.program, Program::Image { .. }) {
             // An empty volume takes the owner of the folder it is first seen at, and only our
             // image is known to have the right one.
             let _owner = self.owned.own(measuring.name.clone());
-            self.engine.create(&measuring.name, &measuring.body).await?;
-            self.engine.remove(&measuring.name).await?;
+            let made = self.maker.create(&measuring.name, &measuring.body);
+            self.engine.remove(&made.await?).await?;
         }
         let is_counted = launch.workspace == Access::ReadWrite;
-        Ok(is_counted.then(|| Volume::at(mountpoint, measuring)))
+        let by_runs = self.settings.counts_by_runs;
+        Ok(is_counted.then(|| Volume::at(mountpoint, measuring, by_runs)))
     }
 
-    /// Removes the containers that `label` finds and `is_orphan` picks; how many there were.
-    async fn remove_containers(
+    /// Removes those; how many there were.
+    async fn remove_all(
         &self,
-        label: &str,
-        is_orphan: impl Fn(&str) -> bool,
+        containers: impl Iterator<Item = &Listed> + Send,
     ) -> Result<usize, Error> {
-        let listed = self.engine.containers(label).await?;
         let mut removed = 0;
-        for container in listed.iter().filter(|it| is_orphan(&it.name)) {
+        for container in containers {
             // By id: the name may have another owner by now.
             self.engine.remove(&container.id).await?;
             removed += 1;
@@ -259,37 +277,68 @@ impl Runtime for Docker {
         }
         launch.check()?;
         if let Some(running) = self.house.pool.take(&launch) {
-            self.refill(&launch);
             return Ok(running);
         }
         let house = Arc::clone(&self.house);
-        let wanted = launch.clone();
         // A task, because a start that is given up half-way would leave a container behind.
         let starting = self
             .house
             .tasks
-            .spawn(async move { house.bring_up(&wanted).await });
-        let running = starting.await.map_err(io::Error::other)??;
-        self.refill(&launch);
-        Ok(running)
+            .spawn(async move { house.bring_up(&launch).await });
+        starting.await.map_err(io::Error::other)?
+    }
+
+    fn warm(&self) -> BTreeSet<SandboxId> {
+        self.house.pool.sandboxes()
+    }
+
+    fn warm_up(&self, launch: &Launch, room: usize) {
+        self.refill(launch, room);
+    }
+
+    async fn spare(&self) -> bool {
+        let Some((sandbox, running)) = self.house.pool.spare() else {
+            return false;
+        };
+        if let Some(running) = running {
+            running.life.kill().await;
+        }
+        if let Err(error) = self.remove_workspace(&sandbox).await {
+            tracing::debug!(%error, "A volume is left to the janitor");
+        }
+        true
     }
 
     async fn reap(&self) -> Result<usize, Error> {
+        if self.house.settings.peers.is_shared() {
+            return Ok(0);
+        }
         self.tidy().await
     }
 
     async fn tidy(&self) -> Result<usize, Error> {
-        let house = &self.house;
-        let is_orphan = |name: &str| !house.owned.has(name);
-        house.remove_containers(&house.label(), is_orphan).await
+        let (house, peers) = (&self.house, &self.house.settings.peers);
+        let listed = house.engine.containers(&house.label()).await?;
+        let others = listed.iter().filter(|it| it.life != peers.own());
+        let over = peers.over(others.map(|it| it.life.clone()).collect()).await;
+        let is_orphan = |it: &&Listed| {
+            if it.life == peers.own() {
+                !house.owned.has(&it.name)
+            } else {
+                over.contains(&it.life)
+            }
+        };
+        house.remove_all(listed.iter().filter(is_orphan)).await
     }
 
     async fn workspaces(&self) -> Result<Vec<SandboxId>, Error> {
         let listed = self.house.engine.volumes(&self.house.label()).await?;
         let warm = self.house.pool.sandboxes();
+        let is_anothers = self.house.settings.peers.others().await;
         let found = listed
             .iter()
-            .filter_map(|name| container::sandbox_of_volume(name));
+            .filter(|volume| !is_anothers(&volume.life))
+            .filter_map(|volume| container::sandbox_of_volume(&volume.name));
         let mut found: Vec<_> = found.filter(|sandbox| !warm.contains(sandbox)).collect();
         found.sort();
         Ok(found)
@@ -297,7 +346,8 @@ impl Runtime for Docker {
 
     async fn remove_workspace(&self, sandbox: &SandboxId) -> Result<(), Error> {
         let label = format!("{}={sandbox}", container::SANDBOX);
-        self.house.remove_containers(&label, |_| true).await?;
+        let listed = self.house.engine.containers(&label).await?;
+        self.house.remove_all(listed.iter()).await?;
         let volume = container::volume(sandbox);
         Ok(self.house.engine.remove_volume(&volume).await?)
     }
@@ -312,55 +362,5 @@ impl Runtime for Docker {
                 tracing::debug!(%error, "A volume is left to the next life");
             }
         }
-    }
-}
-
-/// The first of the usual sockets that exists; Docker's where none does.
-fn usual_address() -> String {
-    let user = geteuid().as_raw();
-    let usual = "/var/run/docker.sock".to_owned();
-    let found = [
-        usual.clone(),
-        "/run/podman/podman.sock".to_owned(),
-        format!("/run/user/{user}/docker.sock"),
-        format!("/run/user/{user}/podman/podman.sock"),
-    ]
-    .into_iter()
-    .find(|path| Path::new(path).exists());
-    format!("unix://{}", found.unwrap_or(usual))
-}
-
-fn check_runtime(runtime: Option<&str>, about: &SystemInfo) -> Result<(), DockerProblem> {
-    let Some(runtime) = runtime else {
-        return Ok(());
-    };
-    let mut known: Vec<&str> = about
-        .runtimes
-        .iter()
-        .flatten()
-        .map(|(name, _)| name.as_str())
-        .collect();
-    if known.contains(&runtime) {
-        return Ok(());
-    }
-    known.sort_unstable();
-    Err(DockerProblem::NoRuntime {
-        runtime: runtime.to_owned(),
-        known: known.join(", "),
-    })
-}
-
-/// What the engine says that it can hold; a rootless one may lack a control group.
-fn limits(about: &SystemInfo) -> Limits {
-    let held = |can: Option<bool>| match can {
-        Some(false) => Enforcement::None,
-        Some(true) | None => Enforcement::Cgroup,
-    };
-    Limits {
-        memory: held(about.memory_limit),
-        cpu: held(about.cpu_cfs_quota),
-        processes: held(about.pids_limit),
-        time: Enforcement::Watchdog,
-        workspace: Enforcement::Watchdog,
     }
 }

@@ -7,7 +7,7 @@
 //! the first call of an installation is the sign to fill the stock.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -31,7 +31,8 @@ pub(super) struct Pool {
 struct Stock {
     /// What the last session started; what is warm is like it.
     template: Option<Launch>,
-    starting: BTreeSet<SandboxId>,
+    /// What was asked for, and whether its start has begun.
+    starting: BTreeMap<SandboxId, bool>,
     warm: Vec<Warm>,
     reserved: Vec<(Warm, Instant)>,
     is_closed: bool,
@@ -55,9 +56,9 @@ impl Pool {
         self.stock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What to start now, after a session started `launch`. Each has to come back by
-    /// [`Pool::put`].
-    pub(super) fn refill(&self, launch: &Launch) -> Vec<Launch> {
+    /// What to start now, after a session started `launch`, at most `room`. Each has to come back
+    /// by [`Pool::put`].
+    pub(super) fn refill(&self, launch: &Launch, room: usize) -> Vec<Launch> {
         let mut stock = self.lock();
         if stock.is_closed || !is_ordinary(launch) {
             return Vec::new();
@@ -66,7 +67,7 @@ impl Pool {
         stock.warm.retain(|warm| is_alike(&warm.launch, launch));
         stock.template = Some(launch.clone());
         let there = stock.warm.len() + stock.starting.len();
-        let missing = self.size.saturating_sub(there);
+        let missing = self.size.saturating_sub(there).min(room);
         let launches: Vec<Launch> = (0..missing)
             .map(|_| Launch {
                 sandbox: SandboxId::from_bits(rand::random()),
@@ -74,8 +75,34 @@ impl Pool {
             })
             .collect();
         let ids = launches.iter().map(|launch| launch.sandbox.clone());
-        stock.starting.extend(ids);
+        stock.starting.extend(ids.map(|id| (id, false)));
         launches
+    }
+
+    /// Whether what [`Pool::refill`] asked for is still wanted; then its start begins now.
+    pub(super) fn begin(&self, sandbox: &SandboxId) -> bool {
+        let mut stock = self.lock();
+        let is_wanted = !stock.is_closed;
+        match stock.starting.get_mut(sandbox) {
+            Some(has_begun) if is_wanted => {
+                *has_begun = true;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// Gives up one that nobody reserved: its sandbox, and what runs in it by now. What is just
+    /// being started cannot be given up.
+    pub(super) fn spare(&self) -> Option<(SandboxId, Option<Running>)> {
+        let mut stock = self.lock();
+        let waiting = stock.starting.iter().find(|(_, has_begun)| !**has_begun);
+        if let Some(sandbox) = waiting.map(|(sandbox, _)| sandbox.clone()) {
+            stock.starting.remove(&sandbox);
+            return Some((sandbox, None));
+        }
+        let warm = stock.warm.pop()?;
+        Some((warm.launch.sandbox, Some(warm.running)))
     }
 
     /// Takes what [`Pool::refill`] asked for; `None` where it did not start.
@@ -144,7 +171,7 @@ impl Stock {
         let reserved = self.reserved.iter().map(|(warm, _)| warm);
         let warm = self.warm.iter().chain(reserved);
         let ids = warm.map(|warm| warm.launch.sandbox.clone());
-        ids.chain(self.starting.iter().cloned()).collect()
+        ids.chain(self.starting.keys().cloned()).collect()
     }
 }
 
@@ -205,9 +232,12 @@ mod tests {
     fn nothing_is_warm_until_somebody_called_a_tool() {
         let pool = Pool::new(2);
         assert_eq!(pool.reserve(), None);
-        let asked = pool.refill(&launch(1));
+        let asked = pool.refill(&launch(1), 9);
         assert_eq!(asked.len(), 2);
-        assert!(pool.refill(&launch(2)).is_empty(), "they are on their way");
+        assert!(
+            pool.refill(&launch(2), 9).is_empty(),
+            "they are on their way"
+        );
         assert_eq!(pool.sandboxes().len(), 2);
         for launch in asked {
             pool.put(launch, Some(running().0));
@@ -219,13 +249,13 @@ mod tests {
         };
         assert!(pool.take(&first).is_some());
         assert!(pool.take(&first).is_none(), "one sandbox, one server");
-        assert_eq!(pool.refill(&first).len(), 1);
+        assert_eq!(pool.refill(&first, 9).len(), 1);
     }
 
     #[test]
     fn what_is_different_or_dead_is_not_handed_out() {
         let pool = Pool::new(1);
-        let warm = pool.refill(&launch(1)).remove(0);
+        let warm = pool.refill(&launch(1), 9).remove(0);
         let (server, killed, _ended) = running();
         pool.put(warm, Some(server));
         let sandbox = pool.reserve().unwrap();
@@ -240,7 +270,7 @@ mod tests {
         assert!(pool.take(&other).is_none());
         assert!(killed.is_cancelled(), "its name is needed");
 
-        let warm = pool.refill(&launch(1)).remove(0);
+        let warm = pool.refill(&launch(1), 9).remove(0);
         let (server, _killed, ended) = running();
         pool.put(warm, Some(server));
         ended.send_replace(Some(Ended::Lost));
@@ -254,18 +284,35 @@ mod tests {
             environment: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
             ..launch(1)
         };
-        assert!(pool.refill(&own).is_empty());
-        assert!(Pool::new(0).refill(&launch(1)).is_empty());
+        assert!(pool.refill(&own, 9).is_empty());
+        assert!(Pool::new(0).refill(&launch(1), 9).is_empty());
     }
 
     #[test]
     fn a_closed_pool_ends_what_comes_late() {
         let pool = Pool::new(1);
-        let late = pool.refill(&launch(1)).remove(0);
+        let late = pool.refill(&launch(1), 9).remove(0);
         assert_eq!(pool.close(), BTreeSet::from([late.sandbox.clone()]));
         let (server, killed, _ended) = running();
         pool.put(late, Some(server));
         assert!(killed.is_cancelled());
-        assert!(pool.refill(&launch(1)).is_empty());
+        assert!(pool.refill(&launch(1), 9).is_empty());
+    }
+
+    #[test]
+    fn what_needs_the_room_gets_it() {
+        let pool = Pool::new(3);
+        assert!(pool.refill(&launch(1), 0).is_empty());
+        let asked = pool.refill(&launch(1), 2);
+        assert_eq!(asked.len(), 2);
+        assert!(pool.begin(&asked[0].sandbox));
+        assert_eq!(pool.spare().unwrap().0, asked[1].sandbox);
+        assert!(!pool.begin(&asked[1].sandbox), "it was given up");
+        assert!(pool.spare().is_none(), "it is being started");
+        pool.put(asked[0].clone(), Some(running().0));
+        let (sandbox, running) = pool.spare().unwrap();
+        assert_eq!(sandbox, asked[0].sandbox);
+        assert!(running.is_some());
+        assert!(pool.sandboxes().is_empty());
     }
 }

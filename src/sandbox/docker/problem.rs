@@ -40,6 +40,12 @@ pub enum Problem {
         /// Its words.
         said: String,
     },
+    /// Another gateway has not let go of the sandbox.
+    #[error("another gateway still runs `{name}` of this session; try again in a moment")]
+    Taken {
+        /// The container.
+        name: String,
+    },
     /// More is asked of the engine than it can do.
     #[error("the container engine is busy: too many sandboxes start at once; try again")]
     Busy,
@@ -76,7 +82,7 @@ impl Problem {
     /// Who has to act.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Unreachable { .. } | Self::Busy => Fault::Transient,
+            Self::Unreachable { .. } | Self::Taken { .. } | Self::Busy => Fault::Transient,
             Self::NoImage { .. } | Self::NoRuntime { .. } | Self::Refused { .. } => Fault::External,
         }
     }

@@ -28,6 +28,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// What waits beside a running container.
 pub(super) struct Supervisor {
     pub(super) engine: Arc<Engine>,
+    /// The container that this life made: its name may have another owner by now.
+    pub(super) id: String,
     pub(super) owner: Owner,
     pub(super) bounds: Bounds,
     /// Where it has to be counted.
@@ -47,11 +49,11 @@ impl Supervisor {
             () = self.killed.cancelled() => Ended::Killed,
             _ = closing => Ended::Killed,
             ended = limits(self.bounds, self.workspace.as_ref()) => ended,
-            gone = until_gone(&self.engine, &self.owner.name) => reason(gone, self.bounds),
+            gone = until_gone(&self.engine, &self.id) => reason(gone, self.bounds),
         };
         let name = &self.owner.name;
         log(name, ended);
-        if let Err(error) = self.engine.remove(name).await {
+        if let Err(error) = self.engine.remove(&self.id).await {
             warn!(container.name = %name, %error, "A container is left to the janitor");
         }
         ended
@@ -67,11 +69,11 @@ fn log(name: &str, ended: Ended) {
 }
 
 /// Waits through restarts of the engine.
-async fn until_gone(engine: &Engine, name: &str) -> Gone {
+async fn until_gone(engine: &Engine, id: &str) -> Gone {
     let mut last_seen = Instant::now();
     loop {
-        engine.wait(name).await;
-        match engine.gone(name).await {
+        engine.wait(id).await;
+        match engine.gone(id).await {
             Ok(Gone::Not) => last_seen = Instant::now(),
             Ok(gone) => return gone,
             Err(_) if last_seen.elapsed() > PATIENCE => return Gone::Not,

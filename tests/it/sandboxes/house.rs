@@ -11,8 +11,8 @@ use rmcp::service::RunningService;
 use rmcp::{RoleClient, ServiceExt as _};
 use sepal::domain::SandboxId;
 use sepal::sandbox::{
-    Access, Bounds, Bubblewrap, Docker, DockerSettings, Ended, Launch, Life, Program, Running,
-    Runtime, Settings,
+    Access, Bounds, Bubblewrap, Capacity, Docker, DockerSettings, Ended, Launch, Life, Peers,
+    Program, Room, Running, Runtime, Settings,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -23,11 +23,20 @@ use crate::support::docker;
 /// Long enough for a busy machine; only failing tests wait for it.
 const DEADLINE: Duration = Duration::from_mins(1);
 
+/// More than any test needs that is not about room.
+const PLENTY: Room = Room {
+    max: 1_000,
+    idle: Duration::from_hours(1),
+    patience: DEADLINE,
+};
+
 /// Tests run side by side, and none may reap another's sandboxes.
 static HOUSES: AtomicU32 = AtomicU32::new(0);
 
 pub(super) struct House {
     pub(super) runtime: Arc<dyn Runtime>,
+    /// The same without room of its own, for tests that give it some.
+    pub(super) plain: Arc<dyn Runtime>,
     pub(super) installation: String,
     numbers: u128,
     _data: TempDir,
@@ -67,8 +76,11 @@ impl House {
     fn with(runtime: Arc<dyn Runtime>, installation: String, data: TempDir) -> Self {
         // Names at an engine are shared by all that use it.
         let numbers = rand::random::<u128>() << 16;
+        let plain = runtime;
+        let runtime = Arc::new(Capacity::new(Arc::clone(&plain), PLENTY));
         Self {
             runtime,
+            plain,
             installation,
             numbers,
             _data: data,
@@ -181,6 +193,8 @@ pub(super) fn docker_settings(installation: &str) -> DockerSettings {
         runtime: None,
         pool_size: 0,
         installation: installation.to_owned(),
+        peers: Peers::none(),
+        counts_by_runs: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What every kind of sandbox must do, held against each of them: real bubblewrap, real Docker.
 //! What only one of them has is tested beside its code.
 
+mod capacity;
 mod containers;
 mod endings;
 mod house;

@@ -26,7 +26,7 @@ use crate::agent::place::SandboxPlace;
 use crate::domain::{McpServerConfig, McpTransport, SandboxId, SandboxKind, TenantId, Tool};
 use crate::mcp::config::{Expanded, References, as_image, expand};
 use crate::mcp::{self, Connection, Remote};
-use crate::sandbox::{Ended, Life, Running};
+use crate::sandbox::{Ended, Life, Running, Using};
 use crate::store::{Records, Sealer};
 
 /// How long a place whose stream ended may take until it is known why.
@@ -105,6 +105,15 @@ impl Opened {
         let life = self.take_life();
         if let Some(life) = life {
             life.kill().await;
+        }
+    }
+
+    /// Uses what it runs in, so that it is not ended for lying idle; `None` if that has happened.
+    pub(super) fn hold(&self) -> Option<Using> {
+        match &mut *self.life.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(life) => life.using(),
+            // A remote server, or one that is closed: that shows in its connection.
+            None => Some(Using::default()),
         }
     }
 

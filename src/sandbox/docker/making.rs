@@ -1,0 +1,64 @@
+//! Makes containers whose names another life may still hold.
+//!
+//! A session's container has one name wherever the session runs. What has ended, and what is of
+//! this life or of one that is over, goes at once. A gateway that lives lets go by itself as soon as
+//! it sees that the session is no longer its own, so that one is waited for and never robbed.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use bollard::models::ContainerCreateBody;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    engine::{Engine, Holder},
+    problem::Problem,
+};
+use crate::sandbox::Peers;
+
+/// How long another gateway may take to let go.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// The wait between two tries.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The one that makes containers.
+#[derive(Debug, Clone)]
+pub(super) struct Maker {
+    pub(super) engine: Arc<Engine>,
+    pub(super) peers: Peers,
+}
+
+impl Maker {
+    /// Makes a container, and gives its id.
+    pub(super) async fn create(
+        &self,
+        name: &str,
+        body: &ContainerCreateBody,
+    ) -> Result<String, Problem> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(id) = self.engine.create(name, body).await? {
+                return Ok(id);
+            }
+            match self.engine.holder(name).await? {
+                None => {}
+                Some(holder) if self.may_go(&holder).await => {
+                    self.engine.remove(&holder.id).await?;
+                }
+                Some(_) if Instant::now() >= deadline => {
+                    let name = name.to_owned();
+                    return Err(Problem::Taken { name });
+                }
+                Some(_) => sleep(PAUSE).await,
+            }
+        }
+    }
+
+    async fn may_go(&self, holder: &Holder) -> bool {
+        let life = &holder.life;
+        if holder.has_ended || life == self.peers.own() {
+            return true;
+        }
+        let over = self.peers.over(BTreeSet::from([life.clone()])).await;
+        over.contains(life)
+    }
+}

@@ -1,0 +1,66 @@
+//! The engine's API for volumes.
+
+use std::collections::HashMap;
+
+use bollard::{
+    models::VolumeCreateRequest,
+    query_parameters::{ListVolumesOptionsBuilder, RemoveVolumeOptions},
+};
+
+use super::{
+    engine::{Engine, labelled, life},
+    problem::Problem,
+};
+
+/// A volume as lists show it.
+#[derive(Debug)]
+pub(super) struct ListedVolume {
+    pub(super) name: String,
+    /// Of the gateway that made it; empty where it does not say.
+    pub(super) life: String,
+}
+
+impl Engine {
+    /// Makes a volume unless it is there.
+    pub(super) async fn provide_volume(
+        &self,
+        name: &str,
+        labels: HashMap<String, String>,
+    ) -> Result<String, Problem> {
+        let body = VolumeCreateRequest {
+            name: Some(name.to_owned()),
+            labels: Some(labels),
+            ..VolumeCreateRequest::default()
+        };
+        let made = self.ask(|| self.client.create_volume(body.clone())).await;
+        made.map(|volume| volume.mountpoint)
+            .map_err(|asked| self.told(asked, "create a volume"))
+    }
+
+    /// All volumes with that label.
+    pub(super) async fn volumes(&self, label: &str) -> Result<Vec<ListedVolume>, Problem> {
+        let options = ListVolumesOptionsBuilder::default()
+            .filters(&labelled(label))
+            .build();
+        let listed = self
+            .ask(|| self.client.list_volumes(Some(options.clone())))
+            .await
+            .map_err(|asked| self.told(asked, "list volumes"))?;
+        let volumes = listed.volumes.unwrap_or_default();
+        let volumes = volumes.into_iter().map(|volume| ListedVolume {
+            name: volume.name,
+            life: life(Some(volume.labels)),
+        });
+        Ok(volumes.collect())
+    }
+
+    /// Deletes a volume; one that is not there is no error.
+    pub(super) async fn remove_volume(&self, name: &str) -> Result<(), Problem> {
+        let remove = || self.client.remove_volume(name, None::<RemoveVolumeOptions>);
+        match self.ask(remove).await {
+            Ok(()) => Ok(()),
+            Err(asked) if asked.is(404) => Ok(()),
+            Err(asked) => Err(self.told(asked, "remove a volume")),
+        }
+    }
+}
