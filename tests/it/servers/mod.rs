@@ -2,6 +2,7 @@
 //! server, and the registry that people change.
 
 mod drift;
+mod images;
 mod registry;
 mod remote;
 mod restart;
