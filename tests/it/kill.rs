@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
 use tempfile::TempDir;
 
 use crate::model_stub::ModelStub;
@@ -189,7 +191,7 @@ async fn twenty_killed_servers_leave_nothing_that_no_session_has() {
         socket.wait_for_answer().await;
         server.kill();
     }
-    let installation = installation(&data);
+    let installation = installation(&data).await;
     let label = format!("sepal.installation={installation}");
     let _server = Server::start_with(&data, &model, &env);
     let named = label.clone();
@@ -216,9 +218,16 @@ async fn twenty_killed_servers_leave_nothing_that_no_session_has() {
     }
 }
 
-/// As the server names itself at the engine: by the folder of its data.
-fn installation(data: &Path) -> String {
+/// As the server names itself at the engine: by the name of its records and the folder of its data.
+async fn installation(data: &Path) -> String {
+    let options = SqliteConnectOptions::new().filename(data.join("sepal.db"));
+    let mut records = options.connect().await.unwrap();
+    let name: String = sqlx::query_scalar("SELECT value FROM installation WHERE name = 'id'")
+        .fetch_one(&mut records)
+        .await
+        .unwrap();
+    records.close().await.unwrap();
     let path = std::fs::canonicalize(data).unwrap();
-    let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    hex::encode(&hash[..6])
+    let parts = [name.as_bytes(), path.as_os_str().as_encoded_bytes()];
+    hex::encode(&Sha256::digest(parts.join(&0))[..6])
 }
