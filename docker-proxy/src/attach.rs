@@ -1,0 +1,44 @@
+//! The streams of a container, copied in both directions.
+
+use std::io;
+
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncWriteExt as _, copy, split};
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+
+/// Copies until the container's side ends, or everything does. The end of the client's side is
+/// passed on and ends only its own direction: a program reads the end of its stdin and may still
+/// answer.
+pub(crate) async fn copy_streams(client: OnUpgrade, engine: Upgraded, shutdown: CancellationToken) {
+    let copying = async {
+        let client = client.await.map_err(io::Error::other)?;
+        both(client, engine).await
+    };
+    tokio::select! {
+        copied = copying => if let Err(error) = copied {
+            debug!(%error, "The streams of a container broke");
+        },
+        () = shutdown.cancelled() => {}
+    }
+}
+
+async fn both(client: Upgraded, engine: Upgraded) -> io::Result<()> {
+    let (mut from_client, mut to_client) = split(TokioIo::new(client));
+    let (mut from_engine, mut to_engine) = split(TokioIo::new(engine));
+    let mut said = Box::pin(async {
+        // Who cannot be written to any more has ended, which the other direction sees.
+        let _ = copy(&mut from_client, &mut to_engine).await;
+        let _ = to_engine.shutdown().await;
+    });
+    let mut heard = Box::pin(async {
+        copy(&mut from_engine, &mut to_client).await?;
+        to_client.shutdown().await
+    });
+    tokio::select! {
+        heard = &mut heard => return heard,
+        () = &mut said => {}
+    }
+    heard.await
+}

@@ -1,0 +1,132 @@
+//! What is ours at the engine: whatever carries our label, and nothing else.
+
+use hyper::StatusCode;
+use serde_json::{Map, Value};
+
+use crate::{
+    engine::{Engine, Question},
+    name,
+    refusal::Refusal,
+    settings::Label,
+};
+
+/// A container of ours. Its id is never given to another one, so what is done with it by the id
+/// cannot meet somebody else's, whatever happens to the name in between.
+#[derive(Debug)]
+pub(crate) struct OwnContainer {
+    pub(crate) id: String,
+    /// What the engine says of it.
+    pub(crate) about: Value,
+}
+
+/// Whether labels have ours.
+pub(crate) fn has_label(labels: Option<&Value>, label: &Label) -> bool {
+    labels
+        .and_then(|labels| labels.get(&label.name)?.as_str())
+        .is_some_and(|value| value == label.value)
+}
+
+fn is_not_found(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::Engine { status, .. } if *status == StatusCode::NOT_FOUND)
+}
+
+/// What the engine has under that name or id; `None` if nothing.
+async fn look(engine: &Engine, path: String) -> Result<Option<Value>, Refusal> {
+    match engine.ask(&Question::get(path)).await {
+        Ok(found) => Ok(Some(found)),
+        Err(refusal) if is_not_found(&refusal) => Ok(None),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// The container of ours with that name or id.
+pub(crate) async fn container(
+    engine: &Engine,
+    label: &Label,
+    name: &str,
+) -> Result<OwnContainer, Refusal> {
+    let about = look(engine, format!("/containers/{name}/json")).await?;
+    let found = about.filter(|about| has_label(about.pointer("/Config/Labels"), label));
+    let found = found.and_then(|about| {
+        let id = about.get("Id")?.as_str()?.to_owned();
+        name::is_id(&id).then_some(OwnContainer { id, about })
+    });
+    found.ok_or_else(|| Refusal::Missing {
+        kind: "container",
+        name: name.to_owned(),
+    })
+}
+
+/// Refuses where somebody else's container has that name.
+pub(crate) async fn not_foreign_container(
+    engine: &Engine,
+    label: &Label,
+    name: &str,
+) -> Result<(), Refusal> {
+    match look(engine, format!("/containers/{name}/json")).await? {
+        Some(about) if !has_label(about.pointer("/Config/Labels"), label) => {
+            Err(Refusal::Foreign {
+                kind: "container",
+                name: name.to_owned(),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a volume is a plain one of ours. One with options may be any folder of the machine,
+/// whatever its labels say.
+pub(crate) fn is_own_volume(about: &Value, label: &Label) -> bool {
+    let options = about.get("Options");
+    let has_none =
+        options.is_none_or(|it| it.is_null() || it.as_object().is_some_and(Map::is_empty));
+    let is_local = about.get("Driver").and_then(Value::as_str) == Some("local");
+    has_none && is_local && has_label(about.get("Labels"), label)
+}
+
+/// What the engine has as a volume of that name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Volume {
+    Own,
+    Foreign,
+    Missing,
+}
+
+/// Looks a volume up. Volumes have no ids; but nobody makes one through us that is not plain, and
+/// who can make one elsewhere has the whole engine.
+pub(crate) async fn volume(engine: &Engine, label: &Label, name: &str) -> Result<Volume, Refusal> {
+    let found = look(engine, format!("/volumes/{name}")).await?;
+    Ok(match found {
+        None => Volume::Missing,
+        Some(about) if is_own_volume(&about, label) => Volume::Own,
+        Some(_) => Volume::Foreign,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_volume_with_options_is_never_ours() {
+        let label: Label = "sepal.proxy=one".parse().unwrap();
+        let volume = |labels: Value, driver: &str, options: Value| {
+            let about = json!({ "Driver": driver, "Labels": labels, "Options": options });
+            is_own_volume(&about, &label)
+        };
+        let ours = json!({ "sepal.proxy": "one" });
+        assert!(volume(ours.clone(), "local", Value::Null));
+        assert!(volume(ours.clone(), "local", json!({})));
+        assert!(!volume(ours.clone(), "local", json!({ "o": "bind" })));
+        assert!(!volume(ours.clone(), "nfs", Value::Null));
+        assert!(!volume(
+            json!({ "sepal.proxy": "two" }),
+            "local",
+            Value::Null
+        ));
+        assert!(!volume(Value::Null, "local", Value::Null));
+        assert!(!is_own_volume(&json!({}), &label));
+    }
+}

@@ -1,0 +1,252 @@
+//! The container of a sandbox. Its walls stand here and not in the request.
+
+#[cfg(test)]
+mod tests;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Labels, compare::compare, labels, read};
+use crate::{
+    name::{self, ContainerName},
+    refusal::Refusal,
+    settings::Settings,
+};
+
+/// The size of `/tmp` and of `/dev/shm`; both count as memory.
+const TEMPORARY_BYTES: i64 = 64 << 20;
+/// Open files of one process.
+const MAX_OPEN_FILES: i64 = 1024;
+/// Where a workspace is mounted, and nothing else is.
+const WORKSPACE: &str = "/workspace";
+
+/// What of a request is used.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase", default)]
+struct Asked {
+    image: String,
+    entrypoint: Option<Vec<String>>,
+    cmd: Option<Vec<String>>,
+    env: Option<Vec<String>>,
+    labels: Labels,
+    working_dir: Option<String>,
+    host_config: AskedWalls,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase", default)]
+struct AskedWalls {
+    memory: Option<i64>,
+    nano_cpus: Option<i64>,
+    pids_limit: Option<i64>,
+    ulimits: Option<Vec<AskedUlimit>>,
+    mounts: Option<Vec<AskedMount>>,
+    init: Option<bool>,
+    network_mode: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase", default)]
+struct AskedUlimit {
+    name: String,
+    hard: i64,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase", default)]
+struct AskedMount {
+    read_only: bool,
+}
+
+/// A container that may be made.
+#[derive(Debug)]
+pub(crate) struct Container {
+    pub(crate) body: Value,
+    /// The volume that it mounts, which has to be ours.
+    pub(crate) volume: Option<String>,
+}
+
+/// Writes the request that makes the container of that name.
+pub(crate) fn container(
+    name: &ContainerName,
+    body: &[u8],
+    settings: &Settings,
+) -> Result<Container, Refusal> {
+    let (whole, asked) = read::<Asked>(body)?;
+    if !name::is_image(&asked.image) || !settings.allows_image(&asked.image) {
+        let remedy = "the proxy does not allow this image (`--image`, `--allow-image`)";
+        return Err(Refusal::field("Image", remedy));
+    }
+    let labels = labels(asked.labels.clone(), &name.sandbox, &settings.label)?;
+    let inside = if name.measures {
+        measuring(&asked, settings)?
+    } else {
+        ordinary(&asked, settings)?
+    };
+    let mounts = asked.host_config.mounts.as_deref().unwrap_or_default();
+    let volume = (!mounts.is_empty()).then(|| name::volume(&name.sandbox));
+    let made = json!({
+        "Hostname": "sandbox",
+        "User": inside.user,
+        "Image": asked.image,
+        "Entrypoint": inside.entrypoint,
+        "Cmd": inside.command,
+        "Env": inside.environment,
+        "WorkingDir": working_dir(asked.working_dir.as_deref())?,
+        "Labels": labels,
+        "AttachStdin": true,
+        "AttachStdout": true,
+        "AttachStderr": true,
+        "OpenStdin": true,
+        "StdinOnce": true,
+        "Tty": false,
+        "StopTimeout": 1,
+        "NetworkDisabled": inside.network == "none",
+        "HostConfig": walls(&asked.host_config, &inside, settings)?,
+    });
+    let made = with_mount(made, volume.as_deref(), inside.is_read_only, &labels);
+    compare(&whole, &made)?;
+    Ok(Container { body: made, volume })
+}
+
+/// What may differ behind the same walls.
+struct Inside {
+    user: &'static str,
+    entrypoint: Option<Vec<String>>,
+    command: Option<Vec<String>>,
+    environment: Option<Vec<String>>,
+    rights: &'static [&'static str],
+    network: String,
+    is_read_only: bool,
+}
+
+/// Runs whatever is asked for: the walls are there for that.
+fn ordinary(asked: &Asked, settings: &Settings) -> Result<Inside, Refusal> {
+    let allowed = settings.network.as_deref();
+    let network = match asked.host_config.network_mode.as_deref() {
+        None => "none",
+        Some(network) if network == "none" || Some(network) == allowed => network,
+        Some(_) => {
+            let remedy = "it has to be `none`, or the network of `--network`";
+            return Err(Refusal::field("HostConfig.NetworkMode", remedy));
+        }
+    };
+    let mut mounts = asked.host_config.mounts.iter().flatten();
+    Ok(Inside {
+        user: "65534:65534",
+        entrypoint: asked.entrypoint.clone(),
+        command: asked.cmd.clone(),
+        environment: asked.env.clone(),
+        rights: &[],
+        network: network.to_owned(),
+        is_read_only: mounts.any(|it| it.read_only),
+    })
+}
+
+/// A run that counts the workspace is root with the right to look into every folder. With that
+/// right, a program of somebody's choice could open files of the machine by their number; so only
+/// the sandboxes' own image may have it, and runs nothing but `du`.
+fn measuring(asked: &Asked, settings: &Settings) -> Result<Inside, Refusal> {
+    if asked.image != settings.image {
+        let remedy = "only the sandboxes' own image (`--image`) may count a workspace";
+        return Err(Refusal::field("Image", remedy));
+    }
+    let words = |words: &[&str]| Some(words.iter().copied().map(str::to_owned).collect());
+    Ok(Inside {
+        user: "0:0",
+        entrypoint: words(&["/usr/bin/env"]),
+        command: words(&["du", "--summarize", "--block-size=1", WORKSPACE]),
+        environment: None,
+        rights: &["DAC_READ_SEARCH"],
+        network: "none".to_owned(),
+        is_read_only: true,
+    })
+}
+
+fn working_dir(asked: Option<&str>) -> Result<Option<&str>, Refusal> {
+    if asked.is_some_and(|it| it != WORKSPACE) {
+        let remedy = format!("it has to be `{WORKSPACE}`, or left out");
+        return Err(Refusal::field("WorkingDir", remedy));
+    }
+    Ok(asked)
+}
+
+/// Everything that keeps it inside. What is empty here would be empty anyway; it stands here so
+/// that no default of an engine and no oversight below can fill it.
+fn walls(asked: &AskedWalls, inside: &Inside, settings: &Settings) -> Result<Value, Refusal> {
+    let most = settings.most;
+    let memory = at_most("HostConfig.Memory", asked.memory, most.memory_bytes)?;
+    let cpus = at_most("HostConfig.NanoCpus", asked.nano_cpus, most.nano_cpus)?;
+    let processes = at_most("HostConfig.PidsLimit", asked.pids_limit, most.processes)?;
+    let mut ulimits = asked.ulimits.iter().flatten();
+    let file = ulimits.find(|it| it.name == "fsize").map(|it| it.hard);
+    let file = at_most("HostConfig.Ulimits.fsize", file, most.file_bytes)?;
+    let ulimit = |name, most: i64| json!({ "Name": name, "Soft": most, "Hard": most });
+    Ok(json!({
+        "Memory": memory,
+        // The same: no swap.
+        "MemorySwap": memory,
+        "NanoCpus": cpus,
+        "PidsLimit": processes,
+        "Ulimits": [ulimit("nofile", MAX_OPEN_FILES), ulimit("fsize", file), ulimit("core", 0)],
+        "Privileged": false,
+        "CapAdd": inside.rights,
+        "CapDrop": ["ALL"],
+        // The default seccomp profile stays in force as long as none is named here.
+        "SecurityOpt": ["no-new-privileges:true"],
+        "NetworkMode": inside.network,
+        "ReadonlyRootfs": true,
+        "Tmpfs": { "/tmp": format!("rw,exec,nosuid,nodev,size={TEMPORARY_BYTES},mode=1777") },
+        "ShmSize": TEMPORARY_BYTES,
+        "IpcMode": "private",
+        "PidMode": "",
+        "UTSMode": "",
+        "UsernsMode": "",
+        "Binds": [],
+        "VolumesFrom": [],
+        "Devices": [],
+        "DeviceRequests": [],
+        "DeviceCgroupRules": [],
+        "GroupAdd": [],
+        "PortBindings": {},
+        "PublishAllPorts": false,
+        "Links": [],
+        "ExtraHosts": [],
+        "Mounts": [],
+        // What a server says on stdout is MCP traffic: a log would fill the engine's disk.
+        "LogConfig": { "Type": "none" },
+        "AutoRemove": false,
+        "RestartPolicy": { "Name": "no" },
+        "Init": asked.init.unwrap_or(true),
+        "Runtime": settings.runtime.as_deref().unwrap_or_default(),
+    }))
+}
+
+/// Adds the sandbox's own workspace.
+fn with_mount(mut made: Value, volume: Option<&str>, is_read_only: bool, labels: &Labels) -> Value {
+    let mounts = made.pointer_mut("/HostConfig/Mounts");
+    if let (Some(mounts), Some(volume)) = (mounts, volume) {
+        *mounts = json!([{
+            "Type": "volume",
+            "Source": volume,
+            "Target": WORKSPACE,
+            "ReadOnly": is_read_only,
+            // Should it go before the container is made, the engine makes it anew, as ours.
+            "VolumeOptions": { "Labels": labels },
+        }]);
+    }
+    made
+}
+
+/// What was asked for, if it is something and not too much; else the most.
+fn at_most(field: &str, asked: Option<i64>, most: i64) -> Result<i64, Refusal> {
+    match asked {
+        None => Ok(most),
+        Some(asked) if (1..=most).contains(&asked) => Ok(asked),
+        Some(_) => {
+            let remedy =
+                format!("it has to be between 1 and {most}; a `--max-…` of the proxy says so");
+            Err(Refusal::field(field, remedy))
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The volume of a workspace: never a driver's options, which can name any folder of the machine.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Labels, compare::compare, labels, read};
+use crate::{name, refusal::Refusal, settings::Settings};
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase", default)]
+struct Asked {
+    name: String,
+    labels: Labels,
+}
+
+/// The name of the volume, and the request that makes it.
+pub(crate) fn volume(body: &[u8], settings: &Settings) -> Result<(String, Value), Refusal> {
+    let (whole, asked) = read::<Asked>(body)?;
+    let Some(sandbox) = name::sandbox_of_volume(&asked.name) else {
+        let remedy = "volumes are called `sepal-ws-sbx_<32 hexadecimal digits>`";
+        return Err(Refusal::field("Name", remedy));
+    };
+    let made = json!({
+        "Name": asked.name,
+        "Driver": "local",
+        "DriverOpts": {},
+        "Labels": labels(asked.labels, sandbox, &settings.label)?,
+    });
+    compare(&whole, &made)?;
+    Ok((asked.name, made))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::tests::settings;
+
+    fn check(change: impl FnOnce(&mut Value)) -> Result<Value, String> {
+        let sandbox = "sbx_0000000000000000000000000000000a";
+        let mut asked = json!({
+            "Name": format!("sepal-ws-{sandbox}"),
+            "Labels": { "sepal.sandbox": sandbox, "sepal.installation": "x" },
+        });
+        change(&mut asked);
+        let made = volume(asked.to_string().as_bytes(), &settings());
+        made.map(|(_, made)| made).map_err(|it| it.to_string())
+    }
+
+    #[test]
+    fn a_plain_volume_gets_our_label() {
+        let made = check(|_| {}).unwrap();
+        assert_eq!(made["Driver"], "local");
+        assert_eq!(made["DriverOpts"], json!({}));
+        assert_eq!(made["Labels"]["sepal.proxy"], "test");
+        assert_eq!(made["Labels"]["sepal.installation"], "x");
+    }
+
+    #[test]
+    fn what_reaches_out_is_refused_by_name() {
+        let check = |change: fn(&mut Value), expected: &str| {
+            let text = check(change).unwrap_err();
+            assert!(text.contains(expected), "{text}");
+        };
+        check(
+            |it| it["DriverOpts"] = json!({ "type": "none", "o": "bind", "device": "/etc" }),
+            "`DriverOpts.",
+        );
+        check(|it| it["Driver"] = json!("sshfs"), "`Driver`");
+        check(
+            |it| it["ClusterVolumeSpec"] = json!({}),
+            "`ClusterVolumeSpec`",
+        );
+        check(|it| it["Name"] = json!("data"), "`Name`");
+        check(
+            |it| it["Labels"]["sepal.sandbox"] = json!("sbx_1"),
+            "`Labels.sepal.sandbox`",
+        );
+        check(
+            |it| it["Labels"]["sepal.proxy"] = json!("other"),
+            "`Labels.sepal.proxy`",
+        );
+        check(
+            |it| it["Labels"]["com.docker.x"] = json!("y"),
+            "`Labels.com.docker.x`",
+        );
+        check(|it| it["Name"] = json!(5), "Name");
+    }
+}
