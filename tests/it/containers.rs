@@ -1,11 +1,21 @@
 //! Whole stories on a Docker engine: the two files, one container for a session, an engine that
 //! goes and comes back, and what nobody owns any more.
 
+use sepal::domain::SandboxId;
 use serde_json::{Value, json};
 
 use crate::model_stub::Reply;
 use crate::support::docker::{self, docker, lines, named};
-use crate::support::{Person, PrivateEngine, TestApp, TestSocket, until};
+use crate::support::{
+    Door, Person, PrivateEngine, TestApp, TestSocket, behind_each_door, until,
+};
+
+behind_each_door!(
+    the_two_files_are_written_in_one_container_of_the_session,
+    every_session_has_exactly_one_container_however_often_it_calls,
+    an_engine_that_is_restarted_fails_the_call_and_keeps_the_files,
+    the_janitor_removes_what_nobody_owns_and_a_deleted_session_leaves_nothing,
+);
 
 /// Says yes to the next card and waits for what the call gave.
 async fn yes(socket: &mut TestSocket) -> Value {
@@ -30,6 +40,18 @@ fn label(address: &str, kind: &str, name: &str, label: &str) -> String {
     lines(address, &[kind, "inspect", "--format", &format, name]).remove(0)
 }
 
+/// The command line at an address whose proxy runs beside the test: on another thread, or it could
+/// not answer.
+async fn through(address: &str, arguments: &[&str]) -> std::process::Output {
+    let address = address.to_owned();
+    let arguments: Vec<String> = arguments.iter().copied().map(str::to_owned).collect();
+    let asking = tokio::task::spawn_blocking(move || {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        docker(&address, &arguments)
+    });
+    asking.await.unwrap()
+}
+
 /// All names with a prefix at an engine.
 fn all(address: &str, kind: &str) -> Vec<String> {
     let arguments: &[&str] = match kind {
@@ -39,10 +61,10 @@ fn all(address: &str, kind: &str) -> Vec<String> {
     lines(address, arguments)
 }
 
-#[tokio::test]
-async fn the_two_files_are_written_in_one_container_of_the_session() {
+async fn the_two_files_are_written_in_one_container_of_the_session(door: Door) {
     let engine = PrivateEngine::start();
-    let app = TestApp::with_engine(&engine.address()).await;
+    let door = door.open(&engine.address()).await;
+    let app = TestApp::with_engine(&door.address).await;
     app.model
         .will(Reply::answer(
             "Two files",
@@ -93,12 +115,12 @@ async fn the_two_files_are_written_in_one_container_of_the_session() {
     assert!(all(&engine.address(), "volume").contains(&volume));
 }
 
-#[tokio::test]
-async fn every_session_has_exactly_one_container_however_often_it_calls() {
+async fn every_session_has_exactly_one_container_however_often_it_calls(door: Door) {
     let engine = PrivateEngine::start();
+    let door = door.open(&engine.address()).await;
     let app = TestApp::start_with(&[
         ("SPL_SANDBOX", "docker"),
-        ("SPL_SANDBOX_DOCKER_HOST", &engine.address()),
+        ("SPL_SANDBOX_DOCKER_HOST", &door.address),
         ("SPL_SANDBOX_IMAGE", &docker::image()),
         ("SPL_SANDBOX_POOL_SIZE", "0"),
     ])
@@ -120,10 +142,25 @@ async fn every_session_has_exactly_one_container_however_often_it_calls() {
     }
 }
 
-#[tokio::test]
-async fn an_engine_that_is_restarted_fails_the_call_and_keeps_the_files() {
+/// While it is away: no empty workspace, but words that help. The session goes on.
+async fn fails_while_it_is_away(app: &TestApp, ana: &mut TestSocket) {
+    app.model
+        .will_call("read_file", json!({"path": "kept"}))
+        .then_say("No sandbox");
+    ana.say("read").await;
+    let output = yes(ana).await;
+    assert!(
+        output.to_string().contains("systemctl start docker"),
+        "{output}"
+    );
+    assert_eq!(why(ana).await, "sandbox_unavailable");
+    assert_eq!(ana.wait_for_answer().await, "No sandbox");
+}
+
+async fn an_engine_that_is_restarted_fails_the_call_and_keeps_the_files(door: Door) {
     let mut engine = PrivateEngine::start();
-    let app = TestApp::with_engine(&engine.address()).await;
+    let door = door.open(&engine.address()).await;
+    let app = TestApp::with_engine(&door.address).await;
     app.model
         .will_call(
             "execute_command",
@@ -143,19 +180,7 @@ async fn an_engine_that_is_restarted_fails_the_call_and_keeps_the_files() {
     assert_eq!(output.rest()["status"], "failed", "{output:?}");
     assert_eq!(ana.wait_for_answer().await, "It broke");
 
-    // While it is away: no empty workspace, but words that help. The session goes on.
-    app.model
-        .will_call("read_file", json!({"path": "kept"}))
-        .then_say("No sandbox");
-    ana.say("read").await;
-    let output = yes(&mut ana).await;
-    assert!(
-        output.to_string().contains("systemctl start docker"),
-        "{output}"
-    );
-    assert_eq!(why(&mut ana).await, "sandbox_unavailable");
-    assert_eq!(ana.wait_for_answer().await, "No sandbox");
-
+    fails_while_it_is_away(&app, &mut ana).await;
     engine.go_on();
     app.model
         .will_call("read_file", json!({"path": "kept"}))
@@ -263,9 +288,9 @@ async fn read(app: &TestApp, person: &Person, session: &str) -> String {
     text
 }
 
-#[tokio::test]
-async fn the_janitor_removes_what_nobody_owns_and_a_deleted_session_leaves_nothing() {
-    let app = TestApp::with_docker().await;
+async fn the_janitor_removes_what_nobody_owns_and_a_deleted_session_leaves_nothing(door: Door) {
+    let door = door.open(&docker::address()).await;
+    let app = TestApp::with_engine(&door.address).await;
     let person = app.person("acme").await;
     let sessions = [
         write(&app, &person, "first").await,
@@ -280,15 +305,23 @@ async fn the_janitor_removes_what_nobody_owns_and_a_deleted_session_leaves_nothi
     })
     .await;
 
-    // What a life that was killed would leave: a volume without a session.
-    let orphan = "sepal-ws-sbx_000000000000000000000000000000aa";
-    let make = ["volume", "create", "--label", &label, orphan];
-    assert!(docker(&docker::address(), &make).status.success());
+    // What a life that was killed would leave: a volume without a session. It is made where Sepal
+    // reaches the engine, because a proxy shows only what was made through it.
+    let sandbox = SandboxId::from_bits(rand::random());
+    let orphan = format!("sepal-ws-{sandbox}");
+    let sandbox = format!("sepal.sandbox={sandbox}");
+    let labels = ["--label", &label, "--label", &sandbox, &orphan];
+    let made = through(
+        &door.address,
+        &[&["volume", "create"], &labels[..]].concat(),
+    )
+    .await;
+    assert!(made.status.success(), "{made:?}");
     let app = app.restart().await;
     let all_of = is_of.clone();
     until("the orphan goes, the sessions' own stay", move || {
         let volumes = all_of("volume");
-        !volumes.iter().any(|volume| volume == orphan) && volumes.len() == 2
+        !volumes.contains(&orphan) && volumes.len() == 2
     })
     .await;
     assert!(read(&app, &person, &sessions[0]).await.contains("first"));

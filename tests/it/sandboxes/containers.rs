@@ -9,10 +9,18 @@ use serde_json::{Value, json};
 
 use super::house::{House, Served, docker_settings, in_time, new_installation};
 use crate::support::docker::{self, docker, lines, named};
+use crate::support::{Door, behind_each_door};
 
-#[tokio::test]
-async fn the_engine_holds_every_wall_and_keeps_no_log() {
-    let house = House::docker().await;
+behind_each_door!(
+    the_engine_holds_every_wall_and_keeps_no_log,
+    an_image_runs_with_its_own_entry_point_behind_the_same_walls,
+    servers_of_a_session_are_containers_of_their_own,
+    a_warm_sandbox_answers_at_once_and_is_handed_out_once,
+    a_killed_life_is_cleaned_by_the_next_and_nobody_elses_is_touched,
+);
+
+async fn the_engine_holds_every_wall_and_keeps_no_log(door: Door) {
+    let house = House::docker(door).await;
     let served = house.serve(1, Bounds::default()).await;
     // MCP traffic on stdout would grow a log without limit.
     let flood = json!({ "command": "head -c 100000 /dev/zero | tr '\\0' x" });
@@ -47,9 +55,8 @@ async fn the_engine_holds_every_wall_and_keeps_no_log() {
     house.close().await;
 }
 
-#[tokio::test]
-async fn an_image_runs_with_its_own_entry_point_behind_the_same_walls() {
-    let house = House::docker().await;
+async fn an_image_runs_with_its_own_entry_point_behind_the_same_walls(door: Door) {
+    let house = House::docker(door).await;
     let launch = |arguments: &[&str], workspace| Launch {
         program: Program::Image {
             image: docker::image(),
@@ -83,9 +90,8 @@ async fn an_image_runs_with_its_own_entry_point_behind_the_same_walls() {
     house.close().await;
 }
 
-#[tokio::test]
-async fn servers_of_a_session_are_containers_of_their_own() {
-    let house = House::docker().await;
+async fn servers_of_a_session_are_containers_of_their_own(door: Door) {
+    let house = House::docker(door).await;
     let bundled = house.serve(1, Bounds::default()).await;
     let mut lives = Vec::new();
     for server in ["github", "time"] {
@@ -116,9 +122,8 @@ async fn servers_of_a_session_are_containers_of_their_own() {
     house.close().await;
 }
 
-#[tokio::test]
-async fn a_warm_sandbox_answers_at_once_and_is_handed_out_once() {
-    let house = House::docker_with(|settings| settings.pool_size = 2).await;
+async fn a_warm_sandbox_answers_at_once_and_is_handed_out_once(door: Door) {
+    let house = House::docker_with(door, |settings| settings.pool_size = 2).await;
     assert_eq!(house.runtime.reserve(), None, "nobody called a tool yet");
     let cold = Instant::now();
     let first = house.serve(1, Bounds::default()).await;
@@ -140,11 +145,8 @@ async fn a_warm_sandbox_answers_at_once_and_is_handed_out_once() {
         times.push(first_answer(&house, sandbox).await.0);
     }
     let warm = median(&mut times);
-    writeln!(
-        std::io::stdout(),
-        "first answer: cold {cold:?}, warm {warm:?}"
-    )
-    .unwrap();
+    let mut out = std::io::stdout();
+    writeln!(out, "first answer: cold {cold:?}, warm {warm:?}").unwrap();
     assert!(warm < cold / 2, "cold {cold:?}, warm {warm:?}");
     drop((first, served));
     in_time(house.runtime.close()).await;
@@ -185,12 +187,12 @@ async fn warm(house: &House) -> SandboxId {
     .await
 }
 
-#[tokio::test]
-async fn a_killed_life_is_cleaned_by_the_next_and_nobody_elses_is_touched() {
-    let (house, other) = (House::docker().await, House::docker().await);
+async fn a_killed_life_is_cleaned_by_the_next_and_nobody_elses_is_touched(door: Door) {
+    let house = House::docker(door).await;
+    let other = House::docker(door).await;
     let running = house.start(house.bash(1, "sleep 1000")).await;
     let others = other.start(other.bash(1, "sleep 1000")).await;
-    let next = Docker::open(docker_settings(&house.installation)).await;
+    let next = Docker::open(house.docker_settings()).await;
     let next: &dyn sepal::sandbox::Runtime = &next.unwrap();
     assert_eq!(next.reap().await.unwrap(), 1);
     // Whichever is seen first: that it was killed, or that it is gone.
@@ -235,7 +237,7 @@ async fn what_the_engine_lacks_is_said_with_the_remedy() {
 /// The time of `docker run` for the same image, for the measure in docs/sandbox.md.
 #[tokio::test]
 async fn a_cold_start_is_no_slower_than_the_command_line() {
-    let house = House::docker().await;
+    let house = House::docker(Door::Direct).await;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     let image = docker::image();
     let arguments = [

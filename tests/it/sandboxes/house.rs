@@ -18,7 +18,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt as _;
 
-use crate::support::docker;
+use crate::support::{Door, OpenDoor, docker};
 
 /// Long enough for a busy machine; only failing tests wait for it.
 const DEADLINE: Duration = Duration::from_mins(1);
@@ -40,6 +40,7 @@ pub(super) struct House {
     pub(super) installation: String,
     numbers: u128,
     _data: TempDir,
+    door: Option<OpenDoor>,
 }
 
 impl House {
@@ -56,21 +57,23 @@ impl House {
         Self::with(Arc::new(runtime), installation, data)
     }
 
-    pub(super) async fn docker() -> Self {
-        Self::docker_with(|_| {}).await
+    pub(super) async fn docker(door: Door) -> Self {
+        Self::docker_with(door, |_| {}).await
     }
 
-    pub(super) async fn docker_with(change: impl FnOnce(&mut DockerSettings)) -> Self {
+    pub(super) async fn docker_with(door: Door, change: impl FnOnce(&mut DockerSettings)) -> Self {
         let installation = new_installation();
+        let door = door.open(&docker::address()).await;
         let mut settings = docker_settings(&installation);
+        settings.host = Some(door.address.clone());
         change(&mut settings);
         let runtime = in_time(Docker::open(settings)).await;
         let runtime = runtime.unwrap_or_else(|error| panic!("no sandbox, no test: {error}"));
-        Self::with(
-            Arc::new(runtime),
-            installation,
-            tempfile::tempdir().unwrap(),
-        )
+        let data = tempfile::tempdir().unwrap();
+        Self {
+            door: Some(door),
+            ..Self::with(Arc::new(runtime), installation, data)
+        }
     }
 
     fn with(runtime: Arc<dyn Runtime>, installation: String, data: TempDir) -> Self {
@@ -84,6 +87,15 @@ impl House {
             installation,
             numbers,
             _data: data,
+            door: None,
+        }
+    }
+
+    /// What another life of this installation would open its runtime with.
+    pub(super) fn docker_settings(&self) -> DockerSettings {
+        DockerSettings {
+            host: self.door.as_ref().map(|door| door.address.clone()),
+            ..docker_settings(&self.installation)
         }
     }
 

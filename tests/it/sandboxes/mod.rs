@@ -1,4 +1,5 @@
-//! What every kind of sandbox must do, held against each of them: real bubblewrap, real Docker.
+//! What every kind of sandbox must do, held against each of them: real bubblewrap, real Docker,
+//! Docker through our proxy.
 //! What only one of them has is tested beside its code.
 
 mod capacity;
@@ -17,7 +18,13 @@ macro_rules! on_every_runtime {
         }
         mod docker {
             use super::super::house::House;
-            $(#[tokio::test] async fn $name() { super::$name(House::docker().await).await })*
+            use crate::support::Door;
+            $(#[tokio::test] async fn $name() { super::$name(House::docker(Door::Direct).await).await })*
+        }
+        mod docker_proxy {
+            use super::super::house::House;
+            use crate::support::Door;
+            $(#[tokio::test] async fn $name() { super::$name(House::docker(Door::Proxied).await).await })*
         }
     };
 }

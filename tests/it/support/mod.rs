@@ -4,6 +4,7 @@ mod app;
 pub(crate) mod docker;
 mod engine;
 pub(crate) mod postgres;
+mod proxy;
 mod redis;
 mod server;
 mod socket;
@@ -12,6 +13,7 @@ pub(crate) use self::redis::RedisServer;
 pub(crate) use app::{Person, TestApp};
 pub(crate) use docker::until;
 pub(crate) use engine::PrivateEngine;
+pub(crate) use proxy::{Door, OpenDoor, behind_each_door};
 pub(crate) use server::{Server, person, sepal};
 pub(crate) use socket::{Said, TestSocket};
 
