@@ -91,10 +91,12 @@ fn sandbox_report(place: &OpenPlace) -> SandboxInfo {
 }
 
 fn sandbox_check(place: &OpenPlace, report: &SandboxInfo) -> Check {
-    let remedy = place
-        .problem
-        .as_ref()
-        .map(|_| "sessions work without tools until then; mend it and start again".to_owned());
+    let remedy = place.problem.as_ref().map(|problem| {
+        format!(
+            "{}; then start again: sessions work without tools until then",
+            problem.remedy()
+        )
+    });
     Check {
         name: "sandbox".to_owned(),
         ok: report.ok,

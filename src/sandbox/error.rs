@@ -59,6 +59,20 @@ pub enum Error {
 }
 
 impl Error {
+    /// What to do about it. It names no path and no address, so that anybody may read it.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Off => "set `sandbox.driver` (SPL_SANDBOX) to `auto`".to_owned(),
+            Self::NotInstalled { package, .. } => format!("`apt-get install {package}`"),
+            Self::Refused { remedy, .. } => (*remedy).to_owned(),
+            Self::NoServer(_) => "run `./run build`, or reinstall".to_owned(),
+            Self::Engine(problem) => problem.remedy(),
+            Self::BadLaunch(_) | Self::Workspace { .. } | Self::Start(_) | Self::Closed => {
+                "look at the log".to_owned()
+            }
+        }
+    }
+
     /// Who has to act.
     pub fn fault(&self) -> Fault {
         match self {

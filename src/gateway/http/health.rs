@@ -9,6 +9,9 @@ use utoipa::ToSchema;
 use crate::domain::SandboxKind;
 use crate::gateway::GatewayState;
 
+/// The name of the check of the sandbox in [`crate::gateway::SystemInfo`].
+const SANDBOX_CHECK: &str = "sandbox";
+
 /// The process answers.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Health {
@@ -25,6 +28,10 @@ pub(super) struct Readiness {
     store: String,
     /// `ok`, or `unavailable`: sessions work then, but without sandboxed tools.
     sandbox: &'static str,
+    /// What to do about the sandbox, where it is unavailable.
+    #[serde(rename = "sandboxRemedy", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    sandbox_remedy: Option<String>,
 }
 
 /// Whether the process answers.
@@ -50,12 +57,15 @@ pub(super) async fn read_readiness(
     };
     let sandbox = &state.system.sandbox;
     let is_sandboxed = sandbox.ok && sandbox.kind != SandboxKind::None;
+    let mut checks = state.system.checks.iter();
+    let lack = checks.find(|check| check.name == SANDBOX_CHECK && !is_sandboxed);
     let readiness = Readiness {
         status: word,
         store: ping
             .err()
             .map_or_else(|| "ok".to_owned(), |error| error.to_string()),
         sandbox: if is_sandboxed { "ok" } else { "unavailable" },
+        sandbox_remedy: lack.and_then(|check| check.remedy.clone()),
     };
     (status, Json(readiness))
 }

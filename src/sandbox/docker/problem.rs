@@ -57,7 +57,8 @@ const REACH: &str = "start it (`systemctl start docker`), let this user reach it
 /// The command that brings an image.
 fn remedy(image: &str) -> String {
     if image.starts_with("sepal/sandbox:") {
-        "run `./run image` in Sepal's folder, with DOCKER_HOST set if it is not the local engine"
+        "run `docker compose build sandbox` beside compose.yaml, or `./run image` in Sepal's folder \
+         with DOCKER_HOST set if it is not the local engine"
             .to_owned()
     } else {
         format!("`docker pull {image}`")
@@ -76,6 +77,20 @@ impl Problem {
                 address: address.to_owned(),
                 said: words(error),
             },
+        }
+    }
+
+    /// What to do about it. It names no address, so that anybody may read it.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Unreachable { .. } => REACH.to_owned(),
+            Self::NoImage { image } => remedy(image),
+            Self::NoRuntime { .. } => {
+                "install that runtime in the engine, or unset `sandbox.runtime` \
+                 (SPL_SANDBOX_RUNTIME)"
+                    .to_owned()
+            }
+            Self::Refused { .. } | Self::Busy => "look at the engine's log".to_owned(),
         }
     }
 
@@ -122,11 +137,17 @@ mod tests {
             image: image.to_owned(),
         };
         check(image("sepal/sandbox:1.0"), "`./run image`");
+        check(image("sepal/sandbox:1.0"), "`docker compose build sandbox`");
         check(image("mcp/time"), "`docker pull mcp/time`");
         let error = ApiError::IOError {
             err: std::io::Error::other("no such file"),
         };
         let away = Problem::of(&error, "start", "unix:///x");
+        let remedy = away.remedy();
+        assert!(
+            remedy.contains("systemctl start docker") && !remedy.contains("unix:"),
+            "{remedy}"
+        );
         check(away, "at `unix:///x` (no such file); start it");
         let error = ApiError::DockerResponseServerError {
             status_code: 500,

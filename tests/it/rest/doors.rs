@@ -48,6 +48,8 @@ async fn probes_are_answered_by_any_name_and_nothing_else_is() {
         (Some("ready"), Some("ok"))
     );
     assert_eq!(ready["sandbox"], "unavailable");
+    let remedy = ready["sandboxRemedy"].as_str().unwrap();
+    assert!(remedy.contains("SPL_SANDBOX"), "{remedy}");
     for path in ["/", "/api/auth/me", "/healthz/x", "/socket.io/"] {
         let problem = probe.get(path).await.problem(403, "host_refused");
         assert!(
