@@ -2,6 +2,7 @@
 
 mod admin;
 mod agent;
+mod health;
 mod serve;
 
 use std::io::Write as _;
@@ -65,6 +66,8 @@ enum Command {
     },
     /// Say what this machine offers and lacks, and what to do about it.
     Doctor,
+    /// Ask the server of these settings whether it is ready; the exit code says it too.
+    Health,
     /// Look at the settings.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -163,18 +166,8 @@ async fn execute(command: Command, loaded: &Loaded) -> anyhow::Result<ExitCode> 
         Command::Serve => serve::serve(loaded, Purpose::Gateway).await,
         Command::Agent(args) => Box::pin(agent::run(args, loaded)).await,
         Command::Link { user, tenant } => link(loaded, tenant, user).await,
-        Command::Doctor => {
-            let checks = app::examine(&loaded.settings).await;
-            for check in &checks {
-                say(&line(check));
-            }
-            let is_well = checks.iter().all(|check| check.ok);
-            Ok(if is_well {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            })
-        }
+        Command::Doctor => Ok(doctor(loaded).await),
+        Command::Health => health::ask(loaded).await,
         Command::Config(ConfigCommand::Check) => {
             for notice in &loaded.notices {
                 say(notice);
@@ -187,6 +180,18 @@ async fn execute(command: Command, loaded: &Loaded) -> anyhow::Result<ExitCode> 
             Ok(ExitCode::SUCCESS)
         }
         Command::Admin(command) => admin::run(command, loaded).await,
+    }
+}
+
+async fn doctor(loaded: &Loaded) -> ExitCode {
+    let checks = app::examine(&loaded.settings).await;
+    for check in &checks {
+        say(&line(check));
+    }
+    if checks.iter().all(|check| check.ok) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }
 
