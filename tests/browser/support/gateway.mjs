@@ -44,9 +44,19 @@ export class Gateway {
     return `http://localhost:${this.port}`
   }
 
+  /** What the program and its command line are started with. */
+  get binary() {
+    return BINARY
+  }
+
+  environment(more) {
+    return environment(this.data, { ...more, ...this.env })
+  }
+
   /** Starts it, or starts it again on the same data and port. */
-  async launch() {
-    const env = environment(this.data, { SPL_HTTP_PORT: String(this.port), ...this.env })
+  async launch(port = this.port) {
+    this.port = port
+    const env = this.environment({ SPL_HTTP_PORT: String(port) })
     const child = spawn(BINARY, [], { env, cwd: this.folder, stdio: ['ignore', 'pipe', 'pipe'] })
     running.add(child)
     this.child = child
@@ -59,11 +69,13 @@ export class Gateway {
     child.stderr.on('data', (text) => (this.log += text))
     const said = deferred()
     createInterface({ input: child.stdout }).on('line', (line) => {
+      const isListening = /listens on /.test(line)
+      // Behind a proxy it says its public address instead, and its port was chosen for it.
       const port = /listens on http:\/\/[^:]+:(\d+)/.exec(line)?.[1]
       if (port) this.port = Number(port)
       const link = /^\s*(http:\/\/\S+\/(?:welcome|sign-in)#\S+)/.exec(line)?.[1]
       if (link) this.link = link
-      if (port) said.resolve()
+      if (isListening) said.resolve()
     })
     child.once('error', said.reject)
     void this.exited.then((how) => said.reject(new Error(`the gateway ended: ${JSON.stringify(how)}\n${this.log}`)))
@@ -78,7 +90,7 @@ export class Gateway {
 
   /** The command line beside the server; gives what it printed. */
   async cli(...args) {
-    const { stdout } = await promisify(execFile)(BINARY, args, { env: environment(this.data, this.env), cwd: this.folder })
+    const { stdout } = await promisify(execFile)(BINARY, args, { env: this.environment(), cwd: this.folder })
     return stdout.trim()
   }
 
