@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
+use anyhow::Context as _;
 use tokio::net::{TcpListener, lookup_host};
 
 use crate::config::Settings;
@@ -35,7 +36,10 @@ fn suggestion(free: Option<u16>) -> String {
 pub async fn bind(settings: &Settings) -> anyhow::Result<TcpListener> {
     let http = &settings.runtime.transports.http;
     let mut last = None;
-    for address in lookup_host((http.host.as_str(), http.port)).await? {
+    for address in lookup_host((http.host.as_str(), http.port))
+        .await
+        .with_context(|| format!("the name `{}` leads to no address here", http.host))?
+    {
         match TcpListener::bind(address).await {
             Ok(listener) => return Ok(listener),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {

@@ -67,25 +67,42 @@ pub fn install_tls() {
 
 /// Builds a pooled client. Share it: cloning is cheap and keeps the pool.
 pub fn client(settings: &Settings) -> Result<Client, Error> {
-    let mut builder = builder(settings);
+    let mut proxy = None;
     if let Some(address) = &settings.proxy {
         // The address may hold a password, so the text names only what is safe to show.
-        let proxy = Proxy::all(address).map_err(|e| Error::Proxy(shown(address), e))?;
+        let all = Proxy::all(address).map_err(|e| Error::Proxy(shown(address), e))?;
         let except = settings.no_proxy.as_deref().and_then(NoProxy::from_string);
-        builder = builder.proxy(proxy.no_proxy(except));
+        proxy = Some(all.no_proxy(except));
     }
-    builder.build().map_err(Error::Client)
+    build(|| match &proxy {
+        Some(proxy) => builder(settings).proxy(proxy.clone()),
+        None => builder(settings),
+    })
 }
 
 /// Builds a pooled client that connects only to what the guard allows, whatever address or name it
 /// is given; [`blocked`] tells its refusals. It goes through no proxy: the proxy would resolve the
 /// names, and nobody could judge them.
 pub fn guarded_client(settings: &Settings, guard: &Guard) -> Result<Client, Error> {
-    builder(settings)
-        .dns_resolver(Arc::new(guard.resolver()))
-        .proxy(guard.detour())
-        .build()
-        .map_err(Error::Client)
+    build(|| {
+        builder(settings)
+            .dns_resolver(Arc::new(guard.resolver()))
+            .proxy(guard.detour())
+    })
+}
+
+/// A machine without certificates can serve people all the same: only peers over https are refused
+/// then, because none of them can be believed.
+fn build(client: impl Fn() -> ClientBuilder) -> Result<Client, Error> {
+    client().build().or_else(|error| {
+        let bare = client().tls_certs_only([]).build().map_err(Error::Client)?;
+        tracing::warn!(
+            ?error,
+            "The certificates of this system cannot be read, so nothing is reached over https; \
+             install them: `apt-get install ca-certificates`"
+        );
+        Ok(bare)
+    })
 }
 
 fn builder(settings: &Settings) -> ClientBuilder {
