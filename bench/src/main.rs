@@ -1,0 +1,173 @@
+//! `./run bench`: Sepal beside a raw relay of the same bytes and the upstream itself, alternating
+//! in one run. Processor time is compared as ratios: absolute figures swing with the machine.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::{Parser, Subcommand, ValueEnum};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::process::Program;
+use crate::report::Report;
+use crate::subject::{Kind, Subject};
+
+mod measure;
+mod plan;
+mod process;
+mod relay;
+mod report;
+mod subject;
+mod upstream;
+
+#[derive(Parser)]
+#[command(about = "Measures Sepal against a raw relay of the same bytes")]
+struct Cli {
+    #[command(subcommand)]
+    part: Part,
+}
+
+#[derive(Subcommand)]
+enum Part {
+    /// Measures.
+    Compare(Compare),
+    /// Is the model vendor, on a free port.
+    Upstream,
+    /// Is the raw relay, on a free port.
+    Relay {
+        /// The address that is asked.
+        upstream: String,
+    },
+}
+
+#[derive(clap::Args)]
+struct Compare {
+    /// The gateway's program.
+    #[arg(long)]
+    sepal: PathBuf,
+    /// Where all figures are kept.
+    #[arg(long)]
+    out: PathBuf,
+    /// How often everything is measured.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Only these measurements.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<What>,
+    /// Only these subjects.
+    #[arg(long, value_delimiter = ',')]
+    subjects: Vec<Name>,
+}
+
+/// The measurements.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    Start,
+    Tokens,
+    Turns,
+    Rounds,
+    Idle,
+}
+
+/// The subjects, as they are named on the command line.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Name {
+    Upstream,
+    Relay,
+    Sqlite,
+    Redis,
+}
+
+impl From<Name> for Kind {
+    fn from(name: Name) -> Self {
+        match name {
+            Name::Upstream => Self::Upstream,
+            Name::Relay => Self::Relay,
+            Name::Sqlite => Self::Sqlite,
+            Name::Redis => Self::Redis,
+        }
+    }
+}
+
+fn main() -> Result<ExitCode> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    match Cli::parse().part {
+        Part::Upstream => runtime.block_on(upstream::serve())?,
+        Part::Relay { upstream } => runtime.block_on(relay::serve(&upstream))?,
+        Part::Compare(compare) => return runtime.block_on(run(&compare)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Both ring and the system's own would do; a choice has to be made once.
+pub(crate) fn install_tls() {
+    // An error says that it was made before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+async fn run(compare: &Compare) -> Result<ExitCode> {
+    install_tls();
+    allow_many_files();
+    let sepal = compare.sepal.canonicalize();
+    let sepal = sepal.with_context(|| format!("{} is not there", compare.sepal.display()))?;
+    let mut report = Report::default();
+    for round in 1..=compare.rounds {
+        for part in What::value_variants() {
+            if !compare.only.is_empty() && !compare.only.contains(part) {
+                continue;
+            }
+            for kind in Kind::ALL {
+                let is_wanted = |name: &Name| Kind::from(*name) == kind;
+                if !compare.subjects.is_empty() && !compare.subjects.iter().any(is_wanted) {
+                    continue;
+                }
+                let upstream = Program::part(&["upstream"])?;
+                let subject = Subject::start(kind, upstream.address, &sepal)?;
+                let figures = measure(*part, &subject).await;
+                let figures = figures.with_context(|| format!("measuring {}", kind.name()))?;
+                for (name, value) in &figures {
+                    eprintln!(
+                        "round {round}/{}: {}: {name}: {value:.3}",
+                        compare.rounds,
+                        kind.name()
+                    );
+                }
+                report.take(kind, figures);
+            }
+        }
+        report.write(&compare.out, round)?;
+    }
+    println!("{}", report.text());
+    println!("All figures: {}", compare.out.display());
+    Ok(if report.holds() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+async fn measure(part: What, subject: &Subject) -> Result<Vec<measure::Figure>> {
+    // The upstream has no connections that stay, and only Sepal has tools.
+    let is_upstream = subject.kind == Kind::Upstream;
+    match part {
+        What::Start => Ok(measure::start(subject)),
+        What::Tokens => measure::tokens(subject).await,
+        What::Turns => measure::turns(subject).await,
+        What::Rounds if subject.kind.is_sepal() => measure::rounds(subject).await,
+        What::Idle if !is_upstream => measure::idle(subject).await,
+        What::Rounds | What::Idle => Ok(Vec::new()),
+    }
+}
+
+/// As many connections as the machine allows; the programs inherit it.
+fn allow_many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // What is not allowed shows as a connection that fails.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        },
+    );
+}

@@ -1,0 +1,88 @@
+//! What an answer looks like: the client writes it into its message, the upstream plays it.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+/// One answer of the upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Plan {
+    /// How many tokens it has.
+    pub(crate) tokens: usize,
+    /// Microseconds between two tokens; 0 = as fast as they can be written.
+    pub(crate) gap_us: u64,
+    /// Calls of a tool before it.
+    #[serde(default)]
+    pub(crate) calls: usize,
+}
+
+impl Plan {
+    /// Tokens that come together.
+    pub(crate) const fn burst(tokens: usize) -> Self {
+        Self {
+            tokens,
+            gap_us: 0,
+            calls: 0,
+        }
+    }
+
+    /// Tokens that come alone.
+    pub(crate) const fn paced(tokens: usize, gap: Duration) -> Self {
+        Self {
+            tokens,
+            gap_us: gap.as_micros() as u64,
+            calls: 0,
+        }
+    }
+
+    /// Calls that must be decided, then a short answer.
+    pub(crate) const fn calls(calls: usize) -> Self {
+        Self {
+            tokens: 3,
+            gap_us: 0,
+            calls,
+        }
+    }
+
+    /// As the text of a message.
+    pub(crate) fn text(self) -> anyhow::Result<String> {
+        Ok(serde_json::to_string(&self)?)
+    }
+}
+
+/// Nanoseconds of the clock that all processes of one machine share.
+pub(crate) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+    let rest = u64::try_from(now.tv_nsec).unwrap_or_default();
+    seconds * 1_000_000_000 + rest
+}
+
+/// The word that a token is: when it was sent, between two signs that no JSON escapes.
+pub(crate) fn token() -> String {
+    format!("@{}@ ", now_ns())
+}
+
+/// When the tokens in a text were sent.
+pub(crate) fn sent_at(text: &str) -> impl Iterator<Item = u64> + '_ {
+    text.split('@').filter_map(|part| {
+        let is_time = part.len() > 6 && part.bytes().all(|byte| byte.is_ascii_digit());
+        is_time.then(|| part.parse().ok()).flatten()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{now_ns, sent_at, token};
+
+    #[test]
+    fn tokens_say_when_they_were_sent() {
+        let before = now_ns();
+        let text = format!(r#"42["agent:delta","{}{}"]"#, token(), token());
+        let times: Vec<u64> = sent_at(&text).collect();
+        assert_eq!(times.len(), 2);
+        assert!(times.iter().all(|time| *time >= before));
+    }
+}

@@ -1,0 +1,211 @@
+//! A measured program in a process of its own: its address, processor time and memory.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// How long a program may take to listen or to end.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often a program is looked at while something of it is awaited.
+const LOOK: Duration = Duration::from_micros(200);
+
+/// A program that listens; dropping it ends it.
+pub(crate) struct Program {
+    child: Child,
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    /// Milliseconds from its start until it took a connection.
+    pub(crate) started_ms: f64,
+    /// What it keeps; gone with it.
+    pub(crate) folder: Option<TempDir>,
+}
+
+impl Program {
+    /// This program in another part: `upstream`, or `relay` with its arguments.
+    pub(crate) fn part(args: &[&str]) -> Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(args);
+        Self::start(command, None)
+    }
+
+    /// The gateway with an empty folder of data. `redis` is its address, if it shall have one.
+    pub(crate) fn sepal(
+        path: &Path,
+        upstream: SocketAddr,
+        redis: Option<SocketAddr>,
+    ) -> Result<Self> {
+        let folder = TempDir::new()?;
+        let mut command = sepal(path, folder.path());
+        command
+            .env("SPL_HTTP_PORT", "0")
+            .env("SPL_LOG_LEVEL", "warn")
+            .env("SPL_LLM_PROVIDER", "openai-compatible")
+            .env("SPL_LLM_BASE_URL", format!("http://{upstream}/v1"))
+            .env("SPL_LLM_MODEL", "bench")
+            .env("SPL_LIMIT_SOCKETS", "0")
+            .env("SPL_LIMIT_SOCKETS_PER_USER", "0")
+            .env("SPL_SANDBOX", "bubblewrap");
+        if let Some(redis) = redis {
+            command.env("SPL_REDIS_URL", format!("redis://{redis}/0"));
+        }
+        Self::start(command, Some(folder))
+    }
+
+    /// A Redis as the documentation asks for: appended to its file, synced every second.
+    pub(crate) fn redis() -> Result<Self> {
+        let folder = TempDir::new()?;
+        let address = free_address()?;
+        let mut command = Command::new("redis-server");
+        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]);
+        command.args(["--appendfsync", "everysec", "--daemonize", "no"]);
+        command.args([OsStr::new("--dir"), folder.path().as_os_str()]);
+        command.args(["--port", &address.port().to_string()]);
+        let began = Instant::now();
+        let child = command.stdout(Stdio::null()).spawn();
+        let child = child.context("redis-server does not start; is it installed?")?;
+        let mut program = Self {
+            child,
+            address,
+            started_ms: 0.0,
+            folder: Some(folder),
+        };
+        program.wait_for_connection(began)?;
+        Ok(program)
+    }
+
+    /// Starts a program that says its address in its first line.
+    fn start(mut command: Command, folder: Option<TempDir>) -> Result<Self> {
+        let began = Instant::now();
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let output = child.stdout.take().context("its output is piped")?;
+        let mut lines = BufReader::new(output).lines();
+        let first = lines.next().context("it ended without a word")??;
+        let address = first
+            .rsplit("//")
+            .next()
+            .unwrap_or(&first)
+            .trim_end_matches('/');
+        let address = address.replace("localhost", "127.0.0.1").parse();
+        let mut program = Self {
+            child,
+            address: address.with_context(|| format!("no address in `{first}`"))?,
+            started_ms: 0.0,
+            folder,
+        };
+        program.wait_for_connection(began)?;
+        Ok(program)
+    }
+
+    fn wait_for_connection(&mut self, began: Instant) -> Result<()> {
+        while TcpStream::connect(self.address).is_err() {
+            if began.elapsed() > PATIENCE {
+                bail!("nothing listens at {}", self.address);
+            }
+            std::thread::sleep(LOOK);
+        }
+        self.started_ms = began.elapsed().as_secs_f64() * 1_000.0;
+        Ok(())
+    }
+
+    /// A member's key, made by the command line beside the running gateway.
+    pub(crate) fn member_key(&self, path: &Path) -> Result<String> {
+        let folder = self.folder.as_ref().context("a gateway has a folder")?;
+        let admin = |args: &[&str]| -> Result<String> {
+            let output = sepal(path, folder.path())
+                .arg("admin")
+                .args(args)
+                .output()?;
+            if !output.status.success() {
+                bail!("{}", String::from_utf8_lossy(&output.stderr));
+            }
+            Ok(String::from_utf8(output.stdout)?)
+        };
+        admin(&["tenant", "add", "bench"])?;
+        admin(&["user", "add", "ana", "--tenant", "bench"])?;
+        let key = admin(&["key", "add", "bench", "--user", "ana", "--tenant", "bench"])?;
+        Ok(key.lines().last().unwrap_or_default().to_owned())
+    }
+
+    /// Processor seconds that it has used, in user and system mode, all threads that ever were.
+    pub(crate) fn cpu_seconds(&self) -> Result<f64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name may hold spaces and brackets; the fields begin after its last bracket.
+        let fields = stat.rsplit(')').next().unwrap_or_default();
+        let ticks = fields.split_whitespace().skip(11).take(2);
+        let ticks: u32 = ticks.filter_map(|field| field.parse::<u32>().ok()).sum();
+        let per_second = u32::try_from(rustix::param::clock_ticks_per_second())?;
+        Ok(f64::from(ticks) / f64::from(per_second))
+    }
+
+    /// MiB of memory that it holds.
+    pub(crate) fn memory_mib(&self) -> Result<f64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().next());
+        let kib: u32 = kib.context("no VmRSS in /proc")?.parse()?;
+        Ok(f64::from(kib) / 1024.0)
+    }
+
+    /// Waits until it has had nothing to do for a while: what follows an answer belongs to it.
+    pub(crate) async fn settle(&self) -> Result<()> {
+        let began = Instant::now();
+        let mut before = self.cpu_seconds()?;
+        while began.elapsed() < PATIENCE {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            let now = self.cpu_seconds()?;
+            if now - before < 0.011 {
+                return Ok(());
+            }
+            before = now;
+        }
+        bail!("{} never comes to rest", self.address)
+    }
+
+    /// Ends it in order.
+    fn end(&mut self) -> Result<()> {
+        kill_process(Pid::from_child(&self.child), Signal::TERM)?;
+        let began = Instant::now();
+        while self.child.try_wait()?.is_none() {
+            if began.elapsed() > PATIENCE {
+                bail!("it does not end");
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        if self.end().is_err() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn sepal(path: &Path, data: &Path) -> Command {
+    let mut command = Command::new(path);
+    command
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
+        .env("SPL_DATA_DIR", data.join("data"))
+        .env("SPL_HTTP_HOST", "127.0.0.1")
+        .current_dir(data);
+    command
+}
+
+fn free_address() -> Result<SocketAddr> {
+    Ok(std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
+}

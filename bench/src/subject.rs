@@ -1,0 +1,233 @@
+//! What is measured, and its client: one conversation over one connection.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use futures::{SinkExt as _, StreamExt as _};
+use reqwest::{Client, Response};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use crate::plan::{Plan, now_ns, sent_at};
+use crate::process::Program;
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// The client asks the upstream itself.
+    Upstream,
+    /// The raw relay.
+    Relay,
+    /// Sepal with its embedded database.
+    Sqlite,
+    /// Sepal with Redis.
+    Redis,
+}
+
+impl Kind {
+    /// All, in the order in which a round measures them.
+    pub(crate) const ALL: [Self; 4] = [Self::Upstream, Self::Relay, Self::Sqlite, Self::Redis];
+
+    /// Its name in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Upstream => "upstream",
+            Self::Relay => "relay",
+            Self::Sqlite => "sepal on SQLite",
+            Self::Redis => "sepal on Redis",
+        }
+    }
+
+    /// Whether it is Sepal.
+    pub(crate) fn is_sepal(self) -> bool {
+        matches!(self, Self::Sqlite | Self::Redis)
+    }
+}
+
+/// A running one.
+pub(crate) struct Subject {
+    /// Which.
+    pub(crate) kind: Kind,
+    /// Its process.
+    pub(crate) program: Program,
+    key: String,
+    _redis: Option<Program>,
+}
+
+impl Subject {
+    /// Starts it afresh, with nothing stored.
+    pub(crate) fn start(kind: Kind, upstream: SocketAddr, sepal: &Path) -> Result<Self> {
+        let (program, redis) = match kind {
+            Kind::Upstream => (Program::part(&["upstream"])?, None),
+            Kind::Relay => {
+                let url = format!("http://{upstream}/v1/chat/completions");
+                (Program::part(&["relay", &url])?, None)
+            }
+            Kind::Sqlite => (Program::sepal(sepal, upstream, None)?, None),
+            Kind::Redis => {
+                let redis = Program::redis()?;
+                (
+                    Program::sepal(sepal, upstream, Some(redis.address))?,
+                    Some(redis),
+                )
+            }
+        };
+        let key = if kind.is_sepal() {
+            program.member_key(sepal)?
+        } else {
+            String::new()
+        };
+        Ok(Self {
+            kind,
+            program,
+            key,
+            _redis: redis,
+        })
+    }
+
+    /// A new conversation.
+    pub(crate) async fn connect(&self) -> Result<Talk> {
+        let address = self.program.address;
+        if self.kind == Kind::Upstream {
+            let url = format!("http://{address}/v1/chat/completions");
+            return Ok(Talk::Upstream(Client::builder().build()?, url));
+        }
+        if self.kind == Kind::Relay {
+            let (stream, _) = connect_async(format!("ws://{address}/")).await?;
+            return Ok(Talk::Relay(Box::new(stream)));
+        }
+        let url = format!("ws://{address}/socket.io/?EIO=4&transport=websocket");
+        let (mut stream, _) = connect_async(url).await?;
+        next_text(&mut stream).await?;
+        let auth = format!("40{}", json!({ "token": self.key }));
+        stream.send(Message::text(auth)).await?;
+        loop {
+            let packet = next_text(&mut stream).await?;
+            if packet.starts_with("44") {
+                bail!("refused: {packet}");
+            }
+            if packet.starts_with(r#"42["system:ready""#) {
+                return Ok(Talk::Sepal(Box::new(stream)));
+            }
+        }
+    }
+}
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// One conversation.
+pub(crate) enum Talk {
+    /// Straight to the upstream.
+    Upstream(Client, String),
+    /// Through the relay.
+    Relay(Box<Socket>),
+    /// Through Sepal.
+    Sepal(Box<Socket>),
+}
+
+/// What a client saw of one turn.
+#[derive(Default)]
+pub(crate) struct Turn {
+    /// Tokens that came.
+    pub(crate) tokens: usize,
+    /// Nanoseconds from the upstream to the client, for the first token.
+    pub(crate) first_ns: Option<u64>,
+    /// The same for every token.
+    pub(crate) transits_ns: Vec<u64>,
+}
+
+impl Turn {
+    fn take(&mut self, text: &str) {
+        let now = now_ns();
+        for sent in sent_at(text) {
+            let transit = now.saturating_sub(sent);
+            self.first_ns.get_or_insert(transit);
+            self.transits_ns.push(transit);
+            self.tokens += 1;
+        }
+    }
+}
+
+impl Talk {
+    /// Asks, decides what has to be decided, and waits for the end of the turn.
+    pub(crate) async fn turn(&mut self, plan: Plan) -> Result<Turn> {
+        let turn = match self {
+            Self::Upstream(client, url) => from_upstream(client, url, plan).await?,
+            Self::Relay(socket) => from_relay(socket, plan).await?,
+            Self::Sepal(socket) => from_sepal(socket, plan).await?,
+        };
+        if turn.tokens != plan.tokens {
+            bail!("{} tokens came of {}", turn.tokens, plan.tokens);
+        }
+        Ok(turn)
+    }
+}
+
+async fn from_upstream(client: &Client, url: &str, plan: Plan) -> Result<Turn> {
+    let messages = json!([{ "role": "user", "content": plan.text()? }]);
+    let body = json!({ "model": "bench", "stream": true, "messages": messages });
+    let mut response: Response = client.post(url).json(&body).send().await?;
+    let mut turn = Turn::default();
+    while let Some(piece) = response.chunk().await? {
+        turn.take(std::str::from_utf8(&piece)?);
+    }
+    Ok(turn)
+}
+
+async fn from_relay(socket: &mut Socket, plan: Plan) -> Result<Turn> {
+    socket.send(Message::text(plan.text()?)).await?;
+    let mut turn = Turn::default();
+    loop {
+        let text = next_text(socket).await?;
+        turn.take(&text);
+        if text.contains("[DONE]") {
+            return Ok(turn);
+        }
+    }
+}
+
+async fn from_sepal(socket: &mut Socket, plan: Plan) -> Result<Turn> {
+    let message = format!("42{}", json!(["message", plan.text()?]));
+    socket.send(Message::text(message)).await?;
+    let mut turn = Turn::default();
+    loop {
+        let packet = next_text(socket).await?;
+        if packet.starts_with(r#"42["agent:delta""#) {
+            turn.take(&packet);
+        } else if packet.starts_with(r#"42["tool:approval_required""#) {
+            socket.send(Message::text(approval(&packet)?)).await?;
+        } else if packet.starts_with(r#"42["agent:response""#) {
+            return Ok(turn);
+        } else if packet.starts_with(r#"42["agent:error""#) || packet.starts_with(r#"42["error""#) {
+            bail!("the turn failed: {packet}");
+        }
+    }
+}
+
+/// A person's yes to a card.
+fn approval(packet: &str) -> Result<String> {
+    let card: Vec<Value> = serde_json::from_str(packet.get(2..).context("a packet")?)?;
+    let card = card.get(1).context("a card")?;
+    let field = |name: &str| card.get(name).cloned().unwrap_or_default();
+    let decision = json!({
+        "callId": field("callId"), "approved": true, "digest": field("digest"),
+    });
+    Ok(format!("42{}", json!(["tool:approval", decision])))
+}
+
+/// The next text that is no heartbeat.
+async fn next_text(socket: &mut Socket) -> Result<String> {
+    loop {
+        match socket.next().await.context("the connection ended")?? {
+            Message::Text(text) if text.as_str() == "2" => {
+                socket.send(Message::text("3")).await?;
+            }
+            Message::Text(text) => return Ok(text.as_str().to_owned()),
+            Message::Close(reason) => bail!("closed: {reason:?}"),
+            Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
+        }
+    }
+}
