@@ -1,14 +1,18 @@
 //! Drives an assembler over the payloads of a stream: what ends it, what breaks it, what is drained.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::stream::{self, BoxStream, StreamExt};
 
 use super::{Error, ModelEvent, ModelStream};
 
 /// How long the end of a body is waited for after the model has finished.
 const DRAIN: Duration = Duration::from_millis(10);
+/// Bytes of payloads that are taken before what they say is passed on.
+const MOST_AT_ONCE: usize = 64 * 1024;
 /// Bytes of one answer, all payloads together.
 pub(super) const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 /// Calls of one answer.
@@ -29,7 +33,8 @@ pub(super) trait Assemble: Send + 'static {
     fn short(&self) -> Error;
 }
 
-/// The events of an answer.
+/// The events of an answer. Pieces of text that have come together are one event: nothing waits for
+/// more to come, and what is there costs one event however finely it was cut.
 pub(super) fn events<A: Assemble>(
     payloads: BoxStream<'static, Result<String, Error>>,
     assembler: A,
@@ -38,7 +43,7 @@ pub(super) fn events<A: Assemble>(
         payloads,
         assembler,
         ready: VecDeque::new(),
-        is_over: false,
+        state: State::Open,
     };
     stream::unfold(streaming, |mut streaming| async move {
         let event = streaming.next().await?;
@@ -51,34 +56,76 @@ struct Streaming<A> {
     payloads: BoxStream<'static, Result<String, Error>>,
     assembler: A,
     ready: VecDeque<ModelEvent>,
-    is_over: bool,
+    state: State,
+}
+
+enum State {
+    Open,
+    /// What is told after the events that came before it.
+    Failed(Error),
+    Over,
 }
 
 impl<A: Assemble> Streaming<A> {
     async fn next(&mut self) -> Option<Result<ModelEvent, Error>> {
         loop {
-            if let Some(event) = self.ready.pop_front() {
+            if let Some(event) = self.pop() {
                 return Some(Ok(event));
             }
-            if self.is_over {
-                return None;
+            match mem::replace(&mut self.state, State::Over) {
+                State::Open => self.state = State::Open,
+                State::Failed(error) => return Some(Err(error)),
+                State::Over => return None,
             }
-            let ended = match self.payloads.next().await {
-                Some(Ok(payload)) => match self.assembler.push(&payload, &mut self.ready) {
-                    Ok(is_last) => is_last,
-                    Err(error) => return Some(Err(self.failed(error))),
-                },
-                Some(Err(error)) if !self.assembler.is_finished() => {
-                    return Some(Err(self.failed(error)));
+            let payload = self.payloads.next().await;
+            let mut taken = payload_len(payload.as_ref());
+            self.take(payload).await;
+            while matches!(self.state, State::Open) && taken < MOST_AT_ONCE {
+                // The waker of nobody does no harm: nothing rests before the next real poll.
+                let Some(payload) = self.payloads.next().now_or_never() else {
+                    break;
+                };
+                taken += payload_len(payload.as_ref());
+                self.take(payload).await;
+            }
+        }
+    }
+
+    /// The next event, with all the text that follows it at once.
+    fn pop(&mut self) -> Option<ModelEvent> {
+        let mut event = self.ready.pop_front()?;
+        loop {
+            match (&mut event, self.ready.front()) {
+                (ModelEvent::Text(text), Some(ModelEvent::Text(more)))
+                | (ModelEvent::Reasoning(text), Some(ModelEvent::Reasoning(more))) => {
+                    text.push_str(more);
                 }
-                Some(Err(_)) => true,
-                None if self.assembler.is_finished() => true,
-                None => return Some(Err(self.failed_short())),
-            };
-            if ended {
+                _ => return Some(event),
+            }
+            self.ready.pop_front();
+        }
+    }
+
+    async fn take(&mut self, payload: Option<Result<String, Error>>) {
+        let before = self.ready.len();
+        let ended = match payload {
+            Some(Ok(payload)) => self.assembler.push(&payload, &mut self.ready),
+            Some(Err(error)) if !self.assembler.is_finished() => Err(error),
+            Some(Err(_)) => Ok(true),
+            None if self.assembler.is_finished() => Ok(true),
+            None => Err(self.assembler.short()),
+        };
+        match ended {
+            Ok(false) => {}
+            Ok(true) => {
                 self.drain().await;
-                self.is_over = true;
+                self.state = State::Over;
                 self.assembler.end(&mut self.ready);
+            }
+            Err(error) => {
+                // What a broken payload began is void.
+                self.ready.truncate(before);
+                self.state = State::Failed(error);
             }
         }
     }
@@ -89,15 +136,8 @@ impl<A: Assemble> Streaming<A> {
         // A server that does not close its answer loses the connection, no more.
         let _ = tokio::time::timeout(DRAIN, rest).await;
     }
+}
 
-    fn failed(&mut self, error: Error) -> Error {
-        self.is_over = true;
-        self.ready.clear();
-        error
-    }
-
-    fn failed_short(&mut self) -> Error {
-        let cut = self.assembler.short();
-        self.failed(cut)
-    }
+fn payload_len(payload: Option<&Result<String, Error>>) -> usize {
+    payload.map_or(0, |payload| payload.as_ref().map_or(0, String::len))
 }
