@@ -1,5 +1,7 @@
 //! One tool call in the approval queue.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -204,8 +206,9 @@ pub struct Call {
     /// The arguments as the model wrote them, if a person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_args: Option<Value>,
-    /// The tool; `None` for a call that could not be valid.
-    pub facts: Option<ToolFacts>,
+    /// The tool; `None` for a call that could not be valid. Shared: schemas are long, and a call is
+    /// told with every change of its queue.
+    pub facts: Option<Arc<ToolFacts>>,
     /// Why it is asked.
     pub why: String,
     /// Whether this session uses the tool for the first time.

@@ -7,6 +7,7 @@ mod news;
 mod pump;
 mod seat;
 mod send;
+mod told;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -11,9 +11,8 @@ use tokio::sync::mpsc;
 use super::Doors;
 use super::seat::{ResumePoint, Seat};
 use super::send::{Gone, emit};
-use crate::agent::{
-    Delta, DeltaKind, Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, What, damaged,
-};
+use super::told::Told;
+use crate::agent::{Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, What, damaged};
 use crate::domain::Code;
 use crate::gateway::wire::{self, Ready, event_frames, signal_frames};
 use crate::session::{CallStatus, Event, Refusal};
@@ -24,6 +23,9 @@ const PAGE: usize = 200;
 const MOST_EVENTS_BEHIND: u64 = 1_000;
 /// The same in bytes.
 const MOST_BYTES_BEHIND: usize = 1 << 20;
+
+/// Signals that are looked at together.
+const BATCH: usize = 32;
 
 /// Why a pump ends.
 enum End {
@@ -53,40 +55,6 @@ pub(super) struct Pump {
     seq: u64,
     /// How much of the running answer it took.
     told: Told,
-}
-
-/// How much of a running answer a client has, in UTF-16 code units.
-#[derive(Default, PartialEq, Eq)]
-struct Told {
-    answer: (u64, u32, u32),
-    text: usize,
-    reasoning: usize,
-}
-
-impl Told {
-    /// The count for a delta's kind; another answer or attempt begins at 0.
-    fn units(&mut self, delta: &Delta) -> &mut usize {
-        let answer = (delta.turn, delta.iteration, delta.attempt);
-        if self.answer != answer {
-            *self = Self {
-                answer,
-                ..Self::default()
-            };
-        }
-        match delta.kind {
-            DeltaKind::Text => &mut self.text,
-            DeltaKind::Reasoning => &mut self.reasoning,
-        }
-    }
-
-    /// The client has the whole of this.
-    fn all_of(answer: &RunningAnswer) -> Self {
-        Self {
-            answer: (answer.turn, answer.iteration, answer.attempt),
-            text: answer.text.encode_utf16().count(),
-            reasoning: answer.reasoning.encode_utf16().count(),
-        }
-    }
 }
 
 impl Pump {
@@ -126,12 +94,7 @@ impl Pump {
     async fn step(&mut self, signals: &mut broadcast::Receiver<Arc<Signal>>) -> Result<(), End> {
         tokio::select! {
             signal = signals.recv() => match signal {
-                Ok(signal) if matches!(signal.what, What::Rewound) => {
-                    let joined = self.join().await?;
-                    *signals = self.start(joined, None).await?;
-                    Ok(())
-                }
-                Ok(signal) => self.show(&signal).await,
+                Ok(signal) => self.show_all(signal, signals).await,
                 Err(RecvError::Lagged(_)) => {
                     let joined = self.join().await?;
                     self.catch_up(&joined.view).await?;
@@ -280,6 +243,36 @@ impl Pump {
         Ok(())
     }
 
+    /// Shows a signal and what has come after it. Of states the latest counts, so those that are
+    /// already out of date are left out.
+    async fn show_all(
+        &mut self,
+        first: Arc<Signal>,
+        signals: &mut broadcast::Receiver<Arc<Signal>>,
+    ) -> Result<(), End> {
+        let mut batch = vec![first];
+        while batch.len() < BATCH && !signals.is_empty() {
+            match signals.try_recv() {
+                Ok(signal) => batch.push(signal),
+                // Whoever lags or is left finds out at the next receive.
+                Err(_) => break,
+            }
+        }
+        for (at, signal) in batch.iter().enumerate() {
+            if matches!(signal.what, What::Rewound) {
+                // The rest of the batch is part of what is told now.
+                let joined = self.join().await?;
+                *signals = self.start(joined, None).await?;
+                return Ok(());
+            }
+            let mut later = batch.iter().skip(at + 1);
+            if !later.any(|later| replaces(&later.what, &signal.what)) {
+                self.show(signal).await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn show(&mut self, signal: &Signal) -> Result<(), End> {
         match &signal.what {
             What::Event(event) if event.seq <= self.seq => return Ok(()),
@@ -353,6 +346,14 @@ impl Pump {
         }
         Ok(())
     }
+}
+
+/// Whether a state makes an earlier signal pointless.
+fn replaces(later: &What, earlier: &What) -> bool {
+    matches!(
+        (later, earlier),
+        (What::Queue(_), What::Queue(_)) | (What::Usage(_), What::Usage(_))
+    )
 }
 
 /// The cards that still wait, as they were asked.

@@ -1,59 +1,115 @@
 //! The card of a call, as `tool:approval_required` and `tool:queue` carry it.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::agent::QueueState;
+use crate::domain::{CallId, Digest, RunsIn, ToolAnnotations};
 use crate::session::{Call, CallStatus, Decider};
 
-pub(super) fn queue_value(queue: &QueueState) -> Value {
-    let total = queue.calls.len();
-    let calls: Vec<Value> = queue
-        .calls
-        .iter()
-        .enumerate()
-        .map(|(index, call)| card(call, (index + 1, total), &queue.said))
-        .collect();
-    json!({ "calls": calls, "seq": queue.seq })
+/// All calls of a turn. Written without a `Value` between: it goes out with every change of a call.
+#[derive(Serialize)]
+pub(super) struct Queue<'a> {
+    calls: Vec<Card<'a>>,
+    seq: u64,
 }
 
-/// Every field of `tool:approval_required`, and where the call stands.
-pub(super) fn card(call: &Call, (position, total): (usize, usize), said: &str) -> Value {
-    let facts = call.facts.as_ref();
-    let (status, by) = match &call.status {
-        CallStatus::Pending { .. } => ("pending", None),
-        CallStatus::Approved { by, .. } => ("approved", Some(by)),
-        CallStatus::Executing { by, .. } => ("executing", Some(by)),
-        CallStatus::Ended { status, by } => (status.as_str(), by.as_ref()),
-    };
-    let mut card = json!({
-        "name": call.name,
-        "args": call.args,
-        "callId": call.id,
-        "queuePosition": position,
-        "totalInQueue": total,
-        "server": call.server(),
-        "title": facts.and_then(|facts| facts.title.as_deref()),
-        "description": facts.map_or("", |facts| &facts.description),
-        "schema": facts.map_or(Value::Null, |facts| facts.schema.clone()),
-        "annotations": facts.map(|facts| &facts.annotations),
-        "runsIn": facts.map(|facts| &facts.runs_in),
-        "drift": facts.and_then(|facts| facts.drift).map(|since| json!({ "since": since.to_rfc3339() })),
-        "why": call.why,
-        "digest": facts.map(|facts| &facts.digest),
-        "since": call.since.to_rfc3339(),
-        "mayDecide": true,
-        "status": status,
-        "decidedBy": by.map(who),
-        "edited": call.original_args.is_some(),
-        "originalArgs": call.original_args,
-        "said": said,
-        "firstUse": call.is_first_use,
-    });
-    // What is not there has no field: a client asks for it once.
-    if let Some(card) = card.as_object_mut() {
-        card.retain(|_, value| !value.is_null());
+impl<'a> Queue<'a> {
+    pub(super) fn of(queue: &'a QueueState) -> Self {
+        let total = queue.calls.len();
+        let calls = queue.calls.iter().enumerate();
+        Self {
+            calls: calls
+                .map(|(index, call)| Card::of(call, (index + 1, total), &queue.said))
+                .collect(),
+            seq: queue.seq,
+        }
     }
-    card
+}
+
+/// Every field of `tool:approval_required`, and where the call stands. What is not there has no
+/// field: a client asks for it once.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Card<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    args: &'a Value,
+    call_id: &'a CallId,
+    queue_position: usize,
+    total_in_queue: usize,
+    server: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    annotations: Option<&'a ToolAnnotations>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runs_in: Option<&'a RunsIn>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drift: Option<Drift>,
+    why: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<&'a Digest>,
+    since: String,
+    may_decide: bool,
+    status: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decided_by: Option<Value>,
+    edited: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    original_args: Option<&'a Value>,
+    said: &'a str,
+    first_use: bool,
+}
+
+/// The definition of the tool changed.
+#[derive(Serialize)]
+struct Drift {
+    since: String,
+}
+
+impl<'a> Card<'a> {
+    pub(super) fn of(call: &'a Call, (position, total): (usize, usize), said: &'a str) -> Self {
+        let facts = call.facts.as_deref();
+        let (status, by) = match &call.status {
+            CallStatus::Pending { .. } => ("pending", None),
+            CallStatus::Approved { by, .. } => ("approved", Some(by)),
+            CallStatus::Executing { by, .. } => ("executing", Some(by)),
+            CallStatus::Ended { status, by } => (status.as_str(), by.as_ref()),
+        };
+        let drift = facts.and_then(|facts| facts.drift);
+        Self {
+            name: &call.name,
+            args: &call.args,
+            call_id: &call.id,
+            queue_position: position,
+            total_in_queue: total,
+            server: call.server(),
+            title: facts.and_then(|facts| facts.title.as_deref()),
+            description: facts.map_or("", |facts| &facts.description),
+            schema: facts
+                .map(|facts| &facts.schema)
+                .filter(|schema| !schema.is_null()),
+            annotations: facts.map(|facts| &facts.annotations),
+            runs_in: facts.map(|facts| &facts.runs_in),
+            drift: drift.map(|since| Drift {
+                since: since.to_rfc3339(),
+            }),
+            why: &call.why,
+            digest: facts.map(|facts| &facts.digest),
+            since: call.since.to_rfc3339(),
+            may_decide: true,
+            status,
+            decided_by: by.map(who),
+            edited: call.original_args.is_some(),
+            original_args: call.original_args.as_ref().filter(|args| !args.is_null()),
+            said,
+            first_use: call.is_first_use,
+        }
+    }
 }
 
 /// Who decided, as people read it.

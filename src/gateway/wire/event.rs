@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::card::{card, who};
+use super::card::{Card, who};
 use super::frame::frame;
 use crate::agent::{Frame, ShownEvent};
 use crate::domain::RequestId;
@@ -163,7 +163,7 @@ fn call_frames(shown: &ShownEvent) -> Vec<Frame> {
             total,
             said,
         } => {
-            let what = card(call, (*position, *total), said);
+            let what = json!(Card::of(call, (*position, *total), said));
             vec![frame("tool:approval_required", &[&placed(what, shown)])]
         }
         Event::Decided {

@@ -1,8 +1,9 @@
 //! State and signals to frames: the queue, the totals, deltas, progress, notices.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::card::queue_value;
+use super::card;
 use super::event::event_frames;
 use super::frame::frame;
 use crate::agent::{
@@ -41,16 +42,29 @@ pub fn view_frames(view: &SessionView) -> [Frame; 2] {
     [queue_frame(&view.queue), usage_frame(&view.usage)]
 }
 
+/// Where a piece of an answer belongs.
+#[derive(Serialize)]
+struct DeltaPlace {
+    turn: u64,
+    iteration: u32,
+    attempt: u32,
+    offset: usize,
+    kind: &'static str,
+}
+
 /// A piece of the running answer.
 pub fn delta_frame(delta: &Delta) -> Frame {
     let kind = match delta.kind {
         DeltaKind::Text => "text",
         DeltaKind::Reasoning => "reasoning",
     };
-    let rest = json!({
-        "turn": delta.turn, "iteration": delta.iteration, "attempt": delta.attempt,
-        "offset": delta.offset, "kind": kind,
-    });
+    let rest = DeltaPlace {
+        turn: delta.turn,
+        iteration: delta.iteration,
+        attempt: delta.attempt,
+        offset: delta.offset,
+        kind,
+    };
     frame("agent:delta", &[&delta.text, &rest])
 }
 
@@ -59,7 +73,7 @@ fn usage_frame(usage: &UsageState) -> Frame {
 }
 
 fn queue_frame(queue: &QueueState) -> Frame {
-    frame("tool:queue", &[&queue_value(queue)])
+    frame("tool:queue", &[&card::Queue::of(queue)])
 }
 
 pub(super) fn usage_value(usage: &UsageState) -> Value {

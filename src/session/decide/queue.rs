@@ -113,8 +113,8 @@ impl Draft<'_> {
             self.push(Event::Started {
                 call: call.id,
                 name: call.name,
-                server: facts.tool.server,
-                digest: facts.digest,
+                server: facts.tool.server.clone(),
+                digest: facts.digest.clone(),
             });
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Draft;
 use crate::domain::{Actor, CallId, Code};
-use crate::session::call::{Call, CallStatus, Decider, Outcome, ToolFacts};
+use crate::session::call::{Call, CallStatus, Decider, Outcome};
 use crate::session::command::Refusal;
 use crate::session::event::Event;
 
@@ -28,7 +28,10 @@ impl Draft<'_> {
     fn recover(&mut self, call: &Call, is_turn_stopping: bool) {
         match &call.status {
             CallStatus::Executing { is_stopping, .. } => {
-                let may_run_again = call.facts.as_ref().is_some_and(ToolFacts::may_run_again);
+                let may_run_again = call
+                    .facts
+                    .as_ref()
+                    .is_some_and(|facts| facts.may_run_again());
                 if is_turn_stopping || *is_stopping {
                     self.end_call(&call.id, Outcome::Cancelled, 0);
                 } else if !may_run_again {

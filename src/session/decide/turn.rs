@@ -1,5 +1,7 @@
 //! Turns: messages, model requests, answers, stopping.
 
+use std::sync::Arc;
+
 use super::{Draft, nothing_to_do};
 use crate::domain::{Actor, CallId, Code, Timestamp};
 use crate::session::call::{Call, CallStatus, Outcome, Output, Proposal, Resolution};
@@ -148,7 +150,7 @@ impl Draft<'_> {
         let mut seen = self.control.used_tools.clone();
         let calls = proposals.iter().enumerate().map(|(index, proposal)| {
             let facts = match &proposal.resolution {
-                Resolution::Ready(facts) => Some((**facts).clone()),
+                Resolution::Ready(facts) => Some(Arc::new((**facts).clone())),
                 Resolution::Invalid(_) => None,
             };
             let why = facts.as_ref().map_or(String::new(), |facts| {

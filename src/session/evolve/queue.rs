@@ -4,6 +4,8 @@
     reason = "`Control::evolve` is the exhaustive match"
 )]
 
+use std::sync::Arc;
+
 use crate::domain::{CallId, RunsInKind, Timestamp};
 use crate::session::call::{Call, CallStatus, Decider, Outcome};
 use crate::session::event::{EditedArgs, Event, Verdict};
@@ -130,7 +132,7 @@ impl Control {
 fn edit(call: &mut Call, edited: &EditedArgs) {
     let before = std::mem::replace(&mut call.args, edited.args.clone());
     call.original_args.get_or_insert(before);
-    if let Some(facts) = &mut call.facts {
+    if let Some(facts) = call.facts.as_mut().map(Arc::make_mut) {
         facts.digest = edited.digest.clone();
         facts.equal = edited.equal.clone();
     }
