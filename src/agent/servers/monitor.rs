@@ -73,20 +73,10 @@ async fn watch_file(servers: Servers, stop: CancellationToken) {
             before = after;
         }
     };
-    let watches = async {
-        if let Err(error) = servers.0.file.watch().await {
-            tracing::warn!(%error, "`mcp-config.json` cannot be watched; it is read once a minute");
-        }
-        let mut ticks = tokio::time::interval(EVERY);
-        loop {
-            ticks.tick().await;
-            servers.0.file.reload().await;
-        }
-    };
     tokio::select! {
         () = stop.cancelled() => {}
         () = hears => {}
-        () = watches => {}
+        never = servers.0.file.watch() => match never {},
     }
 }
 

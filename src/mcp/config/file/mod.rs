@@ -5,13 +5,15 @@
 //! the new one, never half of one; what we do not know in it stays.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use notify::{RecursiveMode, Watcher as _};
 use serde_json::{Map, Value};
-use tokio::sync::{Mutex, mpsc, watch};
+use tokio::sync::{Mutex, watch};
+use tokio::time::MissedTickBehavior;
 
 use super::check::{Author, entry_problems, name_problem};
 use crate::domain::McpServerConfig;
@@ -21,6 +23,10 @@ use crate::mcp::toolbox::Naming;
 const NAME: &str = "mcp-config.json";
 /// The member that holds the servers.
 const SERVERS: &str = "mcpServers";
+/// How often it is looked at for edits by hand.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Clocks of file systems are no finer than this.
+const FRESH: Duration = Duration::from_secs(2);
 /// A larger file is no list of servers.
 const MAX_BYTES: u64 = 4 << 20;
 
@@ -41,6 +47,23 @@ pub struct ConfigFile {
     state: watch::Sender<Arc<FileState>>,
     /// Held while the file is read or changed. Held across awaits by design.
     turn: Mutex<()>,
+}
+
+/// What can be seen of a file without reading it; nothing of a missing one.
+#[derive(PartialEq, Eq)]
+struct Look(Option<(u64, SystemTime)>);
+
+impl Look {
+    fn at(path: &Path) -> Self {
+        let seen = std::fs::metadata(path).and_then(|known| Ok((known.len(), known.modified()?)));
+        Self(seen.ok())
+    }
+
+    /// Whether it was written just now.
+    fn is_fresh(&self) -> bool {
+        self.0
+            .is_some_and(|(_, at)| at.elapsed().is_ok_and(|age| age < FRESH))
+    }
 }
 
 /// Why the file was not changed.
@@ -101,28 +124,23 @@ impl ConfigFile {
         }
     }
 
-    /// Reads it again whenever somebody changes it. Ends with an error where the system cannot
-    /// watch files.
-    pub async fn watch(&self) -> Result<(), notify::Error> {
-        let (told, mut heard) = mpsc::unbounded_channel();
-        let name = self.path.clone();
-        let on_event = move |event: notify::Result<notify::Event>| {
-            if event.is_ok_and(|event| event.paths.contains(&name) && !event.kind.is_access()) {
-                // Nobody listens any more: the program ends.
-                let _ = told.send(());
+    /// Reads it again whenever somebody changes it. The file is looked at, not its folder's events:
+    /// the database lies beside it and would wake us with every write, and edits from outside of a
+    /// container send no events.
+    pub async fn watch(&self) -> Infallible {
+        let mut ticks = tokio::time::interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // What was changed between the first reading and now is read too.
+        let mut read = None;
+        loop {
+            ticks.tick().await;
+            let look = Look::at(&self.path);
+            if read.as_ref() != Some(&look) {
+                self.reload().await;
+                // A second edit in the same instant would look the same.
+                read = (!look.is_fresh()).then_some(look);
             }
-        };
-        let mut watcher = notify::recommended_watcher(on_event)?;
-        // Editors move a new file into place, so the folder is watched.
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        watcher.watch(folder, RecursiveMode::NonRecursive)?;
-        // What was changed between the first reading and now.
-        self.reload().await;
-        while heard.recv().await.is_some() {
-            while heard.try_recv().is_ok() {}
-            self.reload().await;
         }
-        Ok(())
     }
 
     /// Adds an entry.
