@@ -1,6 +1,16 @@
 //! `./run bench`: Sepal beside a raw relay of the same bytes and the upstream itself, alternating
 //! in one run. Processor time is compared as ratios: absolute figures swing with the machine.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program of the command line: figures are its output"
+)]
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "counts and nanoseconds here are far below what a float holds"
+)]
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -29,10 +29,10 @@ impl Plan {
     }
 
     /// Tokens that come alone.
-    pub(crate) const fn paced(tokens: usize, gap: Duration) -> Self {
+    pub(crate) fn paced(tokens: usize, gap: Duration) -> Self {
         Self {
             tokens,
-            gap_us: gap.as_micros() as u64,
+            gap_us: u64::try_from(gap.as_micros()).unwrap_or(u64::MAX),
             calls: 0,
         }
     }

@@ -8,9 +8,13 @@ use futures::{SinkExt as _, StreamExt as _};
 use reqwest::Client;
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
-use tokio_tungstenite::accept_async;
+use tokio_tungstenite::accept_async_with_config;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use tokio_util::task::TaskTracker;
+
+/// Bytes that are read at once; clients say little.
+const READ_BUFFER: usize = 4 * 1024;
 
 /// Serves until the process is ended; says its address on standard output.
 pub(crate) async fn serve(upstream: &str) -> Result<()> {
@@ -31,7 +35,9 @@ pub(crate) async fn serve(upstream: &str) -> Result<()> {
 
 async fn relay(stream: TcpStream, client: &Client, upstream: &str) -> Result<()> {
     stream.set_nodelay(true)?;
-    let mut socket = accept_async(stream).await?;
+    // The default of 128 KiB would be most of an idle connection.
+    let config = WebSocketConfig::default().read_buffer_size(READ_BUFFER);
+    let mut socket = accept_async_with_config(stream, Some(config)).await?;
     while let Some(message) = socket.next().await {
         let Message::Text(plan) = message? else {
             continue;
