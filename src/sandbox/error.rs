@@ -67,6 +67,9 @@ impl Error {
             Self::Refused { remedy, .. } => (*remedy).to_owned(),
             Self::NoServer(_) => "run `./run build`, or reinstall".to_owned(),
             Self::Engine(problem) => problem.remedy(),
+            Self::Full(_) => "try again when a call has ended, or raise `sandbox.max` \
+                              (SPL_SANDBOX_MAX)"
+                .to_owned(),
             Self::BadLaunch(_) | Self::Workspace { .. } | Self::Start(_) | Self::Closed => {
                 "look at the log".to_owned()
             }

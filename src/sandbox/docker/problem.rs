@@ -90,7 +90,8 @@ impl Problem {
                  (SPL_SANDBOX_RUNTIME)"
                     .to_owned()
             }
-            Self::Refused { .. } | Self::Busy => "look at the engine's log".to_owned(),
+            Self::Taken { .. } | Self::Busy => "try again in a moment".to_owned(),
+            Self::Refused { .. } => "look at the engine's log".to_owned(),
         }
     }
 
