@@ -6,9 +6,7 @@ use serde_json::{Value, json};
 
 use crate::model_stub::Reply;
 use crate::support::docker::{self, docker, lines, named};
-use crate::support::{
-    Door, Person, PrivateEngine, TestApp, TestSocket, behind_each_door, until,
-};
+use crate::support::{Door, Person, PrivateEngine, TestApp, TestSocket, behind_each_door, until};
 
 behind_each_door!(
     the_two_files_are_written_in_one_container_of_the_session,

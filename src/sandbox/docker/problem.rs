@@ -69,11 +69,12 @@ impl Problem {
     /// What an engine's error means. `image` is what a missing thing would be, if it is that.
     pub(super) fn of(error: &ApiError, what: &'static str, address: &str) -> Self {
         match status(error) {
-            Some(_) => Self::Refused {
+            // A proxy in front of the engine says so where the engine is away.
+            Some(status) if status != 503 => Self::Refused {
                 what,
                 said: words(error),
             },
-            None => Self::Unreachable {
+            Some(_) | None => Self::Unreachable {
                 address: address.to_owned(),
                 said: words(error),
             },

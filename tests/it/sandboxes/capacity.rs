@@ -8,7 +8,7 @@ use sepal::sandbox::{Bounds, Capacity, Ended, Error, Launch, Room, Running, Runt
 use super::house::{House, in_time};
 use super::on_every_runtime;
 use crate::support::docker::named;
-use crate::support::until;
+use crate::support::{Door, until};
 
 on_every_runtime!(
     a_full_house_ends_what_lies_idle_longest_and_else_waits_and_says_what_to_set,
@@ -91,7 +91,7 @@ async fn what_nobody_uses_ends_after_its_time_and_a_use_renews_it(house: House) 
 
 #[tokio::test]
 async fn warm_sandboxes_count_and_are_given_up_first() {
-    let house = House::docker_with(|settings| settings.pool_size = 2).await;
+    let house = House::docker_with(Door::Direct, |settings| settings.pool_size = 2).await;
     // A warm one that is just being started is waited for.
     let plenty = Room {
         max: 2,
@@ -124,7 +124,10 @@ async fn warm_sandboxes_count_and_are_given_up_first() {
 #[tokio::test]
 async fn a_workspace_that_cannot_be_seen_is_counted_by_runs() {
     let pace = Duration::from_millis(200);
-    let house = House::docker_with(|settings| settings.counts_by_runs = Some(pace)).await;
+    let house = House::docker_with(Door::Direct, |settings| {
+        settings.counts_by_runs = Some(pace)
+    })
+    .await;
     let script = "for number in $(seq 400); do head -c 500000 /dev/zero > $number; sleep 0.1; done";
     let launch = Launch {
         bounds: Bounds {
