@@ -125,7 +125,7 @@ async fn warm_sandboxes_count_and_are_given_up_first() {
 async fn a_workspace_that_cannot_be_seen_is_counted_by_runs() {
     let pace = Duration::from_millis(200);
     let house = House::docker_with(Door::Direct, |settings| {
-        settings.counts_by_runs = Some(pace)
+        settings.counts_by_runs = Some(pace);
     })
     .await;
     let script = "for number in $(seq 400); do head -c 500000 /dev/zero > $number; sleep 0.1; done";
