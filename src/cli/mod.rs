@@ -2,11 +2,12 @@
 
 mod admin;
 mod agent;
+mod backup;
 mod health;
 mod serve;
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -71,6 +72,19 @@ enum Command {
     /// Look at the settings.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Keep a copy of everything that outlives the process, in one file; the server may run.
+    Backup {
+        /// The file to write, for example `sepal.tar.gz`. It holds secrets and their key.
+        file: PathBuf,
+    },
+    /// Put a backup into the data folder; no server may run there.
+    Restore {
+        /// What `sepal backup` wrote.
+        file: PathBuf,
+        /// Move what is in the data folder aside, if there is something.
+        #[arg(long)]
+        force: bool,
+    },
     /// Manage tenants, people and keys; works beside a running server.
     #[command(subcommand)]
     Admin(admin::AdminCommand),
@@ -91,6 +105,7 @@ pub(crate) fn run() -> ExitCode {
         Ok(telemetry) => telemetry,
         Err(error) => return fail(&anyhow::Error::new(error)),
     };
+    let settings_file = cli.options.config.clone();
     let (command, loaded) = match choose(cli) {
         Ok(chosen) => chosen,
         Err(problems) => {
@@ -106,7 +121,7 @@ pub(crate) fn run() -> ExitCode {
         .enable_all()
         .build();
     let done = runtime.map_err(anyhow::Error::new).and_then(|runtime| {
-        let done = runtime.block_on(execute(command, &loaded));
+        let done = runtime.block_on(execute(command, &loaded, settings_file.as_deref()));
         runtime.shutdown_background();
         done
     });
@@ -161,7 +176,11 @@ fn load(options: &Options, preset: Preset) -> Result<Loaded, config::Problems> {
     config::load(&Sources { preset, ..sources })
 }
 
-async fn execute(command: Command, loaded: &Loaded) -> anyhow::Result<ExitCode> {
+async fn execute(
+    command: Command,
+    loaded: &Loaded,
+    settings_file: Option<&Path>,
+) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve => serve::serve(loaded, Purpose::Gateway).await,
         Command::Agent(args) => Box::pin(agent::run(args, loaded)).await,
@@ -179,6 +198,8 @@ async fn execute(command: Command, loaded: &Loaded) -> anyhow::Result<ExitCode> 
             say(loaded.shown.trim_end());
             Ok(ExitCode::SUCCESS)
         }
+        Command::Backup { file } => backup::back_up(loaded, settings_file, &file).await,
+        Command::Restore { file, force } => backup::restore(loaded, &file, force).await,
         Command::Admin(command) => admin::run(command, loaded).await,
     }
 }

@@ -9,6 +9,7 @@
 
 mod agent_mode;
 mod architecture;
+mod backup;
 mod bad_input;
 mod burst;
 mod containers;

@@ -20,7 +20,7 @@ impl Address {
     /// Reads `sqlite://<file>` or `postgres://…`; without an address, `sepal.db` in the data folder.
     pub(super) fn parse(address: Option<&str>, data_dir: &Path) -> Result<Self, Error> {
         let Some(address) = address else {
-            return Ok(Self::Sqlite(data_dir.join("sepal.db")));
+            return Ok(Self::Sqlite(data_dir.join(super::DATABASE_FILE)));
         };
         let (scheme, rest) = address.split_once(':').unwrap_or((address, ""));
         match scheme {

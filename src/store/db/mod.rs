@@ -6,7 +6,7 @@ mod hold;
 mod postgres;
 mod sqlite;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sqlx::FromRow;
 use sqlx::postgres::PgRow;
@@ -17,7 +17,10 @@ use address::Address;
 
 pub(super) use hold::Hold;
 pub(super) use postgres::{PostgresDb, within};
-pub(super) use sqlite::SqliteDb;
+pub(super) use sqlite::{SqliteDb, copy, newest_schema};
+
+/// The database's name in the data folder.
+pub(super) const DATABASE_FILE: &str = "sepal.db";
 
 /// A database with the tables of this version.
 #[derive(Debug, Clone)]
@@ -197,6 +200,22 @@ pub(super) async fn try_server(
         Address::Sqlite(_) => Ok(None),
         Address::Postgres(options) => postgres::try_server(&options).await.map(Some),
     }
+}
+
+/// Where a database is.
+pub(super) enum Place {
+    /// In this file.
+    File(PathBuf),
+    /// At a server.
+    Server,
+}
+
+/// Where the database of that address is.
+pub(super) fn place(address: Option<&str>, data_dir: &Path) -> Result<Place, Error> {
+    Ok(match Address::parse(address, data_dir)? {
+        Address::Sqlite(file) => Place::File(file),
+        Address::Postgres(_) => Place::Server,
+    })
 }
 
 /// Says `Taken(name)` where a unique rule refused the statement.

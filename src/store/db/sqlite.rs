@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::migrate::Migrator;
 use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
     SqliteSynchronous,
@@ -13,6 +14,9 @@ use tokio::sync::Mutex;
 
 use super::super::{Error, data_dir};
 use super::{Arg, Row, Statement};
+
+/// Every change of the tables since the first release.
+static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 
 /// How long a connection waits for another process (`sepal admin` beside the server).
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -45,7 +49,7 @@ impl SqliteDb {
             .test_before_acquire(false)
             .connect_with(options.clone())
             .await?;
-        sqlx::migrate!("migrations/sqlite")
+        MIGRATIONS
             .run(&write)
             .await
             .map_err(|error| Error::Migration(Arc::new(error)))?;
@@ -129,6 +133,39 @@ impl SqliteDb {
         self.read.close().await;
         self.write.close().await;
     }
+}
+
+/// Copies a database as it stands at one moment into a file of its own, which must be empty or
+/// missing; others may write meanwhile. Gives the newest migration of its tables.
+pub(in crate::store) async fn copy(from: &Path, to: &Path) -> Result<i64, Error> {
+    let Some(target) = to.to_str() else {
+        return Err(Error::Unusable {
+            path: to.to_owned(),
+            reason: "SQLite takes only names in UTF-8",
+            source: None,
+        });
+    };
+    // Before SQLite makes it for everybody to read.
+    data_dir::touch_private(to)?;
+    let options = SqliteConnectOptions::new()
+        .filename(from)
+        .read_only(true)
+        .busy_timeout(BUSY_TIMEOUT);
+    let mut connection = SqliteConnection::connect_with(&options).await?;
+    sqlx::query("VACUUM INTO $1")
+        .bind(target)
+        .execute(&mut connection)
+        .await?;
+    let sql = "SELECT COALESCE(MAX(version), 0) FROM _sqlx_migrations";
+    let schema: (i64,) = sqlx::query_as(sql).fetch_one(&mut connection).await?;
+    connection.close().await?;
+    Ok(schema.0)
+}
+
+/// The newest migration that this program knows.
+pub(in crate::store) fn newest_schema() -> i64 {
+    let versions = MIGRATIONS.iter().map(|migration| migration.version);
+    versions.max().unwrap_or(0)
 }
 
 fn bind(args: Vec<Arg>) -> Result<SqliteArguments, Error> {

@@ -6,6 +6,8 @@ mod refusals;
 mod sessions;
 mod sign_in;
 
+use std::net::SocketAddr;
+
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;
 
@@ -36,6 +38,16 @@ impl Client {
 
     pub(crate) fn with_key(app: &TestApp, key: &str) -> Self {
         Self::nobody(app).and("authorization", format!("Bearer {key}"))
+    }
+
+    /// With a key, at a server that is a process of its own.
+    pub(crate) fn at(address: SocketAddr, key: &str) -> Self {
+        let nobody = Self {
+            http: TestApp::http(),
+            base: format!("http://{address}"),
+            headers: Vec::new(),
+        };
+        nobody.and("authorization", format!("Bearer {key}"))
     }
 
     /// The same with one more header on every request.

@@ -1,0 +1,199 @@
+//! What a backup says of itself. It stands first in the archive, and nothing else is unpacked than
+//! what it names, under names that are known beforehand.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// The first entry of the archive.
+pub(super) const NAME: &str = "manifest.json";
+/// The database, in SQLite's own form.
+pub(super) const DATABASE: &str = "data/sepal.db";
+/// The key of sealed secrets.
+pub(super) const SECRET_KEY: &str = "data/secret.key";
+/// The installation's MCP servers.
+pub(super) const SERVERS: &str = "data/mcp-config.json";
+/// The settings file, by its form.
+const SETTINGS: [&str; 2] = ["settings/settings.yaml", "settings/settings.json"];
+
+/// What tells a backup from any other archive.
+const FORMAT: &str = "sepal-backup";
+/// The form of archive and manifest that this version writes.
+const VERSION: u32 = 1;
+
+/// Where the key is that sealed the secrets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum KeyPlace {
+    /// `secret.key`, which is in the backup if anything was sealed.
+    File,
+    /// The operator's own (`auth.secret_key`), which is not in the backup.
+    Settings,
+}
+
+/// One file of a backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Part {
+    /// Its name in the archive.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// SHA-256 of its content, in hex.
+    pub sha256: String,
+}
+
+/// What a backup says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    format: String,
+    version: u32,
+    /// The version of Sepal that made it.
+    pub program: String,
+    /// The newest migration of its tables.
+    pub schema: i64,
+    /// When it was made, RFC 3339.
+    pub created_at: String,
+    /// Where the key is.
+    pub secret_key: KeyPlace,
+    /// What follows in the archive, in this order.
+    pub files: Vec<Part>,
+}
+
+/// Why a manifest is refused.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unfit {
+    /// It is none, or names what no backup has.
+    Foreign(String),
+    /// A newer program made it.
+    Newer(String),
+}
+
+impl Manifest {
+    pub(super) fn new(schema: i64, secret_key: KeyPlace, files: Vec<Part>) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            schema,
+            created_at: jiff::Timestamp::now().to_string(),
+            secret_key,
+            files,
+        }
+    }
+
+    /// Reads what stands first in an archive. `newest` is the newest migration that we know.
+    pub(super) fn read(text: &[u8], newest: i64) -> Result<Self, Unfit> {
+        /// What every version of the form has.
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            version: u32,
+            program: String,
+        }
+        let foreign = |reason: &str| Unfit::Foreign(reason.to_owned());
+        let head: Head =
+            serde_json::from_slice(text).map_err(|_| foreign("its manifest cannot be read"))?;
+        if head.format != FORMAT {
+            return Err(foreign("its manifest is another program's"));
+        }
+        if head.version > VERSION {
+            return Err(Unfit::Newer(head.program));
+        }
+        let manifest: Self =
+            serde_json::from_slice(text).map_err(|_| foreign("its manifest cannot be read"))?;
+        if manifest.schema > newest {
+            return Err(Unfit::Newer(manifest.program));
+        }
+        for (at, part) in manifest.files.iter().enumerate() {
+            let name = part.name.as_str();
+            let is_known = [DATABASE, SECRET_KEY, SERVERS].contains(&name) || is_settings(name);
+            let before = manifest.files.iter().take(at);
+            if !is_known || before.into_iter().any(|earlier| earlier.name == name) {
+                let reason = format!("its manifest names `{}`", name.escape_debug());
+                return Err(Unfit::Foreign(reason));
+            }
+        }
+        if manifest.files.first().map(|part| part.name.as_str()) != Some(DATABASE) {
+            return Err(foreign("its manifest names no database"));
+        }
+        Ok(manifest)
+    }
+}
+
+/// The name in the archive of that settings file.
+pub(super) fn settings_name(file: &Path) -> &'static str {
+    let [yaml, json] = SETTINGS;
+    let is_json = file
+        .extension()
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+    if is_json { json } else { yaml }
+}
+
+pub(super) fn is_settings(name: &str) -> bool {
+    SETTINGS.contains(&name)
+}
+
+/// The last part of a known name.
+pub(super) fn file_name(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DATABASE, KeyPlace, Manifest, Part, SECRET_KEY, Unfit};
+
+    fn part(name: &str) -> Part {
+        Part {
+            name: name.to_owned(),
+            bytes: 1,
+            sha256: String::new(),
+        }
+    }
+
+    #[test]
+    fn only_known_names_of_this_and_older_versions_are_taken() {
+        fn check(change: impl FnOnce(&mut Manifest), expected: &str) {
+            let files = vec![part(DATABASE), part(SECRET_KEY)];
+            let mut manifest = Manifest::new(5, KeyPlace::File, files);
+            change(&mut manifest);
+            let read = Manifest::read(&serde_json::to_vec(&manifest).unwrap(), 6);
+            let said = match &read {
+                Ok(read) => {
+                    assert_eq!(*read, manifest);
+                    "fits"
+                }
+                Err(Unfit::Newer(_)) => "newer",
+                Err(Unfit::Foreign(reason)) => reason,
+            };
+            assert_eq!(said, expected);
+        }
+        check(|_| {}, "fits");
+        check(|it| it.schema = 6, "fits");
+        check(|it| it.schema = 7, "newer");
+        check(|it| it.version = 2, "newer");
+        check(
+            |it| it.format = "zip".into(),
+            "its manifest is another program's",
+        );
+        check(|it| it.files.clear(), "its manifest names no database");
+        check(|it| it.files.reverse(), "its manifest names no database");
+        check(
+            |it| it.files.push(part("../evil")),
+            "its manifest names `../evil`",
+        );
+        check(
+            |it| it.files.push(part("data/a\n")),
+            "its manifest names `data/a\\n`",
+        );
+        check(
+            |it| it.files.push(part(SECRET_KEY)),
+            "its manifest names `data/secret.key`",
+        );
+        assert_eq!(
+            Manifest::read(b"{}", 6),
+            Err(Unfit::Foreign("its manifest cannot be read".into()))
+        );
+    }
+}

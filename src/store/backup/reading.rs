@@ -1,0 +1,149 @@
+//! Unpacks an archive that may be anything: only plain files, in the order, of the size and with the
+//! content that its manifest says. No name of the archive ever becomes a path.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use flate2::bufread::GzDecoder;
+use sha2::{Digest as _, Sha256};
+
+use super::manifest::{self, Manifest, Part, Unfit};
+use super::{Error, db};
+
+/// A larger manifest is none.
+const MAX_MANIFEST: u64 = 1 << 20;
+
+type Entries<'a> = tar::Entries<'a, GzDecoder<BufReader<File>>>;
+type Entry<'a> = tar::Entry<'a, GzDecoder<BufReader<File>>>;
+
+/// Unpacks into `folder`, which is empty and ours.
+pub(super) fn unpack(path: &Path, folder: &Path) -> Result<Manifest, Error> {
+    let file = File::open(path).map_err(Error::disk(path, "cannot be read"))?;
+    let mut archive = tar::Archive::new(GzDecoder::new(BufReader::new(file)));
+    let reading = Reading { path, folder };
+    // An archive that does not even begin like one was never ours.
+    let mut entries = archive
+        .entries()
+        .map_err(|_| reading.foreign("it is no tar archive"))?;
+    let manifest = reading.manifest(&mut entries)?;
+    for part in &manifest.files {
+        reading.part(&mut entries, part)?;
+    }
+    match entries.next() {
+        None => {}
+        Some(Ok(entry)) => {
+            let reason = format!("its manifest does not name `{}`", shown(&entry));
+            return Err(reading.foreign(reason));
+        }
+        Some(Err(error)) => return Err(reading.damaged(&error)),
+    }
+    // Up to the checksum at the very end.
+    io::copy(&mut archive.into_inner(), &mut io::sink())
+        .map_err(|error| reading.damaged(&error))?;
+    Ok(manifest)
+}
+
+struct Reading<'a> {
+    path: &'a Path,
+    folder: &'a Path,
+}
+
+impl Reading<'_> {
+    fn manifest(&self, entries: &mut Entries<'_>) -> Result<Manifest, Error> {
+        let first = entries.next().and_then(Result::ok);
+        let first = first.ok_or_else(|| self.foreign("it is no tar archive within gzip"))?;
+        if !is_plain(&first, manifest::NAME) || first.size() > MAX_MANIFEST {
+            let reason = format!("it begins with `{}`", shown(&first));
+            return Err(self.foreign(reason));
+        }
+        let mut text = Vec::new();
+        first
+            .take(MAX_MANIFEST)
+            .read_to_end(&mut text)
+            .map_err(|error| self.damaged(&error))?;
+        Manifest::read(&text, db::newest_schema()).map_err(|unfit| match unfit {
+            Unfit::Foreign(reason) => self.foreign(reason),
+            Unfit::Newer(program) => Error::Newer { program },
+        })
+    }
+
+    fn part(&self, entries: &mut Entries<'_>, part: &Part) -> Result<(), Error> {
+        let mut entry = match entries.next() {
+            Some(entry) => entry.map_err(|error| self.damaged(&error))?,
+            None => return Err(self.damaged(&format!("`{}` is missing", part.name))),
+        };
+        if !is_plain(&entry, &part.name) {
+            let reason = format!("`{}` stands in the place of `{}`", shown(&entry), part.name);
+            return Err(self.foreign(reason));
+        }
+        if entry.size() != part.bytes {
+            return Err(self.damaged(&format!("`{}` has another size", part.name)));
+        }
+        let to = self.folder.join(manifest::file_name(&part.name));
+        let unwritten = || Error::disk(&to, "cannot be written");
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&to)
+            .map_err(unwritten())?;
+        let digest = self.copy(&mut entry, &mut file, unwritten)?;
+        file.sync_all().map_err(unwritten())?;
+        if digest != part.sha256 {
+            return Err(self.damaged(&format!("`{}` is not what was kept", part.name)));
+        }
+        Ok(())
+    }
+
+    /// Reading errors are the archive's, writing errors the disk's.
+    fn copy<E: FnOnce(io::Error) -> Error>(
+        &self,
+        from: &mut impl Read,
+        to: &mut impl io::Write,
+        unwritten: impl Fn() -> E,
+    ) -> Result<String, Error> {
+        let (mut digest, mut piece) = (Sha256::new(), vec![0; 64 * 1024]);
+        loop {
+            let read = from
+                .read(&mut piece)
+                .map_err(|error| self.damaged(&error))?;
+            let Some(bytes) = piece.get(..read).filter(|bytes| !bytes.is_empty()) else {
+                return Ok(hex::encode(digest.finalize()));
+            };
+            digest.update(bytes);
+            to.write_all(bytes).map_err(unwritten())?;
+        }
+    }
+
+    fn foreign(&self, reason: impl Into<String>) -> Error {
+        Error::Foreign {
+            path: self.path.to_owned(),
+            reason: reason.into(),
+        }
+    }
+
+    fn damaged(&self, reason: &impl ToString) -> Error {
+        Error::Damaged {
+            path: self.path.to_owned(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+/// A file with exactly that name: no link, no folder, no device.
+fn is_plain(entry: &Entry<'_>, name: &str) -> bool {
+    entry.header().entry_type() == tar::EntryType::Regular
+        && *entry.path_bytes() == *name.as_bytes()
+}
+
+/// An entry's name for people, whatever stands in it.
+fn shown(entry: &Entry<'_>) -> String {
+    let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+    name.chars()
+        .take(80)
+        .collect::<String>()
+        .escape_debug()
+        .to_string()
+}

@@ -1,0 +1,134 @@
+//! Writes the archive: tar within gzip, whole under its name or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sha2::{Digest as _, Sha256};
+use zeroize::Zeroizing;
+
+use super::manifest::{KeyPlace, Manifest, NAME, Part};
+use super::{Error, parent, sync_folder};
+
+/// A file that people wrote is not larger.
+const MAX_SMALL: u64 = 16 << 20;
+
+/// One file to be kept.
+pub(super) struct Source {
+    pub(super) name: &'static str,
+    pub(super) content: Content,
+}
+
+/// Where its content is; it does not change while the archive is written.
+pub(super) enum Content {
+    File(PathBuf),
+    Bytes(Zeroizing<Vec<u8>>),
+}
+
+impl Content {
+    fn open(&self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(match self {
+            Self::File(path) => Box::new(File::open(path)?),
+            Self::Bytes(bytes) => Box::new(bytes.as_slice()),
+        })
+    }
+}
+
+/// Takes a small file into memory, so that an edit meanwhile cannot tear it; a missing one is none.
+pub(super) fn read(name: &'static str, path: &Path) -> Result<Option<Source>, Error> {
+    let unreadable = || Error::disk(path, "cannot be read");
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(unreadable())?,
+    };
+    let mut bytes = Zeroizing::new(Vec::new());
+    file.take(MAX_SMALL)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable())?;
+    let content = Content::Bytes(bytes);
+    Ok(Some(Source { name, content }))
+}
+
+/// Writes all into `target`, readable by its user only.
+pub(super) fn write(
+    target: &Path,
+    (schema, key): (i64, KeyPlace),
+    sources: &[Source],
+) -> Result<Manifest, Error> {
+    let mut files = Vec::new();
+    for source in sources {
+        files.push(part(source).map_err(Error::disk(target, "cannot be prepared"))?);
+    }
+    let manifest = Manifest::new(schema, key, files);
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let draft = target.with_file_name(format!(".{name}.{:016x}", rand::random::<u64>()));
+    let written = archive(&draft, &manifest, sources).and_then(|()| fs::rename(&draft, target));
+    if let Err(source) = written {
+        // What was not written whole is nobody's.
+        let _ = fs::remove_file(&draft);
+        return Err(Error::disk(target, "cannot be written")(source));
+    }
+    sync_folder(parent(target))?;
+    Ok(manifest)
+}
+
+fn part(source: &Source) -> io::Result<Part> {
+    let (mut content, mut digest) = (source.content.open()?, Sha256::new());
+    let bytes = io::copy(&mut content, &mut Hashing(&mut digest))?;
+    Ok(Part {
+        name: source.name.to_owned(),
+        bytes,
+        sha256: hex::encode(digest.finalize()),
+    })
+}
+
+fn archive(path: &Path, manifest: &Manifest, sources: &[Source]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    let mut archive = tar::Builder::new(GzEncoder::new(&mut file, Compression::default()));
+    let text = serde_json::to_vec_pretty(manifest)?;
+    append(&mut archive, (NAME, text.len() as u64), text.as_slice())?;
+    for (source, part) in sources.iter().zip(&manifest.files) {
+        append(
+            &mut archive,
+            (source.name, part.bytes),
+            source.content.open()?,
+        )?;
+    }
+    archive.into_inner()?.finish()?.flush()?;
+    file.sync_all()
+}
+
+fn append(
+    archive: &mut tar::Builder<impl io::Write>,
+    (name, bytes): (&str, u64),
+    content: impl Read,
+) -> io::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::Regular);
+    header.set_mode(0o600);
+    header.set_size(bytes);
+    let now = jiff::Timestamp::now().as_second();
+    header.set_mtime(u64::try_from(now).unwrap_or(0));
+    archive.append_data(&mut header, name, content)
+}
+
+/// Writes into a digest.
+pub(super) struct Hashing<'a>(pub(super) &'a mut Sha256);
+
+impl io::Write for Hashing<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
