@@ -20,6 +20,7 @@ mod generated;
 mod idle;
 mod isolation;
 mod kill;
+mod landings;
 mod llm;
 mod model_stub;
 mod providers;

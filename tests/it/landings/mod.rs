@@ -1,0 +1,105 @@
+//! Data that earlier landings left behind opens in this one, and its sessions go on.
+//!
+//! Each `.db.gz` is the database of a data folder, made by the program of the commit that names it:
+//! a person with a key, a session of one turn, and a provider with a sealed key.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use flate2::read::GzDecoder;
+use serde_json::Value;
+
+use crate::model_stub::ModelStub;
+use crate::rest::Client;
+use crate::support::{Person, Server, TestSocket};
+
+/// What the program of commit `b0b924a` made, before the sixth migration.
+const FIRST: Landing = Landing {
+    commit: "b0b924a",
+    key: "spl_d3b5ec13_c734437fd113ee9a58a3fe16d5b51f4091e5a48f652ec448bc5bdb31be77ea6b",
+    session: "ses_f970d8c962e350afb0a41f0e92d32866",
+};
+
+struct Landing {
+    commit: &'static str,
+    /// Ana's, who owns the tenant `acme`.
+    key: &'static str,
+    /// Called `Before`.
+    session: &'static str,
+}
+
+impl Landing {
+    /// Lays the data folder out as that program left it.
+    fn lay_out(&self, data: &Path) {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/landings");
+        fs::create_dir_all(data).unwrap();
+        let packed = File::open(from.join(format!("{}.db.gz", self.commit))).unwrap();
+        let mut database = File::create(data.join("sepal.db")).unwrap();
+        io::copy(&mut GzDecoder::new(packed), &mut database).unwrap();
+        let key = from.join(format!("{}.key", self.commit));
+        fs::copy(key, data.join("secret.key")).unwrap();
+    }
+}
+
+/// Name and text of what a session shows.
+fn lines(socket: &TestSocket) -> Vec<(String, String)> {
+    let events = socket.ready["state"]["transcript"]["events"].as_array();
+    let line = |event: &Value| {
+        let text = event["args"][0].as_str().unwrap_or_default();
+        (event["event"].as_str().unwrap().to_owned(), text.to_owned())
+    };
+    events.unwrap().iter().map(line).collect()
+}
+
+#[tokio::test]
+async fn the_data_of_the_first_landing_opens_and_its_session_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    FIRST.lay_out(&data);
+    let model = ModelStub::start().await;
+    let env = [
+        ("LLM_PROVIDER", "scripted"),
+        ("SPL_LLM_MODEL", "scripted"),
+        ("SPL_LLM_SCRIPTED_PACE_MS", "0"),
+        ("SPL_SANDBOX", "none"),
+    ];
+    let server = Server::start_with(&data, &model, &env);
+    let ana = Person {
+        tenant: sepal::domain::TenantId::from_bits(0),
+        key: FIRST.key.to_owned(),
+    };
+    let mut socket = TestSocket::open(server.address, &ana, Some(FIRST.session)).await;
+    assert_eq!(socket.ready["title"], "Before");
+    let before = lines(&socket);
+    assert_eq!(
+        before
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect::<Vec<_>>(),
+        [
+            "session:changed",
+            "user:message",
+            "agent:thinking",
+            "agent:response"
+        ]
+    );
+    assert_eq!(before[1].1, "Hello from the last landing");
+
+    socket.say("and now").await;
+    let answer = socket.wait_for_answer().await;
+    assert!(!answer.is_empty());
+    let again = TestSocket::open(server.address, &ana, Some(FIRST.session)).await;
+    let after = lines(&again);
+    assert_eq!(after[..before.len()], before[..]);
+    assert_eq!(after.last().unwrap().1, answer);
+
+    // What was sealed then opens now.
+    let client = Client::at(server.address, &ana.key);
+    let provider = client.get("/api/providers/mine").await.ok(200);
+    assert_eq!(
+        (&provider["hasKey"], &provider["problem"]),
+        (&Value::Bool(true), &Value::Null),
+        "{provider}"
+    );
+}
