@@ -4,6 +4,7 @@ import { computed, ref, shallowRef } from 'vue'
 import { usePerson } from '@/shell/person'
 import { recall, remember } from '@/shell/remember'
 import { useSessions } from '@/shell/sessions'
+import { noteVersion } from '@/shell/version'
 import { SessionLink, type LinkState } from '@/wire/link'
 import { rest } from '@/wire/rest'
 import type {
@@ -130,6 +131,7 @@ export const useSession = defineStore('session', () => {
     isResuming = false
     deltas = []
     newId = message.sessionId
+    noteVersion(message.version)
     if (!message.resumed) {
       events = [...state.transcript.events]
       hasOlder.value = state.transcript.more

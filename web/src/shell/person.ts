@@ -3,6 +3,7 @@ import { defineStore } from 'pinia'
 import { computed, ref, shallowRef } from 'vue'
 import { rest, RequestError, useCsrfToken, type Installation, type Me } from '@/wire/rest'
 import { forgetTyped } from './remember'
+import { noteVersion } from './version'
 
 export const usePerson = defineStore('person', () => {
   const me = shallowRef<Me | null>(null)
@@ -20,6 +21,7 @@ export const usePerson = defineStore('person', () => {
     useCsrfToken(answer.csrfToken)
     me.value = answer
     installation.value = answer.installation
+    noteVersion(answer.installation.version)
     needsSetup.value = false
     isKnown.value = true
   }
@@ -32,6 +34,7 @@ export const usePerson = defineStore('person', () => {
       if (!(error instanceof RequestError) || error.status !== 401) throw error
       me.value = null
       installation.value = error.problem.installation ?? null
+      if (installation.value) noteVersion(installation.value.version)
       needsSetup.value = error.problem.setupNeeded ?? false
       isKnown.value = true
     }
