@@ -7,7 +7,7 @@ use super::place::SandboxPlace;
 use super::providers::Providers;
 use super::servers::Servers;
 use super::tools::SessionTools;
-use crate::domain::{SandboxId, SessionKey, TenantId, Tool};
+use crate::domain::{SandboxId, SessionId, SessionKey, TenantId, Tool};
 use crate::history::{self, PromptError, SystemPrompt};
 use crate::llm::{Catalogue, RetryConfig, tokens};
 use crate::session::{Control, ModelChoice};
@@ -54,6 +54,8 @@ pub struct AgentFactory {
 #[derive(Clone)]
 pub struct AgentParts {
     pub(super) tenant: TenantId,
+    /// For the log.
+    pub(super) session: SessionId,
     pub(super) providers: Providers,
     pub(super) catalogue: Arc<Catalogue>,
     pub(super) prompt: Arc<SystemPrompt>,
@@ -103,6 +105,7 @@ impl AgentFactory {
     pub fn create_agent(&self, key: &SessionKey, sandbox: &SandboxId) -> AgentParts {
         AgentParts {
             tenant: key.tenant.clone(),
+            session: key.session.clone(),
             providers: self.providers.clone(),
             catalogue: Arc::clone(&self.catalogue),
             prompt: Arc::clone(&self.prompt),

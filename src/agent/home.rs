@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 use super::place::SandboxPlace;
-use crate::domain::{SandboxId, SessionKey, TenantId};
+use crate::domain::{SandboxId, SessionId, SessionKey, TenantId};
 use crate::store::{self, records::SandboxRow};
 
 /// A session's sandbox, found out at the first call.
@@ -47,6 +47,11 @@ impl Home {
     /// Whose it is.
     pub(super) fn tenant(&self) -> &TenantId {
         &self.key.tenant
+    }
+
+    /// Which it is, for the log.
+    pub(super) fn session(&self) -> &SessionId {
+        &self.key.session
     }
 
     /// The sandbox that the journal names, for what needs none.

@@ -28,7 +28,7 @@ pub(super) struct Asking {
 
 impl Asking {
     /// The outcome as a command.
-    #[tracing::instrument(skip_all, fields(llm.provider = %self.choice.provider, llm.model = %self.choice.model, turn = self.turn))]
+    #[tracing::instrument(skip_all, fields(session.id = %self.parts.session, llm.provider = %self.choice.provider, llm.model = %self.choice.model, turn = self.turn))]
     pub(super) async fn run(self) -> Command {
         let (turn, iteration) = (self.turn, self.iteration);
         let failed = |failure| Command::ModelFailed {

@@ -194,7 +194,7 @@ impl SessionTools {
     }
 
     /// Runs one approved call. What it gives is a value whatever happens.
-    #[tracing::instrument(skip_all, fields(call.id = %call.id, tool.name = %call.name))]
+    #[tracing::instrument(skip_all, fields(session.id = %self.home.session(), call.id = %call.id, tool.name = %call.name))]
     pub(super) async fn run(
         &self,
         call: &Call,

@@ -22,6 +22,7 @@ mod isolation;
 mod kill;
 mod landings;
 mod llm;
+mod logs;
 mod model_stub;
 mod providers;
 mod redis_app;
