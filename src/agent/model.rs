@@ -1,6 +1,7 @@
 //! The first effect: ask the model, show what it says, and bring back its answer.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::answer::DeltaKind;
 use super::factory::{AgentParts, Standing};
@@ -11,6 +12,7 @@ use crate::llm::{self, ModelEvent, Progress};
 use crate::session::{
     Answer, Command, ContextSize, Failure, ModelChoice, Proposal, Refusal, Resolution,
 };
+use crate::telemetry::instruments;
 
 /// One model request of a turn.
 pub(super) struct Asking {
@@ -47,10 +49,14 @@ impl Asking {
             Err(failure) => return failed(failure),
         };
         let estimate = request.clone();
+        let mut watch = Watch::start(provider.kind());
         let answer = llm::ask(provider, request, self.parts.retry, |progress| {
+            watch.see(&progress);
             self.show(progress);
         });
-        match answer.await {
+        let answer = answer.await;
+        watch.end(answer.is_ok());
+        match answer {
             Ok(answer) => {
                 let answer = self.answer(answer, &estimate);
                 Command::Answered {
@@ -204,6 +210,39 @@ impl Asking {
             cost: self.parts.catalogue.price(&usage, &self.choice.model),
             finish: answer.finish.map_or("stop", llm::Finish::as_str).to_owned(),
         }
+    }
+}
+
+/// Measures one model request. A piece after the first costs one comparison.
+struct Watch {
+    provider: &'static str,
+    since: Instant,
+    is_silent: bool,
+}
+
+impl Watch {
+    fn start(kind: llm::ProviderKind) -> Self {
+        Self {
+            provider: kind.as_str(),
+            since: Instant::now(),
+            is_silent: true,
+        }
+    }
+
+    fn see(&mut self, progress: &Progress) {
+        match progress {
+            Progress::Event(_) if !self.is_silent => {}
+            Progress::Event(_) => {
+                self.is_silent = false;
+                instruments().first_token(self.provider, self.since.elapsed());
+            }
+            Progress::Retry { .. } => instruments().model_retried(self.provider),
+        }
+    }
+
+    fn end(&self, is_answered: bool) {
+        let outcome = if is_answered { "answered" } else { "failed" };
+        instruments().model_asked(self.provider, outcome, self.since.elapsed());
     }
 }
 

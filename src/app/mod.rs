@@ -4,6 +4,7 @@ mod address;
 mod agent;
 mod doctor;
 mod house;
+mod metrics;
 mod model;
 mod place;
 mod servers;
@@ -48,6 +49,8 @@ pub struct App {
     pub address: SocketAddr,
     /// The setup link, while nobody exists.
     pub setup: Option<Link>,
+    /// Where `/metrics` is answered without a key, if anywhere.
+    pub metrics: Option<SocketAddr>,
     /// The name by which it labels what it makes on this machine.
     pub installation: String,
     /// What this machine offers and lacks.
@@ -104,6 +107,7 @@ impl App {
             ..
         } = &house;
         let doors = CancellationToken::new();
+        let metrics = metrics::open(&settings.runtime.metrics, &agents.0, &doors).await?;
         let state = gateway_state(
             settings,
             (house.providers.clone(), report),
@@ -126,6 +130,7 @@ impl App {
         Ok(Self {
             address,
             setup,
+            metrics,
             installation: house.installation.clone(),
             report: Arc::clone(report),
             sessions: sessions.clone(),

@@ -1,6 +1,6 @@
 //! Turns one given value into a checked one, by the kind of its setting.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
 use serde_json::{Value, json};
@@ -32,6 +32,7 @@ pub(super) fn accepts(kind: Kind) -> String {
         ),
         Kind::Template => "a Jinja2 template".to_owned(),
         Kind::Host => "a host name or an IP address, without scheme and port".to_owned(),
+        Kind::Listen => "an IP address with a port, like `127.0.0.1:9464` or `[::]:9464`".to_owned(),
         Kind::Url => "an address like `https://example.org/path`, without user and `#`".to_owned(),
         Kind::Origins => "origins like `https://example.org`, as a list or with commas".to_owned(),
         Kind::Networks => {
@@ -72,6 +73,7 @@ pub(super) fn check(kind: Kind, raw: &Raw) -> Result<Value, String> {
         Kind::OneOf(words) => one_of(text(raw)?.trim(), words),
         Kind::Template => template(text(raw)?),
         Kind::Host => host(text(raw)?.trim()),
+        Kind::Listen => listen(text(raw)?.trim()),
         Kind::Url => address(text(raw)?.trim()),
         Kind::Database => database(text(raw)?.trim()),
         Kind::Redis => redis(text(raw)?.trim()),
@@ -204,6 +206,13 @@ fn host(text: &str) -> Result<Value, String> {
         Ok(json!(bare))
     } else {
         Err(format!("{} is neither", quote(&json!(text))))
+    }
+}
+
+fn listen(text: &str) -> Result<Value, String> {
+    match text.parse::<SocketAddr>() {
+        Ok(address) => Ok(json!(address.to_string())),
+        Err(_) => Err(format!("{} is not both", quote(&json!(text)))),
     }
 }
 

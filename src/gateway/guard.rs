@@ -97,7 +97,7 @@ async fn finish(mut request: Request, next: Next) -> Response {
 
 fn is_data(path: &str) -> bool {
     let is_exposed = STREAMS.contains(&path) || path == "/message";
-    ["/api/", SOCKET_PATH, "/healthz", "/readyz"]
+    ["/api/", SOCKET_PATH, "/healthz", "/readyz", "/metrics"]
         .iter()
         .any(|start| path.starts_with(start))
         || is_exposed

@@ -27,6 +27,7 @@ pub use error::{ApiError, FieldError};
 pub use guard::guard;
 pub use http::{
     Check, Installation, ModelInfo, ModelList, SandboxInfo, SandboxLimits, StorageInfo, SystemInfo,
+    open_metrics,
 };
 pub use openapi::openapi_json;
 pub use spa::page_is_built;

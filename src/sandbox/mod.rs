@@ -18,6 +18,10 @@ mod runtime;
 mod usage;
 mod workspace;
 
+use std::time::Instant;
+
+use crate::telemetry::instruments;
+
 pub use self::{
     bubblewrap::{Bubblewrap, Settings},
     capacity::{Capacity, Room},
@@ -31,3 +35,9 @@ pub use self::{
     runtime::{Limits, Network, Runtime},
     usage::Using,
 };
+
+/// Counts a start by that driver, out of the pool (`warm`) or from nothing (`cold`).
+fn count_start((driver, way): (&'static str, &'static str), since: Instant, is_running: bool) {
+    let outcome = if is_running { "ok" } else { "failed" };
+    instruments().sandbox_started(driver, (way, outcome), since.elapsed());
+}

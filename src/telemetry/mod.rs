@@ -1,5 +1,6 @@
 //! The log: one subscriber for the process, a hook for panics, and what keeps secrets out of both.
 
+pub mod metrics;
 mod panic;
 mod redact;
 mod relay;
@@ -18,6 +19,7 @@ use tracing_subscriber::{Layer, Registry, fmt, reload};
 
 use crate::config::{Log, LogFormat, LogLevel, LogOutput};
 
+pub use metrics::{Present, instruments};
 pub use redact::{redact, redact_args};
 pub use relay::{LogEntry, subscribe};
 

@@ -23,6 +23,7 @@ mod kill;
 mod landings;
 mod llm;
 mod logs;
+mod metrics;
 mod model_stub;
 mod providers;
 mod redis_app;

@@ -130,6 +130,7 @@ impl LiveSession {
             let is_active = commit.is_active_after(control.is_active());
             match self.journal.append(&commit, is_active).await {
                 Settled::Stored(bytes) => {
+                    self.count(&commit);
                     self.state.apply(&commit);
                     self.widen().await;
                     self.show(&commit);

@@ -2,6 +2,7 @@
 
 mod commit;
 mod context;
+mod counting;
 mod follow;
 mod view;
 
@@ -24,6 +25,7 @@ use super::relay::Relay;
 use crate::domain::{Code, SandboxId, SessionKey, UserId};
 use crate::history;
 use crate::session::{Command, Genesis, ModelChoice, Refusal, SessionState};
+use crate::telemetry::instruments;
 
 /// The journal is not what it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +74,7 @@ impl LiveSession {
     /// Takes over what a life that is over left, and serves until nobody needs it.
     pub(super) async fn run(mut self) {
         // The session list may lag behind a life that ended between a commit and its row.
+        let _live = instruments().session_opened();
         self.projection.tell(&self.key, &self.state.control);
         self.show_all();
         self.recover().await;

@@ -16,7 +16,8 @@ pub use agent::{
     Retry, Tool,
 };
 pub use runtime::{
-    Access, Http, Limits, Log, LogFormat, LogLevel, LogOutput, Runtime, Socket, Stdio, Transports,
+    Access, Http, Limits, Log, LogFormat, LogLevel, LogOutput, Metrics, Runtime, Socket, Stdio,
+    Transports,
 };
 
 use crate::domain::McpServerConfig;

@@ -1,5 +1,6 @@
 //! `runtime`: the log, the doors and their limits.
 
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -27,6 +28,8 @@ pub struct Runtime {
     pub limits: Limits,
     /// Engine.IO's own settings.
     pub socket: Socket,
+    /// Figures for Prometheus.
+    pub metrics: Metrics,
 }
 
 /// `runtime.log`.
@@ -172,6 +175,15 @@ pub struct Limits {
     /// Open sockets in all.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub sockets: Option<NonZeroU32>,
+}
+
+/// `runtime.metrics`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Metrics {
+    /// Where they are given without a key; `None` = nowhere.
+    #[serde(deserialize_with = "read::parsed_option")]
+    pub listen: Option<SocketAddr>,
 }
 
 /// `runtime.socket`.

@@ -32,6 +32,8 @@ pub enum Kind {
     Template,
     /// A host name or address, without scheme and port.
     Host,
+    /// An IP address with a port.
+    Listen,
     /// An `http` or `https` address.
     Url,
     /// A list of origins: scheme, host and port.

@@ -2,8 +2,8 @@
 
 use super::Fallback::{Is, Words};
 use super::Kind::{
-    Database, Flag, Host, ListOf, Networks, Number, OneOf, Origins, Provider, Redis, Secret,
-    Template, Text, Url, Whole,
+    Database, Flag, Host, ListOf, Listen, Networks, Number, OneOf, Origins, Provider, Redis,
+    Secret, Template, Text, Url, Whole,
 };
 use super::{Definition, Later, Word};
 
@@ -112,6 +112,8 @@ settings! { since "0.1":
         "Milliseconds that a client has to answer a heartbeat.";
     "runtime.socket.max_payload" ["SPL_SOCKET_MAX_PAYLOAD"] Whole(1024, 100 * MIB), Is("1048576"),
         "Bytes of one transport packet or polling body.";
+    "runtime.metrics.listen" ["SPL_METRICS_LISTEN"] Listen, Words("off"),
+        "Where `/metrics` is answered without a key, for Prometheus: never where tenants reach it.";
     "agent.name" ["SPL_AGENT_NAME" "AGENT_NAME"] Text, Is("sepal"),
         "The name under which the agent introduces itself.";
     "agent.version" ["SPL_AGENT_VERSION" "AGENT_VERSION"] Text, Words("the version of the program"),

@@ -78,6 +78,13 @@ const WRONG: &[(&str, &[&str])] = &[
         &["not an origin"],
     ),
     (
+        "runtime: {metrics: {listen: localhost}}",
+        &[
+            "runtime.metrics.listen: `localhost` is not both",
+            "an IP address with a port",
+        ],
+    ),
+    (
         "runtime: {http: {trusted_proxies: [localhost]}}",
         &["neither"],
     ),

@@ -3,12 +3,14 @@
 mod auth;
 mod health;
 mod mcp_servers;
+mod metrics;
 mod models;
 mod providers;
 mod sessions;
 mod system;
 
 pub use auth::Installation;
+pub use metrics::open_metrics;
 pub use models::ModelList;
 pub use system::{Check, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo, SystemInfo};
 
@@ -49,6 +51,13 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         ))
         .routes(routes!(providers::test_provider))
         .routes(routes!(system::read_system))
+        .merge(operation())
+}
+
+/// What probes and scrapers ask.
+fn operation() -> OpenApiRouter<GatewayState> {
+    OpenApiRouter::new()
         .routes(routes!(health::read_health))
         .routes(routes!(health::read_readiness))
+        .routes(routes!(metrics::read_metrics))
 }

@@ -16,6 +16,7 @@ use crate::agent::{Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal,
 use crate::domain::Code;
 use crate::gateway::wire::{self, Ready, event_frames, signal_frames};
 use crate::session::{CallStatus, Event, Refusal};
+use crate::telemetry::instruments;
 
 /// Events of the transcript that come with `system:ready`.
 const PAGE: usize = 200;
@@ -95,7 +96,8 @@ impl Pump {
         tokio::select! {
             signal = signals.recv() => match signal {
                 Ok(signal) => self.show_all(signal, signals).await,
-                Err(RecvError::Lagged(_)) => {
+                Err(RecvError::Lagged(count)) => {
+                    instruments().signals_dropped(count);
                     let joined = self.join().await?;
                     self.catch_up(&joined.view).await?;
                     *signals = joined.signals;
@@ -137,6 +139,7 @@ impl Pump {
         };
         match missed {
             Some((seq, missed)) => {
+                instruments().events_replayed(missed.len());
                 self.ready(&view, true, &[]).await?;
                 self.seq = seq;
                 self.events(&missed).await?;
@@ -325,6 +328,7 @@ impl Pump {
                 let lost = "the journal has a gap; connect again";
                 return Err(End::Refused(Refusal::new(Code::StoreUnavailable, lost)));
             }
+            instruments().events_replayed(page.len());
             self.events(&page).await?;
         }
         Ok(())

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::SocketSettings;
 use super::inbound::Inbound;
 use crate::domain::{JournalId, SessionKey, UserId};
+use crate::telemetry::{Present, instruments};
 use crate::tenancy::{Authenticated, Tenancy};
 
 /// Commands that may wait for one socket, counted or not.
@@ -107,6 +108,7 @@ pub(super) struct Seats {
 pub(super) struct Place {
     seats: Arc<Seats>,
     user: UserId,
+    _counted: Present,
 }
 
 impl Seats {
@@ -139,6 +141,7 @@ impl Seats {
         Ok(Place {
             seats: Arc::clone(self),
             user: user.clone(),
+            _counted: instruments().socket_opened(),
         })
     }
 

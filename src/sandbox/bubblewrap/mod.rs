@@ -21,6 +21,7 @@ use std::{
     fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
+    time::Instant,
 };
 
 use async_trait::async_trait;
@@ -34,7 +35,9 @@ use self::{
     cgroup::Cgroups,
     spawner::Spawner,
 };
-use super::{Error, Launch, Limits, Network, Program, Running, Runtime, workspace::Workspaces};
+use super::{
+    Error, Launch, Limits, Network, Program, Running, Runtime, count_start, workspace::Workspaces,
+};
 use crate::domain::{Enforcement, SandboxId, SandboxKind};
 
 /// What the operator decides.
@@ -183,7 +186,10 @@ impl Runtime for Bubblewrap {
             }
             Program::Bundled { .. } | Program::Command(_) => {}
         }
-        self.launch(launch).await
+        let since = Instant::now();
+        let running = self.launch(launch).await;
+        count_start(("bubblewrap", "cold"), since, running.is_ok());
+        running
     }
 
     async fn reap(&self) -> Result<usize, Error> {

@@ -16,7 +16,12 @@ mod supervisor;
 mod volumes;
 mod workspace;
 
-use std::{collections::BTreeSet, io, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    io,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use async_trait::async_trait;
 use tokio::sync::watch;
@@ -33,7 +38,9 @@ use self::{
     supervisor::Supervisor,
     workspace::{Measuring, Volume},
 };
-use super::{Access, Error, Launch, Life, Limits, Network, Peers, Program, Running, Runtime};
+use super::{
+    Access, Error, Launch, Life, Limits, Network, Peers, Program, Running, Runtime, count_start,
+};
 use crate::domain::{SandboxId, SandboxKind};
 
 pub use self::problem::Problem as DockerProblem;
@@ -276,7 +283,9 @@ impl Runtime for Docker {
             return Err(Error::Closed);
         }
         launch.check()?;
+        let since = Instant::now();
         if let Some(running) = self.house.pool.take(&launch) {
+            count_start(("docker", "warm"), since, true);
             return Ok(running);
         }
         let house = Arc::clone(&self.house);
@@ -285,7 +294,9 @@ impl Runtime for Docker {
             .house
             .tasks
             .spawn(async move { house.bring_up(&launch).await });
-        starting.await.map_err(io::Error::other)?
+        let running = starting.await.map_err(io::Error::other)?;
+        count_start(("docker", "cold"), since, running.is_ok());
+        running
     }
 
     fn warm(&self) -> BTreeSet<SandboxId> {

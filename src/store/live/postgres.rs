@@ -12,6 +12,7 @@ use super::{Appended, Head, LiveStore, NewRecord, Record, Snapshot, check_size};
 use crate::domain::SessionKey;
 use crate::store::db::{Db, Hold, PostgresDb, within};
 use crate::store::{Access, Error};
+use crate::telemetry::instruments;
 
 /// Adds version `$3 + 1` if `$3` is the head, and brings the index in line. Whoever appends holds
 /// the first record, so that a removal and an append come one after the other; of two who append
@@ -116,6 +117,7 @@ impl LiveStore for PostgresLive {
         if i64::try_from(expected_version).map_or(true, |version| version == i64::MAX) {
             return Appended::Conflict;
         }
+        let _timing = instruments().append("postgres");
         match self.try_append(key, expected_version, &record).await {
             Ok(true) => Appended::Ok,
             Ok(false) => Appended::Conflict,

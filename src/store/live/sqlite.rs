@@ -14,6 +14,7 @@ use super::{Appended, Head, LiveStore, NewRecord, Record, Snapshot, check_size};
 use crate::domain::SessionKey;
 use crate::store::Error;
 use crate::store::db::{Db, SqliteDb};
+use crate::telemetry::instruments;
 
 /// After this an append counts as `Unknown`.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -76,6 +77,7 @@ impl LiveStore for SqliteLive {
             expected_version,
             record,
         };
+        let _timing = instruments().append("sqlite");
         match self.write(key, work).await {
             Ok(Written::Done) => Appended::Ok,
             Ok(Written::Conflict) => Appended::Conflict,

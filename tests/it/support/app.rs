@@ -25,6 +25,8 @@ pub(crate) struct TestApp {
     pub(crate) model: ModelStub,
     pub(crate) tenancy: Tenancy,
     pub(crate) folder: TempDir,
+    /// Where figures are given without a key.
+    pub(crate) metrics: Option<SocketAddr>,
     extra: Extra,
     tune: fn(&mut Settings),
     installation: String,
@@ -215,7 +217,7 @@ impl TestApp {
         tune(&mut settings);
         let app = Box::pin(App::build(&settings, listener)).await.unwrap();
         let (address, tenancy) = (app.address, app.tenancy.clone());
-        let installation = app.installation.clone();
+        let (installation, metrics) = (app.installation.clone(), app.metrics);
         let (stop, serving) = (CancellationToken::new(), TaskTracker::new());
         let stopped = stop.clone();
         serving.spawn(async move { app.serve(stopped).await.unwrap() });
@@ -226,6 +228,7 @@ impl TestApp {
             model,
             tenancy,
             folder,
+            metrics,
             extra,
             tune,
             installation,

@@ -28,6 +28,7 @@ use super::{
 };
 use crate::domain::SessionKey;
 use crate::store::{Access, Error};
+use crate::telemetry::instruments;
 
 /// Where Redis is and how it is used.
 #[derive(Debug, Clone)]
@@ -103,6 +104,7 @@ impl RedisLive {
             return Appended::Conflict;
         };
         let is_active = record.is_active;
+        let _timing = instruments().append("redis");
         let answer = self.try_append(key, version, &record, payload).await;
         match &answer {
             Ok(true) => self.index.appended(key, version, is_active),

@@ -1,0 +1,30 @@
+//! Figures for Prometheus (`/metrics`), for those who administer the installation: they tell of all
+//! tenants together. `runtime.metrics.listen` gives the same without a key, at an address of its own.
+
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use crate::gateway::auth::TenantAdmin;
+use crate::gateway::error::{ApiError, Problem};
+use crate::telemetry::metrics::{CONTENT_TYPE as FORM, exposition};
+
+/// Figures of this gateway in the text form of Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "operation", responses(
+    (status = 200, body = String, content_type = "application/openmetrics-text"),
+    (status = 401, body = Problem), (status = 403, body = Problem),
+))]
+pub(super) async fn read_metrics(admin: TenantAdmin) -> Result<Response, ApiError> {
+    admin.scope(true)?;
+    Ok(figures())
+}
+
+/// The same for a listener that only the operator's own network reaches.
+pub fn open_metrics() -> Router {
+    Router::new().route("/metrics", get(async || figures()))
+}
+
+fn figures() -> Response {
+    ([(CONTENT_TYPE, FORM)], exposition()).into_response()
+}

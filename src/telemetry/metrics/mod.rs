@@ -1,0 +1,329 @@
+//! Figures for Prometheus, of this process as a whole like its log.
+//!
+//! Labels are `&'static str`: they come from fixed lists, so no tenant, session or name that a
+//! person chose can become one. Nothing is counted per token.
+
+mod process;
+mod table;
+
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Metric, Registry};
+
+pub use table::{FIGURES, Figure, Kind};
+
+/// The media type of [`exposition`].
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+type Labels<const N: usize> = [(&'static str, &'static str); N];
+type Counters<const N: usize> = Family<Labels<N>, Counter>;
+type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
+
+static INSTRUMENTS: LazyLock<Instruments> = LazyLock::new(Instruments::new);
+
+/// What is counted. The methods may be called from anywhere and never wait.
+#[derive(Debug)]
+pub struct Instruments {
+    registry: Registry,
+    sessions: Gauge,
+    sockets: Gauge,
+    turns: Counters<1>,
+    turn_seconds: Histograms<1>,
+    first_token: Histograms<1>,
+    requests: Histograms<2>,
+    retries: Counters<1>,
+    calls: Counters<1>,
+    approvals: Histograms<1>,
+    sandboxes: Histograms<3>,
+    appends: Histograms<1>,
+    dropped: Counter,
+    replayed: Counter,
+}
+
+/// The instruments of this process.
+pub fn instruments() -> &'static Instruments {
+    &INSTRUMENTS
+}
+
+/// Everything in the text form of Prometheus.
+pub fn exposition() -> String {
+    let mut text = String::new();
+    // Writing into a text cannot fail; what was written until then is what is known.
+    let _ = encode(&mut text, &INSTRUMENTS.registry);
+    text
+}
+
+/// Something that is there now; dropping it says that it is gone.
+#[derive(Debug)]
+#[must_use]
+pub struct Present(&'static Gauge);
+
+impl Present {
+    fn of(gauge: &'static Gauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// Something that takes time until this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Timing {
+    into: Histogram,
+    since: Instant,
+}
+
+impl Drop for Timing {
+    fn drop(&mut self) {
+        self.into.observe(self.since.elapsed().as_secs_f64());
+    }
+}
+
+impl Instruments {
+    fn new() -> Self {
+        let mut registry = Registry::default();
+        let to = &mut registry;
+        let build: Family<Labels<1>, Gauge> = register(to, "sepal_build_info", Family::default());
+        build
+            .get_or_create(&[("version", env!("CARGO_PKG_VERSION"))])
+            .set(1);
+        let instruments = Self {
+            sessions: register(to, "sepal_sessions_live", Gauge::default()),
+            sockets: register(to, "sepal_sockets_open", Gauge::default()),
+            turns: register(to, "sepal_turns_total", Family::default()),
+            turn_seconds: register(to, "sepal_turn_duration_seconds", family(long)),
+            first_token: register(to, "sepal_first_token_seconds", family(long)),
+            requests: register(to, "sepal_model_request_seconds", family(long)),
+            retries: register(to, "sepal_model_retries_total", Family::default()),
+            calls: register(to, "sepal_calls_total", Family::default()),
+            approvals: register(to, "sepal_approval_wait_seconds", family(patient)),
+            sandboxes: register(to, "sepal_sandbox_start_seconds", family(medium)),
+            appends: register(to, "sepal_store_append_seconds", family(short)),
+            dropped: register(to, "sepal_signals_dropped_total", Counter::default()),
+            replayed: register(to, "sepal_events_replayed_total", Counter::default()),
+            registry: Registry::default(),
+        };
+        registry.register_collector(Box::new(process::Process));
+        Self {
+            registry,
+            ..instruments
+        }
+    }
+
+    /// A session is in memory while this lives.
+    pub fn session_opened(&'static self) -> Present {
+        Present::of(&self.sessions)
+    }
+
+    /// A client is connected while this lives.
+    pub fn socket_opened(&'static self) -> Present {
+        Present::of(&self.sockets)
+    }
+
+    /// A turn ended as `answered`, `failed` or `cancelled`.
+    pub fn turn_ended(&self, outcome: &'static str) {
+        self.turns.get_or_create(&[("outcome", outcome)]).inc();
+    }
+
+    /// A turn had its final answer after that time.
+    pub fn turn_took(&self, provider: &'static str, time: Duration) {
+        let turns = self.turn_seconds.get_or_create(&[("provider", provider)]);
+        turns.observe(time.as_secs_f64());
+    }
+
+    /// The first piece of an answer came.
+    pub fn first_token(&self, provider: &'static str, time: Duration) {
+        let pieces = self.first_token.get_or_create(&[("provider", provider)]);
+        pieces.observe(time.as_secs_f64());
+    }
+
+    /// A model request ended as `answered` or `failed`.
+    pub fn model_asked(&self, provider: &'static str, outcome: &'static str, time: Duration) {
+        let labels = [("provider", provider), ("outcome", outcome)];
+        let requests = self.requests.get_or_create(&labels);
+        requests.observe(time.as_secs_f64());
+    }
+
+    /// An attempt of a model request failed and is repeated.
+    pub fn model_retried(&self, provider: &'static str) {
+        self.retries.get_or_create(&[("provider", provider)]).inc();
+    }
+
+    /// A call came into that state.
+    pub fn call_became(&self, state: &'static str) {
+        self.calls.get_or_create(&[("state", state)]).inc();
+    }
+
+    /// A person decided a call that waited so long.
+    pub fn approval_took(&self, verdict: &'static str, time: Duration) {
+        let approvals = self.approvals.get_or_create(&[("verdict", verdict)]);
+        approvals.observe(time.as_secs_f64());
+    }
+
+    /// A sandbox was started by that driver, `warm` or `cold`, as `ok` or `failed`.
+    pub fn sandbox_started(
+        &self,
+        driver: &'static str,
+        (way, outcome): (&'static str, &'static str),
+        time: Duration,
+    ) {
+        let labels = [("driver", driver), ("way", way), ("outcome", outcome)];
+        let starts = self.sandboxes.get_or_create(&labels);
+        starts.observe(time.as_secs_f64());
+    }
+
+    /// A commit is appended to that store until this is dropped.
+    pub fn append(&self, store: &'static str) -> Timing {
+        Timing {
+            into: self.appends.get_or_create_owned(&[("store", store)]),
+            since: Instant::now(),
+        }
+    }
+
+    /// A client did not take so many signals in time.
+    pub fn signals_dropped(&self, count: u64) {
+        self.dropped.inc_by(count);
+    }
+
+    /// So many events were read from a journal for a client.
+    pub fn events_replayed(&self, count: usize) {
+        self.replayed.inc_by(u64::try_from(count).unwrap_or(0));
+    }
+}
+
+/// Registers under a name of the table; the library adds a counter's `_total` itself.
+fn register<M: Metric + Clone>(registry: &mut Registry, name: &'static str, metric: M) -> M {
+    let short = name.strip_suffix("_total").unwrap_or(name);
+    registry.register(short, help(name), metric.clone());
+    metric
+}
+
+/// What the table says of a name.
+fn help(name: &str) -> &'static str {
+    let figure = FIGURES.iter().find(|figure| figure.name == name);
+    figure.map_or("", |figure| figure.help)
+}
+
+fn family<const N: usize>(buckets: fn() -> Histogram) -> Histograms<N> {
+    Family::new_with_constructor(buckets)
+}
+
+/// From half a millisecond to seconds: a disk or a server nearby.
+fn short() -> Histogram {
+    Histogram::new([
+        0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0,
+    ])
+}
+
+/// From hundredths to half a minute: a process or a container.
+fn medium() -> Histogram {
+    Histogram::new([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0])
+}
+
+/// From tenths to minutes: a model.
+fn long() -> Histogram {
+    Histogram::new([
+        0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0, 900.0,
+    ])
+}
+
+/// From a second to a day: a person.
+fn patient() -> Histogram {
+    Histogram::new([
+        1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0,
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::time::Duration;
+
+    use super::{FIGURES, exposition, instruments};
+
+    /// Uses every instrument once.
+    fn touch() {
+        let all = instruments();
+        let second = Duration::from_secs(1);
+        drop((all.session_opened(), all.socket_opened(), all.append("x")));
+        all.turn_ended("x");
+        all.turn_took("x", second);
+        all.first_token("x", second);
+        all.model_asked("x", "x", second);
+        all.model_retried("x");
+        all.call_became("x");
+        all.approval_took("x", second);
+        all.sandbox_started("x", ("x", "x"), second);
+        all.signals_dropped(2);
+        all.events_replayed(3);
+    }
+
+    #[test]
+    fn every_figure_of_the_table_is_given_with_its_kind_and_labels_and_no_other() {
+        touch();
+        let text = exposition();
+        let mut kinds = BTreeMap::new();
+        let mut labels: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for line in text.lines() {
+            if let Some(said) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = said.split_once(' ').unwrap();
+                kinds.insert(name.to_owned(), kind.to_owned());
+            } else if !line.starts_with('#') {
+                let (sample, _) = line.rsplit_once(' ').unwrap();
+                let (name, inside) = sample.split_once('{').unwrap_or((sample, "}"));
+                let inside = inside.trim_end_matches('}').split(',');
+                let names = inside.filter_map(|pair| pair.split_once('='));
+                let names = names.map(|(label, _)| label.to_owned());
+                let known = labels.entry(name.to_owned()).or_default();
+                known.extend(names.filter(|label| label != "le"));
+            }
+        }
+        for figure in FIGURES {
+            let short = figure.name.trim_end_matches("_total");
+            let kind = kinds.remove(short);
+            assert_eq!(kind.as_deref(), Some(figure.kind.as_str()), "{text}");
+            let sample = match figure.kind {
+                super::Kind::Histogram => format!("{}_bucket", figure.name),
+                super::Kind::Counter | super::Kind::Gauge => figure.name.to_owned(),
+            };
+            let expected = figure.labels.iter().map(|label| (*label).to_owned());
+            assert_eq!(labels[&sample], expected.collect(), "{sample}");
+        }
+        assert!(kinds.is_empty(), "{kinds:?} are not in the table");
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn what_is_there_is_counted_until_it_is_gone() {
+        let there = || {
+            let text = exposition();
+            let line = text
+                .lines()
+                .find(|line| line.starts_with("sepal_sockets_open "));
+            line.unwrap()
+                .rsplit(' ')
+                .next()
+                .unwrap()
+                .parse::<i64>()
+                .unwrap()
+        };
+        let before = there();
+        let socket = instruments().socket_opened();
+        // Other tests have theirs.
+        assert!(there() > before - 1);
+        drop(socket);
+        assert!(there() <= before + 1);
+    }
+}

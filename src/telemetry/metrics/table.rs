@@ -1,0 +1,151 @@
+//! Every figure once: its name, kind, labels and meaning. What is registered, documented and drawn
+//! follows it, and tests hold that.
+
+/// What a figure is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Durations in seconds, by size.
+    Histogram,
+}
+
+impl Kind {
+    /// Its name in Prometheus' text.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// One figure.
+#[derive(Debug, Clone, Copy)]
+pub struct Figure {
+    /// As it is asked for; a counter's ends in `_total`.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// Its labels. Their values come from fixed lists, never from tenants or sessions.
+    pub labels: &'static [&'static str],
+    /// What it counts.
+    pub help: &'static str,
+}
+
+const fn figure(
+    name: &'static str,
+    kind: Kind,
+    labels: &'static [&'static str],
+    help: &'static str,
+) -> Figure {
+    Figure {
+        name,
+        kind,
+        labels,
+        help,
+    }
+}
+
+/// All figures, in the order of the documentation.
+pub const FIGURES: &[Figure] = &[
+    figure(
+        "sepal_build_info",
+        Kind::Gauge,
+        &["version"],
+        "Always 1; the label says which Sepal this is",
+    ),
+    figure(
+        "sepal_sessions_live",
+        Kind::Gauge,
+        &[],
+        "Sessions in the memory of this gateway",
+    ),
+    figure(
+        "sepal_sockets_open",
+        Kind::Gauge,
+        &[],
+        "Connected browsers and other clients",
+    ),
+    figure(
+        "sepal_turns_total",
+        Kind::Counter,
+        &["outcome"],
+        "Turns that ended, as answered, failed or cancelled",
+    ),
+    figure(
+        "sepal_turn_duration_seconds",
+        Kind::Histogram,
+        &["provider"],
+        "From a message to its final answer, with the time that calls waited for people",
+    ),
+    figure(
+        "sepal_first_token_seconds",
+        Kind::Histogram,
+        &["provider"],
+        "From a model request to the first piece of its answer, with repetitions",
+    ),
+    figure(
+        "sepal_model_request_seconds",
+        Kind::Histogram,
+        &["provider", "outcome"],
+        "Model requests that ended, as answered or failed, with repetitions",
+    ),
+    figure(
+        "sepal_model_retries_total",
+        Kind::Counter,
+        &["provider"],
+        "Attempts of model requests that failed and were repeated",
+    ),
+    figure(
+        "sepal_calls_total",
+        Kind::Counter,
+        &["state"],
+        "Tool calls that came into a state",
+    ),
+    figure(
+        "sepal_approval_wait_seconds",
+        Kind::Histogram,
+        &["verdict"],
+        "How long calls waited for a person's decision",
+    ),
+    figure(
+        "sepal_sandbox_start_seconds",
+        Kind::Histogram,
+        &["driver", "way", "outcome"],
+        "Starts of sandboxes: warm ones waited already, cold ones were made",
+    ),
+    figure(
+        "sepal_store_append_seconds",
+        Kind::Histogram,
+        &["store"],
+        "Appends of commits to journals, until they were durable or given up",
+    ),
+    figure(
+        "sepal_signals_dropped_total",
+        Kind::Counter,
+        &[],
+        "Signals that a slow client did not take in time; events are then read from the journal",
+    ),
+    figure(
+        "sepal_events_replayed_total",
+        Kind::Counter,
+        &[],
+        "Events that were read from the journal for clients that came back or fell behind",
+    ),
+    figure(
+        "process_resident_memory_bytes",
+        Kind::Gauge,
+        &[],
+        "Memory of this process (Linux)",
+    ),
+    figure(
+        "process_open_fds",
+        Kind::Gauge,
+        &[],
+        "Open files and connections of this process (Linux)",
+    ),
+];
