@@ -15,7 +15,7 @@ mod until_eof;
 use std::{io::Write, process::ExitCode};
 
 use rmcp::{ServiceExt, transport::io::stdio_pipes};
-use rustix::process::{Pid, getpid};
+use rustix::process::{DumpableBehavior, Pid, getpid, set_dumpable_behavior};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -41,6 +41,9 @@ fn run() -> Outcome<ExitCode> {
         std::io::stdout().write_all(tools::describe()?.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
+    // Commands run as the same user. Without this one could take our stdout, by `/proc` or by
+    // `pidfd_getfd`, and give answers in our name.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -50,6 +50,9 @@ pub(super) enum Privilege {
     User,
 }
 
+/// Runs inside, as the last link before the program: takes the streams that went by bubblewrap.
+const TAKE_STREAMS: &str = r#"exec <&6 >&7 6<&- 7>&-; exec "$@""#;
+
 /// Everything that decides a command line.
 pub(super) struct Plan<'a> {
     pub(super) launch: &'a Launch,
@@ -125,6 +128,7 @@ fn line(plan: &Plan<'_>) -> Vec<OsString> {
             "--",
         ]));
     }
+    line.extend(words(["sh", "-c", TAKE_STREAMS, "sh"]));
     line.extend(rlimits(&plan.launch.bounds, plan.needs_process_rlimit));
     line.extend(program(&plan.launch.program));
     line

@@ -27,6 +27,10 @@ use crate::sandbox::Error;
 ///
 /// Descriptors come by way of `/proc/$PPID`: passing them on needs `unsafe`. When we are gone,
 /// `$PPID` is somebody else and the script ends.
+///
+/// The program's streams go by as 6 and 7: bubblewrap's own first process keeps what is standard,
+/// and where it has the user of the program, a command inside could write to the stream there and
+/// so give answers in the server's name.
 const SCRIPT: &str = r#"set -e
 for fd in /proc/self/fd/*; do
   fd=${fd##*/}
@@ -37,6 +41,7 @@ exec 3>"/proc/$PPID/fd/$1" 4<"/proc/$PPID/fd/$2"
 shift 3
 while [ "$1" != -- ]; do echo 0 >"$1"; shift; done
 shift
+exec 6<&0 7>&1 </dev/null >/dev/null
 exec "$@"
 "#;
 /// Outside, nothing of our own environment is needed but this.
