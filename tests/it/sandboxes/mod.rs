@@ -5,6 +5,7 @@
 mod capacity;
 mod containers;
 mod endings;
+mod escape;
 mod house;
 mod limits;
 mod walls;
