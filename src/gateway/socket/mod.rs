@@ -1,5 +1,6 @@
 //! The Socket.IO door: handshake, commands in order, events without a gap.
 
+mod batch;
 mod commands;
 mod handshake;
 mod inbound;

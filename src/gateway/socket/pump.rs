@@ -9,6 +9,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::mpsc;
 
 use super::Doors;
+use super::batch::Batch;
 use super::seat::{ResumePoint, Seat};
 use super::send::{Gone, emit};
 use super::told::Told;
@@ -24,9 +25,6 @@ const PAGE: usize = 200;
 const MOST_EVENTS_BEHIND: u64 = 1_000;
 /// The same in bytes.
 const MOST_BYTES_BEHIND: usize = 1 << 20;
-
-/// Signals that are looked at together.
-const BATCH: usize = 32;
 
 /// Why a pump ends.
 enum End {
@@ -96,13 +94,7 @@ impl Pump {
         tokio::select! {
             signal = signals.recv() => match signal {
                 Ok(signal) => self.show_all(signal, signals).await,
-                Err(RecvError::Lagged(count)) => {
-                    instruments().signals_dropped(count);
-                    let joined = self.join().await?;
-                    self.catch_up(&joined.view).await?;
-                    *signals = joined.signals;
-                    Ok(())
-                }
+                Err(RecvError::Lagged(count)) => self.make_up_for(count, signals).await,
                 Err(RecvError::Closed) => Err(End::Gone),
             },
             point = self.resumes.recv() => {
@@ -246,33 +238,38 @@ impl Pump {
         Ok(())
     }
 
-    /// Shows a signal and what has come after it. Of states the latest counts, so those that are
-    /// already out of date are left out.
+    /// Shows a signal and what has come after it.
     async fn show_all(
         &mut self,
         first: Arc<Signal>,
         signals: &mut broadcast::Receiver<Arc<Signal>>,
     ) -> Result<(), End> {
-        let mut batch = vec![first];
-        while batch.len() < BATCH && !signals.is_empty() {
-            match signals.try_recv() {
-                Ok(signal) => batch.push(signal),
-                // Whoever lags or is left finds out at the next receive.
-                Err(_) => break,
-            }
-        }
-        for (at, signal) in batch.iter().enumerate() {
+        let batch = Batch::take(first, signals);
+        for signal in &batch.signals {
             if matches!(signal.what, What::Rewound) {
                 // The rest of the batch is part of what is told now.
                 let joined = self.join().await?;
                 *signals = self.start(joined, None).await?;
                 return Ok(());
             }
-            let mut later = batch.iter().skip(at + 1);
-            if !later.any(|later| replaces(&later.what, &signal.what)) {
-                self.show(signal).await?;
-            }
+            self.show(signal).await?;
         }
+        match batch.lost {
+            Some(count) => self.make_up_for(count, signals).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Signals were lost: joins anew and tells what they told.
+    async fn make_up_for(
+        &mut self,
+        count: u64,
+        signals: &mut broadcast::Receiver<Arc<Signal>>,
+    ) -> Result<(), End> {
+        instruments().signals_dropped(count);
+        let joined = self.join().await?;
+        self.catch_up(&joined.view).await?;
+        *signals = joined.signals;
         Ok(())
     }
 
@@ -350,14 +347,6 @@ impl Pump {
         }
         Ok(())
     }
-}
-
-/// Whether a state makes an earlier signal pointless.
-fn replaces(later: &What, earlier: &What) -> bool {
-    matches!(
-        (later, earlier),
-        (What::Queue(_), What::Queue(_)) | (What::Usage(_), What::Usage(_))
-    )
 }
 
 /// The cards that still wait, as they were asked.

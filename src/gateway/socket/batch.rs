@@ -1,0 +1,110 @@
+//! What waits for one socket: taken together, so that states which are out of date are not sent.
+
+use std::sync::Arc;
+
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::TryRecvError;
+
+use crate::agent::{Signal, What};
+
+/// Signals that are looked at together.
+const MOST: usize = 32;
+
+/// Signals in their order, and what was lost right behind them.
+pub(super) struct Batch {
+    pub(super) signals: Vec<Arc<Signal>>,
+    /// How many were lost. A receiver says so once: whoever drops this misses them for good.
+    pub(super) lost: Option<u64>,
+}
+
+impl Batch {
+    /// Takes what has come after `first`. Of states the latest counts.
+    pub(super) fn take(first: Arc<Signal>, from: &mut Receiver<Arc<Signal>>) -> Self {
+        let (mut all, mut lost) = (vec![first], None);
+        while all.len() < MOST {
+            match from.try_recv() {
+                Ok(signal) => all.push(signal),
+                Err(TryRecvError::Lagged(count)) => {
+                    lost = Some(count);
+                    break;
+                }
+                // That nobody sends any more is said at the next receive too.
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
+        }
+        let is_current = |at: usize, signal: &Signal| {
+            let mut later = all.iter().skip(at + 1);
+            !later.any(|later| replaces(&later.what, &signal.what))
+        };
+        let current = all.iter().enumerate();
+        let current = current.filter(|(at, signal)| is_current(*at, signal));
+        Self {
+            signals: current.map(|(_, signal)| Arc::clone(signal)).collect(),
+            lost,
+        }
+    }
+}
+
+/// Whether a state makes an earlier signal pointless.
+fn replaces(later: &What, earlier: &What) -> bool {
+    matches!(
+        (later, earlier),
+        (What::Queue(_), What::Queue(_)) | (What::Usage(_), What::Usage(_))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, OnceLock};
+
+    use tokio::sync::broadcast;
+
+    use super::Batch;
+    use crate::agent::{QueueState, Signal, What};
+
+    fn signal(what: What) -> Arc<Signal> {
+        Arc::new(Signal {
+            what,
+            frames: OnceLock::new(),
+        })
+    }
+
+    fn queue(seq: u64) -> Arc<Signal> {
+        signal(What::Queue(QueueState {
+            seq,
+            ..QueueState::default()
+        }))
+    }
+
+    #[test]
+    fn only_the_latest_state_is_left_and_the_order_stays() {
+        let (sender, mut receiver) = broadcast::channel(8);
+        for sent in [signal(What::Moved(1)), queue(2), signal(What::Moved(3))] {
+            assert!(sender.send(sent).is_ok());
+        }
+        let batch = Batch::take(queue(1), &mut receiver);
+        let place = |signal: &Arc<Signal>| {
+            if let What::Queue(queue) = &signal.what {
+                return (true, queue.seq);
+            }
+            let What::Moved(seq) = &signal.what else {
+                panic!("{:?}", signal.what);
+            };
+            (false, *seq)
+        };
+        let places = batch.signals.iter().map(place);
+        let expected = [(false, 1), (true, 2), (false, 3)];
+        assert_eq!(places.collect::<Vec<_>>(), expected);
+        assert_eq!(batch.lost, None);
+    }
+
+    #[test]
+    fn what_was_lost_while_a_batch_was_taken_is_said() {
+        let (sender, mut receiver) = broadcast::channel(2);
+        for seq in 1..=5 {
+            assert!(sender.send(signal(What::Moved(seq))).is_ok());
+        }
+        let batch = Batch::take(signal(What::Moved(0)), &mut receiver);
+        assert_eq!((batch.signals.len(), batch.lost), (1, Some(3)));
+    }
+}
