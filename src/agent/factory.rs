@@ -23,6 +23,8 @@ pub(super) struct Standing {
     pub(super) tools: Arc<[Tool]>,
     /// What of the history fits beside them.
     pub(super) limits: history::Limits,
+    /// What would fit if the session read the whole window of the model.
+    pub(super) whole: history::Limits,
     /// Tokens of prompt and tools.
     pub(super) tokens: u64,
 }
@@ -87,6 +89,7 @@ impl AgentParts {
         let taken = tokens + answer.unwrap_or_default();
         Ok(Standing {
             limits: limits.within(window, taken),
+            whole: history::Limits::default().within(window, taken),
             system,
             tools,
             tokens,

@@ -117,6 +117,7 @@ impl Asking {
             tools,
             limits,
             tokens,
+            ..
         } = standing.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
         let shown = history::window(&self.entries, limits, llm::tokens::estimate);
         let needed = tokens + shown.tokens;

@@ -35,17 +35,17 @@ impl LiveSession {
     /// What the next request would leave out.
     fn left_out(&self) -> LeftOut {
         let input = history::last_input(&self.state.entries);
-        let fits = |limits| match self.parts.standing(self.choice(), input, limits) {
-            Ok(standing) => standing.limits,
+        let own = self.parts.limits(&self.state.control);
+        let (limits, whole) = match self.parts.standing(self.choice(), input, own) {
+            Ok(standing) => (standing.limits, standing.whole),
             // The request itself says what is wrong with the prompt.
-            Err(_) => limits,
+            Err(_) => (own, history::Limits::default()),
         };
-        let limits = fits(self.parts.limits(&self.state.control));
         let shown = history::window(&self.state.entries, limits, llm::tokens::estimate);
         LeftOut {
             messages: self.state.left_out + shown.left_out as u64,
             from_seq: shown.from_seq(),
-            whole_reads_more: !fits(history::Limits::default()).are_within(limits),
+            whole_reads_more: !whole.are_within(limits),
         }
     }
 
