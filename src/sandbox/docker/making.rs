@@ -40,15 +40,15 @@ impl Maker {
                 return Ok(id);
             }
             match self.engine.holder(name).await? {
-                None => {}
                 Some(holder) if self.may_go(&holder).await => {
                     self.engine.remove(&holder.id).await?;
                 }
-                Some(_) if Instant::now() >= deadline => {
+                Some(_) | None if Instant::now() >= deadline => {
                     let name = name.to_owned();
                     return Err(Problem::Taken { name });
                 }
-                Some(_) => sleep(PAUSE).await,
+                // Nobody: it is gone since, or it is another's that we are not shown.
+                Some(_) | None => sleep(PAUSE).await,
             }
         }
     }
