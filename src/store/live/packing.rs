@@ -6,8 +6,13 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use tokio::sync::Semaphore;
 
 use super::super::Error;
+
+/// Snapshots that are packed at the same time. Many sessions may rest at once, and every further
+/// thread would only wait for a processor, with memory of its own.
+static PACKERS: Semaphore = Semaphore::const_new(2);
 
 /// A body as it lies in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +32,8 @@ pub(super) async fn pack(body: Bytes, compress: bool) -> Packed {
     if !compress {
         return plain;
     }
+    // The semaphore is never closed.
+    let _place = PACKERS.acquire().await;
     let packed = tokio::task::spawn_blocking(move || gzip(&body)).await;
     match packed {
         Ok(Ok(body)) => Packed {

@@ -21,8 +21,9 @@ const APPEND: &str = "\
     WITH root AS MATERIALIZED (\
         SELECT 1 FROM journal WHERE tenant = $1 AND session = $2 AND version = 1 FOR KEY SHARE), \
     added AS (\
-        INSERT INTO journal (tenant, session, version, commit_id, first_seq, last_seq, body) \
-        SELECT $1, $2, $3 + 1, $4, $5, $6, $7 WHERE $3 = 0 OR (EXISTS (SELECT 1 FROM root) \
+        INSERT INTO journal \
+        (tenant, session, version, commit_id, first_seq, last_seq, body, is_active) \
+        SELECT $1, $2, $3 + 1, $4, $5, $6, $7, $8 WHERE $3 = 0 OR (EXISTS (SELECT 1 FROM root) \
         AND EXISTS (SELECT 1 FROM journal WHERE tenant = $1 AND session = $2 AND version = $3)) \
         ON CONFLICT DO NOTHING RETURNING 1), \
     marked AS (\

@@ -1,8 +1,6 @@
 //! The one writer of the journals: one transaction for everything that waits, so that many
 //! sessions share one sync to disk and a lone append does not wait for company.
 
-use std::collections::HashSet;
-
 use sqlx::{Connection as _, SqliteConnection};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -50,7 +48,7 @@ pub(super) struct Writer {
     db: SqliteDb,
     queue: mpsc::Receiver<Job>,
     shutdown: CancellationToken,
-    open: Option<Open>,
+    open: Option<SqliteConnection>,
 }
 
 impl Writer {
@@ -82,8 +80,8 @@ impl Writer {
                 }
             }
         }
-        if let Some(open) = self.open {
-            let _ = open.connection.close().await;
+        if let Some(connection) = self.open {
+            let _ = connection.close().await;
         }
     }
 
@@ -111,56 +109,39 @@ impl Writer {
 
     async fn commit(&mut self, jobs: &[Job]) -> Result<Vec<Written>, Error> {
         if self.open.is_none() {
-            self.open = Some(Open::new(self.db.connect().await?).await?);
+            self.open = Some(self.db.connect().await?);
         }
-        let Some(Open { connection, active }) = self.open.as_mut() else {
+        let Some(connection) = self.open.as_mut() else {
             return Err(Error::NoAnswer);
         };
+        if let [job] = jobs
+            && let Work::Append {
+                expected_version,
+                record,
+            } = &job.work
+        {
+            // One statement is a transaction by itself: one trip to the thread of SQLite, not three.
+            return Ok(vec![
+                append(connection, &job.key, *expected_version, record).await?,
+            ]);
+        }
         let mut tx = connection.begin_with("BEGIN IMMEDIATE").await?;
         let mut outcomes = Vec::with_capacity(jobs.len());
         for job in jobs {
-            outcomes.push(perform(&mut tx, active, job).await?);
+            outcomes.push(perform(&mut tx, job).await?);
         }
         tx.commit().await?;
         Ok(outcomes)
     }
 }
 
-/// A connection and what its transactions made of the `active` index: most appends leave it alone,
-/// and knowing that saves a statement each. Dropped together when a transaction fails.
-struct Open {
-    connection: SqliteConnection,
-    active: HashSet<String>,
-}
-
-impl Open {
-    async fn new(mut connection: SqliteConnection) -> Result<Self, Error> {
-        let rows: Vec<(String,)> = sqlx::query_as("SELECT tenant || '.' || session FROM active")
-            .fetch_all(&mut connection)
-            .await?;
-        Ok(Self {
-            connection,
-            active: rows.into_iter().map(|(key,)| key).collect(),
-        })
-    }
-}
-
-async fn perform(
-    connection: &mut SqliteConnection,
-    active: &mut HashSet<String>,
-    job: &Job,
-) -> Result<Written, Error> {
+async fn perform(connection: &mut SqliteConnection, job: &Job) -> Result<Written, Error> {
     let key = &job.key;
     match &job.work {
         Work::Append {
             expected_version,
             record,
-        } => {
-            if !append(connection, key, *expected_version, record).await? {
-                return Ok(Written::Conflict);
-            }
-            mark(connection, active, key, record.is_active).await?;
-        }
+        } => return append(connection, key, *expected_version, record).await,
         Work::Snapshot {
             version,
             schema,
@@ -170,6 +151,7 @@ async fn perform(
             for sql in [
                 "DELETE FROM journal WHERE tenant = $1 AND session = $2",
                 "DELETE FROM snapshots WHERE tenant = $1 AND session = $2",
+                "DELETE FROM active WHERE tenant = $1 AND session = $2",
             ] {
                 sqlx::query(sql)
                     .bind(key.tenant.as_str())
@@ -177,22 +159,23 @@ async fn perform(
                     .execute(&mut *connection)
                     .await?;
             }
-            mark(connection, active, key, false).await?;
         }
     }
     Ok(Written::Done)
 }
 
-/// Inserts the record if the head is what its writer saw.
+/// Inserts the record if the head is what its writer saw. A trigger keeps the index of unfinished
+/// sessions.
 async fn append(
     connection: &mut SqliteConnection,
     key: &SessionKey,
     expected_version: u64,
     record: &NewRecord,
-) -> Result<bool, Error> {
+) -> Result<Written, Error> {
     let inserted = sqlx::query(
-        "INSERT INTO journal (tenant, session, version, commit_id, first_seq, last_seq, body) \
-         SELECT $1, $2, $3 + 1, $4, $5, $6, $7 WHERE $3 = coalesce(\
+        "INSERT INTO journal \
+         (tenant, session, version, commit_id, first_seq, last_seq, body, is_active) \
+         SELECT $1, $2, $3 + 1, $4, $5, $6, $7, $8 WHERE $3 = coalesce(\
          (SELECT max(version) FROM journal WHERE tenant = $1 AND session = $2), 0)",
     )
     .bind(key.tenant.as_str())
@@ -202,37 +185,14 @@ async fn append(
     .bind(int(record.first_seq))
     .bind(int(record.last_seq))
     .bind(&record.body[..])
+    .bind(record.is_active)
     .execute(connection)
     .await?;
-    Ok(inserted.rows_affected() == 1)
-}
-
-async fn mark(
-    connection: &mut SqliteConnection,
-    active: &mut HashSet<String>,
-    key: &SessionKey,
-    is_active: bool,
-) -> Result<(), Error> {
-    let name = key.to_string();
-    if active.contains(&name) == is_active {
-        return Ok(());
-    }
-    let sql = if is_active {
-        "INSERT INTO active (tenant, session) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+    Ok(if inserted.rows_affected() == 1 {
+        Written::Done
     } else {
-        "DELETE FROM active WHERE tenant = $1 AND session = $2"
-    };
-    sqlx::query(sql)
-        .bind(key.tenant.as_str())
-        .bind(key.session.as_str())
-        .execute(connection)
-        .await?;
-    if is_active {
-        active.insert(name);
-    } else {
-        active.remove(&name);
-    }
-    Ok(())
+        Written::Conflict
+    })
 }
 
 async fn save_snapshot(

@@ -152,6 +152,21 @@ impl<'s> Sessions<'s> {
         row.map(Row::into_row).transpose()
     }
 
+    /// Every session whose row says that something runs or waits in it.
+    pub async fn busy(&self) -> Result<Vec<SessionKey>, Error> {
+        let busy = [SessionState::Running, SessionState::Waiting].map(SessionState::as_str);
+        let rows: Vec<Row> = self
+            .db
+            .fetch_all(
+                "SELECT * FROM sessions WHERE state IN ($1, $2)",
+                args![busy[0], busy[1]],
+            )
+            .await?;
+        rows.into_iter()
+            .map(|row| row.into_row().map(|row| row.key))
+            .collect()
+    }
+
     /// The sessions of a person, newest first.
     pub async fn list(
         &self,
