@@ -176,6 +176,7 @@ pub(super) fn first_attempt(control: &Control) -> u32 {
 /// Tells the session's task. If that is gone, so is the outcome: the next life calls it unknown.
 async fn report(outcomes: Option<&mpsc::WeakSender<Message>>, command: Command, reign: u64) {
     if let Some(sender) = outcomes.and_then(mpsc::WeakSender::upgrade) {
+        let command = Box::new(command);
         let _ = sender.send(Message::Outcome { command, reign }).await;
     }
 }

@@ -6,10 +6,11 @@ use super::home::Home;
 use super::place::SandboxPlace;
 use super::providers::Providers;
 use super::servers::Servers;
+use super::standing::{Prompts, Rendered};
 use super::tools::SessionTools;
 use crate::domain::{SandboxId, SessionId, SessionKey, TenantId, Tool};
-use crate::history::{self, PromptError, SystemPrompt};
-use crate::llm::{Catalogue, RetryConfig, tokens};
+use crate::history::{self, PromptError};
+use crate::llm::{Catalogue, RetryConfig};
 use crate::session::{Control, ModelChoice};
 
 /// Tokens that an answer is expected to need where nobody set a limit.
@@ -18,7 +19,7 @@ const ORDINARY_ANSWER: u64 = 4096;
 /// What every request of a session says beside its history.
 pub(super) struct Standing {
     /// The system prompt.
-    pub(super) system: String,
+    pub(super) system: Arc<str>,
     /// The tools.
     pub(super) tools: Arc<[Tool]>,
     /// What of the history fits beside them.
@@ -37,7 +38,7 @@ pub struct AgentFactory {
     /// Prices and windows.
     pub catalogue: Arc<Catalogue>,
     /// The system prompt.
-    pub prompt: Arc<SystemPrompt>,
+    pub prompts: Arc<Prompts>,
     /// Limits of the working context.
     pub history: history::Limits,
     /// What happens after a transient fault of the provider.
@@ -60,7 +61,7 @@ pub struct AgentParts {
     pub(super) session: SessionId,
     pub(super) providers: Providers,
     pub(super) catalogue: Arc<Catalogue>,
-    pub(super) prompt: Arc<SystemPrompt>,
+    pub(super) prompts: Arc<Prompts>,
     pub(super) history: history::Limits,
     pub(super) retry: RetryConfig,
     pub(super) temperature: Option<f64>,
@@ -79,8 +80,7 @@ impl AgentParts {
         limits: history::Limits,
     ) -> Result<Standing, PromptError> {
         let tools = self.tools.definitions();
-        let system = self.prompt.render(&tools, input)?;
-        let tokens = tokens::of_text(&system) + tools.iter().map(tokens::of_tool).sum::<u64>();
+        let Rendered { system, tokens } = self.prompts.with(&tools, input)?;
         let window = self.window(choice);
         let answer = self.max_tokens.map(u64::from).or_else(|| {
             // Not told: an answer of ordinary length, or what a small model can spare.
@@ -111,7 +111,7 @@ impl AgentFactory {
             session: key.session.clone(),
             providers: self.providers.clone(),
             catalogue: Arc::clone(&self.catalogue),
-            prompt: Arc::clone(&self.prompt),
+            prompts: Arc::clone(&self.prompts),
             history: self.history,
             retry: self.retry,
             temperature: self.temperature,

@@ -73,6 +73,11 @@ impl Lives {
         self.ticked.store(now, Ordering::Release);
     }
 
+    /// Whether no other one is known to live. Whoever began within the last second may be missing.
+    pub(super) fn is_alone(&self) -> bool {
+        self.known().alive.len() < 2
+    }
+
     /// Whether that life is not known to be over.
     pub(super) fn is_alive(&self, life: &str) -> bool {
         let known = self.known();

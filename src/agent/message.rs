@@ -32,10 +32,11 @@ pub struct Accepted {
     pub seq: u64,
 }
 
-/// What the session's task is told.
+/// What the session's task is told. Small, because a mailbox has room for many: what is large is in
+/// a box.
 pub(super) enum Message {
     Tell {
-        ask: Ask,
+        ask: Box<Ask>,
         by: UserId,
         reply: oneshot::Sender<Result<Accepted, Refusal>>,
     },
@@ -45,7 +46,7 @@ pub(super) enum Message {
     },
     /// An effect ended.
     Outcome {
-        command: Command,
+        command: Box<Command>,
         /// The reign under which the effect was started.
         reign: u64,
     },

@@ -20,6 +20,7 @@ pub mod providers;
 mod relay;
 pub mod servers;
 mod sessions;
+mod standing;
 mod tools;
 
 pub use answer::{Delta, DeltaKind, RunningAnswer};
@@ -33,4 +34,5 @@ pub use place::SandboxPlace;
 pub use providers::Providers;
 pub use servers::{Servers, ServersParts};
 pub use sessions::{Page, Sessions, SessionsSettings};
+pub use standing::Prompts;
 pub use tools::SessionTools;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::answer::DeltaKind;
 use super::factory::{AgentParts, Standing};
 use super::feed::{Feed, Notice, Ticket, What};
-use crate::domain::{Code, Entry, Fault};
+use crate::domain::{Code, Entry, Fault, TokenUsage};
 use crate::history;
 use crate::llm::{self, ModelEvent, Progress};
 use crate::session::{
@@ -48,7 +48,6 @@ impl Asking {
             Ok(asked) => asked,
             Err(failure) => return failed(failure),
         };
-        let estimate = request.clone();
         let mut watch = Watch::start(provider.kind());
         let answer = llm::ask(provider, request, self.parts.retry, |progress| {
             watch.see(&progress);
@@ -58,7 +57,7 @@ impl Asking {
         watch.end(answer.is_ok());
         match answer {
             Ok(answer) => {
-                let answer = self.answer(answer, &estimate);
+                let answer = self.answer(answer);
                 Command::Answered {
                     turn,
                     iteration,
@@ -143,7 +142,7 @@ impl Asking {
         }
         let request = llm::Request {
             model: self.choice.model.clone(),
-            system: (!system.is_empty()).then(|| system.into()),
+            system: (!system.is_empty()).then_some(system),
             entries: shown
                 .entries
                 .iter()
@@ -183,10 +182,15 @@ impl Asking {
         }
     }
 
-    fn answer(&self, answer: llm::Answer, request: &llm::Request) -> Answer {
-        let usage = answer
-            .usage
-            .unwrap_or_else(|| llm::tokens::estimated_usage(request, &answer));
+    fn answer(&self, answer: llm::Answer) -> Answer {
+        let usage = answer.usage.unwrap_or_else(|| {
+            // Few servers say nothing: the request is built again for them instead of kept for all.
+            let request = self.request().map(|(request, _)| request);
+            request.map_or_else(
+                |_| TokenUsage::default(),
+                |request| llm::tokens::estimated_usage(&request, &answer),
+            )
+        });
         let calls = answer.calls.iter().map(|asked| {
             let (args, resolution) = match &asked.args {
                 Ok(args) => (args.clone(), self.parts.tools.resolve(&asked.name, args)),

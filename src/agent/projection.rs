@@ -1,8 +1,10 @@
 //! The rows of the session list, projected from the journals in batches.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::domain::SessionKey;
@@ -11,6 +13,10 @@ use crate::store::records::{Records, SessionRow, SessionState};
 
 /// Rows that may wait; a full queue drops a row, and the next commit of its session brings it back.
 const QUEUE: usize = 4096;
+
+/// Between two writes, unless somebody waits for one: commits of a turn follow each other within
+/// milliseconds, of each session only the last row counts, and a write is a sync to disk.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Takes rows and writes them when the database has time.
 #[derive(Clone)]
@@ -24,6 +30,16 @@ enum News {
     Gone(SessionKey),
     /// Everything before this is written.
     Written(oneshot::Sender<()>),
+}
+
+impl News {
+    /// Whether somebody waits for it.
+    fn is_urgent(&self) -> bool {
+        match self {
+            Self::Written(_) => true,
+            Self::Changed(_) | Self::Gone(_) => false,
+        }
+    }
 }
 
 impl Projection {
@@ -78,13 +94,23 @@ impl Projection {
 
 async fn write_news(records: Records, mut queue: mpsc::Receiver<News>, stop: CancellationToken) {
     let mut batch = Vec::new();
+    let mut next = Instant::now();
     loop {
         tokio::select! {
             biased;
-            taken = queue.recv_many(&mut batch, 256) => if taken == 0 { return },
+            taken = queue.recv_many(&mut batch, QUEUE) => if taken == 0 { return },
             () = stop.cancelled() => return,
         }
+        while !batch.iter().any(News::is_urgent) && batch.len() < QUEUE {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                () = tokio::time::sleep_until(next) => break,
+                taken = queue.recv_many(&mut batch, QUEUE) => if taken == 0 { break },
+            }
+        }
         write(&records, batch.drain(..)).await;
+        next = Instant::now() + PAUSE;
     }
 }
 

@@ -83,6 +83,13 @@ pub(super) enum Letter {
 }
 
 impl Letter {
+    /// The beginning of every letter of notes from that life. Redis hands them back to their writer,
+    /// who need not read them.
+    pub(super) fn notes_from(life: &str) -> Bytes {
+        let from = serde_json::to_string(life).unwrap_or_default();
+        Bytes::from(format!(r#"{{"Notes":{{"from":{from},"#))
+    }
+
     /// As it goes to all gateways, without the queue of a [`Relay`].
     pub(super) fn to_everybody(&self) -> Vec<(Address, Bytes)> {
         let bytes = serde_json::to_vec(self).map(Bytes::from);
@@ -179,6 +186,10 @@ impl Outlet for Voice {
     }
 
     fn relay(&self, what: &What) {
+        // Whoever begins meanwhile asks for the whole answer.
+        if self.lives.is_alone() {
+            return;
+        }
         let tell = |note: &dyn Fn() -> Note| self.relay.tell(&self.key, note);
         match what {
             What::Delta(delta) => tell(&|| Note::Delta(delta.clone())),
@@ -287,6 +298,8 @@ mod tests {
         ];
         let packed = pack(&"life".into(), queue.into_iter());
         assert_eq!(packed.len(), 1);
+        assert!(packed[0].1.starts_with(&Letter::notes_from("life")));
+        assert!(!packed[0].1.starts_with(&Letter::notes_from("li")));
         let letter: Letter = serde_json::from_slice(&packed[0].1).unwrap();
         let Letter::Notes { notes, .. } = letter else {
             panic!("{letter:?}")

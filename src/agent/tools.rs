@@ -147,16 +147,16 @@ impl SessionTools {
                 invalid,
             };
         };
-        let (digest, equal) = self.digests(&view, entry, &args);
+        let digest = self.digest(&view, entry, &args);
         Edit {
             invalid: entry.problem_with(&args),
-            args,
             digest,
-            equal,
+            equal: equal(entry, &args),
+            args,
         }
     }
 
-    fn digests(&self, view: &View, entry: &ToolboxTool, args: &Value) -> (Digest, Digest) {
+    fn digest(&self, view: &View, entry: &ToolboxTool, args: &Value) -> Digest {
         let image = if entry.at.server == BUNDLED {
             self.place.image()
         } else {
@@ -165,11 +165,7 @@ impl SessionTools {
             let identity = view.identity(&entry.at.server, &image);
             identity.map_or(image, |identity| identity.as_str().to_owned())
         };
-        let digest = Digest::of_call(&entry.at, &entry.definition, args, &image);
-        (
-            digest,
-            Digest::of_call(&entry.at, &Digest::from_wire(""), args, ""),
-        )
+        Digest::of_call(&entry.at, &entry.definition, args, &image)
     }
 
     fn facts(
@@ -178,7 +174,6 @@ impl SessionTools {
         (entry, server): (&ToolboxTool, &ServerEntry),
         args: &Value,
     ) -> ToolFacts {
-        let (digest, equal) = self.digests(view, entry, args);
         ToolFacts {
             tool: entry.at.clone(),
             title: entry.tool.title.clone(),
@@ -188,8 +183,8 @@ impl SessionTools {
             is_trusted: entry.is_trusted,
             runs_in: server.runs_in(),
             drift: view.drift(&entry.at),
-            digest,
-            equal,
+            digest: self.digest(view, entry, args),
+            equal: equal(entry, args),
         }
     }
 
@@ -237,8 +232,8 @@ impl SessionTools {
         &self,
         call: &Call,
     ) -> Result<(ToolRef, Arc<ServerEntry>, Held), Box<Outcome>> {
-        let view = self.refresh().await;
-        let (_, server) = self.check(&view, call)?;
+        let before = self.refresh().await;
+        let (tool, server) = self.check(&before, call)?;
         let link = Arc::clone(self.links().entry(server.name.clone()).or_default());
         let sandbox = if server.is_remote() {
             self.home.first().clone()
@@ -256,6 +251,9 @@ impl SessionTools {
             Box::new(failed(failure.code, failure.told()))
         })?;
         let view = self.refresh().await;
+        if Arc::ptr_eq(&view, &before) {
+            return Ok((tool, server, opened));
+        }
         let (tool, server) = self.check(&view, call)?;
         Ok((tool, server, opened))
     }
@@ -268,8 +266,7 @@ impl SessionTools {
             let text = "not run: the tool is gone".to_owned();
             return Err(Box::new(failed(Code::ToolFailed, text)));
         };
-        let (digest, _) = self.digests(view, entry, &call.args);
-        if digest == facts.digest {
+        if self.digest(view, entry, &call.args) == facts.digest {
             return Ok((entry.at.clone(), Arc::clone(server)));
         }
         tracing::warn!(call.id = %call.id, "What would run is not what was approved");
@@ -362,6 +359,11 @@ impl SessionTools {
         let closing = links.values().map(|link| link.close());
         futures::future::join_all(closing).await;
     }
+}
+
+/// What calls that ask the same have in common, whatever the tool's definition says by now.
+fn equal(entry: &ToolboxTool, args: &Value) -> Digest {
+    Digest::of_call(&entry.at, &Digest::from_wire(""), args, "")
 }
 
 fn ended(answer: ToolAnswer) -> Outcome {

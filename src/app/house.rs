@@ -9,7 +9,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{Parts, doctor, model, place, servers};
-use crate::agent::{AgentFactory, Providers, SandboxPlace, Servers, Sessions, SessionsSettings};
+use crate::agent::{
+    AgentFactory, Prompts, Providers, SandboxPlace, Servers, Sessions, SessionsSettings,
+};
 use crate::config::{self, Settings};
 use crate::gateway::SystemInfo;
 use crate::history::{self, Input, SystemPrompt};
@@ -190,7 +192,10 @@ fn factory(
     Ok(AgentFactory {
         providers,
         catalogue: Arc::new(Catalogue::built_in()),
-        prompt: Arc::new(SystemPrompt::new(&llm.prompt_template, reads)?),
+        prompts: Arc::new(Prompts::new(SystemPrompt::new(
+            &llm.prompt_template,
+            reads,
+        )?)),
         history,
         retry: model::retry(llm),
         temperature: llm.temperature,

@@ -20,6 +20,7 @@ use socketioxide::SocketIo;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::ServiceBuilder;
 
 pub use address::{AddressInUse, base_url, bind};
 pub use agent::{AgentApp, Purpose};
@@ -126,7 +127,10 @@ impl App {
         };
         let exposed = mcp::routes(&state, agent::exposure(settings, purpose), life);
         let doors_of_all = gateway::router(state.clone()).merge(exposed);
-        let router = gateway::guard(&state, doors_of_all.layer(layer));
+        let sockets = ServiceBuilder::new()
+            .map_request(socket::detach)
+            .layer(layer);
+        let router = gateway::guard(&state, doors_of_all.layer(sockets));
         Ok(Self {
             address,
             setup,

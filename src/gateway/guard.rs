@@ -22,10 +22,8 @@ use tracing::Instrument as _;
 use super::GatewayState;
 use super::access::{AccessRules, Asked};
 use super::error::{self, ApiError};
+use super::socket::PATH as SOCKET_PATH;
 use crate::domain::{Code, RequestId};
-
-/// Where Socket.IO answers.
-const SOCKET_PATH: &str = "/socket.io";
 
 /// Where clients of the agent as an MCP server open streams.
 const STREAMS: [&str; 2] = ["/mcp", "/sse"];

@@ -10,6 +10,9 @@ use crate::domain::{Entry, Tool};
 /// Work that a template may cost; a runaway loop is an error, not a hang.
 const FUEL: u64 = 100_000;
 
+/// The template's name in its environment.
+const NAME: &str = "system prompt";
+
 /// Whether a template reads what was asked (C17).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input<'a> {
@@ -22,7 +25,8 @@ pub enum Input<'a> {
 /// A system prompt template that renders.
 #[derive(Debug, Clone)]
 pub struct SystemPrompt {
-    template: String,
+    /// Holds the one template, compiled.
+    environment: Environment<'static>,
     /// Another name of the input; `None` where it stays empty.
     input: Option<String>,
 }
@@ -35,8 +39,11 @@ pub struct PromptError(#[from] minijinja::Error);
 impl SystemPrompt {
     /// Tries the template once, so that a mistake stops the start and not a turn.
     pub fn new(template: &str, input: Input<'_>) -> Result<Self, PromptError> {
+        let mut environment = Environment::new();
+        environment.set_fuel(Some(FUEL));
+        environment.add_template_owned(NAME, template.to_owned())?;
         let prompt = Self {
-            template: template.to_owned(),
+            environment,
             input: match input {
                 Input::Apart => None,
                 Input::Named(name) => Some(name.to_owned()),
@@ -46,10 +53,13 @@ impl SystemPrompt {
         Ok(prompt)
     }
 
+    /// Whether the prompt is another one for another input.
+    pub fn reads_input(&self) -> bool {
+        self.input.is_some()
+    }
+
     /// The prompt with `{{tools}}` filled in, and `{{input}}` where the template reads it.
     pub fn render(&self, tools: &[Tool], input: &str) -> Result<String, PromptError> {
-        let mut environment = Environment::new();
-        environment.set_fuel(Some(FUEL));
         let tools: Vec<String> = tools
             .iter()
             .map(|tool| format!("- {}: {}", tool.name, tool.description))
@@ -60,7 +70,7 @@ impl SystemPrompt {
             values.insert("input".to_owned(), input.to_owned());
             values.insert(name.clone(), input.to_owned());
         }
-        let text = environment.render_str(&self.template, values)?;
+        let text = self.environment.get_template(NAME)?.render(values)?;
         Ok(text.trim().to_owned())
     }
 }

@@ -22,7 +22,7 @@ mod switch_stories;
 
 pub use call::{Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution, ToolFacts};
 pub use command::{Answer, Command, Decision, Edit, Failure, Genesis, Refusal};
-pub use decide::{Gateway, Inputs, decide};
+pub use decide::{Gateway, Inputs, decide, decide_together};
 pub use effects::{Effect, effects};
 pub use event::{Commit, CommitError, ContextSize, Event, ModelChoice, SCHEMA, Verdict};
 pub use policy::{PolicyEffect, Rule, Rules};

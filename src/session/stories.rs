@@ -39,6 +39,29 @@ fn a_turn_of_five_calls_asked_one_by_one_makes_thirteen_commits() {
 }
 
 #[test]
+fn calls_that_end_together_are_one_commit_and_the_model_is_asked_once() {
+    let mut world = World::new();
+    world.tell(&say("hello")).unwrap();
+    answer_calls(&mut world, &["a", "b", "c", "d", "e"]);
+    for call in world.queue() {
+        world.tell(&approve(&call)).unwrap();
+    }
+    let ended = world.queue().into_iter().map(|call| Command::CallEnded {
+        call,
+        outcome: Outcome::Cancelled,
+        duration_ms: 1,
+    });
+    world.tell_together(&ended.collect::<Vec<_>>()).unwrap();
+    let last = &world.journal.last().unwrap().events;
+    let is_end = |event: &&Event| matches!(event, Event::Ended { .. });
+    assert_eq!(last.iter().filter(is_end).count(), 5);
+    let is_request = |event: &&Event| matches!(event, Event::Thinking { .. });
+    assert_eq!(last.iter().filter(is_request).count(), 1);
+    world.answer("done", vec![]);
+    assert_eq!(world.journal.len(), 9);
+}
+
+#[test]
 fn cards_go_out_one_by_one_with_their_place_and_any_may_be_decided() {
     let mut world = World::new();
     world.tell(&say("go")).unwrap();

@@ -6,8 +6,9 @@ use redis::Commands as _;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
+use tokio::time::timeout;
 
-use crate::support::{Person, RedisServer, TestApp, TestSocket};
+use crate::support::{DEADLINE, Person, RedisServer, TestApp, TestSocket};
 
 /// What the REST door answers.
 async fn rest(app: &TestApp, person: &Person, method: Method, path: &str) -> (u16, Value) {
@@ -168,4 +169,33 @@ async fn damage_that_is_found_while_the_session_is_open_ends_its_sockets() {
         refusal(&app, &ana, &socket.session()).await,
         "session_unreadable"
     );
+}
+
+#[tokio::test]
+async fn a_row_of_the_list_that_a_killed_life_left_behind_is_mended_at_the_next_start() {
+    let app = TestApp::start().await;
+    let ana = app.person("acme").await;
+    app.model.will_say("fine");
+    let mut socket = TestSocket::open(app.address, &ana, None).await;
+    socket.say("hello").await;
+    socket.wait_for_answer().await;
+    let session = socket.session();
+    let app = app
+        .restart_after(async |data| {
+            // As if the life had ended before it wrote the last row.
+            let behind =
+                "UPDATE sessions SET state = 'running', version = version - 1 WHERE id = $1";
+            in_the_file(data, behind, &session).await;
+        })
+        .await;
+    let mended = async {
+        loop {
+            let (status, list) = rest(&app, &ana, Method::GET, "/api/sessions").await;
+            assert_eq!(status, 200, "{list}");
+            if list["items"][0]["state"] == "idle" {
+                return;
+            }
+        }
+    };
+    timeout(DEADLINE, mended).await.unwrap();
 }

@@ -1,34 +1,21 @@
-//! Decide, append, fold, show; and what to do while the store is away.
-
-use std::time::Duration;
-
-use tokio::time::Instant;
+//! Decide, append, fold, show.
 
 use super::{LiveSession, Lost};
 use crate::agent::clock::now;
 use crate::agent::feed::{ShownEvent, What};
 use crate::agent::journal::{JournalError, Settled};
-use crate::agent::message::{Accepted, Message, damaged, deleted, store_away};
+use crate::agent::message::{Accepted, damaged, deleted, store_away};
 use crate::domain::CommitId;
-use crate::session::{
-    Command, Commit, Event, Gateway, Inputs, Outcome, Output, Refusal, SCHEMA, decide,
-};
+use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, decide_together};
 
 /// Commits after which the state is kept as a snapshot.
 const SNAPSHOT_EVERY: u64 = 64;
-/// Pauses between two attempts to append an outcome while the store is away.
-const STORE_RETRY: [Duration; 4] = [
-    Duration::from_millis(50),
-    Duration::from_millis(250),
-    Duration::from_secs(1),
-    Duration::from_secs(5),
-];
 
 impl LiveSession {
     /// A new command: refused while the store is away.
     pub(super) async fn command(&mut self, command: Command) -> Result<Accepted, Refusal> {
         self.lives.be_heard().await;
-        let committed = self.commit(&command, None).await;
+        let committed = self.commit(&[&command], None).await;
         committed.map_err(|failure| match failure {
             Failure::Refused(refusal) | Failure::Unfit(refusal) => refusal,
             Failure::Damaged => damaged(),
@@ -39,70 +26,13 @@ impl LiveSession {
         })
     }
 
-    /// An outcome: it happened, so it is kept until the store is back; meanwhile commands are
-    /// refused. One that can never be stored becomes a failure that can; a damaged journal ends the
-    /// task.
-    pub(super) async fn outcome(&mut self, mut command: Command, reign: Option<u64>) {
-        let mut pauses = STORE_RETRY
-            .iter()
-            .copied()
-            .chain(std::iter::repeat(Duration::from_secs(5)));
-        while let Some(error) = self.try_outcome(&mut command, reign).await {
-            tracing::warn!(session.id = %self.key.session, ?error, "The store is away; an outcome waits");
-            let until = Instant::now() + pauses.next().unwrap_or_default();
-            if !self.refuse_until(until).await {
-                return;
-            }
-        }
-    }
-
-    /// Why the store could not take an outcome now; `None` if there is nothing more to do with it.
-    async fn try_outcome(
+    /// Decide, append, fold, show. Again from the start when somebody else wrote meanwhile. Several
+    /// commands become one commit, or none of them is decided.
+    pub(super) async fn commit(
         &mut self,
-        command: &mut Command,
+        commands: &[&Command],
         reign: Option<u64>,
-    ) -> Option<crate::store::Error> {
-        let failure = match self.commit(command, reign).await {
-            Err(Failure::Unfit(refusal)) => {
-                tracing::error!(session.id = %self.key.session, %refusal, "An outcome cannot be stored");
-                *command = unstorable(command, &refusal)?;
-                self.commit(command, reign).await.err()?
-            }
-            answer => answer.err()?,
-        };
-        match failure {
-            Failure::Refused(refusal) | Failure::Unfit(refusal) => {
-                tracing::debug!(session.id = %self.key.session, %refusal, "An outcome came too late");
-                None
-            }
-            Failure::Damaged => None,
-            Failure::Away(error) => Some(error),
-        }
-    }
-
-    /// Refuses commands until then; whether to go on.
-    async fn refuse_until(&mut self, until: Instant) -> bool {
-        let mut later = Vec::new();
-        let goes_on = loop {
-            tokio::select! {
-                () = self.stop.cancelled() => break false,
-                () = tokio::time::sleep_until(until) => break true,
-                message = self.mailbox.recv() => match message {
-                    Some(Message::Outcome { command, reign }) => later.push((command, reign)),
-                    Some(message) => message.refuse(&store_away()),
-                    None => break false,
-                },
-            }
-        };
-        for (command, reign) in later {
-            // They wait for the same store: one loop for all would lose their order.
-            Box::pin(self.outcome(command, Some(reign))).await;
-        }
-        goes_on
-    }
-
-    /// Decide, append, fold, show. Again from the start when somebody else wrote meanwhile.
-    async fn commit(&mut self, command: &Command, reign: Option<u64>) -> Result<Accepted, Failure> {
+    ) -> Result<Accepted, Failure> {
         loop {
             let now = now();
             let rules = self.parts.tools.rules();
@@ -113,10 +43,11 @@ impl LiveSession {
                 now,
                 genesis: &self.genesis,
             };
-            let events = decide(control, command, inputs).map_err(Failure::Refused)?;
+            let events = decide_together(control, commands.iter().copied(), inputs);
+            let events = events.map_err(Failure::Refused)?;
             if events.is_empty() {
                 return Ok(Accepted {
-                    seq: self.seq_of_repeat(command),
+                    seq: self.seq_of_repeat(commands),
                 });
             }
             let commit = Commit {
@@ -139,7 +70,7 @@ impl LiveSession {
                         seq: commit.last_seq().min(commit.seq + 1),
                     });
                 }
-                Settled::Conflict => self.read_on().await?,
+                Settled::Conflict => Box::pin(self.read_on()).await?,
                 Settled::Unfit(refusal) => return Err(Failure::Unfit(refusal)),
                 Settled::Away(error) => return Err(self.failure(error.into())),
             }
@@ -161,11 +92,13 @@ impl LiveSession {
         }
     }
 
-    fn seq_of_repeat(&self, command: &Command) -> u64 {
+    fn seq_of_repeat(&self, commands: &[&Command]) -> u64 {
         let control = &self.state.control;
-        let id = if let Command::Say {
-            client_message_id, ..
-        } = command
+        let id = if let [
+            Command::Say {
+                client_message_id, ..
+            },
+        ] = commands
         {
             client_message_id.as_deref()
         } else {
@@ -310,7 +243,8 @@ impl LiveSession {
     }
 }
 
-enum Failure {
+/// Why commands became no commit.
+pub(super) enum Failure {
     /// Decided against.
     Refused(Refusal),
     /// It can never be stored.
@@ -319,42 +253,6 @@ enum Failure {
     Damaged,
     /// It may work later.
     Away(crate::store::Error),
-}
-
-/// What is stored instead of an outcome that cannot be.
-fn unstorable(outcome: &Command, refusal: &Refusal) -> Option<Command> {
-    let text = format!("the result cannot be stored: {}", refusal.message);
-    let code = refusal.code;
-    if let Command::Answered {
-        turn, iteration, ..
-    } = *outcome
-    {
-        let failure = crate::session::Failure {
-            code,
-            text,
-            is_retryable: true,
-        };
-        return Some(Command::ModelFailed {
-            turn,
-            iteration,
-            failure,
-        });
-    }
-    if let Command::CallEnded {
-        call, duration_ms, ..
-    } = outcome
-    {
-        let output = Output {
-            text,
-            ..Output::default()
-        };
-        return Some(Command::CallEnded {
-            call: call.clone(),
-            outcome: Outcome::Failed { code, output },
-            duration_ms: *duration_ms,
-        });
-    }
-    None
 }
 
 fn changes_queue(event: &Event) -> bool {

@@ -4,6 +4,7 @@ mod commit;
 mod context;
 mod counting;
 mod follow;
+mod outcome;
 mod view;
 
 use std::sync::Arc;
@@ -61,6 +62,8 @@ pub(super) struct LiveSession {
     /// Why the task has to end: what it knows is not what is stored.
     pub(super) lost: Option<Lost>,
     pub(super) mailbox: mpsc::Receiver<Message>,
+    /// Taken from the mailbox, and next.
+    pub(super) set_aside: Option<Message>,
     pub(super) running: Running,
     /// The folded journal.
     pub(super) state: SessionState,
@@ -72,43 +75,48 @@ pub(super) struct LiveSession {
 
 impl LiveSession {
     /// Takes over what a life that is over left, and serves until nobody needs it.
-    pub(super) async fn run(mut self) {
+    pub(super) async fn run(mut self: Box<Self>) {
         // The session list may lag behind a life that ended between a commit and its row.
         let _live = instruments().session_opened();
         self.projection.tell(&self.key, &self.state.control);
         self.show_all();
-        self.recover().await;
-        self.look().await;
+        // What is needed for a moment only lies in boxes: this task waits with thousands of its kind.
+        Box::pin(self.recover()).await;
+        Box::pin(self.look()).await;
         let mut idle_since = Instant::now();
         while self.lost.is_none() {
             self.tell_presence();
             let idle_at = idle_since + self.idle_after();
-            tokio::select! {
-                biased;
-                () = self.stop.cancelled() => break,
-                message = self.mailbox.recv() => match message {
-                    Some(Message::Leave { by, reply }) => match self.admit(&by) {
-                        Ok(()) => return self.vanish(Some(reply)).await,
-                        Err(refusal) => drop(reply.send(Err(refusal))),
-                    },
-                    Some(Message::Notes(notes)) => {
-                        self.hear(notes).await;
-                        if !self.is_needed() {
-                            continue;
-                        }
-                    }
-                    Some(message) => self.handle(message).await,
-                    None => break,
+            let mut next = self.set_aside.take();
+            if next.is_none() {
+                next = tokio::select! {
+                    biased;
+                    () = self.stop.cancelled() => break,
+                    message = self.mailbox.recv() => message,
+                    () = tokio::time::sleep_until(idle_at), if self.running.is_empty() => break,
+                };
+            }
+            match next {
+                Some(Message::Leave { by, reply }) => match self.admit(&by) {
+                    Ok(()) => return Box::pin(self.vanish(Some(reply))).await,
+                    Err(refusal) => drop(reply.send(Err(refusal))),
                 },
-                () = tokio::time::sleep_until(idle_at), if self.running.is_empty() => break,
+                Some(Message::Notes(notes)) => {
+                    Box::pin(self.hear(notes)).await;
+                    if !self.is_needed() {
+                        continue;
+                    }
+                }
+                Some(message) => Box::pin(self.handle(message)).await,
+                None => break,
             }
             idle_since = Instant::now();
         }
         match self.lost {
-            None => self.leave().await,
+            None => Box::pin(self.leave()).await,
             Some(lost) => {
                 let feed = Arc::clone(&self.feed);
-                self.vanish(None).await;
+                Box::pin(self.vanish(None)).await;
                 match lost {
                     Lost::Deleted => {}
                     Lost::Rewound => feed.show(What::Rewound),
@@ -134,7 +142,10 @@ impl LiveSession {
     }
 
     /// Leaves without a trace of its own: the journal is gone, or about to go.
-    async fn vanish(mut self, reply: Option<oneshot::Sender<Result<Option<SandboxId>, Refusal>>>) {
+    async fn vanish(
+        mut self: Box<Self>,
+        reply: Option<oneshot::Sender<Result<Option<SandboxId>, Refusal>>>,
+    ) {
         self.mailbox.close();
         self.running.stop_all();
         self.parts.tools.close().await;
@@ -144,6 +155,9 @@ impl LiveSession {
             Some(Lost::Damaged) => damaged(),
             Some(Lost::Deleted) | None => deleted(),
         };
+        if let Some(message) = self.set_aside.take() {
+            message.refuse(&refusal);
+        }
         while let Ok(message) = self.mailbox.try_recv() {
             message.refuse(&refusal);
         }
@@ -153,7 +167,7 @@ impl LiveSession {
     }
 
     /// Answers what was sent in the last moment, then gives everything back.
-    async fn leave(mut self) {
+    async fn leave(mut self: Box<Self>) {
         self.mailbox.close();
         while let Ok(message) = self.mailbox.try_recv() {
             match message {
@@ -186,7 +200,7 @@ impl LiveSession {
         match message {
             Message::Tell { ask, by, reply } => {
                 let answer = match self.admit(&by) {
-                    Ok(()) => match self.prepare(ask) {
+                    Ok(()) => match self.prepare(*ask) {
                         Ok(command) => self.command(command).await,
                         Err(refusal) => Err(refusal),
                     },
@@ -198,8 +212,8 @@ impl LiveSession {
             Message::Join { by, reply } => {
                 let _ = reply.send(self.admit(&by).map(|()| self.joined()));
             }
-            Message::Outcome { command, reign } => self.outcome(command, Some(reign)).await,
-            Message::Look => self.catch_up().await,
+            Message::Outcome { command, reign } => self.outcomes(*command, reign).await,
+            Message::Look => Box::pin(self.catch_up()).await,
             // Answered in the loop, where the task can end.
             Message::Leave { reply, .. } => drop(reply.send(Err(stopping()))),
             Message::Notes(_) => {}

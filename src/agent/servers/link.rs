@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::entry::ServerEntry;
 use super::opening::{Failure, Opened};
 use super::registry::Servers;
-use crate::domain::{Digest, SandboxId, TenantId};
+use crate::domain::{SandboxId, TenantId};
 use crate::llm::RetryConfig;
 use crate::sandbox::Using;
 
@@ -38,7 +38,8 @@ impl Deref for Held {
 
 #[derive(Default)]
 struct State {
-    opened: Option<(Digest, Arc<Opened>)>,
+    /// With the entry that it was made for.
+    opened: Option<(ServerEntry, Arc<Opened>)>,
     /// How often in a row it did not come about, and when that was.
     failed: Option<(u32, Instant)>,
 }
@@ -60,9 +61,8 @@ impl Link {
         (tenant, sandbox): (&TenantId, &SandboxId),
     ) -> Result<Held, Failure> {
         let mut state = self.0.lock().await;
-        let wanted = entry.fingerprint();
-        if let Some((kind, opened)) = &state.opened
-            && *kind == wanted
+        if let Some((of, opened)) = &state.opened
+            && of.connects_like(entry)
             && !opened.connection.is_closed()
             && let Some(using) = opened.hold()
         {
@@ -89,7 +89,7 @@ impl Link {
                     servers.follow(entry, &opened);
                     servers.0.running.note(tenant, &entry.name, &opened);
                     let using = opened.hold().unwrap_or_default();
-                    state.opened = Some((wanted, Arc::clone(&opened)));
+                    state.opened = Some((entry.clone(), Arc::clone(&opened)));
                     state.failed = None;
                     return Ok(Held {
                         opened,

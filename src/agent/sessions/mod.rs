@@ -153,7 +153,7 @@ impl Sessions {
         if !caller.user.role.may_act() {
             return Err(Refusal::new(Code::NotAllowed, "a viewer may read, not act"));
         }
-        let by = caller.user.id.clone();
+        let (by, ask) = (caller.user.id.clone(), Box::new(ask));
         self.request(key, caller, |reply| Message::Tell { ask, by, reply })
             .await
     }
@@ -234,6 +234,7 @@ impl Sessions {
     pub async fn claim_unfinished(&self) -> Result<usize, crate::store::Error> {
         self.0.hear_lives().await?;
         let claimed = self.0.scan().await?;
+        self.0.mend_list().await;
         if self.0.wakes.is_shared() {
             self.0.tasks.spawn(peers::beat(Arc::downgrade(&self.0)));
         }

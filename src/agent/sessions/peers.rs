@@ -28,6 +28,12 @@ const LOOKS: usize = 16;
 
 /// Takes in what the others say, until the registry stops.
 pub(super) async fn listen(inner: Weak<Inner>) {
+    let Some(own) = inner
+        .upgrade()
+        .map(|inner| Letter::notes_from(inner.wakes.life()))
+    else {
+        return;
+    };
     while let Some(inner) = inner.upgrade() {
         let wakes = Arc::clone(&inner.wakes);
         let stop = inner.stop.clone();
@@ -37,6 +43,7 @@ pub(super) async fn listen(inner: Weak<Inner>) {
             news = wakes.next() => news,
         };
         match news {
+            News::Message { payload, .. } if payload.starts_with(&own) => {}
             News::Message { to, payload } => match serde_json::from_slice(&payload) {
                 Ok(letter) => inner.read(&to, letter).await,
                 Err(error) => {
@@ -205,6 +212,21 @@ impl Inner {
         let looks = stream::iter(active).map(|key| self.check(key));
         let woken: Vec<bool> = looks.buffer_unordered(LOOKS).collect().await;
         Ok(woken.into_iter().filter(|is_woken| *is_woken).count())
+    }
+
+    /// A life that ended may have left rows of the session list behind their journals: a session that
+    /// seems busy and is not unfinished brings its own row up to date when it is opened.
+    pub(super) async fn mend_list(self: &Arc<Self>) {
+        let rows = self.factory.place.records.sessions();
+        match tokio::try_join!(rows.busy(), self.store.active()) {
+            Ok((busy, active)) => {
+                let behind = busy.iter().filter(|key| !active.contains(key));
+                behind.for_each(|key| self.wake(key));
+            }
+            Err(error) => {
+                tracing::warn!(?error, "The list of sessions cannot be brought up to date");
+            }
+        }
     }
 
     /// Whether the session was made to go on here.

@@ -195,30 +195,50 @@ impl Inner {
         key: SessionKey,
         feed: Arc<Feed>,
         genesis: Genesis,
-        (outcomes, messages): (mpsc::WeakSender<Message>, mpsc::Receiver<Message>),
+        mailbox: (mpsc::WeakSender<Message>, mpsc::Receiver<Message>),
     ) {
+        let weak: Weak<Self> = Arc::downgrade(&self);
+        // In a box: opening needs far more room than waiting, which the task does from then on.
+        let opened = Box::pin(self.load(&key, feed, genesis, mailbox)).await;
+        let Some(session) = opened else { return };
+        session.run().await;
+        if let Some(inner) = weak.upgrade() {
+            inner.left(&key);
+        }
+    }
+
+    /// The session as it is stored. If that cannot be read, everybody who waits is told.
+    async fn load(
+        self: Arc<Self>,
+        key: &SessionKey,
+        feed: Arc<Feed>,
+        genesis: Genesis,
+        (outcomes, messages): (mpsc::WeakSender<Message>, mpsc::Receiver<Message>),
+    ) -> Option<Box<LiveSession>> {
         let journal = Journal::new(Arc::clone(&self.store), key.clone());
         // First follow, then read: nothing falls between.
-        let folded = match self.wakes.follow(&key).await {
+        let folded = match self.wakes.follow(key).await {
             Ok(()) => journal.fold(self.factory.history).await,
             Err(error) => Err(JournalError::Store(error)),
         };
         let state = match folded {
             Ok(state) => state,
             Err(error) => {
-                let refusal = unreadable(&key, &error);
+                let refusal = unreadable(key, &error);
                 if error.is_damage() {
                     feed.show(What::Damaged);
                 }
-                return refuse_all(messages, &refusal).await;
+                refuse_all(messages, &refusal).await;
+                return None;
             }
         };
         let sandbox = state.control.sandbox.as_ref().unwrap_or(&genesis.sandbox);
-        let parts = self.factory.create_agent(&key, sandbox);
+        let parts = self.factory.create_agent(key, sandbox);
         parts.tools.refresh().await;
-        let session = LiveSession {
+        Some(Box::new(LiveSession {
             running: Running::new(outcomes, self.tasks.clone()),
             mailbox: messages,
+            set_aside: None,
             projection: self.projection.clone(),
             factory: self.factory.clone(),
             life: self.wakes.life().into(),
@@ -236,13 +256,7 @@ impl Inner {
             feed,
             parts,
             genesis,
-        };
-        let weak: Weak<Self> = Arc::downgrade(&self);
-        drop(self);
-        session.run().await;
-        if let Some(inner) = weak.upgrade() {
-            inner.left(&key);
-        }
+        }))
     }
 
     /// A task has ended: its slot stays only while somebody watches.

@@ -19,40 +19,50 @@ pub(super) async fn run(
     socket: &SocketRef,
     seat: &Seat,
     (inbox, resume): (
-        &mut mpsc::UnboundedReceiver<Inbound>,
-        &mpsc::Sender<ResumePoint>,
+        &mut mpsc::UnboundedReceiver<Box<Inbound>>,
+        &mpsc::Sender<Box<ResumePoint>>,
     ),
 ) -> Option<Refusal> {
     while let Some(inbound) = inbox.recv().await {
-        if !seat.is_still_valid(&doors.state.tenancy).await {
-            return Some(Refusal::new(
-                Code::Unauthorized,
-                "the sign-in has ended; sign in again",
-            ));
+        // In a box, because a socket says nothing for most of its life.
+        let end = Box::pin(answer(doors, socket, seat, (inbound, resume))).await;
+        if end.is_some() {
+            return end;
         }
-        let Inbound {
-            name,
-            args,
-            reply,
-            is_counted,
-        } = inbound;
-        let answer = match args.and_then(|args| wire::parse(&seat.entered.caller, &name, &args)) {
-            Ok(Parsed::Tell(ask)) => {
-                doors
-                    .state
-                    .sessions
-                    .tell(&seat.key, &seat.entered.caller, *ask)
-                    .await
-            }
-            Ok(Parsed::Resume { last_seq, journal }) => {
-                let _ = resume.send((last_seq, journal)).await;
-                Ok(Accepted { seq: last_seq })
-            }
-            Err(refusal) => Err(refusal),
-        };
-        seat.end(is_counted);
-        answer_to(socket, reply.as_ref(), &answer).await;
     }
+    None
+}
+
+/// Answers one command; why the socket has to end.
+async fn answer(
+    doors: &Doors,
+    socket: &SocketRef,
+    seat: &Seat,
+    (inbound, resume): (Box<Inbound>, &mpsc::Sender<Box<ResumePoint>>),
+) -> Option<Refusal> {
+    if !seat.is_still_valid(&doors.state.tenancy).await {
+        return Some(Refusal::new(
+            Code::Unauthorized,
+            "the sign-in has ended; sign in again",
+        ));
+    }
+    let Inbound {
+        name,
+        args,
+        reply,
+        is_counted,
+    } = *inbound;
+    let caller = &seat.entered.caller;
+    let answer = match args.and_then(|args| wire::parse(caller, &name, &args)) {
+        Ok(Parsed::Tell(ask)) => doors.state.sessions.tell(&seat.key, caller, *ask).await,
+        Ok(Parsed::Resume { last_seq, journal }) => {
+            let _ = resume.send(Box::new((last_seq, journal))).await;
+            Ok(Accepted { seq: last_seq })
+        }
+        Err(refusal) => Err(refusal),
+    };
+    seat.end(is_counted);
+    answer_to(socket, reply.as_ref(), &answer).await;
     None
 }
 

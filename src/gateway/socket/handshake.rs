@@ -86,7 +86,7 @@ fn register(
     doors: &Arc<Doors>,
     socket: &SocketRef,
     seat: &Arc<Seat>,
-    inbox: mpsc::UnboundedSender<Inbound>,
+    inbox: mpsc::UnboundedSender<Box<Inbound>>,
 ) {
     let (most, held) = (doors.settings.commands_per_socket, Arc::downgrade(seat));
     let on_message = move |Event(name): Event, ReplySlot(reply): ReplySlot, Args(args): Args| {
@@ -112,7 +112,7 @@ type Received = (
 fn receive(
     seat: &Seat,
     most: Option<usize>,
-    inbox: &mpsc::UnboundedSender<Inbound>,
+    inbox: &mpsc::UnboundedSender<Box<Inbound>>,
     (name, args, reply): Received,
 ) {
     let is_counted = COMMANDS
@@ -125,12 +125,12 @@ fn receive(
         return;
     }
     // The receiver ends with the socket.
-    let _ = inbox.send(Inbound {
+    let _ = inbox.send(Box::new(Inbound {
         name,
         args,
         reply,
         is_counted,
-    });
+    }));
 }
 
 /// Our ids must exist; any other name is the caller's own; none is a new session. A model that was

@@ -13,6 +13,8 @@ mod told;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::{OriginalUri, Request};
+use axum::http::{HeaderValue, Uri};
 use serde_json::{Value, json};
 use socketioxide::SocketIo;
 use socketioxide::extract::{Extension, SocketRef};
@@ -28,6 +30,8 @@ use super::wire::{self, Refused};
 use crate::domain::Code;
 use crate::session::Refusal;
 
+/// Where Socket.IO answers.
+pub(super) const PATH: &str = "/socket.io";
 /// Packets that may wait for one slow client; the rest waits in the journal.
 const SEND_BUFFER: usize = 256;
 /// How often a socket's right to be here is checked without a command.
@@ -107,19 +111,40 @@ pub fn layer(
     (layer, io)
 }
 
+/// A request of a socket with headers and address of its own: the library keeps them as long as the
+/// client is connected, and as they come they hold the whole buffer that they were read into.
+pub fn detach(mut request: Request) -> Request {
+    if !request.uri().path().starts_with(PATH) {
+        return request;
+    }
+    request.extensions_mut().remove::<OriginalUri>();
+    // What was parsed once can be parsed again; if not, the buffer stays.
+    if let Ok(uri) = Uri::try_from(request.uri().to_string()) {
+        *request.uri_mut() = uri;
+    }
+    for value in request.headers_mut().values_mut() {
+        if let Ok(mut own) = HeaderValue::from_bytes(value.as_bytes()) {
+            own.set_sensitive(value.is_sensitive());
+            *value = own;
+        }
+    }
+    request
+}
+
 /// One socket from `system:ready` to its end.
 async fn serve(doors: Arc<Doors>, socket: SocketRef, seat: Arc<Seat>) {
     let Some(mut inbox) = seat.take_inbox() else {
         return;
     };
     let caller = &seat.entered.caller;
-    let joined = match doors.state.sessions.join(&seat.key, caller).await {
-        Ok(joined) => joined,
-        Err(refusal) => return dismiss(&socket, &refusal).await,
+    // What is needed for a moment only lies in boxes: this task waits with thousands of its kind.
+    let joined = match Box::pin(doors.state.sessions.join(&seat.key, caller)).await {
+        Ok(joined) => Box::new(joined),
+        Err(refusal) => return Box::pin(dismiss(&socket, &refusal)).await,
     };
     let (tenant, choice) = (&caller.tenant.id, &joined.view.model);
     if let Some(refusal) = doors.state.providers.missing_key(tenant, choice) {
-        return dismiss(&socket, &refusal).await;
+        return Box::pin(dismiss(&socket, &refusal)).await;
     }
     let (resume, resumes) = tokio::sync::mpsc::channel(4);
     let mut pump = Pump::new(
@@ -137,7 +162,7 @@ async fn serve(doors: Arc<Doors>, socket: SocketRef, seat: Arc<Seat>) {
         end = commands::run(&doors, &socket, &seat, (&mut inbox, &resume)) => end,
     };
     if let Some(refusal) = end {
-        dismiss(&socket, &refusal).await;
+        Box::pin(dismiss(&socket, &refusal)).await;
     }
 }
 
@@ -152,7 +177,7 @@ async fn revoked(doors: &Doors, seat: &Seat) -> Refusal {
             },
             () = tokio::time::sleep(RECHECK) => true,
         };
-        if is_concerned && !seat.is_still_valid(&doors.state.tenancy).await {
+        if is_concerned && !Box::pin(seat.is_still_valid(&doors.state.tenancy)).await {
             return Refusal::new(Code::Unauthorized, "the sign-in has ended; sign in again");
         }
     }

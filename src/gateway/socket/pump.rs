@@ -49,7 +49,7 @@ pub(super) struct Pump {
     doors: Arc<Doors>,
     socket: SocketRef,
     seat: Arc<Seat>,
-    resumes: mpsc::Receiver<ResumePoint>,
+    resumes: mpsc::Receiver<Box<ResumePoint>>,
     /// `seq` of the last event that the client's buffer took.
     seq: u64,
     /// How much of the running answer it took.
@@ -61,7 +61,7 @@ impl Pump {
         doors: Arc<Doors>,
         socket: SocketRef,
         seat: Arc<Seat>,
-        resumes: mpsc::Receiver<ResumePoint>,
+        resumes: mpsc::Receiver<Box<ResumePoint>>,
     ) -> Self {
         Self {
             doors,
@@ -74,9 +74,9 @@ impl Pump {
     }
 
     /// Runs until the client is gone, or for a reason that it is told.
-    pub(super) async fn run(&mut self, joined: Joined) -> Option<Refusal> {
+    pub(super) async fn run(&mut self, joined: Box<Joined>) -> Option<Refusal> {
         let has = self.seat.has.clone();
-        let mut signals = match self.start(joined, has).await {
+        let mut signals = match Box::pin(self.start(*joined, has)).await {
             Ok(signals) => signals,
             Err(End::Gone) => return None,
             Err(End::Refused(refusal)) => return Some(refusal),
@@ -94,13 +94,13 @@ impl Pump {
         tokio::select! {
             signal = signals.recv() => match signal {
                 Ok(signal) => self.show_all(signal, signals).await,
-                Err(RecvError::Lagged(count)) => self.make_up_for(count, signals).await,
+                Err(RecvError::Lagged(count)) => Box::pin(self.make_up_for(count, signals)).await,
                 Err(RecvError::Closed) => Err(End::Gone),
             },
             point = self.resumes.recv() => {
                 let joined = self.join().await?;
                 *signals = match point {
-                    Some(point) => self.start(joined, Some(point)).await?,
+                    Some(point) => Box::pin(self.start(joined, Some(*point))).await?,
                     None => return Err(End::Gone),
                 };
                 Ok(())
@@ -109,11 +109,8 @@ impl Pump {
     }
 
     async fn join(&self) -> Result<Joined, Refusal> {
-        self.doors
-            .state
-            .sessions
-            .join(&self.seat.key, &self.seat.entered.caller)
-            .await
+        let (key, caller) = (&self.seat.key, &self.seat.entered.caller);
+        Box::pin(self.doors.state.sessions.join(key, caller)).await
     }
 
     /// `system:ready`, and either what was missed or the state as it is.
@@ -171,11 +168,8 @@ impl Pump {
     }
 
     async fn page(&self, page: Page, limit: usize) -> Result<Vec<ShownEvent>, Refusal> {
-        self.doors
-            .state
-            .sessions
-            .page(&self.seat.key, page, limit)
-            .await
+        let sessions = &self.doors.state.sessions;
+        Box::pin(sessions.page(&self.seat.key, page, limit)).await
     }
 
     async fn ready(
@@ -249,13 +243,13 @@ impl Pump {
             if matches!(signal.what, What::Rewound) {
                 // The rest of the batch is part of what is told now.
                 let joined = self.join().await?;
-                *signals = self.start(joined, None).await?;
+                *signals = Box::pin(self.start(joined, None)).await?;
                 return Ok(());
             }
             self.show(signal).await?;
         }
         match batch.lost {
-            Some(count) => self.make_up_for(count, signals).await,
+            Some(count) => Box::pin(self.make_up_for(count, signals)).await,
             None => Ok(()),
         }
     }
@@ -277,7 +271,9 @@ impl Pump {
         match &signal.what {
             What::Event(event) if event.seq <= self.seq => return Ok(()),
             What::Event(event) => {
-                self.fill_to(event.seq - 1).await?;
+                if self.seq < event.seq - 1 {
+                    Box::pin(self.fill_to(event.seq - 1)).await?;
+                }
                 self.send(signal).await?;
                 self.seq = event.seq;
                 return Ok(());
@@ -288,11 +284,11 @@ impl Pump {
                     return Ok(());
                 }
                 if *units < delta.offset {
-                    return self.fill_answer().await;
+                    return Box::pin(self.fill_answer()).await;
                 }
                 *units += delta.text.encode_utf16().count();
             }
-            What::Moved(seq) => return self.fill_to(*seq).await,
+            What::Moved(seq) => return Box::pin(self.fill_to(*seq)).await,
             What::Deleted => {
                 let gone = "the session was deleted";
                 return Err(End::Refused(Refusal::new(Code::SessionNotFound, gone)));

@@ -36,7 +36,8 @@ pub(super) struct Seat {
     pub(super) unanswered: AtomicUsize,
     /// Those of them that count against the limit.
     pub(super) counted: AtomicUsize,
-    inbox: Mutex<Option<mpsc::UnboundedReceiver<Inbound>>>,
+    /// Commands lie in boxes, because a channel has room for many from its beginning.
+    inbox: Mutex<Option<mpsc::UnboundedReceiver<Box<Inbound>>>>,
     _place: Place,
 }
 
@@ -45,7 +46,7 @@ impl Seat {
         entered: Authenticated,
         key: SessionKey,
         has: Option<ResumePoint>,
-        inbox: mpsc::UnboundedReceiver<Inbound>,
+        inbox: mpsc::UnboundedReceiver<Box<Inbound>>,
         place: Place,
     ) -> Self {
         Self {
@@ -81,7 +82,7 @@ impl Seat {
     }
 
     /// The commands, including those that came before `system:ready`.
-    pub(super) fn take_inbox(&self) -> Option<mpsc::UnboundedReceiver<Inbound>> {
+    pub(super) fn take_inbox(&self) -> Option<mpsc::UnboundedReceiver<Box<Inbound>>> {
         self.inbox
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

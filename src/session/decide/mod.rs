@@ -43,6 +43,16 @@ pub fn decide(
     command: &Command,
     inputs: Inputs<'_>,
 ) -> Result<Vec<Event>, Refusal> {
+    decide_together(control, [command], inputs)
+}
+
+/// Decides what happens when these come one after the other, as one decision: all of it, or a
+/// refusal of the first that is refused.
+pub fn decide_together<'c>(
+    control: &Control,
+    commands: impl IntoIterator<Item = &'c Command>,
+    inputs: Inputs<'_>,
+) -> Result<Vec<Event>, Refusal> {
     let mut draft = Draft::new(control, inputs);
     // The outcome of an effect that was taken over has another end by now.
     let is_late = inputs
@@ -50,7 +60,9 @@ pub fn decide(
         .reign
         .is_some_and(|reign| reign != control.reign);
     if !is_late {
-        draft.follow(command)?;
+        for command in commands {
+            draft.follow(command)?;
+        }
     }
     Ok(draft.events)
 }

@@ -240,7 +240,17 @@ proptest! {
                 }
                 _ => {
                     let command = command(&world, step);
-                    let _ = world.tell(&command);
+                    let _ = if matches!(command, Command::CallEnded { .. }) && step.1 % 2 == 0 {
+                        let others = world.queue().into_iter().map(|call| Command::CallEnded {
+                            call,
+                            outcome: outcome(step.2.wrapping_add(1)),
+                            duration_ms: 1,
+                        });
+                        let all: Vec<Command> = [command].into_iter().chain(others).collect();
+                        world.tell_together(&all)
+                    } else {
+                        world.tell(&command)
+                    };
                 }
             }
         }

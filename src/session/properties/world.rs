@@ -16,7 +16,7 @@ use crate::domain::{
 use crate::session::{
     Answer, Command, Commit, ContextSize, Decision, Effect, Event, Gateway, Genesis, Inputs,
     ModelChoice, Outcome, Output, Proposal, Refusal, Resolution, Rules, SCHEMA, SessionState,
-    ToolFacts, Verdict, decide, effects,
+    ToolFacts, Verdict, decide_together, effects,
 };
 
 pub(crate) struct World {
@@ -158,6 +158,16 @@ impl World {
         life: &str,
         reign: Option<u64>,
     ) -> Result<Vec<Event>, Refusal> {
+        self.decide_together_at(state, std::slice::from_ref(command), life, reign)
+    }
+
+    fn decide_together_at(
+        &self,
+        state: &SessionState,
+        commands: &[Command],
+        life: &str,
+        reign: Option<u64>,
+    ) -> Result<Vec<Event>, Refusal> {
         let inputs = Inputs {
             gateway: Gateway {
                 life,
@@ -173,7 +183,7 @@ impl World {
             now: Timestamp(self.now),
             genesis: &self.genesis,
         };
-        decide(&state.control, command, inputs)
+        decide_together(&state.control, commands, inputs)
     }
 
     /// Decides and appends, as the shell does.
@@ -186,16 +196,38 @@ impl World {
         Ok(())
     }
 
-    pub(crate) fn append(&mut self, events: Vec<Event>) {
-        let control = &self.state.control;
-        let commit = Commit {
+    /// Several as one commit, which says what they would say one after the other.
+    pub(crate) fn tell_together(&mut self, commands: &[Command]) -> Result<(), Refusal> {
+        self.now += 1;
+        let life = format!("life {}", self.lives);
+        let together = self.decide_together_at(&self.state, commands, &life, None)?;
+        let (mut state, mut apart) = (self.state.clone(), Vec::new());
+        for command in commands {
+            let events = self.decide_on(&state, command)?;
+            state.apply(&self.commit_of(&state, events.clone()));
+            apart.extend(events);
+        }
+        assert_eq!(together, apart);
+        if !together.is_empty() {
+            self.append(together);
+        }
+        Ok(())
+    }
+
+    fn commit_of(&self, state: &SessionState, events: Vec<Event>) -> Commit {
+        let control = &state.control;
+        Commit {
             version: control.version + 1,
             commit_id: CommitId::from_bits(u128::from(control.version) + 1),
             schema: SCHEMA,
             at: Timestamp(self.now),
             seq: control.seq,
             events,
-        };
+        }
+    }
+
+    pub(crate) fn append(&mut self, events: Vec<Event>) {
+        let commit = self.commit_of(&self.state, events);
         let before = self.state.clone();
         self.state.apply(&commit);
         self.check(&before, &commit);
