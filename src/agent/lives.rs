@@ -12,6 +12,10 @@ use crate::store::live::wake::Wakes;
 /// life were lost as well.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// How long a gateway that was not heard of any more may still listen: a Redis that starts anew does
+/// not know of it until its next sign of life.
+const COMPANY: Duration = Duration::from_secs(10);
+
 /// The lives that are not over.
 pub(super) struct Lives {
     wakes: Arc<dyn Wakes>,
@@ -26,6 +30,8 @@ struct Known {
     alive: BTreeSet<String>,
     /// Those that said goodbye; a life does not come back.
     over: BTreeSet<String>,
+    /// The last time that another life was known.
+    company: Option<Instant>,
     /// The last time that signs of life came in.
     heard: Option<Instant>,
     /// Before this nobody is called dead.
@@ -50,6 +56,7 @@ impl Lives {
             known: Mutex::new(Known {
                 alive: BTreeSet::from([own]),
                 over: BTreeSet::new(),
+                company: None,
                 heard: None,
                 patient_until: None,
             }),
@@ -73,9 +80,11 @@ impl Lives {
         self.ticked.store(now, Ordering::Release);
     }
 
-    /// Whether no other one is known to live. Whoever began within the last second may be missing.
+    /// Whether no other one was known to live lately. Whoever began within the last second may be
+    /// missing.
     pub(super) fn is_alone(&self) -> bool {
-        self.known().alive.len() < 2
+        let company = self.known().company;
+        company.is_none_or(|seen| seen.elapsed() > COMPANY)
     }
 
     /// Whether that life is not known to be over.
@@ -125,6 +134,7 @@ impl Lives {
         let mut known = self.known();
         if !known.over.contains(life) {
             known.alive.insert(life.to_owned());
+            known.meet(Instant::now());
         }
     }
 
@@ -146,6 +156,7 @@ impl Lives {
         } else {
             known.alive = alive;
         }
+        known.meet(now);
         Round {
             is_somebody_gone: !is_patient && (is_gone || was_patient),
             was_away: silent.is_some_and(|silent| silent > PATIENCE),
@@ -165,6 +176,13 @@ impl Lives {
 }
 
 impl Known {
+    /// Takes note of others that live.
+    fn meet(&mut self, now: Instant) {
+        if self.alive.len() > 1 {
+            self.company = Some(now);
+        }
+    }
+
     fn is_patient(&self, now: Instant) -> bool {
         self.patient_until.is_some_and(|until| now < until)
     }
