@@ -128,6 +128,10 @@ impl Running {
             choice: wanted.choice.clone(),
             entries: wanted.entries.to_vec(),
             limits: wanted.parts.limits(wanted.control),
+            trace: wanted.control.turn.as_ref().and_then(|turn| {
+                let parts = wanted.parts;
+                parts.trace(turn.id, turn.started)
+            }),
             turn: request.0,
             iteration: request.1,
         };

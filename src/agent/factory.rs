@@ -12,6 +12,7 @@ use crate::domain::{SandboxId, SessionId, SessionKey, TenantId, Tool};
 use crate::history::{self, PromptError};
 use crate::llm::{Catalogue, RetryConfig};
 use crate::session::{Control, ModelChoice};
+use crate::telemetry::traces::Traces;
 
 /// Tokens that an answer is expected to need where nobody set a limit.
 const ORDINARY_ANSWER: u64 = 4096;
@@ -51,6 +52,10 @@ pub struct AgentFactory {
     pub place: Arc<SandboxPlace>,
     /// The MCP servers of the installation and its tenants.
     pub servers: Servers,
+    /// Where spans go.
+    pub traces: Traces,
+    /// The agent's name in traces.
+    pub agent_name: Arc<str>,
 }
 
 /// The agent of one session.
@@ -67,6 +72,8 @@ pub struct AgentParts {
     pub(super) temperature: Option<f64>,
     pub(super) max_tokens: Option<u32>,
     pub(super) tools: Arc<SessionTools>,
+    pub(super) traces: Traces,
+    pub(super) agent_name: Arc<str>,
 }
 
 impl AgentParts {
@@ -121,6 +128,8 @@ impl AgentFactory {
                 Arc::clone(&self.place),
                 Home::new(Arc::clone(&self.place), key.clone(), sandbox.clone()),
             )),
+            traces: self.traces.clone(),
+            agent_name: Arc::clone(&self.agent_name),
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod servers;
 mod sessions;
 mod standing;
 mod tools;
+mod trace;
 
 pub use answer::{Delta, DeltaKind, RunningAnswer};
 pub use factory::{AgentFactory, AgentParts};

@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::answer::DeltaKind;
 use super::factory::{AgentParts, Standing};
 use super::feed::{Feed, Notice, Ticket, What};
+use super::trace::{RequestSpan, TurnTrace};
 use crate::domain::{Code, Entry, Fault, TokenUsage};
 use crate::history;
 use crate::llm::{self, ModelEvent, Progress};
@@ -24,6 +25,8 @@ pub(super) struct Asking {
     pub(super) entries: Vec<Arc<Entry>>,
     /// How much of them the session lets it read.
     pub(super) limits: history::Limits,
+    /// Where it is told, if anybody wants to know.
+    pub(super) trace: Option<TurnTrace>,
     pub(super) turn: u64,
     pub(super) iteration: u32,
 }
@@ -48,13 +51,13 @@ impl Asking {
             Ok(asked) => asked,
             Err(failure) => return failed(failure),
         };
-        let mut watch = Watch::start(provider.kind());
+        let mut watch = Watch::start(provider.kind(), self.span(provider.kind(), &request));
         let answer = llm::ask(provider, request, self.parts.retry, |progress| {
             watch.see(&progress);
             self.show(progress);
         });
         let answer = answer.await;
-        watch.end(answer.is_ok());
+        watch.end(&answer);
         match answer {
             Ok(answer) => {
                 let answer = self.answer(answer);
@@ -155,6 +158,12 @@ impl Asking {
         Ok((request, shown))
     }
 
+    fn span(&self, kind: llm::ProviderKind, request: &llm::Request) -> Option<RequestSpan> {
+        let trace = self.trace.clone()?;
+        let asked = (&self.choice, self.iteration);
+        Some(RequestSpan::begin(trace, kind, asked, request))
+    }
+
     fn show(&self, progress: Progress) {
         match progress {
             Progress::Event(ModelEvent::Text(piece)) => {
@@ -223,14 +232,17 @@ struct Watch {
     provider: &'static str,
     since: Instant,
     is_silent: bool,
+    /// The same for traces.
+    span: Option<RequestSpan>,
 }
 
 impl Watch {
-    fn start(kind: llm::ProviderKind) -> Self {
+    fn start(kind: llm::ProviderKind, span: Option<RequestSpan>) -> Self {
         Self {
             provider: kind.as_str(),
             since: Instant::now(),
             is_silent: true,
+            span,
         }
     }
 
@@ -240,14 +252,25 @@ impl Watch {
             Progress::Event(_) => {
                 self.is_silent = false;
                 instruments().first_token(self.provider, self.since.elapsed());
+                if let Some(span) = &mut self.span {
+                    span.answers();
+                }
             }
-            Progress::Retry { .. } => instruments().model_retried(self.provider),
+            Progress::Retry { attempt, code, .. } => {
+                instruments().model_retried(self.provider);
+                if let Some(span) = &mut self.span {
+                    span.retries(*attempt, *code);
+                }
+            }
         }
     }
 
-    fn end(&self, is_answered: bool) {
-        let outcome = if is_answered { "answered" } else { "failed" };
+    fn end(self, answer: &Result<llm::Answer, llm::Error>) {
+        let outcome = if answer.is_ok() { "answered" } else { "failed" };
         instruments().model_asked(self.provider, outcome, self.since.elapsed());
+        if let Some(span) = self.span {
+            span.end(answer);
+        }
     }
 }
 

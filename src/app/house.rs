@@ -16,9 +16,10 @@ use crate::config::{self, Settings};
 use crate::gateway::SystemInfo;
 use crate::history::{self, Input, SystemPrompt};
 use crate::llm::Catalogue;
-use crate::net::Guard;
+use crate::net::{self, Guard};
 use crate::sandbox::{Janitor, Peers, Runtime};
 use crate::store::{self, Access, Sealer, Store};
+use crate::telemetry::traces::Traces;
 use crate::tenancy::{Clock, Tenancy};
 
 /// How often sessions that nobody needs are forgotten.
@@ -35,6 +36,7 @@ pub(super) struct House {
     pub(super) sessions: Sessions,
     pub(super) servers: Servers,
     pub(super) agents: (TaskTracker, CancellationToken),
+    traces: Traces,
     writer: (TaskTracker, CancellationToken),
     runtime: Arc<dyn Runtime>,
     janitor: Janitor,
@@ -79,11 +81,15 @@ impl House {
         let kept = (store.live(), store.wakes());
         let janitor = Janitor::start(Arc::clone(&runtime), store.records(), kept).await?;
         let servers = servers::open(settings, &store, (Arc::clone(&place), guard), &agents)?;
-        let factory = factory(
-            settings,
-            (providers.clone(), reads),
-            (place, servers.clone()),
-        )?;
+        let traces = open_traces(&settings.telemetry)?;
+        let factory = AgentFactory {
+            traces: traces.clone(),
+            ..factory(
+                settings,
+                (providers.clone(), reads),
+                (place, servers.clone()),
+            )?
+        };
         let sessions = start_sessions(&store, factory, &agents).await?;
         Ok(Self {
             installation,
@@ -94,6 +100,7 @@ impl House {
             sessions,
             servers,
             agents,
+            traces,
             writer,
             runtime,
             janitor,
@@ -110,8 +117,18 @@ impl House {
             runtime: self.runtime,
             writer: self.writer,
             store: self.store,
+            traces: self.traces,
         }
     }
+}
+
+/// Sends traces to the collector of the settings, if they name one.
+fn open_traces(settings: &config::Telemetry) -> anyhow::Result<Traces> {
+    if settings.otlp_endpoint.is_none() {
+        return Ok(Traces::default());
+    }
+    let http = net::client(&net::Settings::default())?;
+    Ok(Traces::open(settings, &http))
 }
 
 /// Starts the registry, and goes on with what an earlier life left.
@@ -202,5 +219,7 @@ fn factory(
         max_tokens: llm.max_tokens.map(std::num::NonZeroU32::get),
         place,
         servers,
+        traces: Traces::default(),
+        agent_name: settings.agent.name.as_str().into(),
     })
 }

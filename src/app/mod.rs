@@ -37,6 +37,7 @@ use crate::gateway::{
 use crate::llm::Catalogue;
 use crate::sandbox::{Janitor, Runtime};
 use crate::store::Store;
+use crate::telemetry::traces::Traces;
 use crate::tenancy::{Link, Tenancy};
 
 /// How long a stop may take before what still runs is dropped.
@@ -75,6 +76,7 @@ struct Parts {
     runtime: Arc<dyn Runtime>,
     writer: (TaskTracker, CancellationToken),
     store: Store,
+    traces: Traces,
 }
 
 impl App {
@@ -146,7 +148,8 @@ impl App {
         })
     }
 
-    /// Serves until `stop`, then says goodbye to every client and ends within two seconds.
+    /// Serves until `stop`, then says goodbye to every client and ends within two seconds, or
+    /// up to five later when a collector takes its time with the last traces.
     pub async fn serve(self, stop: CancellationToken) -> anyhow::Result<()> {
         let Self {
             listener,
@@ -207,6 +210,7 @@ impl Parts {
         self.writer.0.close();
         self.writer.0.wait().await;
         self.store.close().await;
+        self.traces.close().await;
         tracing::info!("Stopped");
     }
 }

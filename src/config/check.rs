@@ -6,6 +6,7 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 use url::Url;
 
+use super::pairs;
 use super::table::{Kind, Word, provider_kind};
 
 /// A value as it was given.
@@ -43,6 +44,9 @@ pub(super) fn accepts(kind: Kind) -> String {
                 .to_owned()
         }
         Kind::Redis => "an address like `redis://host:6379/0`, `rediss://…` or `unix:///path`".to_owned(),
+        Kind::Headers | Kind::Attributes => {
+            "`name=value` with commas; values may be percent-encoded".to_owned()
+        }
     }
 }
 
@@ -77,6 +81,8 @@ pub(super) fn check(kind: Kind, raw: &Raw) -> Result<Value, String> {
         Kind::Url => address(text(raw)?.trim()),
         Kind::Database => database(text(raw)?.trim()),
         Kind::Redis => redis(text(raw)?.trim()),
+        Kind::Headers => pairs::headers(text(raw)?),
+        Kind::Attributes => pairs::attributes(text(raw)?),
     }
 }
 

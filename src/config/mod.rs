@@ -10,6 +10,7 @@ mod env;
 mod family;
 mod file;
 mod layer;
+mod pairs;
 mod problem;
 mod settings;
 pub mod table;
@@ -24,5 +25,5 @@ pub use problem::{Problem, Problems, Source};
 pub use settings::{
     Access, Agent, ApiFlavour, ApprovalWay, Auth, AuthMode, Chat, CompactionStrategy, Http, Limits,
     Llm, Log, LogFormat, LogLevel, LogOutput, Metrics, ProviderEntry, ProviderKind, Retry, Runtime,
-    Sandbox, SandboxDriver, Settings, Socket, Stdio, Store, Tool, Transports,
+    Sandbox, SandboxDriver, Settings, Socket, Stdio, Store, Telemetry, Tool, Transports,
 };

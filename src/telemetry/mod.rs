@@ -1,9 +1,11 @@
 //! The log: one subscriber for the process, a hook for panics, and what keeps secrets out of both.
+//! Beside it figures and traces, which know nothing of the log.
 
 pub mod metrics;
 mod panic;
 mod redact;
 mod relay;
+pub mod traces;
 
 use std::fs::File;
 use std::io::IsTerminal as _;

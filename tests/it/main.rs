@@ -37,4 +37,5 @@ mod stores;
 mod story;
 mod support;
 mod tenancy;
+mod traces;
 mod vendors;

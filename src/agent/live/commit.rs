@@ -62,6 +62,7 @@ impl LiveSession {
             match self.journal.append(&commit, is_active).await {
                 Settled::Stored(bytes) => {
                     self.count(&commit);
+                    self.trace(&commit);
                     self.state.apply(&commit);
                     self.widen().await;
                     self.show(&commit);

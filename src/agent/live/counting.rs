@@ -64,7 +64,7 @@ impl LiveSession {
     }
 
     /// What kind of provider answers the running request.
-    fn provider_kind(&self) -> &'static str {
+    pub(super) fn provider_kind(&self) -> &'static str {
         let choice = self.state.control.asked().unwrap_or(&self.genesis.model);
         let found = self
             .parts

@@ -5,6 +5,7 @@ mod context;
 mod counting;
 mod follow;
 mod outcome;
+mod traces;
 mod view;
 
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 mod agent;
 mod read;
 mod runtime;
+mod telemetry;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ pub use runtime::{
     Access, Http, Limits, Log, LogFormat, LogLevel, LogOutput, Metrics, Runtime, Socket, Stdio,
     Transports,
 };
+pub use telemetry::Telemetry;
 
 use crate::domain::McpServerConfig;
 
@@ -45,6 +47,8 @@ pub struct Settings {
     pub sandbox: Sandbox,
     /// How people sign in.
     pub auth: Auth,
+    /// Where traces go.
+    pub telemetry: Telemetry,
 }
 
 /// The settings in the shape of the file; a key that the structs lack is an error, and so is one
@@ -57,6 +61,7 @@ struct Tree {
     store: Store,
     sandbox: Sandbox,
     auth: Auth,
+    telemetry: Telemetry,
 }
 
 #[derive(Deserialize)]
@@ -95,6 +100,7 @@ impl Settings {
             store: tree.store,
             sandbox: tree.sandbox,
             auth: tree.auth,
+            telemetry: tree.telemetry,
         })
     }
 }

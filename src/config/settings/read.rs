@@ -72,3 +72,11 @@ where
         .map(|text| text.parse().map_err(D::Error::custom));
     parsed.collect()
 }
+
+pub(super) fn none_is_empty<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Option::<T>::deserialize(from).map(Option::unwrap_or_default)
+}

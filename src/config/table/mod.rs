@@ -44,6 +44,10 @@ pub enum Kind {
     Database,
     /// Where Redis is; may hold a password, so it is never quoted or shown.
     Redis,
+    /// Headers of requests; may hold a key, so they are never quoted or shown.
+    Headers,
+    /// Names with values, for everybody to see.
+    Attributes,
 }
 
 /// One word of a choice.

@@ -2,8 +2,8 @@
 
 use super::Fallback::{Is, Words};
 use super::Kind::{
-    Database, Flag, Host, ListOf, Listen, Networks, Number, OneOf, Origins, Provider, Redis,
-    Secret, Template, Text, Url, Whole,
+    Attributes, Database, Flag, Headers, Host, ListOf, Listen, Networks, Number, OneOf, Origins,
+    Provider, Redis, Secret, Template, Text, Url, Whole,
 };
 use super::{Definition, Later, Word};
 
@@ -217,6 +217,15 @@ settings! { since "0.1":
         "How people sign in; `none` only when nobody else can reach the gateway.";
     "auth.secret_key" ["SPL_SECRET_KEY"] Secret, Words("made once, `secret.key` in `store.data_dir`"),
         "What stored provider keys and secrets are sealed with; several gateways on one database share it.";
+    "telemetry.otlp_endpoint" ["SPL_OTEL_EXPORTER_OTLP_ENDPOINT" "OTEL_EXPORTER_OTLP_ENDPOINT"] Url, Words("none; nothing is traced"),
+        "The collector that gets traces by OTLP over HTTP, for example `http://localhost:4318`; `/v1/traces` is added.";
+    "telemetry.otlp_headers" ["SPL_OTEL_EXPORTER_OTLP_HEADERS" "OTEL_EXPORTER_OTLP_HEADERS"] Headers, Words("none"),
+        "Headers that the collector is sent, such as its key.";
+    "telemetry.service_name" ["SPL_OTEL_SERVICE_NAME" "OTEL_SERVICE_NAME"] Text,
+        Words("`service.name` of the attributes below, else `sepal`"),
+        "The name under which the gateway stands in traces (`service.name`).";
+    "telemetry.resource_attributes" ["SPL_OTEL_RESOURCE_ATTRIBUTES" "OTEL_RESOURCE_ATTRIBUTES"] Attributes, Words("none"),
+        "What traces say of this gateway beside its name and version, for example `deployment.environment.name=production`.";
 }
 
 /// Shortens [`LATER`].
@@ -231,9 +240,4 @@ pub const LATER: &[Later] = &[
         &["SPL_CHAT_TOOL_RESULT_LIMIT"],
     ),
     later("auth.oidc.*", &["SPL_OIDC_*"]),
-    // OTEL_EXPORTER_OTLP_ENDPOINT is not ours alone: machines set it for every program.
-    later(
-        "telemetry.otlp_endpoint",
-        &["SPL_OTEL_EXPORTER_OTLP_ENDPOINT"],
-    ),
 ];

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
 
-use super::{env, loaded, yaml};
+use super::{check_refused, env, loaded, problems, yaml};
 use crate::config::{ApprovalWay, LogOutput, Preset, SandboxDriver, Sources};
 
 #[test]
@@ -160,4 +160,32 @@ fn the_agent_has_defaults_of_its_own_below_everything_that_was_set() {
     let daemon = settings(Preset::Daemon, &[("MAX_HISTORY_TOKENS", "9")]);
     assert_eq!(daemon.chat.max_tokens.unwrap().get(), 9);
     assert_eq!(daemon.runtime.log.output, LogOutput::Stdout);
+}
+
+#[test]
+fn a_collector_is_named_as_everywhere_and_its_headers_are_not_shown() {
+    assert!(loaded(&env(&[])).settings.telemetry.otlp_endpoint.is_none());
+    let loaded = loaded(&env(&[
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://everybody:4318"),
+        ("SPL_OTEL_EXPORTER_OTLP_ENDPOINT", "http://ours:4318"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20hush"),
+        (
+            "OTEL_RESOURCE_ATTRIBUTES",
+            "service.namespace=a,host.name=b",
+        ),
+    ]));
+    assert!(!loaded.shown.contains("hush"), "{}", loaded.shown);
+    let telemetry = loaded.settings.telemetry;
+    let endpoint = telemetry.otlp_endpoint.unwrap();
+    assert_eq!(endpoint.as_str(), "http://ours:4318/");
+    let header = &telemetry.otlp_headers["authorization"];
+    assert_eq!(header.expose_secret(), "Bearer hush");
+    assert_eq!(telemetry.resource_attributes["host.name"], "b");
+    assert_eq!(telemetry.service_name, None);
+    let wrong = env(&[("OTEL_EXPORTER_OTLP_HEADERS", "hush")]);
+    check_refused(
+        &wrong,
+        &["telemetry.otlp_headers", "number 1", "name=value"],
+    );
+    assert!(!problems(&wrong).contains("hush"));
 }
