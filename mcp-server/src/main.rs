@@ -51,6 +51,7 @@ fn run() -> Outcome<ExitCode> {
         return Ok(runtime.block_on(init::supervise())?);
     }
     let groups = Groups::default();
+    groups.adopt_orphans()?;
     let served = runtime.block_on(serve(settings, groups.clone()));
     groups.kill_all();
     // A read of stdin may still sit in a blocking thread; nothing waits for it.
@@ -64,8 +65,16 @@ async fn serve(settings: Settings, groups: Groups) -> Outcome<()> {
     let ended = CancellationToken::new();
     let (stdin, stdout) = stdio_pipes();
     let transport = (UntilEof::new(stdin, ended.clone()), stdout);
+    let burials = groups.clone();
     let server = Server::new(workspace, settings, groups, ended.clone())?;
     let mut terminated = signal(SignalKind::terminate())?;
+    let mut died = signal(SignalKind::child())?;
+    let burying = async {
+        loop {
+            died.recv().await;
+            burials.bury();
+        }
+    };
     let answering = async {
         match server.serve(transport).await {
             Ok(service) => service.waiting().await.map(drop).map_err(Into::into),
@@ -77,5 +86,6 @@ async fn serve(settings: Settings, groups: Groups) -> Outcome<()> {
     tokio::select! {
         answered = answering => answered,
         _ = terminated.recv() => Ok(()),
+        () = burying => Ok(()),
     }
 }

@@ -1,6 +1,7 @@
 //! `execute_command`: bash in a process group of its own, with a deadline, bounded output, live
 //! progress, and nothing left behind.
 
+mod census;
 mod group;
 mod output;
 mod progress;
@@ -31,7 +32,7 @@ pub(crate) struct Order<'a> {
     pub(crate) timeout: Duration,
 }
 
-/// Runs `order` to its end, its deadline, or until `stop`; whichever comes first, its process group
+/// Runs `order` to its end, its deadline, or until `stop`; whichever comes first, whatever it started
 /// is gone afterwards.
 pub(crate) async fn run(
     order: Order<'_>,

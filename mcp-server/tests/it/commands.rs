@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::harness::{Harness, fifo, gone, in_time, text};
+use crate::harness::{ALONE, Harness, fifo, gone, in_time, text};
 
 /// The process number that a command printed as its first line of output.
 fn pid(told: &str) -> i32 {
@@ -98,16 +98,84 @@ async fn a_background_child_neither_delays_the_answer_nor_outlives_it() {
 }
 
 #[tokio::test]
-async fn a_child_that_left_the_group_does_not_delay_the_answer() {
+async fn a_child_that_left_the_group_ends_with_the_command_and_delays_nothing() {
     let harness = Harness::start().await;
-    let line = "setsid sleep 1000 & echo $!";
+    let started = Instant::now();
+    for line in [
+        "setsid sleep 1000 & echo $!",
+        // An orphan of an orphan, and one without any mark.
+        "setsid bash -c '(setsid nohup sleep 1000 & echo $!)'",
+        "env -i setsid bash -c '(/usr/bin/env -i setsid sleep 1000 & echo $!)'",
+        "exec setsid --fork bash -c 'echo $$; exec sleep 1000'",
+    ] {
+        let told = harness
+            .does("execute_command", json!({ "command": line }))
+            .await;
+        // It is gone before the answer comes.
+        let path = format!("/proc/{}", pid(&told));
+        assert!(!std::path::Path::new(&path).exists(), "{line}: {told}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(20));
+}
+
+#[tokio::test]
+async fn children_that_left_their_group_stay_as_long_as_their_own_command() {
+    let mut harness = Harness::start().await;
+    fifo(&harness.workspace().join("gate"));
+    // What it starts is an orphan at once; one has no mark.
+    let line =
+        "(setsid sleep 1000 & echo $!); (env -i setsid sleep 1000 & echo $!); read -r _ <gate
+                for pid in $(cat pids); do kill -0 $pid && echo lives; done";
+    let running = harness.begin(line).await;
+    let mut pids = Vec::new();
+    while pids.len() < 2 {
+        let told = harness.hears().await;
+        pids.extend(told.lines().map(|pid| pid.parse::<i32>().unwrap()));
+    }
+    harness.put("pids", format!("{} {}", pids[0], pids[1]));
+    // Others end meanwhile, with what they left.
+    let other = "setsid sleep 1000 & echo $!";
     let told = harness
+        .does("execute_command", json!({ "command": other }))
+        .await;
+    gone(pid(&told)).await;
+    harness
+        .does("execute_command", json!({ "command": "echo >gate" }))
+        .await;
+    let result = in_time(running.await_response()).await.unwrap();
+    let told = format!("{result:?}");
+    assert_eq!(told.matches("lives").count(), 2, "{told}");
+    for pid in pids {
+        gone(pid).await;
+    }
+}
+
+/// Each lives for moments and leaves a child that knows nothing of its call.
+#[tokio::test]
+async fn processes_that_flee_from_group_to_group_are_over_with_the_last_call() {
+    let mut harness = Harness::start_inside(&ALONE).await;
+    fifo(&harness.workspace().join("gate"));
+    let running = harness.begin("echo here; read -r _ <gate").await;
+    assert_eq!(harness.hears().await, "here");
+    // They would go on for a minute.
+    let flee =
+        "use POSIX; $end = time + 60; while (time < $end) { fork and exit; POSIX::setsid() }";
+    let line = format!("for i in 1 2 3; do env -i setsid perl -e '{flee}' & done; sleep 0.3");
+    harness
         .does("execute_command", json!({ "command": line }))
         .await;
-    let pid = pid(&told);
-    let number = rustix::process::Pid::from_raw(pid).unwrap();
-    rustix::process::kill_process(number, rustix::process::Signal::KILL).unwrap();
-    gone(pid).await;
+    // The other call was not touched.
+    harness
+        .does("execute_command", json!({ "command": "echo >gate" }))
+        .await;
+    let result = in_time(running.await_response()).await.unwrap();
+    assert!(format!("{result:?}").contains("Exit code 0"), "{result:?}");
+    // Now nobody is left but the first process, the server, and the bash that looks.
+    let told = harness
+        .does("execute_command", json!({ "command": "echo /proc/[0-9]*" }))
+        .await;
+    let (_, left) = told.split_once("--- stdout ---\n").unwrap();
+    assert_eq!(left.split_ascii_whitespace().count(), 3, "{left}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::harness::{Harness, gone, in_time};
+use crate::harness::{ALONE, Harness, gone, in_time};
 
 #[tokio::test]
 async fn the_end_of_stdin_ends_the_server_and_its_commands() {
@@ -40,22 +40,9 @@ async fn a_client_that_leaves_without_a_word_is_no_fault() {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// A namespace with the server as its process 1 stands for a container.
 #[tokio::test]
 async fn process_one_buries_orphans_and_ends_with_stdin() {
-    let mut harness = Harness::start_inside(&[
-        "bwrap",
-        "--unshare-user",
-        "--unshare-pid",
-        "--as-pid-1",
-        "--die-with-parent",
-        "--dev-bind",
-        "/",
-        "/",
-        "--proc",
-        "/proc",
-    ])
-    .await;
+    let mut harness = Harness::start_inside(&ALONE).await;
     let line = "cat /proc/1/comm; (setsid true & echo $! > orphan); read -r pid < orphan; \
                 until [ ! -e /proc/$pid ]; do :; done; echo buried";
     let told = harness

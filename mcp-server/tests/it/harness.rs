@@ -25,6 +25,20 @@ use tokio::{
 /// Long enough for a busy machine; only failing tests wait for it.
 const DEADLINE: Duration = Duration::from_secs(30);
 
+/// A namespace with the server as its process 1 stands for a container.
+pub(crate) const ALONE: [&str; 10] = [
+    "bwrap",
+    "--unshare-user",
+    "--unshare-pid",
+    "--as-pid-1",
+    "--die-with-parent",
+    "--dev-bind",
+    "/",
+    "/",
+    "--proc",
+    "/proc",
+];
+
 pub(crate) struct Harness {
     /// Holds `workspace` and, beside it, what must stay out of reach.
     pub(crate) home: TempDir,

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::house::House;
+use super::super::house::{House, Served};
 use super::place::Place;
 
 super::super::on_every_runtime!(
@@ -82,43 +82,50 @@ async fn no_path_and_no_link_leads_out_of_the_workspace(house: House) {
     place.close().await;
 }
 
-/// Exchanges a file and a folder with links to the outside for four seconds, by itself.
-const SWAP: &str = "
+/// What the exchange needs.
+const READY: &str = "
     mkdir -p /tmp/out d && printf SECRET >/tmp/out/secret
     printf harmless >d/secret; printf harmless >f
-    ln -s /tmp/out dl; ln -s /tmp/out/secret fl
-    setsid perl -e 'my $end = time + 4; while (time < $end) {
+    ln -s /tmp/out dl; ln -s /tmp/out/secret fl; echo ready";
+
+/// Exchanges a file and a folder with links to the outside for four seconds.
+const SWAP: &str = "perl -e 'my $end = time + 4; while (time < $end) {
       for my $it (\"d\", \"f\") {
         rename $it, \"$it-old\"; rename \"${it}l\", $it;
         rename $it, \"${it}l\"; rename \"$it-old\", $it;
       }
-    }' >/dev/null 2>&1 & echo swapping";
+    }'; echo swapped";
 
 async fn a_link_that_comes_and_goes_leads_nowhere(house: House) {
     let mut place = Place::new(house).await;
-    assert_eq!(place.attack(SWAP).await.printed(), "swapping\n");
-    let mut answered = 0;
-    for round in 0..100 {
-        for path in ["d/secret", "f"] {
-            let told = place
-                .session()
-                .call("read_file", json!({ "path": path }))
-                .await;
-            assert!(!told.contains("SECRET"), "round {round}: {told}");
-            answered += usize::from(told == "harmless" || told == "mine");
-            let write = json!({ "path": path, "content": "mine" });
-            place.session().call("write_file", write).await;
-        }
-        let told = place
-            .session()
-            .call("list_files", json!({ "path": "d" }))
-            .await;
-        assert!(!told.contains("secret (6 bytes)"), "round {round}: {told}");
-    }
-    assert!(answered > 0, "the honest side never won");
+    assert_eq!(place.attack(READY).await.printed(), "ready\n");
+    let swap = json!({ "command": SWAP });
+    let session = place.session();
+    let (swapped, ()) = tokio::join!(
+        Box::pin(session.call("execute_command", swap)),
+        Box::pin(work_meanwhile(session))
+    );
+    assert!(swapped.ends_with("swapped\n"), "{swapped}");
     let look = "ls -A /tmp /tmp/out | tr '\\n' ' '; cat /tmp/out/secret";
     let outcome = place.attack(look).await;
     assert_eq!(outcome.printed(), "/tmp: out  /tmp/out: secret SECRET");
     place.next_call_works("the race").await;
     place.close().await;
+}
+
+/// The honest side of the race.
+async fn work_meanwhile(session: &Served) {
+    let mut answered = 0;
+    for round in 0..100 {
+        for path in ["d/secret", "f"] {
+            let told = session.call("read_file", json!({ "path": path })).await;
+            assert!(!told.contains("SECRET"), "round {round}: {told}");
+            answered += usize::from(told == "harmless" || told == "mine");
+            let write = json!({ "path": path, "content": "mine" });
+            session.call("write_file", write).await;
+        }
+        let told = session.call("list_files", json!({ "path": "d" })).await;
+        assert!(!told.contains("secret (6 bytes)"), "round {round}: {told}");
+    }
+    assert!(answered > 0, "the honest side never won");
 }
