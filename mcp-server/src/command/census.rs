@@ -13,6 +13,9 @@ use rustix::process::{
 /// The variable that tells which call started a process. Its children have it too, unless they take
 /// care not to.
 pub(super) const MARK: &str = "SEPAL_CALL";
+/// The machine's own namespace of process numbers, which is the same on every Linux
+/// (`PROC_PID_INIT_INO`).
+const MACHINE: &str = "pid:[4026531836]";
 /// Bytes of an environment that are searched for it.
 const ENVIRONMENT_BYTES: u64 = 256 * 1024;
 
@@ -61,6 +64,12 @@ impl Census {
             }
         }
         census
+    }
+
+    /// Whether the processes that we see are a sandbox's and not the machine's.
+    pub(super) fn is_apart() -> bool {
+        let namespace = fs::read_link("/proc/self/ns/pid");
+        namespace.is_ok_and(|namespace| namespace.as_os_str() != MACHINE)
     }
 
     /// Whether those others only stand between us and the first process, as what builds a sandbox's

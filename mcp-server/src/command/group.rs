@@ -56,7 +56,8 @@ impl Groups {
     /// is here. Call it before anything is started.
     pub(crate) fn adopt_orphans(&self) -> io::Result<()> {
         set_child_subreaper(Some(getpid()))?;
-        self.lock().is_alone = Census::take().is_alone();
+        // Never on a mere look: a signal to everybody reaches whoever that look has missed.
+        self.lock().is_alone = Census::is_apart() && Census::take().is_alone();
         Ok(())
     }
 
