@@ -26,7 +26,9 @@ pub(super) fn unpack(path: &Path, folder: &Path) -> Result<Manifest, Error> {
     // An archive that does not even begin like one was never ours.
     let mut entries = archive
         .entries()
-        .map_err(|_| reading.foreign("it is no tar archive"))?;
+        .map_err(|_| reading.foreign("it is no tar archive"))?
+        // Long names of other programs would be read into memory, however long they say they are.
+        .raw(true);
     let manifest = reading.manifest(&mut entries)?;
     for part in &manifest.files {
         reading.part(&mut entries, part)?;
@@ -146,4 +148,33 @@ fn shown(entry: &Entry<'_>) -> String {
         .collect::<String>()
         .escape_debug()
         .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::unpack;
+
+    #[test]
+    fn a_long_name_is_refused_before_it_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bomb.tar.gz");
+        let mut header = tar::Header::new_gnu();
+        header.set_path("@LongLink").unwrap();
+        header.set_entry_type(tar::EntryType::GNULongName);
+        // What follows is never looked at: here nothing does.
+        header.set_size(1 << 40);
+        header.set_cksum();
+        let mut encoder = GzEncoder::new(File::create(&path).unwrap(), Compression::fast());
+        std::io::Write::write_all(&mut encoder, header.as_bytes()).unwrap();
+        encoder.finish().unwrap();
+        let stage = folder.path().join("stage");
+        fs::create_dir(&stage).unwrap();
+        let refused = unpack(&path, &stage).unwrap_err().to_string();
+        assert!(refused.contains("begins with `@LongLink`"), "{refused}");
+    }
 }
