@@ -20,9 +20,9 @@ const SNAPSHOT_SCHEMA: u32 = 2;
 
 /// A snapshot's body.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+pub(super) struct Kept {
     /// The folded state, its entries cut to `limits`.
-    state: SessionState,
+    pub(super) state: SessionState,
     limits: history::Limits,
 }
 
@@ -152,7 +152,7 @@ impl Journal {
         let bytes = body.len();
         let record = NewRecord {
             commit_id: commit.commit_id.clone(),
-            first_seq: commit.seq + 1,
+            first_seq: commit.seq.saturating_add(1),
             last_seq: commit.last_seq(),
             is_active,
             body,
@@ -231,7 +231,7 @@ impl Journal {
 /// Applies the commit that follows `state`, and no other.
 fn apply_next(state: &mut SessionState, record: &Record) -> Result<Commit, JournalError> {
     let commit = Commit::from_bytes(&record.body)?;
-    let expected = state.control.version + 1;
+    let expected = state.control.version.saturating_add(1);
     if record.version != expected || commit.version != expected {
         let found = record.version;
         return Err(JournalError::Gap { expected, found });

@@ -321,7 +321,8 @@ pub enum CommitError {
 impl Commit {
     /// `seq` of the last shown event after this commit.
     pub fn last_seq(&self) -> u64 {
-        self.seq + self.events.iter().filter(|event| event.is_shown()).count() as u64
+        let shown = self.events.iter().filter(|event| event.is_shown()).count();
+        self.seq.saturating_add(shown as u64)
     }
 
     /// Whether a turn runs after this commit: turns begin and end by these events only.
@@ -342,7 +343,8 @@ impl Commit {
 
     /// The shown events with their `seq`.
     pub fn shown(&self) -> impl Iterator<Item = (u64, &Event)> {
-        (self.seq + 1..).zip(self.events.iter().filter(|event| event.is_shown()))
+        let numbers = (1..).map(|place: u64| self.seq.saturating_add(place));
+        numbers.zip(self.events.iter().filter(|event| event.is_shown()))
     }
 
     /// The stored form.

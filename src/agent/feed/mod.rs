@@ -282,7 +282,7 @@ impl Feed {
     pub(super) fn begin_answer(&self, request: (u64, u32), attempt: u32) -> Ticket {
         let mut running = self.running();
         let shown = running.last.filter(|(last, _)| *last == request);
-        let attempt = shown.map_or(attempt, |(_, shown)| attempt.max(shown + 1));
+        let attempt = shown.map_or(attempt, |(_, shown)| attempt.max(shown.saturating_add(1)));
         running.begin(RunningAnswer::begin(request, attempt))
     }
 
@@ -293,7 +293,7 @@ impl Feed {
             return;
         }
         if let Some(answer) = &mut running.answer {
-            let (request, attempt) = (answer.request(), answer.attempt + 1);
+            let (request, attempt) = (answer.request(), answer.attempt.saturating_add(1));
             *answer = RunningAnswer::begin(request, attempt);
             running.last = Some((request, attempt));
         }

@@ -51,7 +51,7 @@ impl LiveSession {
                 });
             }
             let commit = Commit {
-                version: control.version + 1,
+                version: control.version.saturating_add(1),
                 commit_id: CommitId::from_bits(rand::random()),
                 schema: SCHEMA,
                 at: now.max(control.at),
@@ -68,7 +68,7 @@ impl LiveSession {
                     self.show(&commit);
                     self.tell_others(&commit, bytes);
                     return Ok(Accepted {
-                        seq: commit.last_seq().min(commit.seq + 1),
+                        seq: commit.last_seq().min(commit.seq.saturating_add(1)),
                     });
                 }
                 Settled::Conflict => Box::pin(self.read_on()).await?,
@@ -176,7 +176,7 @@ impl LiveSession {
     /// A commit that another gateway appended.
     pub(super) async fn follow(&mut self, commit: &Commit) {
         let version = self.state.control.version;
-        if commit.version == version + 1 {
+        if commit.version == version.saturating_add(1) {
             self.state.apply(commit);
             self.widen().await;
             self.show(commit);

@@ -61,7 +61,7 @@ impl Draft<'_> {
             if is_stopping {
                 self.finish_stop(id);
             } else {
-                self.ask_model(id, iteration + 1, false);
+                self.ask_model(id, iteration.saturating_add(1), false);
             }
         }
     }

@@ -51,7 +51,7 @@ impl Draft<'_> {
             });
         }
         if self.control.turn.is_none() {
-            self.ask_model(self.control.turns + 1, 1, false);
+            self.ask_model(self.control.turns.saturating_add(1), 1, false);
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl Draft<'_> {
     /// Messages left at the end of a turn start the next.
     fn go_on_with_waiting(&mut self) {
         if self.control.turn.is_none() && !self.control.waiting.is_empty() {
-            self.ask_model(self.control.turns + 1, 1, false);
+            self.ask_model(self.control.turns.saturating_add(1), 1, false);
         }
     }
 
@@ -146,7 +146,11 @@ impl Draft<'_> {
 
     /// Gives every call of an answer its id and place (S2.30, S2.31).
     fn admit(&self, proposals: &[Proposal]) -> Vec<Call> {
-        let ms = self.inputs.now.0.max(self.control.last_call_ms + 1);
+        let ms = self
+            .inputs
+            .now
+            .0
+            .max(self.control.last_call_ms.saturating_add(1));
         let mut seen = self.control.used_tools.clone();
         let calls = proposals.iter().enumerate().map(|(index, proposal)| {
             let facts = match &proposal.resolution {
@@ -245,7 +249,7 @@ impl Draft<'_> {
             before,
             after,
         });
-        self.ask_model(turn, iteration + 1, false);
+        self.ask_model(turn, iteration.saturating_add(1), false);
     }
 
     pub(super) fn stop(&mut self, turn: Option<u64>, said_so_far: Option<&str>) {
@@ -289,7 +293,7 @@ impl Draft<'_> {
         if self.control.last_ending.is_none() {
             return Err(nothing_to_do("there is no answer to ask again for"));
         }
-        self.ask_model(self.control.turns + 1, 1, true);
+        self.ask_model(self.control.turns.saturating_add(1), 1, true);
         Ok(())
     }
 

@@ -27,7 +27,7 @@ impl Control {
     /// Folds one event that happened at `at`.
     pub(super) fn evolve(&mut self, event: &Event, at: Timestamp) {
         if event.is_shown() {
-            self.seq += 1;
+            self.seq = self.seq.saturating_add(1);
         }
         match event {
             Event::Created {
@@ -85,13 +85,13 @@ impl Control {
     fn hand_over(&mut self, owner: &str, engine: Option<&str>) {
         self.runner = Some(owner.to_owned());
         self.runner_engine = engine.map(ToOwned::to_owned);
-        self.reign += 1;
+        self.reign = self.reign.saturating_add(1);
         if let Some(turn) = self
             .turn
             .as_mut()
             .filter(|turn| turn.phase == Phase::Asking)
         {
-            turn.restarts += 1;
+            turn.restarts = turn.restarts.saturating_add(1);
         }
     }
 
