@@ -13,6 +13,8 @@ mod attach;
 mod calls;
 mod engine;
 mod filter;
+#[cfg(test)]
+mod fuzz;
 mod name;
 mod owned;
 mod refusal;

@@ -7,6 +7,8 @@ mod clock;
 mod effects;
 mod factory;
 mod feed;
+#[cfg(test)]
+mod fuzz;
 mod home;
 mod journal;
 mod live;

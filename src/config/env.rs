@@ -1,9 +1,13 @@
 //! The one place that looks at the process: its environment, `.env`, the settings file.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 use super::{Problem, Problems};
+
+/// What `.env` has to hold.
+const ACCEPTED: &str = "lines of the form `NAME=value`";
 
 /// Everything that [`super::load`] reads, collected beforehand so that tests can pass their own.
 #[derive(Clone, Default)]
@@ -103,15 +107,22 @@ fn process_env() -> BTreeMap<String, String> {
 
 /// The variables of a `.env` file; none when there is no such file.
 fn dot_env(path: &Path, problems: &mut Vec<Problem>) -> BTreeMap<String, String> {
-    let accepted = "lines of the form `NAME=value`";
-    let lines = match dotenvy::from_path_iter(path) {
-        Ok(lines) => lines,
-        Err(error) if error.not_found() => return BTreeMap::new(),
+    match dotenvy::from_path_iter(path) {
+        Ok(lines) => of_lines(lines, path, problems),
+        Err(error) if error.not_found() => BTreeMap::new(),
         Err(error) => {
-            problems.push(problem(path, &error, accepted));
-            return BTreeMap::new();
+            problems.push(problem(path, &error, ACCEPTED));
+            BTreeMap::new()
         }
-    };
+    }
+}
+
+/// What the lines of a `.env` file say; `path` is for the problems.
+pub(super) fn of_lines(
+    lines: dotenvy::Iter<impl Read>,
+    path: &Path,
+    problems: &mut Vec<Problem>,
+) -> BTreeMap<String, String> {
     let mut env = BTreeMap::new();
     for line in lines {
         match line {
@@ -121,9 +132,9 @@ fn dot_env(path: &Path, problems: &mut Vec<Problem>) -> BTreeMap<String, String>
             // The line may hold a secret, so only its place is told.
             Err(dotenvy::Error::LineParse(_, column)) => {
                 let what = format!("a line cannot be read, at its column {column}");
-                problems.push(problem(path, &what, accepted));
+                problems.push(problem(path, &what, ACCEPTED));
             }
-            Err(error) => problems.push(problem(path, &error, accepted)),
+            Err(error) => problems.push(problem(path, &error, ACCEPTED)),
         }
     }
     env

@@ -17,6 +17,8 @@ pub mod table;
 mod value;
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;
 
 pub use env::{Flag, Preset, SourceFile, Sources, environment};

@@ -173,7 +173,7 @@ async fn enter_locally(state: &GatewayState, peer: Peer) -> Result<Authenticated
 }
 
 /// What the headers show: a Bearer key, else the cookie.
-fn shown(headers: &HeaderMap, peer: Peer) -> Option<Result<Credential, ApiError>> {
+pub(super) fn shown(headers: &HeaderMap, peer: Peer) -> Option<Result<Credential, ApiError>> {
     if let Some(value) = headers.get(AUTHORIZATION) {
         let key = value.to_str().ok().and_then(|value| value.split_once(' '));
         let key = key.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
@@ -232,7 +232,7 @@ fn cookie_name(peer: Peer) -> &'static str {
     }
 }
 
-fn ticket(parts: &Parts) -> Option<SecretString> {
+pub(super) fn ticket(parts: &Parts) -> Option<SecretString> {
     let query = parts.uri.query()?;
     let mut pairs = url::form_urlencoded::parse(query.as_bytes());
     let (_, ticket) = pairs.find(|(name, value)| name == "ticket" && !value.is_empty())?;

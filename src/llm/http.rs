@@ -79,7 +79,7 @@ pub(super) fn payloads(
     payloads_of(Arc::from(provider), bytes)
 }
 
-fn payloads_of<S, E>(
+pub(super) fn payloads_of<S, E>(
     provider: Arc<str>,
     bytes: S,
 ) -> impl Stream<Item = Result<String, Error>> + Send

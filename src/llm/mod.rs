@@ -13,8 +13,12 @@ use crate::domain::{Entry, Native, TokenUsage, Tool};
 pub mod answer;
 pub mod anthropic;
 pub mod catalogue;
+#[cfg(test)]
+mod cutting;
 mod endpoint;
 pub mod error;
+#[cfg(test)]
+mod fuzz;
 pub mod gemini;
 mod http;
 mod names;

@@ -45,7 +45,7 @@ pub(super) async fn list(server: &str, peer: &Peer<RoleClient>) -> Result<Vec<To
 }
 
 /// A definition in our own terms; none for one that cannot be offered.
-fn read(server: &str, tool: &rmcp::model::Tool, so_far: &[Tool]) -> Option<Tool> {
+pub(super) fn read(server: &str, tool: &rmcp::model::Tool, so_far: &[Tool]) -> Option<Tool> {
     let name = tool.name.as_ref();
     let is_plain = |c: char| c.is_ascii_graphic() && c != '*';
     let is_fit = !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_plain);

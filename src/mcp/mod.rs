@@ -7,6 +7,8 @@ pub mod config;
 mod connection;
 mod error;
 mod filter;
+#[cfg(test)]
+mod fuzz;
 mod listing;
 mod remote;
 mod result;

@@ -14,7 +14,9 @@ mod policy;
 mod state;
 
 #[cfg(test)]
-mod properties;
+mod fuzz;
+#[cfg(test)]
+pub(crate) mod properties;
 #[cfg(test)]
 mod stories;
 #[cfg(test)]

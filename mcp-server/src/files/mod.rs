@@ -2,6 +2,8 @@
 //! resolved by the kernel or by cap-std, so that `..`, absolute paths, symbolic links and races
 //! cannot lead out of it.
 
+#[cfg(test)]
+mod fuzz;
 mod list;
 mod name;
 mod read;

@@ -1,6 +1,8 @@
 //! The REST door, one file per noun.
 
 mod auth;
+#[cfg(test)]
+mod fuzz;
 mod health;
 mod mcp_servers;
 mod metrics;

@@ -23,10 +23,10 @@ use crate::session::Refusal;
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct HandshakeAuth {
-    token: Option<String>,
-    session_id: Option<String>,
-    last_seq: Option<u64>,
-    journal_id: Option<String>,
+    pub(super) token: Option<String>,
+    pub(super) session_id: Option<String>,
+    pub(super) last_seq: Option<u64>,
+    pub(super) journal_id: Option<String>,
 }
 
 /// A refused handshake: `connect_error` carries only this text, so the code stands first.
@@ -173,7 +173,7 @@ async fn session_of(
     Ok(key)
 }
 
-fn is_session_name(wanted: &str) -> Result<(), Refusal> {
+pub(super) fn is_session_name(wanted: &str) -> Result<(), Refusal> {
     let is_name = wanted.len() <= 64
         && wanted
             .bytes()

@@ -45,7 +45,7 @@ impl<A: Adapter> FromMessageParts<A> for Args {
 }
 
 /// The arguments after the event's name. Deep nesting ends here, in the parser's own limit.
-fn read(text: &str) -> Result<Vec<Value>, Refusal> {
+pub(super) fn read(text: &str) -> Result<Vec<Value>, Refusal> {
     let mut args: Vec<Value> = serde_json::from_str(text).map_err(|error| {
         let message = format!("the arguments cannot be read: {error}");
         Refusal::new(Code::InvalidArguments, message)

@@ -2,6 +2,8 @@
 
 mod batch;
 mod commands;
+#[cfg(test)]
+mod fuzz;
 mod handshake;
 mod inbound;
 mod news;

@@ -5,6 +5,8 @@ mod card;
 mod command;
 mod event;
 mod frame;
+#[cfg(test)]
+mod fuzz;
 mod news;
 mod ready;
 mod state;

@@ -14,6 +14,8 @@ use super::{
 
 mod assembler;
 mod fault;
+#[cfg(test)]
+pub(super) mod fuzz;
 mod request;
 mod wire;
 

@@ -13,6 +13,8 @@ use super::{
 
 mod assembler;
 mod fault;
+#[cfg(test)]
+pub(super) mod fuzz;
 mod request;
 mod schema;
 mod wire;

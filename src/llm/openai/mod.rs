@@ -19,6 +19,8 @@ use super::{Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Se
 mod assembler;
 mod calls;
 mod fault;
+#[cfg(test)]
+pub(super) mod fuzz;
 mod request;
 mod wire;
 

@@ -5,6 +5,8 @@ mod check;
 mod docker_run;
 mod expand;
 mod file;
+#[cfg(test)]
+mod fuzz;
 mod problem;
 
 pub use check::{Author, entry_problems, name_problem};

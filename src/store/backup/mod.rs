@@ -3,6 +3,8 @@
 //! It holds what an acknowledgement promises where everything is in the data folder: the database,
 //! the key of its secrets, and the operator's files. Workspaces are the sandboxes' and stay out.
 
+#[cfg(test)]
+mod fuzz;
 mod manifest;
 mod reading;
 mod writing;

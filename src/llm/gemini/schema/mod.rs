@@ -265,4 +265,4 @@ impl Lowering<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -13,7 +13,7 @@ fn check(schema: &Value, expected: &Value) {
 }
 
 /// What Gemini takes, after its own reference.
-fn assert_taken(schema: &Value) {
+pub(in crate::llm::gemini) fn assert_taken(schema: &Value) {
     const KNOWN: &[&str] = &[
         "type",
         "format",

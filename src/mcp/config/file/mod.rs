@@ -215,7 +215,7 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-fn parse(text: &str) -> Result<Map<String, Value>, String> {
+pub(super) fn parse(text: &str) -> Result<Map<String, Value>, String> {
     if text.trim().is_empty() {
         return Ok(Map::new());
     }
@@ -226,7 +226,7 @@ fn parse(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-fn state_of(root: &Map<String, Value>) -> FileState {
+pub(super) fn state_of(root: &Map<String, Value>) -> FileState {
     let mut state = FileState::default();
     let naming = root
         .get("settings")

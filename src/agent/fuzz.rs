@@ -1,0 +1,66 @@
+//! Fuzzes what the store and other gateways hand us beside the journal: snapshots and letters.
+
+use super::answer::RunningAnswer;
+use super::journal::Kept;
+use super::relay::{Letter, Note};
+use crate::domain::{CommitId, Timestamp};
+use crate::session::{Commit, Event, SCHEMA, effects};
+
+/// A snapshot that can be read goes on like the state that it was made of.
+#[test]
+fn snapshots() {
+    sepal_fuzz::check("snapshots", |input| {
+        let Ok(mut kept) = serde_json::from_slice::<Kept>(input) else {
+            return;
+        };
+        let written = serde_json::to_vec(&kept).unwrap();
+        let again: Kept = serde_json::from_slice(&written).unwrap();
+        assert_eq!(again.state, kept.state);
+        let events = vec![
+            Event::OwnerChanged {
+                owner: "other".to_owned(),
+                engine: None,
+            },
+            Event::ContextReset,
+            Event::TitleSet {
+                title: "t".to_owned(),
+            },
+        ];
+        let commit = Commit {
+            version: kept.state.control.version.saturating_add(1),
+            commit_id: CommitId::from_bits(1),
+            schema: SCHEMA,
+            at: Timestamp(1),
+            seq: kept.state.control.seq,
+            events,
+        };
+        kept.state.apply(&commit);
+        let _ = effects(&kept.state.control);
+    });
+}
+
+/// Letters of a newer or broken gateway on the same Redis, one a line.
+#[test]
+fn letters() {
+    sepal_fuzz::check("letters", |input| {
+        let mut answer = RunningAnswer::begin((1, 1), 1);
+        for line in input.split(|byte| *byte == b'\n').take(64) {
+            let Ok(letter) = serde_json::from_slice::<Letter>(line) else {
+                continue;
+            };
+            let written = serde_json::to_vec(&letter).unwrap();
+            assert!(serde_json::from_slice::<Letter>(&written).is_ok());
+            let Letter::Notes { notes, .. } = letter else {
+                continue;
+            };
+            for note in notes {
+                if let Note::Delta(delta) = note {
+                    let _ = answer.merge(&delta);
+                } else if let Note::Answer(whole) = note {
+                    let _ = answer.adopt(&whole);
+                }
+            }
+        }
+        assert!(answer.text.len() + answer.reasoning.len() <= 3 * input.len());
+    });
+}

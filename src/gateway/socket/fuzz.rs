@@ -1,0 +1,94 @@
+//! Fuzzes what clients send over a socket, down to what the session makes of it.
+
+use super::handshake::{HandshakeAuth, is_session_name};
+use super::inbound;
+use crate::agent::Ask;
+use crate::domain::{Caller, JournalId, Role, Tenant, TenantId, User, UserId};
+use crate::gateway::wire::{self, Parsed};
+use crate::session::properties::world::{World, proposal, say};
+
+#[test]
+fn socket_payloads() {
+    sepal_fuzz::check("socket_payloads", |input| {
+        let Ok(text) = std::str::from_utf8(input) else {
+            return;
+        };
+        if let Ok(auth) = serde_json::from_str::<Option<HandshakeAuth>>(text) {
+            check_handshake(auth.unwrap_or_default());
+        }
+        // One packet a line, as one client sends them after each other.
+        let mut world = waiting();
+        for packet in text.lines().take(64) {
+            send(&mut world, packet);
+        }
+    });
+}
+
+/// A session in which two calls wait for an answer.
+fn waiting() -> World {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    let call = || proposal("write_a", serde_json::json!({"n": 1}));
+    world.answer("I will", vec![call(), call()]);
+    world
+}
+
+/// The world itself checks what has to hold after each command.
+fn send(world: &mut World, packet: &str) {
+    let Ok(serde_json::Value::Array(whole)) = serde_json::from_str(packet) else {
+        return;
+    };
+    let Some(name) = whole.first().and_then(serde_json::Value::as_str) else {
+        return;
+    };
+    let args = inbound::read(packet).unwrap();
+    assert_eq!(args, whole[1..]);
+    match wire::parse(&caller(), name, &args) {
+        Err(refusal) => {
+            let message = wire::refused(&refusal).message;
+            assert!(message.len() <= 1_024 + 6 * packet.len(), "{message}");
+        }
+        Ok(Parsed::Resume { journal, .. }) => {
+            assert!(journal.is_none_or(|id| id.as_str().starts_with(JournalId::PREFIX)));
+        }
+        Ok(Parsed::Tell(ask)) => match *ask {
+            Ask::Command(command) => drop(world.tell(&command)),
+            Ask::Decide { decision, args } => {
+                assert!(args.is_none_or(|args| args.is_object()));
+                drop(world.tell(&crate::session::Command::Decide(decision)));
+            }
+            Ask::Choose(wanted) => assert!(!wanted.is_empty()),
+        },
+    }
+}
+
+fn check_handshake(auth: HandshakeAuth) {
+    let journal = auth.journal_id.as_deref().and_then(JournalId::parse);
+    assert_eq!(
+        journal.as_ref().map(JournalId::as_str).is_some(),
+        journal.is_some()
+    );
+    let _ = (auth.token, auth.last_seq);
+    let name = auth.session_id.unwrap_or_default();
+    if is_session_name(&name).is_ok() {
+        assert!(
+            name.len() <= 64 && !name.contains(['/', '.', '\0']),
+            "{name}"
+        );
+    }
+}
+
+fn caller() -> Caller {
+    let tenant = Tenant {
+        id: TenantId::from_bits(1),
+        name: "acme".into(),
+    };
+    let user = User {
+        id: UserId::from_bits(7),
+        tenant: tenant.id.clone(),
+        name: "Ana".into(),
+        role: Role::Member,
+        installation_admin: false,
+    };
+    Caller { user, tenant }
+}

@@ -1,0 +1,38 @@
+//! Fuzzes the way of a stored event to clients: whatever can be read can be shown.
+
+use serde_json::Value;
+
+use super::{event_frames, transcript_items};
+use crate::agent::ShownEvent;
+use crate::session::Commit;
+
+#[test]
+fn stored_events() {
+    sepal_fuzz::check("stored_events", |input| {
+        for line in input.split(|byte| *byte == b'\n').take(64) {
+            let Ok(commit) = Commit::from_bytes(line) else {
+                continue;
+            };
+            let shown = commit.shown().map(|(seq, event)| ShownEvent {
+                seq,
+                at: commit.at,
+                event: event.clone(),
+            });
+            for event in shown {
+                check(&event);
+                assert!(transcript_items(&event).count() > 0);
+            }
+        }
+    });
+}
+
+fn check(event: &ShownEvent) {
+    let frames = event_frames(event);
+    assert!(!frames.is_empty(), "{event:?}");
+    for frame in frames {
+        for arg in &frame.args {
+            let arg: Value = serde_json::from_str(arg.get()).unwrap();
+            assert!(!arg.is_null(), "`{}` could not be written", frame.name);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Fuzzes the streams of Messages servers.
+
+use super::assembler::Assembler;
+use super::{fault, wire};
+use crate::llm::Error;
+use crate::llm::cutting::{self, owner};
+use crate::llm::endpoint::Origin;
+use crate::llm::http::Refused;
+use crate::llm::names::Names;
+
+#[test]
+fn anthropic_stream() {
+    sepal_fuzz::check("anthropic_stream", |input| {
+        cutting::check(input, || {
+            Assembler::new(owner(), Names::default(), "f".to_owned())
+        });
+    });
+}
+
+/// What one body means as a refusal, and in the middle of a stream.
+pub(in crate::llm) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2] {
+    [
+        fault::refused(origin, refused),
+        fault::in_stream(origin, &refused.body),
+    ]
+}
+
+/// Reads a list of models.
+pub(in crate::llm) fn models(body: &[u8]) {
+    drop(serde_json::from_slice::<wire::ModelList>(body));
+}

@@ -1,0 +1,35 @@
+//! Fuzzes the streams of Chat Completions servers.
+
+use super::assembler::{Assembler, Context};
+use super::{fault, wire};
+use crate::llm::Error;
+use crate::llm::cutting::{self, owner};
+use crate::llm::endpoint::Origin;
+use crate::llm::http::Refused;
+use crate::llm::names::Names;
+
+#[test]
+fn openai_stream() {
+    sepal_fuzz::check("openai_stream", |input| {
+        cutting::check(input, || {
+            Assembler::new(Context {
+                owner: owner(),
+                names: Names::default(),
+                family: Some("f".to_owned()),
+            })
+        });
+    });
+}
+
+/// What one body means as a refusal, and in the middle of a stream.
+pub(in crate::llm) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2] {
+    [
+        fault::refused(origin, refused),
+        fault::in_stream(origin, &refused.body),
+    ]
+}
+
+/// Reads a list of models.
+pub(in crate::llm) fn models(body: &[u8]) {
+    drop(serde_json::from_slice::<wire::ModelList>(body));
+}

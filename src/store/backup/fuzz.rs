@@ -1,0 +1,98 @@
+//! Fuzzes the archive that `sepal restore` is given, which may be anybody's.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tempfile::TempDir;
+
+use super::reading::unpack;
+
+/// One block of a tar archive.
+const BLOCK: usize = 512;
+/// Where a header holds the size of its file, and its own checksum.
+const SIZE: std::ops::Range<usize> = 124..136;
+const CHECKSUM: std::ops::Range<usize> = 148..156;
+
+#[test]
+fn backup_archive() {
+    sepal_fuzz::check("backup_archive", |input| {
+        let (choice, bytes) = sepal_fuzz::choice(input);
+        let archive = match choice % 3 {
+            0 => bytes.to_vec(),
+            1 => compressed(bytes),
+            // Else almost no change would get past the checksums of the headers.
+            _ => compressed(&with_checksums(bytes)),
+        };
+        let folder = place();
+        let (file, stage) = (folder.path().join("a.tar.gz"), folder.path().join("stage"));
+        fs::write(&file, &archive).unwrap();
+        fs::create_dir(&stage).unwrap();
+        let unpacked = unpack(&file, &stage);
+        let names = [
+            "sepal.db",
+            "secret.key",
+            "mcp-config.json",
+            "settings.yaml",
+            "settings.json",
+        ];
+        let mut bytes = 0;
+        for entry in fs::read_dir(&stage).unwrap() {
+            let entry = entry.unwrap();
+            let name = entry.file_name();
+            assert!(
+                names.iter().any(|known| **known == *name),
+                "{}",
+                name.display()
+            );
+            assert!(entry.file_type().unwrap().is_file());
+            bytes += entry.metadata().unwrap().len();
+        }
+        if let Ok(manifest) = unpacked {
+            let named: u64 = manifest.files.iter().map(|part| part.bytes).sum();
+            assert_eq!(bytes, named);
+        }
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            2,
+            "nothing beside it"
+        );
+    });
+}
+
+/// In memory where the machine has such a folder: every input makes files.
+fn place() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = memory
+        .is_dir()
+        .then(|| TempDir::new_in(memory).ok())
+        .flatten();
+    made.unwrap_or_else(|| TempDir::new().unwrap())
+}
+
+fn compressed(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// The same archive with the right checksum in each of its headers.
+fn with_checksums(bytes: &[u8]) -> Vec<u8> {
+    let mut archive = bytes.to_vec();
+    let mut at = 0;
+    while let Some(header) = archive.get_mut(at..at + BLOCK) {
+        if header.iter().all(|byte| *byte == 0) {
+            break;
+        }
+        header[CHECKSUM].fill(b' ');
+        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+        header[CHECKSUM].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        let size = std::str::from_utf8(&header[SIZE]).unwrap_or_default();
+        let size = usize::from_str_radix(size.trim_matches(['\0', ' ']), 8).unwrap_or_default();
+        let blocks = size.div_ceil(BLOCK).min(archive.len());
+        at += BLOCK * (1 + blocks);
+    }
+    archive
+}
