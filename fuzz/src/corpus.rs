@@ -1,21 +1,13 @@
 //! The inputs in the repository, and the words that are worth putting into others.
 
 use std::fs;
-use std::path::PathBuf;
 
 /// Words that parsers of ours look for or stumble over, in libFuzzer's own form.
 const DICTIONARY: &str = include_str!("../dictionary");
 
-/// The folder of a fuzzer's inputs.
-pub(crate) fn folder(name: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "corpus", name]
-        .iter()
-        .collect()
-}
-
 /// Every input of a fuzzer with its file's name, sorted.
 pub(crate) fn inputs(name: &str) -> Vec<(String, Vec<u8>)> {
-    let folder = folder(name);
+    let folder = crate::folder(name);
     let entries = fs::read_dir(&folder);
     let mut inputs: Vec<(String, Vec<u8>)> = entries
         .unwrap_or_else(|error| panic!("`{}` has to hold inputs: {error}", folder.display()))

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 // Only for the library that it links.
 use libfuzzer_sys as _;
 
-use crate::{Target, corpus};
+use crate::Target;
 
 /// Arguments of libFuzzer, as `./run fuzz` sets them.
 const ARGUMENTS: &str = "SEPAL_FUZZ_ARGUMENTS";
@@ -65,7 +65,7 @@ pub(crate) fn run(name: &str, target: Target) -> ! {
     reason = "this is a tool of its own, without settings"
 )]
 fn arguments(name: &str) -> Vec<String> {
-    let seeds = corpus::folder(name);
+    let seeds = crate::folder(name);
     let dictionary = format!("-dict={}/dictionary", env!("CARGO_MANIFEST_DIR"));
     // What is found lies in the corpus from then on.
     let findings = format!("-artifact_prefix={}/", seeds.display());

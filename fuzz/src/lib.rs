@@ -4,11 +4,16 @@
 //! Built by `./run fuzz`, the same test hands itself to libFuzzer, which watches the coverage.
 //! `fuzz/README.md` says how to add one and what to do with a finding.
 
+#[cfg(not(sepal_fuzzing))]
 mod change;
+#[cfg(not(sepal_fuzzing))]
 mod corpus;
 #[cfg(sepal_fuzzing)]
 mod engine;
+#[cfg(not(sepal_fuzzing))]
 mod replay;
+
+use std::path::PathBuf;
 
 /// What tries one parser. It panics where the parser does not keep its word.
 pub type Target = fn(&[u8]);
@@ -27,4 +32,11 @@ pub fn choice(input: &[u8]) -> (u8, &[u8]) {
     input
         .split_first()
         .map_or((0, input), |(choice, rest)| (*choice, rest))
+}
+
+/// The folder of a fuzzer's inputs.
+fn folder(name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "corpus", name]
+        .iter()
+        .collect()
 }

@@ -69,7 +69,7 @@ fn try_one(input: &[u8], target: Target) -> Result<(), TestCaseError> {
 fn keep(name: &str, input: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     input.hash(&mut hasher);
-    let path = corpus::folder(name).join(format!("found-{:016x}", hasher.finish()));
+    let path = crate::folder(name).join(format!("found-{:016x}", hasher.finish()));
     match fs::write(&path, input) {
         Ok(()) => path.display().to_string(),
         Err(error) => format!("an input that cannot be kept ({error})"),
