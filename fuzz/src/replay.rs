@@ -80,12 +80,13 @@ fn keep(name: &str, input: &[u8]) -> String {
 mod tests {
     use super::failing;
 
+    fn no_negative(input: &[u8]) {
+        assert!(!input.windows(2).any(|pair| pair == b"-1"));
+    }
+
     #[test]
     fn a_fault_is_found_and_made_small() {
         let inputs = vec![br#"{"count": 12, "name": "x"}"#.to_vec()];
-        fn no_negative(input: &[u8]) {
-            assert!(!input.windows(2).any(|pair| pair == b"-1"));
-        }
         let found = failing(inputs, no_negative).unwrap();
         assert!(found.windows(2).any(|pair| pair == b"-1"), "{found:?}");
         assert_eq!(failing(vec![b"x".to_vec()], |_| {}), None);

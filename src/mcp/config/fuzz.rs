@@ -66,7 +66,7 @@ fn check_entry(entry: &McpServerConfig) {
     // A person's entry that passed never asks for the gateway's environment.
     match expand(entry, &from) {
         Ok(expanded) => {
-            assert!(expanded.environment.len() <= entry.env.len() + entry.container_env.len())
+            assert!(expanded.environment.len() <= entry.env.len() + entry.container_env.len());
         }
         Err(missing) => assert!(matches!(missing, super::Missing::Secret(_)), "{missing}"),
     }

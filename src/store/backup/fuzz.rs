@@ -51,8 +51,8 @@ fn backup_archive() {
             bytes += entry.metadata().unwrap().len();
         }
         if let Ok(manifest) = unpacked {
-            let named: u64 = manifest.files.iter().map(|part| part.bytes).sum();
-            assert_eq!(bytes, named);
+            let told: u64 = manifest.files.iter().map(|part| part.bytes).sum();
+            assert_eq!(bytes, told);
         }
         assert_eq!(
             fs::read_dir(folder.path()).unwrap().count(),
