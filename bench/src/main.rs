@@ -1,4 +1,4 @@
-//! `./run bench`: Sepal beside a raw relay of the same bytes and the upstream itself, alternating
+//! `./run soak` is in [`soak`]. `./run bench`: Sepal beside a raw relay of the same bytes and the upstream itself, alternating
 //! in one run. Processor time is compared as ratios: absolute figures swing with the machine.
 
 #![expect(
@@ -22,11 +22,14 @@ use crate::process::Program;
 use crate::report::Report;
 use crate::subject::{Kind, Subject};
 
+mod completions;
+mod line;
 mod measure;
 mod plan;
 mod process;
 mod relay;
 mod report;
+mod soak;
 mod subject;
 mod upstream;
 
@@ -41,6 +44,8 @@ struct Cli {
 enum Part {
     /// Measures.
     Compare(Compare),
+    /// Lives with faults.
+    Soak(soak::Options),
     /// Is the model vendor, on a free port.
     Upstream,
     /// Is the raw relay, on a free port.
@@ -105,6 +110,11 @@ fn main() -> Result<ExitCode> {
         Part::Upstream => runtime.block_on(upstream::serve())?,
         Part::Relay { upstream } => runtime.block_on(relay::serve(&upstream))?,
         Part::Compare(compare) => return runtime.block_on(run(&compare)),
+        Part::Soak(options) => {
+            install_tls();
+            allow_many_files();
+            return runtime.block_on(soak::run(&options));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

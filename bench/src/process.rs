@@ -1,11 +1,11 @@
-//! A measured program in a process of its own: its address, processor time and memory.
+//! A program in a process of its own: its address, processor time and memory.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
@@ -43,30 +43,55 @@ impl Program {
         redis: Option<SocketAddr>,
     ) -> Result<Self> {
         let folder = TempDir::new()?;
-        let mut command = sepal(path, folder.path());
+        let mut env = vec![
+            ("SPL_HTTP_PORT", "0".to_owned()),
+            ("SPL_LLM_BASE_URL", format!("http://{upstream}/v1")),
+        ];
+        if let Some(redis) = redis {
+            env.push(("SPL_REDIS_URL", format!("redis://{redis}/0")));
+        }
+        let mut program = Self::gateway(path, folder.path(), &env, None)?;
+        program.folder = Some(folder);
+        Ok(program)
+    }
+
+    /// The gateway on the data of that folder, with no limits on sockets. What it logs goes to
+    /// `log`, if there is one.
+    pub(crate) fn gateway(
+        path: &Path,
+        folder: &Path,
+        env: &[(&str, String)],
+        log: Option<File>,
+    ) -> Result<Self> {
+        let mut command = sepal(path, folder);
         command
-            .env("SPL_HTTP_PORT", "0")
             .env("SPL_LOG_LEVEL", "warn")
             .env("SPL_LLM_PROVIDER", "openai-compatible")
-            .env("SPL_LLM_BASE_URL", format!("http://{upstream}/v1"))
             .env("SPL_LLM_MODEL", "bench")
             .env("SPL_LIMIT_SOCKETS", "0")
             .env("SPL_LIMIT_SOCKETS_PER_USER", "0")
-            .env("SPL_SANDBOX", "bubblewrap");
-        if let Some(redis) = redis {
-            command.env("SPL_REDIS_URL", format!("redis://{redis}/0"));
+            .env("SPL_SANDBOX", "bubblewrap")
+            .envs(env.iter().map(|(name, value)| (name, value)));
+        if let Some(log) = log {
+            command.stderr(log);
         }
-        Self::start(command, Some(folder))
+        Self::start(command, None)
     }
 
     /// A Redis as the documentation asks for: appended to its file, synced every second.
     pub(crate) fn redis() -> Result<Self> {
         let folder = TempDir::new()?;
-        let address = free_address()?;
+        let mut program = Self::redis_on(folder.path(), free_address()?, "everysec")?;
+        program.folder = Some(folder);
+        Ok(program)
+    }
+
+    /// A Redis on the data of that folder, synced as `appendfsync` says.
+    pub(crate) fn redis_on(folder: &Path, address: SocketAddr, appendfsync: &str) -> Result<Self> {
         let mut command = Command::new("redis-server");
         command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]);
-        command.args(["--appendfsync", "everysec", "--daemonize", "no"]);
-        command.args([OsStr::new("--dir"), folder.path().as_os_str()]);
+        command.args(["--appendfsync", appendfsync, "--daemonize", "no"]);
+        command.args([OsStr::new("--dir"), folder.as_os_str()]);
         command.args(["--port", &address.port().to_string()]);
         let began = Instant::now();
         let child = command.stdout(Stdio::null()).spawn();
@@ -75,7 +100,7 @@ impl Program {
             child,
             address,
             started_ms: 0.0,
-            folder: Some(folder),
+            folder: None,
         };
         program.wait_for_connection(began)?;
         Ok(program)
@@ -121,20 +146,17 @@ impl Program {
     /// A member's key, made by the command line beside the running gateway.
     pub(crate) fn member_key(&self, path: &Path) -> Result<String> {
         let folder = self.folder.as_ref().context("a gateway has a folder")?;
-        let admin = |args: &[&str]| -> Result<String> {
-            let output = sepal(path, folder.path())
-                .arg("admin")
-                .args(args)
-                .output()?;
-            if !output.status.success() {
-                bail!("{}", String::from_utf8_lossy(&output.stderr));
-            }
-            Ok(String::from_utf8(output.stdout)?)
+        let admin = Admin {
+            sepal: path,
+            folder: folder.path(),
         };
-        admin(&["tenant", "add", "bench"])?;
-        admin(&["user", "add", "ana", "--tenant", "bench"])?;
-        let key = admin(&["key", "add", "bench", "--user", "ana", "--tenant", "bench"])?;
-        Ok(key.lines().last().unwrap_or_default().to_owned())
+        admin.add_tenant("bench")?;
+        admin.add_member("bench", "ana")
+    }
+
+    /// Its number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Processor seconds that it has used, in user and system mode, all threads that ever were.
@@ -172,26 +194,62 @@ impl Program {
         bail!("{} never comes to rest", self.address)
     }
 
-    /// Ends it in order.
-    fn end(&mut self) -> Result<()> {
-        kill_process(Pid::from_child(&self.child), Signal::TERM)?;
+    /// Ends it by that signal; how it ended.
+    pub(crate) fn end_by(&mut self, signal: Signal) -> Result<ExitStatus> {
         let began = Instant::now();
-        while self.child.try_wait()?.is_none() {
+        if let Some(status) = self.child.try_wait()? {
+            return Ok(status);
+        }
+        kill_process(Pid::from_child(&self.child), signal)?;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
             if began.elapsed() > PATIENCE {
                 bail!("it does not end");
             }
             std::thread::sleep(LOOK);
         }
-        Ok(())
     }
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
-        if self.end().is_err() {
+        if self.end_by(Signal::TERM).is_err() {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
+    }
+}
+
+/// The command line beside a running gateway.
+pub(crate) struct Admin<'a> {
+    /// The program.
+    pub(crate) sepal: &'a Path,
+    /// The gateway's folder.
+    pub(crate) folder: &'a Path,
+}
+
+impl Admin<'_> {
+    /// Makes a tenant.
+    pub(crate) fn add_tenant(&self, name: &str) -> Result<()> {
+        self.run(&["tenant", "add", name]).map(drop)
+    }
+
+    /// Makes a member of a tenant; the key.
+    pub(crate) fn add_member(&self, tenant: &str, name: &str) -> Result<String> {
+        self.run(&["user", "add", name, "--tenant", tenant])?;
+        let key = self.run(&["key", "add", "bench", "--user", name, "--tenant", tenant])?;
+        Ok(key.lines().last().unwrap_or_default().to_owned())
+    }
+
+    fn run(&self, args: &[&str]) -> Result<String> {
+        let mut command = sepal(self.sepal, self.folder);
+        let output = command.arg("admin").args(args).output()?;
+        if !output.status.success() {
+            bail!("{}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(String::from_utf8(output.stdout)?)
     }
 }
 
@@ -206,6 +264,7 @@ fn sepal(path: &Path, data: &Path) -> Command {
     command
 }
 
-fn free_address() -> Result<SocketAddr> {
+/// An address of this machine that nobody listens at.
+pub(crate) fn free_address() -> Result<SocketAddr> {
     Ok(std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
 }

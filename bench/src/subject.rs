@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use futures::{SinkExt as _, StreamExt as _};
+use futures::SinkExt as _;
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
+use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
+use crate::line::{Line, Websocket, next_text};
 use crate::plan::{Plan, now_ns, sent_at};
 use crate::process::Program;
 
@@ -99,33 +99,27 @@ impl Subject {
             let (stream, _) = connect_async(format!("ws://{address}/")).await?;
             return Ok(Talk::Relay(Box::new(stream)));
         }
-        let url = format!("ws://{address}/socket.io/?EIO=4&transport=websocket");
-        let (mut stream, _) = connect_async(url).await?;
-        next_text(&mut stream).await?;
-        let auth = format!("40{}", json!({ "token": self.key }));
-        stream.send(Message::text(auth)).await?;
+        let mut line = Line::websocket(address, &json!({ "token": self.key })).await?;
         loop {
-            let packet = next_text(&mut stream).await?;
+            let packet = line.next().await?;
             if packet.starts_with("44") {
                 bail!("refused: {packet}");
             }
             if packet.starts_with(r#"42["system:ready""#) {
-                return Ok(Talk::Sepal(Box::new(stream)));
+                return Ok(Talk::Sepal(Box::new(line)));
             }
         }
     }
 }
-
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// One conversation.
 pub(crate) enum Talk {
     /// Straight to the upstream.
     Upstream(Client, String),
     /// Through the relay.
-    Relay(Box<Socket>),
+    Relay(Box<Websocket>),
     /// Through Sepal.
-    Sepal(Box<Socket>),
+    Sepal(Box<Line>),
 }
 
 /// What a client saw of one turn.
@@ -157,7 +151,7 @@ impl Talk {
         let turn = match self {
             Self::Upstream(client, url) => from_upstream(client, url, plan).await?,
             Self::Relay(socket) => from_relay(socket, plan).await?,
-            Self::Sepal(socket) => from_sepal(socket, plan).await?,
+            Self::Sepal(line) => from_sepal(line, plan).await?,
         };
         if turn.tokens != plan.tokens {
             bail!("{} tokens came of {}", turn.tokens, plan.tokens);
@@ -177,11 +171,11 @@ async fn from_upstream(client: &Client, url: &str, plan: Plan) -> Result<Turn> {
     Ok(turn)
 }
 
-async fn from_relay(socket: &mut Socket, plan: Plan) -> Result<Turn> {
+async fn from_relay(socket: &mut Websocket, plan: Plan) -> Result<Turn> {
     socket.send(Message::text(plan.text()?)).await?;
     let mut turn = Turn::default();
     loop {
-        let text = next_text(socket).await?;
+        let text = next_text(socket).await?.context("the connection ended")?;
         turn.take(&text);
         if text.contains("[DONE]") {
             return Ok(turn);
@@ -189,16 +183,16 @@ async fn from_relay(socket: &mut Socket, plan: Plan) -> Result<Turn> {
     }
 }
 
-async fn from_sepal(socket: &mut Socket, plan: Plan) -> Result<Turn> {
-    let message = format!("42{}", json!(["message", plan.text()?]));
-    socket.send(Message::text(message)).await?;
+async fn from_sepal(line: &mut Line, plan: Plan) -> Result<Turn> {
+    line.send(format!("42{}", json!(["message", plan.text()?])))
+        .await?;
     let mut turn = Turn::default();
     loop {
-        let packet = next_text(socket).await?;
+        let packet = line.next().await?;
         if packet.starts_with(r#"42["agent:delta""#) {
             turn.take(&packet);
         } else if packet.starts_with(r#"42["tool:approval_required""#) {
-            socket.send(Message::text(approval(&packet)?)).await?;
+            line.send(approval(&packet)?).await?;
         } else if packet.starts_with(r#"42["agent:response""#) {
             return Ok(turn);
         } else if packet.starts_with(r#"42["agent:error""#) || packet.starts_with(r#"42["error""#) {
@@ -216,18 +210,4 @@ fn approval(packet: &str) -> Result<String> {
         "callId": field("callId"), "approved": true, "digest": field("digest"),
     });
     Ok(format!("42{}", json!(["tool:approval", decision])))
-}
-
-/// The next text that is no heartbeat.
-async fn next_text(socket: &mut Socket) -> Result<String> {
-    loop {
-        match socket.next().await.context("the connection ended")?? {
-            Message::Text(text) if text.as_str() == "2" => {
-                socket.send(Message::text("3")).await?;
-            }
-            Message::Text(text) => return Ok(text.as_str().to_owned()),
-            Message::Close(reason) => bail!("closed: {reason:?}"),
-            Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
-        }
-    }
 }

@@ -6,17 +6,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 use axum::Router;
-use axum::body::Body;
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt as _};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
+use crate::completions::{Asked, chunk, events, usage};
 use crate::plan::{Plan, token};
 
 /// Serves until the process is ended; says its address on standard output.
@@ -32,30 +30,6 @@ pub(crate) async fn serve() -> Result<()> {
     });
     axum::serve(listener, routes).await?;
     Ok(())
-}
-
-#[derive(Deserialize)]
-struct Asked {
-    messages: Vec<Said>,
-    #[serde(default)]
-    tools: Vec<Offered>,
-}
-
-#[derive(Deserialize)]
-struct Said {
-    role: String,
-    #[serde(default)]
-    content: Value,
-}
-
-#[derive(Deserialize)]
-struct Offered {
-    function: Function,
-}
-
-#[derive(Deserialize)]
-struct Function {
-    name: String,
 }
 
 async fn answer(body: Bytes) -> Response {
@@ -77,9 +51,8 @@ fn plan(body: &[u8]) -> Result<(Plan, Option<String>), String> {
     if plan.calls == 0 || last.role == "tool" {
         return Ok((plan, None));
     }
-    let mut names = asked.tools.into_iter().map(|tool| tool.function.name);
-    let tool = names.find(|name| name.ends_with("list_files"));
-    Ok((plan, Some(tool.ok_or("the tool is not offered")?)))
+    let tool = asked.tool("list_files").ok_or("the tool is not offered")?;
+    Ok((plan, Some(tool.to_owned())))
 }
 
 fn streamed(plan: Plan) -> Response {
@@ -120,32 +93,4 @@ fn calls(plan: Plan, tool: &str) -> Response {
         .map(Ok::<_, Infallible>)
         .collect();
     events(stream::iter(pieces))
-}
-
-fn events(
-    pieces: impl futures::Stream<Item = Result<Bytes, Infallible>> + Send + 'static,
-) -> Response {
-    let done = stream::iter([Ok(Bytes::from_static(b"data: [DONE]\n\n"))]);
-    let head = [(header::CONTENT_TYPE, "text/event-stream")];
-    (head, Body::from_stream(pieces.chain(done))).into_response()
-}
-
-/// One event, as long as the vendor's are.
-fn chunk(delta: &Value, finish: Option<&str>) -> Bytes {
-    let event = json!({
-        "id": "chatcmpl-DmNkW0bW5yVbTQ1fS7JYk2zE4hAbc", "object": "chat.completion.chunk",
-        "created": 1_790_000_000, "model": "bench", "service_tier": "default",
-        "system_fingerprint": "fp_0123456789",
-        "choices": [{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish }],
-    });
-    Bytes::from(format!("data: {event}\n\n"))
-}
-
-fn usage(tokens: usize) -> Bytes {
-    let event = json!({
-        "id": "chatcmpl-DmNkW0bW5yVbTQ1fS7JYk2zE4hAbc", "object": "chat.completion.chunk",
-        "created": 1_790_000_000, "model": "bench", "choices": [],
-        "usage": { "prompt_tokens": 10, "completion_tokens": tokens, "total_tokens": tokens + 10 },
-    });
-    Bytes::from(format!("data: {event}\n\n"))
 }

@@ -270,8 +270,8 @@ mod tests {
         all.events_replayed(3);
     }
 
-    #[test]
-    fn every_figure_of_the_table_is_given_with_its_kind_and_labels_and_no_other() {
+    #[tokio::test]
+    async fn every_figure_of_the_table_is_given_with_its_kind_and_labels_and_no_other() {
         touch();
         let text = exposition();
         let mut kinds = BTreeMap::new();

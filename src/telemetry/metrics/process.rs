@@ -1,4 +1,4 @@
-//! What the kernel says of this process, asked at each scrape.
+//! What the kernel and the runtime say of this process, asked at each scrape.
 
 use std::fmt;
 
@@ -9,13 +9,14 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::help;
 
-/// The figures of this process. Where there is no `/proc`, there are none.
+/// The figures of this process. Where there is no `/proc`, those of the kernel are missing.
 #[derive(Debug)]
 pub(super) struct Process;
 
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let figures = [
+            ("sepal_tasks", tasks()),
             ("process_resident_memory_bytes", resident_bytes()),
             ("process_open_fds", open_files()),
         ];
@@ -26,6 +27,12 @@ impl Collector for Process {
         }
         Ok(())
     }
+}
+
+/// Nothing where no runtime runs.
+fn tasks() -> Option<i64> {
+    let runtime = tokio::runtime::Handle::try_current().ok()?;
+    i64::try_from(runtime.metrics().num_alive_tasks()).ok()
 }
 
 fn resident_bytes() -> Option<i64> {

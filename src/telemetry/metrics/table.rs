@@ -137,6 +137,12 @@ pub const FIGURES: &[Figure] = &[
         "Events that were read from the journal for clients that came back or fell behind",
     ),
     figure(
+        "sepal_tasks",
+        Kind::Gauge,
+        &[],
+        "Tasks that have not ended, of sessions, sockets, calls and everything else",
+    ),
+    figure(
         "process_resident_memory_bytes",
         Kind::Gauge,
         &[],

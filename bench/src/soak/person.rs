@@ -1,0 +1,313 @@
+//! Somebody who talks, decides, drops connections and comes back, session after session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::audit::Account;
+use super::books;
+use super::mood::{Mood, Step, Unsaid, later};
+use super::talk::{Heard, Lost, Talk, World, text};
+
+/// The gateway may say these to any command while Redis is away or too much is asked.
+const PASSING: &[&str] = &["store_unavailable", "server_stopping", "too_many_requests"];
+/// What may be said of a decision that comes too late.
+const TOO_LATE: &[&str] = &[
+    "no_such_call",
+    "already_decided",
+    "changed_since_shown",
+    "nothing_to_do",
+];
+/// How often somebody looks up without anything to do.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long a turn may show nothing at all.
+const STUCK: Duration = Duration::from_secs(100);
+/// The same where the model may fall silent until the gateway gives up on it, after five minutes.
+const STUCK_IN_SILENCE: Duration = Duration::from_mins(7);
+
+/// Lives through session after session until the end of the run.
+pub(crate) async fn live(world: Arc<World>, index: usize, mut rng: Rng) {
+    let person = rng.choice(&world.house.people).cloned();
+    let Some(person) = person else {
+        return;
+    };
+    for number in 0_u32.. {
+        if world.sky.finish.is_cancelled() {
+            return;
+        }
+        let name = format!("{}-{index}-{number}", world.house.name);
+        let talk = Talk::new(Arc::clone(&world), person.clone(), name);
+        let mood = Mood::new(
+            Arc::clone(&world.sky),
+            Arc::clone(&world.ledger),
+            rng.fork(),
+        );
+        let visit = Visit {
+            talk,
+            mood,
+            account: Account::default(),
+            rng: rng.fork(),
+            is_stuck: false,
+        };
+        Box::pin(visit.run()).await;
+        if rng.u32(0..4) == 0 {
+            look_over_the_fence(&world, &person.key, person.tenant, &mut rng).await;
+        }
+    }
+}
+
+/// A session of another tenant does not exist.
+async fn look_over_the_fence(world: &Arc<World>, key: &str, tenant: usize, rng: &mut Rng) {
+    let Some(session) = world.foreign(tenant, rng) else {
+        return;
+    };
+    let person = super::house::Person {
+        tenant,
+        key: key.to_owned(),
+    };
+    let mut talk = Talk::new(Arc::clone(world), person, session.clone());
+    let auth = json!({ "token": key, "sessionId": session });
+    match talk.enter(&auth, false).await {
+        Ok(_) => talk.fail("a session of another tenant opened"),
+        Err(reason) if reason.starts_with("session_not_found") => {
+            world.ledger.count("looks at another tenant's session");
+        }
+        Err(reason) if reason.starts_with("store_unavailable") => {}
+        Err(reason) => talk.fail(format!("another tenant's session said `{reason}`")),
+    }
+}
+
+/// One session from its first message to its books.
+struct Visit {
+    talk: Talk,
+    mood: Mood,
+    account: Account,
+    rng: Rng,
+    is_stuck: bool,
+}
+
+impl Visit {
+    async fn run(mut self) {
+        while !self.mood.is_done() {
+            let Ok(ready) = self.talk.connect(&mut self.rng).await else {
+                let pause = later(&mut self.rng, 200, 2_000);
+                tokio::time::sleep_until(pause).await;
+                continue;
+            };
+            self.mood.ready(&ready);
+            // Whoever is not there any more says nothing.
+            if self.stay().await.is_err() {
+                let pause = later(&mut self.rng, 0, 3_000);
+                tokio::time::sleep_until(pause).await;
+            }
+        }
+        self.talk.leave();
+        let Self {
+            talk,
+            account,
+            mut rng,
+            mood,
+            ..
+        } = self;
+        drop(mood);
+        if let Some(session) = talk.session.clone().filter(|_| !account.said.is_empty()) {
+            talk.world.tell(talk.person.tenant, session);
+            books::close(&talk, &account, &mut rng).await;
+        }
+    }
+
+    /// Until the connection is lost, or there is nothing to do any more.
+    async fn stay(&mut self) -> Result<(), Lost> {
+        let until = later(&mut self.rng, 3_000, 60_000);
+        while !self.mood.is_done() {
+            if Instant::now() >= until && !self.talk.world.sky.calm.is_cancelled() {
+                self.talk.vanish(&mut self.rng);
+                return Err(Lost);
+            }
+            self.look_whether_it_is_stuck();
+            let next = self.mood.next();
+            match next {
+                Some((at, step)) if at <= Instant::now() => {
+                    self.mood.begin(&step);
+                    self.take(&step).await?;
+                }
+                _ => {
+                    let at = next.map_or(until, |(at, _)| at);
+                    self.hear((Instant::now() + LOOK).min(at)).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn look_whether_it_is_stuck(&mut self) {
+        let limit = if self.talk.world.sky.has_silence {
+            STUCK_IN_SILENCE
+        } else {
+            STUCK
+        };
+        let is_stuck = self.mood.is_running() && self.mood.heard.elapsed() > limit;
+        if is_stuck && !self.is_stuck {
+            let cards = self.mood.cards.len();
+            let shown = limit.as_secs();
+            self.talk.fail(format!(
+                "nothing was shown of the turn for {shown} s, {cards} cards wait"
+            ));
+        }
+        self.is_stuck = is_stuck;
+    }
+
+    /// Hears what comes until then; the answer to a command, if one came.
+    async fn hear(&mut self, deadline: Instant) -> Result<Option<(u64, Value)>, Lost> {
+        match self.talk.hear(deadline).await? {
+            Heard::Event(name, args) => {
+                self.mood.event(&name, &args);
+                Ok(None)
+            }
+            Heard::Answer(number, answer) => Ok(Some((number, answer))),
+            Heard::Nothing => Ok(None),
+        }
+    }
+
+    /// Sends a command and waits for its answer: nothing if it was taken, or the code.
+    async fn ask(&mut self, name: &str, arg: &[Value]) -> Result<Result<(), String>, Lost> {
+        let own = self.talk.send(name, arg).await?;
+        let is_dropped = !self.talk.world.sky.calm.is_cancelled() && self.rng.u32(0..50) == 0;
+        if is_dropped {
+            self.talk.vanish(&mut self.rng);
+            return Err(Lost);
+        }
+        let deadline = Talk::answer_by();
+        while Instant::now() < deadline {
+            let Some((number, answer)) = self.hear(deadline).await? else {
+                continue;
+            };
+            if number != own {
+                continue;
+            }
+            if answer["ok"] == true {
+                return Ok(Ok(()));
+            }
+            let code = text(&answer["error"]["code"]).to_owned();
+            self.talk
+                .world
+                .ledger
+                .count(&format!("`{name}` refused: {code}"));
+            if code == "internal" {
+                self.talk.fail(format!("`{name}` was refused: {answer}"));
+            }
+            return Ok(Err(code));
+        }
+        self.talk.fail(format!("`{name}` has no answer"));
+        self.talk.leave();
+        Err(Lost)
+    }
+
+    async fn take(&mut self, step: &Step) -> Result<(), Lost> {
+        match step {
+            Step::Say => self.say(false).await,
+            Step::SayMore => self.say(true).await,
+            Step::Decide(call) => self.decide(call).await,
+            Step::Cancel => self.ask("agent:cancel", &[json!({})]).await.map(drop),
+            Step::StopCall(call) => {
+                let call = json!({ "callId": call });
+                self.ask("tool:cancel", &[call]).await.map(drop)
+            }
+            Step::Retry => self.ask("turn:retry", &[json!({})]).await.map(drop),
+        }
+    }
+
+    async fn say(&mut self, is_more: bool) -> Result<(), Lost> {
+        let unsaid = match self.mood.unsaid.clone() {
+            Some(unsaid) => unsaid,
+            None => self.new_message(is_more),
+        };
+        let rest = json!({ "clientMessageId": unsaid.id });
+        let args = [json!(unsaid.text), rest];
+        match self.ask("message", &args).await? {
+            Ok(()) => {
+                self.account.said.push(unsaid.id);
+                self.mood.said();
+                if self.rng.u32(0..20) == 0 {
+                    // The same once more changes nothing.
+                    drop(self.ask("message", &args).await?);
+                }
+            }
+            Err(code) if PASSING.contains(&code.as_str()) => self.mood.again_soon(&Step::Say),
+            Err(code) => {
+                self.talk.fail(format!("a message was refused: {code}"));
+                self.mood.unsaid = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn new_message(&mut self, is_more: bool) -> Unsaid {
+        let number = self.account.words.len();
+        let name = &self.talk.name;
+        let id = format!("{name}-{number}");
+        let script = self.mood.script(id.clone(), name, is_more);
+        self.account.words.insert(id.clone(), script.words);
+        if !is_more {
+            self.mood.turns_left = self.mood.turns_left.saturating_sub(1);
+        }
+        let unsaid = Unsaid {
+            id,
+            text: script.text(),
+        };
+        self.mood.unsaid = Some(unsaid.clone());
+        unsaid
+    }
+
+    async fn decide(&mut self, call: &str) -> Result<(), Lost> {
+        let Some(card) = self.mood.cards.get(call).cloned() else {
+            return Ok(());
+        };
+        let mut decision = json!({ "callId": call, "approved": true, "digest": card.digest });
+        let (mut name, mut calls) = ("tool:approval", vec![call.to_owned()]);
+        match self.rng.u32(0..100) {
+            0..14 => {
+                decision["approved"] = false.into();
+                decision["reason"] = "not now".into();
+            }
+            14..20 => {
+                if let Some(command) = card.args["command"].as_str() {
+                    decision["args"] = json!({ "command": format!("{command} # edited") });
+                }
+            }
+            20..26 => {
+                calls = self.mood.cards.keys().cloned().collect();
+                decision = json!({ "callIds": calls, "approved": true });
+                name = "tool:approval_all";
+            }
+            _ => {}
+        }
+        let args = [decision];
+        match self.ask(name, &args).await? {
+            Ok(()) => {
+                let is_approved = args.iter().all(|decision| decision["approved"] == true);
+                for call in calls {
+                    self.mood.cards.remove(&call);
+                    self.account.decided.push((call, is_approved));
+                }
+                if self.rng.u32(0..12) == 0 {
+                    // The same once more changes nothing.
+                    drop(self.ask(name, &args).await?);
+                }
+            }
+            Err(code) if PASSING.contains(&code.as_str()) => {
+                self.mood.again_soon(&Step::Decide(call.to_owned()));
+            }
+            Err(code) => {
+                self.mood.cards.remove(call);
+                if !TOO_LATE.contains(&code.as_str()) {
+                    self.talk.fail(format!("a decision was refused: {code}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,221 @@
+//! What the kernel and the gateway itself say of the gateway: memory, threads, handles, children.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, Result};
+use reqwest::Client;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::Serialize;
+
+/// One look at a gateway.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Vitals {
+    /// Resident memory.
+    pub(crate) memory_kib: u64,
+    /// Threads.
+    pub(crate) threads: u64,
+    /// Open files by kind.
+    pub(crate) files: BTreeMap<String, usize>,
+    /// Processes below it, by name; zombies are `name (dead)`.
+    pub(crate) children: BTreeMap<String, usize>,
+    /// Its own gauges; nothing if it did not answer.
+    pub(crate) gauges: BTreeMap<String, i64>,
+}
+
+/// The gauges that must come back to where they were.
+const GAUGES: &[&str] = &["sepal_sessions_live", "sepal_sockets_open", "sepal_tasks"];
+
+impl Vitals {
+    /// Looks.
+    pub(crate) async fn of(pid: u32, metrics: SocketAddr, client: &Client) -> Result<Self> {
+        let gauges = gauges(metrics, client).await.unwrap_or_default();
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let field = |name: &str| -> Result<u64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let number = line.and_then(|line| line.split_whitespace().next());
+            Ok(number.context("a number in /proc")?.parse()?)
+        };
+        Ok(Self {
+            memory_kib: field("VmRSS:")?,
+            threads: field("Threads:")?,
+            files: files(pid),
+            children: children(pid),
+            gauges,
+        })
+    }
+
+    /// A gauge, or 0.
+    pub(crate) fn gauge(&self, name: &str) -> i64 {
+        self.gauges.get(name).copied().unwrap_or(0)
+    }
+
+    /// All open files.
+    pub(crate) fn file_count(&self) -> usize {
+        self.files.values().sum()
+    }
+
+    /// All processes below it.
+    pub(crate) fn child_count(&self) -> usize {
+        self.children.values().sum()
+    }
+}
+
+async fn gauges(address: SocketAddr, client: &Client) -> Result<BTreeMap<String, i64>> {
+    let patience = std::time::Duration::from_secs(5);
+    let asked = client.get(format!("http://{address}/metrics"));
+    let text = asked.timeout(patience).send().await?.text().await?;
+    let values = text.lines().filter_map(|line| {
+        let (name, value) = line.split_once(' ')?;
+        Some((name.to_owned(), value.parse().ok()?))
+    });
+    Ok(values
+        .filter(|(name, _)| GAUGES.contains(&name.as_str()))
+        .collect())
+}
+
+fn files(pid: u32) -> BTreeMap<String, usize> {
+    let mut kinds = BTreeMap::new();
+    let entries = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten();
+    for entry in entries.flatten() {
+        // One that was closed meanwhile is none.
+        if let Ok(target) = fs::read_link(entry.path()) {
+            *kinds.entry(kind_of(&target.to_string_lossy())).or_default() += 1;
+        }
+    }
+    kinds
+}
+
+/// `socket:[7]` is a `socket`; of a path its last part counts.
+fn kind_of(target: &str) -> String {
+    if let Some((kind, _)) = target.split_once(":[")
+        && !target.starts_with('/')
+    {
+        return kind.to_owned();
+    }
+    let name = target.rsplit('/').next().unwrap_or(target);
+    name.to_owned()
+}
+
+/// A process as `/proc` tells it.
+struct Process {
+    pid: u32,
+    parent: u32,
+    name: String,
+    is_dead: bool,
+}
+
+fn processes() -> Vec<Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(process).collect()
+}
+
+fn process(pid: u32) -> Option<Process> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (head, rest) = stat.rsplit_once(") ")?;
+    let mut fields = rest.split(' ');
+    let is_dead = fields.next() == Some("Z");
+    Some(Process {
+        pid,
+        parent: fields.next()?.parse().ok()?,
+        name: head.split_once('(')?.1.to_owned(),
+        is_dead,
+    })
+}
+
+/// All processes below one.
+fn below(pid: u32) -> Vec<Process> {
+    let (mut left, mut found) = (processes(), Vec::new());
+    let mut known = BTreeSet::from([pid]);
+    loop {
+        let (new, others): (Vec<_>, Vec<_>) = left
+            .into_iter()
+            .partition(|process| known.contains(&process.parent));
+        left = others;
+        if new.is_empty() {
+            return found;
+        }
+        known.extend(new.iter().map(|process| process.pid));
+        found.extend(new);
+    }
+}
+
+fn children(pid: u32) -> BTreeMap<String, usize> {
+    let mut names = BTreeMap::new();
+    for process in below(pid) {
+        let sign = if process.is_dead { " (dead)" } else { "" };
+        let name = format!("{}{sign}", process.name);
+        *names.entry(name).or_default() += 1;
+    }
+    names
+}
+
+/// Kills one process of that name below the gateway, chosen by `choose` of how many there are.
+pub(crate) fn kill_below(gateway: u32, name: &str, choose: impl FnOnce(usize) -> usize) -> bool {
+    let of_name = |process: &Process| process.name == name && !process.is_dead;
+    let mut victims: Vec<_> = below(gateway).into_iter().filter(of_name).collect();
+    if victims.is_empty() {
+        return false;
+    }
+    let victim = victims.swap_remove(choose(victims.len()) % victims.len());
+    let held = i32::try_from(victim.pid).ok().and_then(Pid::from_raw);
+    let held = held.and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok());
+    // Once it is held, its number cannot change hands: look again whether it is the one.
+    held.is_some_and(|held| {
+        let is_same =
+            process(victim.pid).is_some_and(|now| now.name == name && now.parent == victim.parent);
+        is_same && pidfd_send_signal(&held, Signal::KILL).is_ok()
+    })
+}
+
+/// Processes whose command line names one of these sandboxes.
+pub(crate) fn of_sandboxes(sandboxes: &BTreeSet<String>) -> Vec<String> {
+    let lines = processes().into_iter().filter_map(|process| {
+        let line = fs::read(format!("/proc/{}/cmdline", process.pid)).ok()?;
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        let is_theirs = sandboxes.iter().any(|sandbox| line.contains(sandbox));
+        is_theirs.then(|| format!("{} {line}", process.pid))
+    });
+    lines.collect()
+}
+
+/// Control groups that are named after one of these sandboxes.
+pub(crate) fn groups_of(sandboxes: &BTreeSet<String>) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![("/sys/fs/cgroup".into(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        let folder: std::path::PathBuf = folder;
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if sandboxes.iter().any(|sandbox| name.starts_with(sandbox)) {
+                found.push(entry.path().display().to_string());
+            } else if depth < 8 {
+                folders.push((entry.path(), depth + 1));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kind_of;
+
+    #[test]
+    fn files_are_counted_by_kind() {
+        assert_eq!(kind_of("socket:[71]"), "socket");
+        assert_eq!(kind_of("anon_inode:[eventpoll]"), "anon_inode");
+        assert_eq!(kind_of("/a/b/sepal.db-wal"), "sepal.db-wal");
+        assert_eq!(
+            kind_of("/memfd:sepal-sandbox (deleted)"),
+            "memfd:sepal-sandbox (deleted)"
+        );
+    }
+}
