@@ -14,9 +14,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::{Parser, Subcommand, ValueEnum};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::process::Program;
 use crate::report::Report;
@@ -113,10 +114,23 @@ fn main() -> Result<ExitCode> {
         Part::Soak(options) => {
             install_tls();
             allow_many_files();
-            return runtime.block_on(soak::run(&options));
+            return runtime.block_on(until_told(soak::run(&options)));
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Ends early when it is told to, so that no program that it started is left.
+async fn until_told(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+    let mut told = signal(SignalKind::terminate())?;
+    tokio::select! {
+        done = work => done,
+        _ = told.recv() => bail!("it was told to end"),
+        told = tokio::signal::ctrl_c() => {
+            told?;
+            bail!("it was interrupted")
+        }
+    }
 }
 
 /// Both ring and the system's own would do; a choice has to be made once.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::Value;
 
 use super::script::{answer, mark_of, source_of};
-use super::witness::{Shown, Stream, stream_of};
+use super::witness::{Stream, is_failed_call, stream_of};
 
 /// What the person did and was told that it is so.
 #[derive(Debug, Default)]
@@ -109,12 +109,6 @@ fn differences(stream: &Stream, seen: &Stream) -> Vec<String> {
         }
     }
     problems
-}
-
-/// A call that failed has two events at one place.
-fn is_failed_call(shown: &[Shown]) -> bool {
-    let names = shown.iter().map(Shown::name);
-    names.eq(["tool:output", "agent:error"])
 }
 
 fn messages(items: &[Value], account: &Account) -> Option<String> {

@@ -37,6 +37,20 @@ pub(crate) struct Kept {
     events: usize,
 }
 
+/// Whether no turn runs any more. A session that cannot be read is over: its audit says so.
+pub(crate) async fn is_over(talk: &Talk) -> bool {
+    let Some(session) = &talk.session else {
+        return true;
+    };
+    let reader = Reader {
+        client: &talk.world.client,
+        house: &talk.world.house,
+        person: &talk.person,
+    };
+    let items = reader.read(session).await;
+    items.map_or(true, |items| is_at_rest(&items))
+}
+
 /// Audits the session; some are deleted then.
 pub(crate) async fn close(talk: &Talk, account: &Account, rng: &mut Rng) {
     let Some(session) = &talk.session else { return };
@@ -61,9 +75,7 @@ pub(crate) async fn close(talk: &Talk, account: &Account, rng: &mut Rng) {
     for status in statuses {
         world.ledger.count(&format!("calls {status}"));
     }
-    for _ in 0..talk.witness.compared() {
-        world.ledger.count("answers compared with their pieces");
-    }
+    world.compared(talk.witness.compared(), talk.witness.incomplete());
     let (house, name) = (&world.house, &talk.name);
     let found = tokio::task::block_in_place(|| house.gateway.marks(name));
     for problem in wrong_marks(&marks, &found) {
@@ -171,7 +183,8 @@ impl Reader<'_> {
                 return Ok(items);
             }
             if began.elapsed() > PATIENCE {
-                bail!("a turn still runs, at {:?}", items.last());
+                let last = items.last().map(|item| (&item["seq"], &item["event"]));
+                bail!("a turn still runs, at {last:?}");
             }
             tokio::time::sleep(PAUSE).await;
         }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::vitals::Vitals;
+use super::vitals::{DROPPED, Vitals};
 
 /// Memory may grow by this share of what it was after the warm-up, and by `GROWTH_KIB`.
 const GROWTH_SHARE: f64 = 0.10;
@@ -93,7 +93,7 @@ pub(crate) fn left_over(before: &Vitals, now: &Vitals) -> Vec<String> {
     let mut left = Vec::new();
     for (name, count) in &now.gauges {
         let was = before.gauge(name);
-        if *count > was {
+        if *count > was && name != DROPPED {
             left.push(format!("{name} is {count}, was {was}"));
         }
     }

@@ -87,7 +87,7 @@ fn environment(model: SocketAddr, sessions: usize) -> Vec<(&'static str, String)
         ("SPL_LLM_RETRY_INITIAL_BACKOFF", text("0.2")),
         ("SPL_LLM_RETRY_MAX_BACKOFF", text("1")),
         ("SPL_SOCKET_PING_INTERVAL_MS", text("5000")),
-        ("SPL_SOCKET_PING_TIMEOUT_MS", text("4000")),
+        ("SPL_SOCKET_PING_TIMEOUT_MS", text("20000")),
         ("SPL_LIMIT_CONNECTS_PER_MINUTE", text("0")),
         ("SPL_SANDBOX_MAX", sandboxes.to_string()),
         ("SPL_SANDBOX_IDLE_MINUTES", text("1")),

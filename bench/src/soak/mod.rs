@@ -44,7 +44,7 @@ use self::ledger::{Ledger, Place};
 use self::model::Model;
 use self::sky::Sky;
 use self::talk::World;
-use self::vitals::{Vitals, groups_of, of_sandboxes};
+use self::vitals::{DROPPED, Vitals, groups_of, of_sandboxes};
 use self::watch::{Course, Times, vitals, watch};
 
 /// How long sessions may take to end their turns when it is over.
@@ -52,6 +52,8 @@ const LEAVING: Duration = Duration::from_mins(4);
 /// How long the gateway may take to let go of what nobody uses: sandboxes lie idle for a minute,
 /// sessions another one, connections to the model for a minute and a half.
 const SETTLING: Duration = Duration::from_mins(4);
+/// One answer of so many may be held back while Redis is away.
+const MAY_BE_HELD_BACK: u64 = 20;
 /// How long an orderly end may take.
 const ENDING: Duration = Duration::from_secs(10);
 /// Only so long a run has room for a model that falls silent for good.
@@ -126,7 +128,10 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
         began: Instant::now(),
         whole,
     };
-    let courses = watch(&worlds, times).await;
+    let courses = tokio::select! {
+        courses = watch(&worlds, times) => courses,
+        () = sky.look_at_the_clock(&ledger) => Vec::new(),
+    };
     sky.calm.cancel();
     sky.finish.cancel();
     all_leave(&worlds, &people).await;
@@ -197,6 +202,9 @@ async fn all_leave(worlds: &[Arc<World>], people: &TaskTracker) {
 /// Nobody is there any more: looks at what is left, ends the gateway, starts it again, reads all.
 async fn end(world: &World, baseline: &Baseline, course: &Course) -> serde_json::Value {
     let settled = settle(world, baseline).await;
+    if let Some(settled) = &settled {
+        look_at_answers(world, settled.gauge(DROPPED));
+    }
     let memory = Memory::of(&course.quiet);
     match &memory {
         Some(memory) => {
@@ -233,6 +241,27 @@ async fn end(world: &World, baseline: &Baseline, course: &Course) -> serde_json:
         "course": course,
         "log": { "errors": lines(" ERROR "), "warnings": lines(" WARN ") },
     })
+}
+
+/// Pieces of an answer may be missing for two reasons: a client was too slow, which the gateway
+/// counts, or Redis was away and what was said meanwhile was held back. The whole always comes.
+fn look_at_answers(world: &World, dropped: i64) {
+    let [compared, incomplete] = world.answers();
+    eprintln!(
+        "{}: {compared} answers were seen from their beginning, {incomplete} of them came with \
+         pieces missing; {dropped} signals were dropped",
+        world.house.name
+    );
+    let dropped = dropped.unsigned_abs();
+    let may_be = if world.house.redis.is_some() {
+        dropped + compared / MAY_BE_HELD_BACK
+    } else {
+        dropped
+    };
+    if incomplete > may_be {
+        let what = format!("{incomplete} answers came with pieces missing, at most {may_be}");
+        world.ledger.fail(place(world), what);
+    }
 }
 
 /// Waits until everything is as it was before anybody came; what is not is a failure.

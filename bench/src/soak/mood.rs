@@ -127,8 +127,9 @@ impl Mood {
     /// A message was acknowledged.
     pub(crate) fn said(&mut self) {
         self.unsaid = None;
-        if !self.is_running {
-            self.set_running(true);
+        // Whether a turn runs is said by events, which may come before or after the answer.
+        self.say_at = later(&mut self.rng, 1_000, 10_000);
+        if self.plans.is_empty() {
             if self.rng.u32(0..100) < 7 {
                 let at = later(&mut self.rng, 100, 4_000);
                 self.plans.push((at, Step::Cancel));

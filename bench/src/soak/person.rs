@@ -91,7 +91,8 @@ struct Visit {
 
 impl Visit {
     async fn run(mut self) {
-        while !self.mood.is_done() {
+        let mut is_at_rest = false;
+        while !is_at_rest {
             let Ok(ready) = self.talk.connect(&mut self.rng).await else {
                 let pause = later(&mut self.rng, 200, 2_000);
                 tokio::time::sleep_until(pause).await;
@@ -99,12 +100,17 @@ impl Visit {
             };
             self.mood.ready(&ready);
             // Whoever is not there any more says nothing.
-            if self.stay().await.is_err() {
+            let stayed = self.stay().await;
+            if stayed.is_ok() || self.mood.is_done() {
+                self.talk.leave();
+                // A message that waited may have begun a turn of its own, with cards: come back.
+                is_at_rest = self.account.said.is_empty() || books::is_over(&self.talk).await;
+            }
+            if !is_at_rest {
                 let pause = later(&mut self.rng, 0, 3_000);
                 tokio::time::sleep_until(pause).await;
             }
         }
-        self.talk.leave();
         let Self {
             talk,
             account,

@@ -1,8 +1,18 @@
 //! What everybody looks at: whether faults happen, whether it is a quiet moment, whether it ends.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
+
+use super::ledger::Ledger;
+
+/// How often the clock is looked at.
+const TICK: Duration = Duration::from_millis(200);
+/// How late that may come.
+const STANDSTILL: Duration = Duration::from_secs(5);
+/// How long connections may break afterwards: longer than a heartbeat and its answer may take.
+const EXCUSED_MS: u64 = 60_000;
 
 /// The state of the whole run.
 #[derive(Default)]
@@ -15,6 +25,9 @@ pub(crate) struct Sky {
     lull: AtomicBool,
     /// Sessions that are in a turn.
     busy: AtomicUsize,
+    /// Milliseconds from `began` to the last moment at which nothing had run for a while; 0 = never.
+    stood_still: AtomicU64,
+    began: Option<Instant>,
     /// Whether the model may fall silent for good, until the gateway gives up.
     pub(crate) has_silence: bool,
 }
@@ -23,8 +36,34 @@ impl Sky {
     pub(crate) fn new(has_silence: bool) -> Self {
         Self {
             has_silence,
+            began: Some(Instant::now()),
             ..Self::default()
         }
+    }
+
+    /// Notices when the machine stands still, until the end.
+    pub(crate) async fn look_at_the_clock(&self, ledger: &Ledger) {
+        loop {
+            let before = Instant::now();
+            tokio::time::sleep(TICK).await;
+            let late = before.elapsed().saturating_sub(TICK);
+            if late > STANDSTILL {
+                ledger.count("times that the machine stood still");
+                eprintln!("The machine stood still for {} s", late.as_secs());
+                self.stood_still.store(self.now(), Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn now(&self) -> u64 {
+        let since = self.began.map_or(Duration::ZERO, |began| began.elapsed());
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether it did so not long ago.
+    pub(crate) fn stood_still(&self) -> bool {
+        let last = self.stood_still.load(Ordering::Relaxed);
+        last > 0 && self.now().saturating_sub(last) < EXCUSED_MS
     }
 
     /// Whether somebody may begin a turn.

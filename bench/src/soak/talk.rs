@@ -1,5 +1,6 @@
 //! One person's side of a session: connecting, commands with their answers, events.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// What a client may be told while Redis is away.
 const PASSING: &[&str] = &["store_unavailable", "server_stopping"];
 
+/// Stands before a reason that is no code of the gateway's.
+const BROKEN: &str = "the connection broke";
+
 /// What all people of one installation share.
 pub(crate) struct World {
     pub(crate) sky: Arc<Sky>,
@@ -33,6 +37,8 @@ pub(crate) struct World {
     kept: Mutex<Vec<Kept>>,
     /// Sessions of each tenant, which the other must not see.
     known: Mutex<Vec<(usize, String)>>,
+    /// Answers that were compared with their pieces, and those of which pieces were missing.
+    answers: [AtomicU64; 2],
 }
 
 impl World {
@@ -49,7 +55,22 @@ impl World {
             abandoned: TaskTracker::new(),
             kept: Mutex::default(),
             known: Mutex::default(),
+            answers: <[AtomicU64; 2]>::default(),
         }
+    }
+
+    /// So many answers were compared with their pieces, of so many pieces were missing.
+    pub(crate) fn compared(&self, compared: u64, incomplete: u64) {
+        for (sum, more) in self.answers.iter().zip([compared, incomplete]) {
+            sum.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    /// All of both.
+    pub(crate) fn answers(&self) -> [u64; 2] {
+        self.answers
+            .each_ref()
+            .map(|sum| sum.load(Ordering::Relaxed))
     }
 
     /// A session of that tenant has something in it.
@@ -132,6 +153,16 @@ impl Talk {
         self.world.ledger.fail(place, what);
     }
 
+    /// A connection ended that should not have. A machine that stands still ends connections too.
+    pub(crate) fn broke(&self, what: &str) {
+        if self.world.sky.stood_still() {
+            let what = "connections that broke after the machine stood still";
+            self.world.ledger.count(what);
+        } else {
+            self.fail(what);
+        }
+    }
+
     /// Connects, by websocket or polling, going on from what was seen or afresh; `system:ready`.
     pub(crate) async fn connect(&mut self, rng: &mut Rng) -> Result<Value, Lost> {
         let goes_on = self.journal.is_some() && rng.u32(0..4) > 0;
@@ -163,6 +194,8 @@ impl Talk {
                 let code = reason.split(':').next().unwrap_or_default();
                 if PASSING.contains(&code) {
                     self.world.ledger.count(&format!("refused: {code}"));
+                } else if code == BROKEN {
+                    self.broke(&reason);
                 } else {
                     self.fail(format!("it was not let in: {reason}"));
                 }
@@ -183,12 +216,12 @@ impl Talk {
             }
         };
         let line = timeout_at(deadline, connecting).await;
-        let line = line.map_err(|_| "no answer to the handshake".to_owned())?;
-        let mut line = line.map_err(|error| format!("connection: {error:#}"))?;
+        let line = line.map_err(|_| format!("{BROKEN}: no answer to the handshake"))?;
+        let mut line = line.map_err(|error| format!("{BROKEN}: {error:#}"))?;
         loop {
             let packet = timeout_at(deadline, line.next()).await;
-            let packet = packet.map_err(|_| "no system:ready".to_owned())?;
-            let packet = packet.map_err(|error| format!("handshake: {error:#}"))?;
+            let packet = packet.map_err(|_| format!("{BROKEN}: no system:ready"))?;
+            let packet = packet.map_err(|error| format!("{BROKEN}: {error:#}"))?;
             if let Some(refused) = packet.strip_prefix("44") {
                 let refused: Value = serde_json::from_str(refused).unwrap_or_default();
                 return Err(refused["message"].as_str().unwrap_or_default().to_owned());
@@ -218,7 +251,7 @@ impl Talk {
             Err(_) => return Ok(Heard::Nothing),
             Ok(Err(error)) => {
                 self.line = None;
-                self.fail(format!("the gateway ended the connection: {error:#}"));
+                self.broke(&format!("the gateway ended the connection: {error:#}"));
                 return Err(Lost);
             }
             Ok(Ok(packet)) => packet,
@@ -255,7 +288,7 @@ impl Talk {
         };
         if let Err(error) = line.send(packet).await {
             self.line = None;
-            self.fail(format!("`{name}` cannot be sent: {error:#}"));
+            self.broke(&format!("`{name}` cannot be sent: {error:#}"));
             return Err(Lost);
         }
         Ok(number)

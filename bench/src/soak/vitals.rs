@@ -20,12 +20,19 @@ pub(crate) struct Vitals {
     pub(crate) files: BTreeMap<String, usize>,
     /// Processes below it, by name; zombies are `name (dead)`.
     pub(crate) children: BTreeMap<String, usize>,
-    /// Its own gauges; nothing if it did not answer.
+    /// Its own figures; nothing if it did not answer.
     pub(crate) gauges: BTreeMap<String, i64>,
 }
 
-/// The gauges that must come back to where they were.
-const GAUGES: &[&str] = &["sepal_sessions_live", "sepal_sockets_open", "sepal_tasks"];
+/// Signals that clients did not take in time.
+pub(crate) const DROPPED: &str = "sepal_signals_dropped_total";
+/// The figures that are looked at. All but [`DROPPED`] must come back to where they were.
+const GAUGES: &[&str] = &[
+    "sepal_sessions_live",
+    "sepal_sockets_open",
+    "sepal_tasks",
+    DROPPED,
+];
 
 impl Vitals {
     /// Looks.

@@ -44,6 +44,12 @@ impl Shown {
 /// Everything of a session by `seq`; a failed call has its output and its error at the same one.
 pub(crate) type Stream = BTreeMap<u64, Vec<Shown>>;
 
+/// A call that failed has two events at one place.
+pub(crate) fn is_failed_call(shown: &[Shown]) -> bool {
+    let names = shown.iter().map(Shown::name);
+    names.eq(["tool:output", "agent:error"])
+}
+
 /// Turn, iteration and attempt of an answer.
 type Order = (u64, u64, u64);
 
@@ -67,9 +73,12 @@ pub(crate) struct Witness {
     head: u64,
     /// The state was just told: open cards follow with places of their own.
     is_fresh: bool,
-    /// Answers whose pieces were compared with the whole.
+    /// Answers that were seen from their beginning on one connection, and compared with their
+    /// pieces.
     compared: u64,
-    /// Whether the running request of the model was seen from its beginning.
+    /// Those of them of which pieces were missing.
+    incomplete: u64,
+    /// Whether the running request of the model was seen from its beginning on this connection.
     is_watching: bool,
 }
 
@@ -84,9 +93,14 @@ impl Witness {
         &self.seen
     }
 
-    /// Answers whose pieces were compared with the whole.
+    /// Answers that were compared with their pieces.
     pub(crate) fn compared(&self) -> u64 {
         self.compared
+    }
+
+    /// Those of them of which pieces were missing.
+    pub(crate) fn incomplete(&self) -> u64 {
+        self.incomplete
     }
 
     /// Takes `system:ready`; `asked` says that the client told what it has.
@@ -130,11 +144,13 @@ impl Witness {
             }
             next += 1;
             match self.seen.get(&seq) {
-                Some(seen) if *seen != shown => {
+                // It had left between a failed call's output and its error.
+                Some(seen)
+                    if !(*seen == shown || is_failed_call(&shown) && shown.starts_with(seen)) =>
+                {
                     return Err(format!("{seq} was {seen:?} and is now {shown:?}"));
                 }
-                Some(_) => {}
-                None => drop(self.seen.insert(seq, shown)),
+                Some(_) | None => drop(self.seen.insert(seq, shown)),
             }
         }
         if next == head + 1 {
@@ -150,6 +166,10 @@ impl Witness {
             return self.delta(args.first().and_then(Value::as_str).unwrap_or(""), rest);
         }
         if UNPLACED.contains(&name) {
+            if rest["code"] == "model_retry" {
+                // What the attempt before it said is void, even if the next one says nothing.
+                self.running = None;
+            }
             return Ok(());
         }
         let Some(seq) = rest["seq"].as_u64() else {
@@ -185,7 +205,7 @@ impl Witness {
         let rest = args.last().unwrap_or(&Value::Null);
         match name {
             "agent:thinking" => {
-                (self.running, self.is_watching) = (None, true);
+                (self.running, self.is_watching) = (None, self.known > self.head);
                 Ok(())
             }
             "agent:message" | "agent:response" => {
@@ -211,21 +231,25 @@ impl Witness {
 
     fn whole(&mut self, text: &str) -> Result<(), String> {
         let is_watching = std::mem::take(&mut self.is_watching);
-        match &mut self.running {
-            Some(running) if running.is_closed => Ok(()),
-            Some(running) => {
-                running.is_closed = true;
-                self.compared += 1;
-                let is_same = running.text == text;
-                is_same
-                    .then_some(())
-                    .ok_or_else(|| format!("the pieces are `{}`, the whole `{text}`", running.text))
-            }
-            None if is_watching && !text.is_empty() && self.known > self.head => {
-                Err(format!("no piece came of the whole `{text}`"))
-            }
-            None => Ok(()),
+        if self
+            .running
+            .as_ref()
+            .is_some_and(|running| running.is_closed)
+        {
+            return Ok(());
         }
+        let pieces = self.running.as_ref().map_or("", |running| &running.text);
+        if !text.starts_with(pieces) {
+            return Err(format!("the pieces are `{pieces}`, the whole `{text}`"));
+        }
+        if is_watching {
+            self.compared += 1;
+            self.incomplete += u64::from(pieces != text);
+        }
+        if let Some(running) = &mut self.running {
+            running.is_closed = true;
+        }
+        Ok(())
     }
 
     fn delta(&mut self, text: &str, place: &Value) -> Result<(), String> {
@@ -340,9 +364,14 @@ mod tests {
         assert_eq!(witness.compared(), 1);
 
         witness.event("agent:thinking", &thinking(3)).unwrap();
-        assert!(
-            witness.event("agent:response", &whole(4)).is_err(),
-            "no piece"
-        );
+        witness.event("agent:response", &whole(4)).unwrap();
+        assert_eq!(witness.incomplete(), 1, "no piece came");
+        witness.event("agent:thinking", &thinking(5)).unwrap();
+        let other = [
+            json!("x"),
+            json!({ "turn": 2, "iteration": 1, "attempt": 1, "offset": 0, "kind": "text" }),
+        ];
+        witness.event("agent:delta", &other).unwrap();
+        assert!(witness.event("agent:response", &whole(6)).is_err());
     }
 }
