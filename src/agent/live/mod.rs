@@ -108,6 +108,15 @@ impl LiveSession {
                         continue;
                     }
                 }
+                Some(Message::Look) => {
+                    let version = self.state.control.version;
+                    Box::pin(self.handle(Message::Look)).await;
+                    // Unfinished sessions are looked at every few seconds: that alone keeps none
+                    // in memory, or a card that nobody answers would stay for ever.
+                    if self.state.control.version == version {
+                        continue;
+                    }
+                }
                 Some(message) => Box::pin(self.handle(message)).await,
                 None => break,
             }
