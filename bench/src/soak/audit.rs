@@ -16,6 +16,11 @@ pub(crate) struct Account {
     pub(crate) words: HashMap<String, usize>,
     /// Decisions that were acknowledged.
     pub(crate) decided: Vec<(String, bool)>,
+    /// Calls that were named in an acknowledged decision on several: each was decided by it, or
+    /// otherwise before.
+    pub(crate) named: Vec<String>,
+    /// The person left for good while calls waited for a decision.
+    pub(crate) is_forgotten: bool,
 }
 
 /// How often a call may have left its mark.
@@ -81,7 +86,21 @@ pub(crate) fn audit(items: &[Value], account: &Account, seen: &Stream) -> Findin
             findings.problems.push(problem);
         }
     }
+    for call in &account.named {
+        if lives.get(call).is_none_or(|life| life.decisions.is_empty()) {
+            findings
+                .problems
+                .push(format!("the decision on {call} and others is lost"));
+        }
+    }
     for (call, life) in lives {
+        if account.is_forgotten && life.asked == 1 && life.ends.is_empty() && life.started == 0 {
+            // It waits.
+            findings
+                .marks
+                .extend(life.mark.map(|mark| (mark, Times::Never)));
+            continue;
+        }
         judge(&call, life, &mut findings);
     }
     findings
@@ -273,6 +292,7 @@ mod tests {
             said: vec!["m".to_owned()],
             words: [("m".to_owned(), 3)].into(),
             decided: vec![("c".to_owned(), true)],
+            ..Account::default()
         };
         (items.collect(), account)
     }

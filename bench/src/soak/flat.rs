@@ -10,7 +10,8 @@ use super::vitals::{DROPPED, Vitals};
 const GROWTH_SHARE: f64 = 0.10;
 /// See [`GROWTH_SHARE`].
 const GROWTH_KIB: f64 = 16.0 * 1024.0;
-/// Threads come and go with blocking work; they end after ten seconds without any.
+/// Threads come and go with blocking work, beside the one of each connection to the embedded
+/// database.
 const THREADS_MORE: u64 = 2;
 
 /// Files of the embedded database, which each of its connections has open.
@@ -100,7 +101,10 @@ pub(crate) fn left_over(before: &Vitals, now: &Vitals) -> Vec<String> {
     if now.gauges.is_empty() {
         left.push("its figures cannot be read".to_owned());
     }
-    if now.threads > before.threads + THREADS_MORE {
+    let connections = |vitals: &Vitals| vitals.files.get("sepal.db").copied().unwrap_or(0);
+    let opened = connections(now).saturating_sub(connections(before));
+    let opened = u64::try_from(opened).unwrap_or(u64::MAX);
+    if now.threads > before.threads + opened + THREADS_MORE {
         left.push(format!("{} threads, were {}", now.threads, before.threads));
     }
     for (what, now, before) in [

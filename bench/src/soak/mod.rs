@@ -56,8 +56,9 @@ const SETTLING: Duration = Duration::from_mins(4);
 const MAY_BE_HELD_BACK: u64 = 20;
 /// How long an orderly end may take.
 const ENDING: Duration = Duration::from_secs(10);
-/// Only so long a run has room for a model that falls silent for good.
-const SILENCE_FROM: Duration = Duration::from_mins(20);
+/// A run of this length has room for a model that falls silent for good, and for all histories and
+/// caches to be full after the warm-up, so that memory can be judged.
+const LONG: Duration = Duration::from_mins(20);
 
 /// How it runs.
 #[derive(clap::Args)]
@@ -102,7 +103,7 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
     );
     let mut rng = Rng::with_seed(seed);
     let ledger = Arc::new(Ledger::new(seed));
-    let sky = Arc::new(Sky::new(whole >= SILENCE_FROM));
+    let sky = Arc::new(Sky::new(whole >= LONG));
     let tasks = TaskTracker::new();
     let model = Model::serve((sky.clone(), ledger.clone()), rng.fork(), &tasks).await?;
     let worlds = worlds(options, model, (&sky, &ledger))?;
@@ -209,7 +210,7 @@ async fn end(world: &World, baseline: &Baseline, course: &Course) -> serde_json:
     match &memory {
         Some(memory) => {
             eprintln!("{}: memory: {}", world.house.name, memory.text());
-            if !memory.holds {
+            if world.sky.is_long && !memory.holds {
                 let grew = format!("memory is not flat: {}", memory.text());
                 world.ledger.fail(place(world), grew);
             }

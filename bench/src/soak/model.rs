@@ -97,7 +97,7 @@ impl Model {
             900..1_050 => (Trouble::BadEvent(at), "fault: bad event"),
             1_050..1_150 => (Trouble::Pause(at, pause), "fault: pause"),
             1_150..1_250 => (Trouble::PauseAndCut(at, pause), "fault: pause and cut"),
-            1_250..1_256 if self.sky.has_silence => (Trouble::Silence(at), "fault: silence"),
+            1_250..1_256 if self.sky.is_long => (Trouble::Silence(at), "fault: silence"),
             _ => return Trouble::Nothing,
         };
         self.ledger.count(name);

@@ -105,6 +105,12 @@ impl Mood {
         !has_turns && !self.is_running && self.unsaid.is_none()
     }
 
+    /// Whether a card of the last turn waits, and nothing else is on its way.
+    pub(crate) fn is_last_card(&self) -> bool {
+        let is_last = self.turns_left == 0 && self.unsaid.is_none();
+        is_last && self.is_running && !self.cards.is_empty()
+    }
+
     /// The next thing to do, and when.
     pub(crate) fn next(&self) -> Option<(Instant, Step)> {
         let cards = self.cards.iter();

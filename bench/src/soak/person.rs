@@ -51,6 +51,7 @@ pub(crate) async fn live(world: Arc<World>, index: usize, mut rng: Rng) {
             account: Account::default(),
             rng: rng.fork(),
             is_stuck: false,
+            forgets: rng.u32(0..5) == 0,
         };
         Box::pin(visit.run()).await;
         if rng.u32(0..4) == 0 {
@@ -87,6 +88,8 @@ struct Visit {
     account: Account,
     rng: Rng,
     is_stuck: bool,
+    /// Leaves for good when the last turn has a card.
+    forgets: bool,
 }
 
 impl Visit {
@@ -101,6 +104,9 @@ impl Visit {
             self.mood.ready(&ready);
             // Whoever is not there any more says nothing.
             let stayed = self.stay().await;
+            if self.account.is_forgotten {
+                break;
+            }
             if stayed.is_ok() || self.mood.is_done() {
                 self.talk.leave();
                 // A message that waited may have begun a turn of its own, with cards: come back.
@@ -112,13 +118,14 @@ impl Visit {
             }
         }
         let Self {
-            talk,
+            mut talk,
             account,
             mut rng,
             mood,
             ..
         } = self;
         drop(mood);
+        talk.leave();
         if let Some(session) = talk.session.clone().filter(|_| !account.said.is_empty()) {
             talk.world.tell(talk.person.tenant, session);
             books::close(&talk, &account, &mut rng).await;
@@ -134,6 +141,10 @@ impl Visit {
                 return Err(Lost);
             }
             self.look_whether_it_is_stuck();
+            if self.forgets && self.mood.is_last_card() {
+                self.account.is_forgotten = true;
+                return Ok(());
+            }
             let next = self.mood.next();
             match next {
                 Some((at, step)) if at <= Instant::now() => {
@@ -150,7 +161,7 @@ impl Visit {
     }
 
     fn look_whether_it_is_stuck(&mut self) {
-        let limit = if self.talk.world.sky.has_silence {
+        let limit = if self.talk.world.sky.is_long {
             STUCK_IN_SILENCE
         } else {
             STUCK
@@ -297,7 +308,11 @@ impl Visit {
                 let is_approved = args.iter().all(|decision| decision["approved"] == true);
                 for call in calls {
                     self.mood.cards.remove(&call);
-                    self.account.decided.push((call, is_approved));
+                    if name == "tool:approval" {
+                        self.account.decided.push((call, is_approved));
+                    } else {
+                        self.account.named.push(call);
+                    }
                 }
                 if self.rng.u32(0..12) == 0 {
                     // The same once more changes nothing.

@@ -28,14 +28,15 @@ pub(crate) struct Sky {
     /// Milliseconds from `began` to the last moment at which nothing had run for a while; 0 = never.
     stood_still: AtomicU64,
     began: Option<Instant>,
-    /// Whether the model may fall silent for good, until the gateway gives up.
-    pub(crate) has_silence: bool,
+    /// Whether the run is long: the model may fall silent for good, until the gateway gives up, and
+    /// memory is judged.
+    pub(crate) is_long: bool,
 }
 
 impl Sky {
-    pub(crate) fn new(has_silence: bool) -> Self {
+    pub(crate) fn new(is_long: bool) -> Self {
         Self {
-            has_silence,
+            is_long,
             began: Some(Instant::now()),
             ..Self::default()
         }

@@ -50,7 +50,7 @@ pub(crate) struct Times {
 impl Times {
     /// Memory is compared from here on.
     fn warm(self) -> Duration {
-        self.whole.mul_f64(0.15).min(Duration::from_secs(600))
+        self.whole.mul_f64(0.15).min(Duration::from_mins(10))
     }
 
     /// Faults stop.
@@ -62,7 +62,7 @@ impl Times {
     fn lulls(self) -> Vec<Duration> {
         let minutes = self.whole.as_secs() / 60;
         let count = u32::try_from(minutes / 4).unwrap_or(u32::MAX).clamp(2, 12);
-        let between = (self.calm() - self.warm()) / count;
+        let between = self.calm().saturating_sub(self.warm()) / count;
         (0..=count)
             .map(|index| self.warm() + between * index)
             .collect()
