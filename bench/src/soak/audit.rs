@@ -53,6 +53,8 @@ struct Life {
     decisions: Vec<bool>,
     started: usize,
     ends: Vec<String>,
+    /// The command came to an end of its own: what is killed just after its fork does nothing.
+    has_exit_code: bool,
 }
 
 /// Whether no turn runs at the end of these items.
@@ -186,9 +188,11 @@ fn lives(items: &[Value]) -> BTreeMap<String, Life> {
         match item["event"].as_str().unwrap_or_default() {
             "tool:decided" => life.decisions.push(rest["approved"] == true),
             "tool:started" => life.started += 1,
-            "tool:output" => life
-                .ends
-                .push(rest["status"].as_str().unwrap_or_default().to_owned()),
+            "tool:output" => {
+                let status = rest["status"].as_str().unwrap_or_default();
+                life.ends.push(status.to_owned());
+                life.has_exit_code = rest["exitCode"].is_number();
+            }
             _ => {}
         }
     }
@@ -223,7 +227,7 @@ fn judge(call: &str, life: Life, findings: &mut Findings) {
     findings.statuses.push(end.clone());
     let times = match (life.started, end.as_str()) {
         (0, _) => Times::Never,
-        (_, "completed") => Times::Once,
+        (_, "completed") if life.has_exit_code => Times::Once,
         _ => Times::AtMostOnce,
     };
     if let Some(mark) = life.mark {
@@ -281,7 +285,7 @@ mod tests {
             ("tool:started", json!([{ "callId": "c" }])),
             (
                 "tool:output",
-                json!(["", { "callId": "c", "status": "completed" }]),
+                json!(["", { "callId": "c", "status": "completed", "exitCode": 0 }]),
             ),
             ("agent:response", json!([text, {}])),
         ];
