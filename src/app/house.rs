@@ -50,6 +50,10 @@ impl House {
         reads: Input<'_>,
     ) -> anyhow::Result<Self> {
         let writer = (TaskTracker::new(), CancellationToken::new());
+        // Reading hundreds of certificates takes as long as opening the store does: side by side.
+        let guard = Guard::new(settings.runtime.outgoing.allow.clone());
+        let (llm, reach) = (settings.llm.clone(), guard.clone());
+        let model = tokio::task::spawn_blocking(move || model::open(&llm, reach));
         let kept = store_settings(&settings.store);
         let store = Store::open(&kept, Access::Serve, &writer.0, writer.1.clone()).await?;
         let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
@@ -67,8 +71,7 @@ impl House {
             peers: Peers::new(store.wakes()),
         };
         let place = place::open(&settings.sandbox, &data_dir, names).await;
-        let guard = Guard::new(settings.runtime.outgoing.allow.clone());
-        let model = model::open(&settings.llm, guard.clone())?;
+        let model = model.await??;
         let report = Arc::new(doctor::report(settings, &place, &model, &store));
         let providers = model.register(&store, &settings.auth).await?;
         let runtime = Arc::clone(&place.runtime);

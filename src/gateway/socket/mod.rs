@@ -208,3 +208,41 @@ fn stopping() -> Refusal {
         "the server is stopping; connect again in a moment",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, Bytes};
+    use axum::extract::{OriginalUri, Request};
+    use axum::http::{HeaderValue, Uri};
+
+    use super::detach;
+
+    #[test]
+    fn a_request_of_a_socket_holds_nothing_of_the_buffer_it_was_read_into() {
+        let buffer = Bytes::from(b"/socket.io/?EIO=4 some agent".to_vec());
+        let uri = Uri::from_maybe_shared(buffer.slice(..17)).unwrap();
+        let mut agent = HeaderValue::from_maybe_shared(buffer.slice(18..)).unwrap();
+        agent.set_sensitive(true);
+        let mut request = Request::new(Body::empty());
+        request.extensions_mut().insert(OriginalUri(uri.clone()));
+        *request.uri_mut() = uri;
+        request.headers_mut().insert("user-agent", agent);
+        assert!(!buffer.is_unique());
+
+        let request = detach(request);
+        assert!(buffer.is_unique());
+        assert_eq!(request.uri(), "/socket.io/?EIO=4");
+        assert_eq!(request.headers()["user-agent"], "some agent");
+        assert!(request.headers()["user-agent"].is_sensitive());
+    }
+
+    #[test]
+    fn other_requests_stay_as_they_are() {
+        let buffer = Bytes::from(b"/api/sessions".to_vec());
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = Uri::from_maybe_shared(buffer.clone()).unwrap();
+        let request = detach(request);
+        assert_eq!(request.uri(), "/api/sessions");
+        assert!(!buffer.is_unique());
+    }
+}

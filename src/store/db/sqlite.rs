@@ -23,6 +23,16 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 const READERS: u32 = 4;
 
+/// Brings the tables up to date. A power loss may take back the last of the steps, which are then
+/// made again at the next start: no sync for each of them.
+async fn migrate(options: &SqliteConnectOptions) -> Result<(), Error> {
+    let options = options.clone().synchronous(SqliteSynchronous::Normal);
+    let mut connection = SqliteConnection::connect_with(&options).await?;
+    let migrated = MIGRATIONS.run(&mut connection).await;
+    connection.close().await?;
+    migrated.map_err(|error| Error::Migration(Arc::new(error)))
+}
+
 /// A file of SQLite: many readers, one writer at a time.
 #[derive(Debug, Clone)]
 pub(in crate::store) struct SqliteDb {
@@ -49,10 +59,7 @@ impl SqliteDb {
             .test_before_acquire(false)
             .connect_with(options.clone())
             .await?;
-        MIGRATIONS
-            .run(&write)
-            .await
-            .map_err(|error| Error::Migration(Arc::new(error)))?;
+        migrate(&options).await?;
         let read = SqlitePoolOptions::new()
             .max_connections(READERS)
             .test_before_acquire(false)
