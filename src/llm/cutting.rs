@@ -1,6 +1,7 @@
 //! What must hold for every provider's stream, whatever its bytes are and however they are cut.
 
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -109,16 +110,16 @@ fn joined(events: &[ModelEvent]) -> Vec<ModelEvent> {
     joined
 }
 
-/// Calls are numbered as they begin, arguments follow their call, and the end is the end.
+/// Every call begins once, arguments follow their call, and the end is the end. A call whose name
+/// comes late, or never, begins behind later ones.
 fn check_order(events: &[ModelEvent], ending: Option<&Error>) {
-    let mut calls = 0;
+    let mut calls = BTreeSet::new();
     for (at, event) in events.iter().enumerate() {
         match event {
             ModelEvent::CallStarted { index, .. } => {
-                assert_eq!(*index, calls);
-                calls += 1;
+                assert!(calls.insert(*index), "call {index} begins twice");
             }
-            ModelEvent::CallArguments { index, .. } => assert!(*index < calls),
+            ModelEvent::CallArguments { index, .. } => assert!(calls.contains(index)),
             ModelEvent::Finished(_) => assert_eq!(at + 1, events.len()),
             ModelEvent::Text(_)
             | ModelEvent::Reasoning(_)
@@ -126,9 +127,12 @@ fn check_order(events: &[ModelEvent], ending: Option<&Error>) {
             | ModelEvent::Native(_) => {}
         }
     }
-    assert!(calls <= MAX_CALLS);
+    assert!(calls.len() <= MAX_CALLS);
     let is_whole = matches!(events.last(), Some(ModelEvent::Finished(_)));
     assert_ne!(is_whole, ending.is_some(), "either whole or an error");
+    if is_whole {
+        assert!(calls.iter().copied().eq(0..calls.len()), "{calls:?}");
+    }
 }
 
 fn size(event: &ModelEvent) -> usize {
