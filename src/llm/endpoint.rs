@@ -4,6 +4,7 @@ use reqwest::header::HeaderValue;
 use reqwest::{Client, Url};
 use secrecy::{ExposeSecret, SecretString};
 
+use super::http::quote;
 use super::{Error, KeyFault, PLACEHOLDER_KEY, ProviderKind, Settings};
 
 /// A vendor's service, or somebody else's that speaks like it.
@@ -51,10 +52,12 @@ impl Owner {
         }
     }
 
-    pub(super) fn bad(&self, problem: String) -> Error {
+    /// What an answer is that is none. The problem may hold words of the server, which may have
+    /// sent our key back.
+    pub(super) fn bad(&self, problem: impl AsRef<str>) -> Error {
         Error::BadAnswer {
             provider: self.provider.clone(),
-            problem,
+            problem: quote(problem.as_ref(), self.origin().key),
         }
     }
 
