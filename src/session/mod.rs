@@ -1,6 +1,6 @@
 //! The pure core: what a session is, what may happen to it, and what has to be done next.
 //!
-//! A session is the fold of its journal. [`decide()`] turns a command into events, the fold
+//! A session is the fold of its journal. [`decide()`] turns commands into events, the fold
 //! ([`SessionState::apply`]) turns events into state, [`effects()`] says what has to run. No clock, no randomness, no I/O: times,
 //! ids and [`Rules`] come in.
 
@@ -24,7 +24,7 @@ mod switch_stories;
 
 pub use call::{Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution, ToolFacts};
 pub use command::{Answer, Command, Decision, Edit, Failure, Genesis, Refusal};
-pub use decide::{Gateway, Inputs, decide, decide_together};
+pub use decide::{Gateway, Inputs, decide};
 pub use effects::{Effect, effects};
 pub use event::{Commit, CommitError, ContextSize, Event, ModelChoice, SCHEMA, Verdict};
 pub use policy::{PolicyEffect, Rule, Rules};

@@ -6,7 +6,7 @@ use crate::agent::feed::{ShownEvent, What};
 use crate::agent::journal::{JournalError, Settled};
 use crate::agent::message::{Accepted, damaged, deleted, store_away};
 use crate::domain::CommitId;
-use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, decide_together};
+use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, decide};
 
 /// Commits after which the state is kept as a snapshot.
 const SNAPSHOT_EVERY: u64 = 64;
@@ -43,7 +43,7 @@ impl LiveSession {
                 now,
                 genesis: &self.genesis,
             };
-            let events = decide_together(control, commands.iter().copied(), inputs);
+            let events = decide(control, commands.iter().copied(), inputs);
             let events = events.map_err(Failure::Refused)?;
             if events.is_empty() {
                 return Ok(Accepted {

@@ -36,19 +36,10 @@ pub struct Inputs<'a> {
     pub genesis: &'a Genesis,
 }
 
-/// Decides what happens. No events = the command changes nothing and is answered with success
-/// (a repeat, or an outcome that came too late).
-pub fn decide(
-    control: &Control,
-    command: &Command,
-    inputs: Inputs<'_>,
-) -> Result<Vec<Event>, Refusal> {
-    decide_together(control, [command], inputs)
-}
-
-/// Decides what happens when these come one after the other, as one decision: all of it, or a
-/// refusal of the first that is refused.
-pub fn decide_together<'c>(
+/// Decides what happens when these commands come one after the other, as one decision: all of it,
+/// or a refusal of the first that is refused. No events = they change nothing and are answered with
+/// success (repeats, or outcomes that came too late).
+pub fn decide<'c>(
     control: &Control,
     commands: impl IntoIterator<Item = &'c Command>,
     inputs: Inputs<'_>,

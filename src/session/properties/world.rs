@@ -16,7 +16,7 @@ use crate::domain::{
 use crate::session::{
     Answer, Command, Commit, ContextSize, Decision, Effect, Event, Gateway, Genesis, Inputs,
     ModelChoice, Outcome, Output, Proposal, Refusal, Resolution, Rules, SCHEMA, SessionState,
-    ToolFacts, Verdict, decide_together, effects,
+    ToolFacts, Verdict, decide, effects,
 };
 
 pub(crate) struct World {
@@ -183,7 +183,7 @@ impl World {
             now: Timestamp(self.now),
             genesis: &self.genesis,
         };
-        decide_together(&state.control, commands, inputs)
+        decide(&state.control, commands, inputs)
     }
 
     /// Decides and appends, as the shell does.
