@@ -150,12 +150,12 @@ impl ServerEntry {
     }
 
     /// Whether a connection that was made for this one is right for the other.
-    pub(super) fn connects_like(&self, other: &Self) -> bool {
+    pub(in crate::agent) fn connects_like(&self, other: &Self) -> bool {
         (&self.scope, &self.config, self.epoch) == (&other.scope, &other.config, other.epoch)
     }
 
     /// Changes whenever a running connection is not the right one any more.
-    pub(in crate::agent) fn fingerprint(&self) -> Digest {
+    pub(super) fn fingerprint(&self) -> Digest {
         Digest::of_json(&serde_json::json!({
             "scope": self.scope.as_str(), "config": self.config, "epoch": self.epoch,
         }))

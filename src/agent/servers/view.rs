@@ -123,11 +123,6 @@ impl View {
     pub(in crate::agent) fn identity(&self, name: &str, image: &str) -> Option<Digest> {
         self.entry(name).map(|entry| entry.definitions_key(image))
     }
-
-    /// What would run for a server, for comparing with what runs.
-    pub(in crate::agent) fn fingerprint(&self, name: &str) -> Option<Digest> {
-        self.entry(name).map(|entry| entry.fingerprint())
-    }
 }
 
 /// Names hold no `*`: neither the registry nor a listing lets one in.
