@@ -1,11 +1,10 @@
 //! Fuzzes the file tools: whatever the model asks for, nothing outside of the workspace is read or
 //! written, and answers stay bounded.
 
-use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt as _, path::Path};
+use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt as _};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tempfile::TempDir;
 
 use super::{Workspace, list, name, read, write};
 use crate::failure::Failure;
@@ -21,7 +20,7 @@ fn file_tools() {
             let shown = name::show(OsStr::from_bytes(input));
             assert_eq!(name::parse(&shown).as_os_str().as_bytes(), input);
         }
-        let outside = place();
+        let outside = sepal_fuzz::scratch();
         let inside = outside.path().join("workspace");
         fs::create_dir_all(inside.join("folder")).unwrap();
         fs::write(outside.path().join("secret"), SECRET).unwrap();
@@ -48,16 +47,6 @@ fn file_tools() {
         let kept = fs::read_to_string(outside.path().join("secret")).unwrap();
         assert_eq!(kept, SECRET);
     });
-}
-
-/// In memory where the machine has such a folder: every input makes files.
-fn place() -> TempDir {
-    let memory = Path::new("/dev/shm");
-    let made = memory
-        .is_dir()
-        .then(|| TempDir::new_in(memory).ok())
-        .flatten();
-    made.unwrap_or_else(|| TempDir::new().unwrap())
 }
 
 fn answer(workspace: &Workspace, call: &Value) -> Option<String> {

@@ -2,11 +2,9 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use tempfile::TempDir;
 
 use super::reading::unpack;
 
@@ -26,7 +24,7 @@ fn backup_archive() {
             // Else almost no change would get past the checksums of the headers.
             _ => compressed(&with_checksums(bytes)),
         };
-        let folder = place();
+        let folder = sepal_fuzz::scratch();
         let (file, stage) = (folder.path().join("a.tar.gz"), folder.path().join("stage"));
         fs::write(&file, &archive).unwrap();
         fs::create_dir(&stage).unwrap();
@@ -60,16 +58,6 @@ fn backup_archive() {
             "nothing beside it"
         );
     });
-}
-
-/// In memory where the machine has such a folder: every input makes files.
-fn place() -> TempDir {
-    let memory = Path::new("/dev/shm");
-    let made = memory
-        .is_dir()
-        .then(|| TempDir::new_in(memory).ok())
-        .flatten();
-    made.unwrap_or_else(|| TempDir::new().unwrap())
 }
 
 fn compressed(bytes: &[u8]) -> Vec<u8> {
