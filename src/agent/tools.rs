@@ -77,11 +77,8 @@ impl SessionTools {
         );
         if !Arc::ptr_eq(&before, &view) {
             // A call that runs holds its own connection, which ends when the call has ended.
-            let is_same = |name: &String| match (view.entry(name), before.entry(name)) {
-                (Some(now), Some(then)) => now.connects_like(then),
-                (now, then) => now.is_none() && then.is_none(),
-            };
-            self.links().retain(|name, _| is_same(name));
+            self.links()
+                .retain(|name, _| view.connects_like(&before, name));
         }
         view
     }

@@ -150,7 +150,7 @@ impl ServerEntry {
     }
 
     /// Whether a connection that was made for this one is right for the other.
-    pub(in crate::agent) fn connects_like(&self, other: &Self) -> bool {
+    pub(super) fn connects_like(&self, other: &Self) -> bool {
         (&self.scope, &self.config, self.epoch) == (&other.scope, &other.config, other.epoch)
     }
 

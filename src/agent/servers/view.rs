@@ -119,6 +119,14 @@ impl View {
         server.drift(tools.find(|tool| tool.name == at.tool)?)
     }
 
+    /// Whether a connection that was made for a server of the other view is right for this one.
+    pub(in crate::agent) fn connects_like(&self, other: &Self, name: &str) -> bool {
+        match (self.entry(name), other.entry(name)) {
+            (Some(now), Some(then)) => now.connects_like(then),
+            (now, then) => now.is_none() && then.is_none(),
+        }
+    }
+
     /// What decides what a server's calls do; the same in every life of the program.
     pub(in crate::agent) fn identity(&self, name: &str, image: &str) -> Option<Digest> {
         self.entry(name).map(|entry| entry.definitions_key(image))
