@@ -1,16 +1,18 @@
 //! Identifiers as newtypes, so that one cannot stand where another is meant.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Declares a string newtype with a fixed prefix and a constructor from 128 random bits.
+/// Declares a string newtype with a fixed prefix and a constructor from 128 random bits. Copies
+/// share the text: thousands of sockets and every event hold some.
 macro_rules! prefixed_id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(transparent)]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// What every id of this kind begins with.
@@ -18,7 +20,7 @@ macro_rules! prefixed_id {
 
             /// Builds an id from random bits that the caller drew; this layer has no randomness.
             pub fn from_bits(bits: u128) -> Self {
-                Self(format!("{}{bits:032x}", $prefix))
+                Self(format!("{}{bits:032x}", $prefix).into())
             }
 
             /// Accepts what [`Self::from_bits`] writes, and nothing else.
@@ -26,7 +28,7 @@ macro_rules! prefixed_id {
                 let bits = text.strip_prefix($prefix)?;
                 let is_hex = bits.len() == 32
                     && bits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
-                is_hex.then(|| Self(text.to_owned()))
+                is_hex.then(|| Self(text.into()))
             }
 
             /// The id as it stands on the wire and in the store.
@@ -94,16 +96,16 @@ impl fmt::Display for SessionKey {
 /// `call_<unix ms>_<index>` (S2.31), never repeated in a session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct CallId(String);
+pub struct CallId(Arc<str>);
 
 impl CallId {
     /// The id of the call at `index` of a batch that was stamped `unix_ms`.
     pub fn new(unix_ms: i64, index: usize) -> Self {
-        Self(format!("call_{unix_ms}_{index}"))
+        Self(format!("call_{unix_ms}_{index}").into())
     }
 
     /// Takes whatever a client sent; an unknown id is answered with `no_such_call` (S2.43).
-    pub fn from_wire(text: impl Into<String>) -> Self {
+    pub fn from_wire(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
