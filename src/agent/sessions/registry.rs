@@ -262,9 +262,13 @@ impl Inner {
     /// A task has ended: its slot stays only while somebody watches.
     fn left(&self, key: &SessionKey) {
         let mut slots = self.slots();
-        let is_gone = slots.get(key).is_some_and(Slot::is_forgotten);
-        if is_gone {
+        let Some(slot) = slots.get_mut(key) else {
+            return;
+        };
+        if slot.is_forgotten() {
             slots.remove(key);
+        } else if !slot.is_live() {
+            slot.mailbox = None;
         }
     }
 
