@@ -1,36 +1,32 @@
-//! The commands of one socket, one after the other. An acknowledgement means durable.
+//! The commands of one socket, one after the other, and news between them. An acknowledgement means
+//! durable.
 
 use serde_json::json;
 use socketioxide::extract::SocketRef;
-use tokio::sync::mpsc;
 
 use super::Doors;
 use super::inbound::{Inbound, Reply};
-use super::seat::{ResumePoint, Seat};
+use super::seat::{Errand, Seat};
 use super::send::{acknowledge, emit};
+use super::watch::signed_out;
 use crate::agent::Accepted;
-use crate::domain::Code;
 use crate::gateway::wire::{self, Parsed, Refused};
 use crate::session::Refusal;
 
-/// Answers commands until the socket or the person's right ends.
-pub(super) async fn run(
-    doors: &Doors,
-    socket: &SocketRef,
-    seat: &Seat,
-    (inbox, resume): (
-        &mut mpsc::UnboundedReceiver<Box<Inbound>>,
-        &mpsc::Sender<Box<ResumePoint>>,
-    ),
-) -> Option<Refusal> {
-    while let Some(inbound) = inbox.recv().await {
-        // In a box, because a socket says nothing for most of its life.
-        let end = Box::pin(answer(doors, socket, seat, (inbound, resume))).await;
-        if end.is_some() {
-            return end;
+/// Runs errands until the person's right ends.
+pub(super) async fn run(doors: &Doors, socket: &SocketRef, seat: &Seat) -> Refusal {
+    loop {
+        match seat.errands.next().await {
+            // In boxes, because a socket says nothing for most of its life.
+            Errand::Answer(inbound) => {
+                if let Some(end) = Box::pin(answer(doors, socket, seat, inbound)).await {
+                    return end;
+                }
+            }
+            // Whoever is gone is told so elsewhere.
+            Errand::Tell(news) => drop(Box::pin(emit(socket, &news)).await),
         }
     }
-    None
 }
 
 /// Answers one command; why the socket has to end.
@@ -38,13 +34,10 @@ async fn answer(
     doors: &Doors,
     socket: &SocketRef,
     seat: &Seat,
-    (inbound, resume): (Box<Inbound>, &mpsc::Sender<Box<ResumePoint>>),
+    inbound: Box<Inbound>,
 ) -> Option<Refusal> {
     if !seat.is_still_valid(&doors.state.tenancy).await {
-        return Some(Refusal::new(
-            Code::Unauthorized,
-            "the sign-in has ended; sign in again",
-        ));
+        return Some(signed_out());
     }
     let Inbound {
         name,
@@ -56,7 +49,7 @@ async fn answer(
     let answer = match args.and_then(|args| wire::parse(caller, &name, &args)) {
         Ok(Parsed::Tell(ask)) => doors.state.sessions.tell(&seat.key, caller, *ask).await,
         Ok(Parsed::Resume { last_seq, journal }) => {
-            let _ = resume.send(Box::new((last_seq, journal))).await;
+            seat.resumes.replace((last_seq, journal));
             Ok(Accepted { seq: last_seq })
         }
         Err(refusal) => Err(refusal),

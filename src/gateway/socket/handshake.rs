@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use socketioxide::extract::{Event, SocketRef, TryData};
-use tokio::sync::mpsc;
 
 use super::inbound::{Args, Inbound, Reply, ReplySlot};
-use super::seat::Seat;
+use super::seat::{End, Errand, Seat};
 use super::{Doors, commands};
 use crate::agent::Ask;
 use crate::agent::providers::Wanted;
@@ -73,32 +72,29 @@ async fn take_seat(
     let place = place.map_err(|limit| Refusal::new(Code::TooManyRequests, limit))?;
     let journal = sent.journal_id.as_deref().and_then(JournalId::parse);
     let has = sent.last_seq.map(|seq| (seq, journal));
-    let (inbox, messages) = mpsc::unbounded_channel();
-    let taken = Arc::new(Seat::new(entered, key, has, messages, place));
-    register(doors, socket, &taken, inbox);
+    let taken = Arc::new(Seat::new(entered, key, has, place));
+    register(doors, socket, &taken);
+    doors.seats.sit(&taken);
     socket.extensions.insert(taken);
     Ok(())
 }
 
 /// Keeps the order of one socket's commands: the library starts a task for each message, so the
 /// handler itself only puts it into the inbox, before any await.
-fn register(
-    doors: &Arc<Doors>,
-    socket: &SocketRef,
-    seat: &Arc<Seat>,
-    inbox: mpsc::UnboundedSender<Box<Inbound>>,
-) {
+fn register(doors: &Arc<Doors>, socket: &SocketRef, seat: &Arc<Seat>) {
     let (most, held) = (doors.settings.commands_per_socket, Arc::downgrade(seat));
     let on_message = move |Event(name): Event, ReplySlot(reply): ReplySlot, Args(args): Args| {
         if let Some(seat) = held.upgrade() {
-            receive(&seat, most, &inbox, (name, args, reply));
+            receive(&seat, most, (name, args, reply));
         }
         ready(())
     };
     socket.on_fallback(on_message);
-    let gone = seat.gone.clone();
+    let left = Arc::downgrade(seat);
     socket.on_disconnect(move || {
-        gone.cancel();
+        if let Some(seat) = left.upgrade() {
+            seat.ends.push(End::Gone);
+        }
         ready(())
     });
 }
@@ -109,12 +105,7 @@ type Received = (
     Option<Reply>,
 );
 
-fn receive(
-    seat: &Seat,
-    most: Option<usize>,
-    inbox: &mpsc::UnboundedSender<Box<Inbound>>,
-    (name, args, reply): Received,
-) {
+fn receive(seat: &Seat, most: Option<usize>, (name, args, reply): Received) {
     let is_counted = COMMANDS
         .iter()
         .find(|spec| spec.name == name)
@@ -124,13 +115,12 @@ fn receive(
         commands::refuse_now(reply, &Refusal::new(Code::TooManyRequests, message));
         return;
     }
-    // The receiver ends with the socket.
-    let _ = inbox.send(Box::new(Inbound {
+    seat.errands.push(Errand::Answer(Box::new(Inbound {
         name,
         args,
         reply,
         is_counted,
-    }));
+    })));
 }
 
 /// Our ids must exist; any other name is the caller's own; none is a new session. A model that was

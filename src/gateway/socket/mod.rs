@@ -6,17 +6,19 @@ mod commands;
 mod fuzz;
 mod handshake;
 mod inbound;
-mod news;
 mod pump;
 mod seat;
 mod send;
 mod told;
+mod watch;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{OriginalUri, Request};
+use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderValue, Uri};
+use hyper::upgrade::OnUpgrade;
 use serde_json::{Value, json};
 use socketioxide::SocketIo;
 use socketioxide::extract::{Extension, SocketRef};
@@ -26,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::pump::Pump;
-use self::seat::{Seat, Seats};
+use self::seat::{End, Seat, Seats};
 use super::GatewayState;
 use super::wire::{self, Refused};
 use crate::domain::Code;
@@ -36,8 +38,8 @@ use crate::session::Refusal;
 pub(super) const PATH: &str = "/socket.io";
 /// Packets that may wait for one slow client; the rest waits in the journal.
 const SEND_BUFFER: usize = 256;
-/// How often a socket's right to be here is checked without a command.
-const RECHECK: Duration = Duration::from_secs(30);
+/// Bytes that are read at once from a websocket, kept for each: people say little.
+const READ_BUFFER: usize = 512;
 
 /// Limits and times of sockets; `None` = no limit.
 #[derive(Debug, Clone)]
@@ -84,6 +86,7 @@ pub fn layer(
         .ws_max_message_size(settings.frame_bytes)
         .ws_max_frame_size(settings.frame_bytes)
         .max_buffer_size(SEND_BUFFER)
+        .ws_read_buffer_size(READ_BUFFER)
         .connect_timeout(Duration::from_secs(10))
         .build_layer();
     let mut installation = installation.clone();
@@ -103,6 +106,7 @@ pub fn layer(
         tasks,
         stop,
     });
+    doors.tasks.spawn(watch::run(Arc::clone(&doors)));
     let (entry, connected) = (Arc::clone(&doors), doors);
     let enter = async move |socket: SocketRef, auth| handshake::enter(&entry, &socket, auth).await;
     let on_connect = async move |socket: SocketRef, Extension(seat): Extension<Arc<Seat>>| {
@@ -113,13 +117,21 @@ pub fn layer(
     (layer, io)
 }
 
-/// A request of a socket with headers and address of its own: the library keeps them as long as the
-/// client is connected, and as they come they hold the whole buffer that they were read into.
+/// A request of a socket with headers and address of its own, and nothing of the way it took
+/// through the routes: the library keeps it as long as the client is connected, and as headers
+/// come they hold the whole buffer that they were read into.
 pub fn detach(mut request: Request) -> Request {
     if !request.uri().path().starts_with(PATH) {
         return request;
     }
-    request.extensions_mut().remove::<OriginalUri>();
+    let mut passed = std::mem::take(request.extensions_mut());
+    let kept = request.extensions_mut();
+    if let Some(peer) = passed.remove::<ConnectInfo<SocketAddr>>() {
+        kept.insert(peer);
+    }
+    if let Some(upgrade) = passed.remove::<OnUpgrade>() {
+        kept.insert(upgrade);
+    }
     // What was parsed once can be parsed again; if not, the buffer stays.
     if let Ok(uri) = Uri::try_from(request.uri().to_string()) {
         *request.uri_mut() = uri;
@@ -135,9 +147,6 @@ pub fn detach(mut request: Request) -> Request {
 
 /// One socket from `system:ready` to its end.
 async fn serve(doors: Arc<Doors>, socket: SocketRef, seat: Arc<Seat>) {
-    let Some(mut inbox) = seat.take_inbox() else {
-        return;
-    };
     let caller = &seat.entered.caller;
     // What is needed for a moment only lies in boxes: this task waits with thousands of its kind.
     let joined = match Box::pin(doors.state.sessions.join(&seat.key, caller)).await {
@@ -148,40 +157,16 @@ async fn serve(doors: Arc<Doors>, socket: SocketRef, seat: Arc<Seat>) {
     if let Some(refusal) = doors.state.providers.missing_key(tenant, choice) {
         return Box::pin(dismiss(&socket, &refusal)).await;
     }
-    let (resume, resumes) = tokio::sync::mpsc::channel(4);
-    let mut pump = Pump::new(
-        Arc::clone(&doors),
-        socket.clone(),
-        Arc::clone(&seat),
-        resumes,
-    );
+    let mut pump = Pump::new(&doors, &socket, &seat);
     let end = tokio::select! {
-        () = seat.gone.cancelled() => return,
-        () = doors.stop.cancelled() => Some(stopping()),
-        end = revoked(&doors, &seat) => Some(end),
-        () = news::run(&doors, &socket, &seat) => return,
+        biased;
+        end = seat.ends.next() => end,
         end = pump.run(joined) => end,
-        end = commands::run(&doors, &socket, &seat, (&mut inbox, &resume)) => end,
+        end = commands::run(&doors, &socket, &seat) => End::Told(end),
     };
-    if let Some(refusal) = end {
-        Box::pin(dismiss(&socket, &refusal)).await;
-    }
-}
-
-/// Ends when the person may no longer be here.
-async fn revoked(doors: &Doors, seat: &Seat) -> Refusal {
-    let mut revocations = doors.state.tenancy.revocations();
-    loop {
-        let is_concerned = tokio::select! {
-            revoked = revocations.recv() => match revoked {
-                Ok(revoked) => revoked.concerns(&seat.entered),
-                Err(_) => true,
-            },
-            () = tokio::time::sleep(RECHECK) => true,
-        };
-        if is_concerned && !Box::pin(seat.is_still_valid(&doors.state.tenancy)).await {
-            return Refusal::new(Code::Unauthorized, "the sign-in has ended; sign in again");
-        }
+    match end {
+        End::Gone => {}
+        End::Told(refusal) => Box::pin(dismiss(&socket, &refusal)).await,
     }
 }
 
@@ -212,7 +197,9 @@ fn stopping() -> Refusal {
 #[cfg(test)]
 mod tests {
     use axum::body::{Body, Bytes};
-    use axum::extract::{OriginalUri, Request};
+    use std::net::SocketAddr;
+
+    use axum::extract::{ConnectInfo, OriginalUri, Request};
     use axum::http::{HeaderValue, Uri};
 
     use super::detach;
@@ -227,10 +214,15 @@ mod tests {
         request.extensions_mut().insert(OriginalUri(uri.clone()));
         *request.uri_mut() = uri;
         request.headers_mut().insert("user-agent", agent);
+        let peer = ConnectInfo(SocketAddr::from(([127, 0, 0, 1], 9)));
+        request.extensions_mut().insert(peer);
         assert!(!buffer.is_unique());
 
         let request = detach(request);
         assert!(buffer.is_unique());
+        assert_eq!(request.extensions().len(), 1);
+        let kept = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        assert_eq!(kept.map(|ConnectInfo(peer)| peer.port()), Some(9));
         assert_eq!(request.uri(), "/socket.io/?EIO=4");
         assert_eq!(request.headers()["user-agent"], "some agent");
         assert!(request.headers()["user-agent"].is_sensitive());

@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use socketioxide::extract::SocketRef;
 use tokio::sync::broadcast::{self, error::RecvError};
-use tokio::sync::mpsc;
 
 use super::Doors;
 use super::batch::Batch;
-use super::seat::{ResumePoint, Seat};
+use super::seat::{End, ResumePoint, Seat};
 use super::send::{Gone, emit};
 use super::told::Told;
 use crate::agent::{Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, What, damaged};
@@ -26,12 +25,6 @@ const MOST_EVENTS_BEHIND: u64 = 1_000;
 /// The same in bytes.
 const MOST_BYTES_BEHIND: usize = 1 << 20;
 
-/// Why a pump ends.
-enum End {
-    Gone,
-    Refused(Refusal),
-}
-
 impl From<Gone> for End {
     fn from(_: Gone) -> Self {
         Self::Gone
@@ -40,52 +33,42 @@ impl From<Gone> for End {
 
 impl From<Refusal> for End {
     fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
+        Self::Told(refusal)
     }
 }
 
 /// Sends a session to one socket.
-pub(super) struct Pump {
-    doors: Arc<Doors>,
-    socket: SocketRef,
-    seat: Arc<Seat>,
-    resumes: mpsc::Receiver<Box<ResumePoint>>,
+pub(super) struct Pump<'a> {
+    doors: &'a Doors,
+    socket: &'a SocketRef,
+    seat: &'a Seat,
     /// `seq` of the last event that the client's buffer took.
     seq: u64,
     /// How much of the running answer it took.
     told: Told,
 }
 
-impl Pump {
-    pub(super) fn new(
-        doors: Arc<Doors>,
-        socket: SocketRef,
-        seat: Arc<Seat>,
-        resumes: mpsc::Receiver<Box<ResumePoint>>,
-    ) -> Self {
+impl<'a> Pump<'a> {
+    pub(super) fn new(doors: &'a Doors, socket: &'a SocketRef, seat: &'a Seat) -> Self {
         Self {
             doors,
             socket,
             seat,
-            resumes,
             seq: 0,
             told: Told::default(),
         }
     }
 
     /// Runs until the client is gone, or for a reason that it is told.
-    pub(super) async fn run(&mut self, joined: Box<Joined>) -> Option<Refusal> {
+    pub(super) async fn run(&mut self, joined: Box<Joined>) -> End {
         let has = self.seat.has.clone();
-        let mut signals = match Box::pin(self.start(*joined, has)).await {
+        let mut signals = match Box::pin(self.start(joined, has)).await {
             Ok(signals) => signals,
-            Err(End::Gone) => return None,
-            Err(End::Refused(refusal)) => return Some(refusal),
+            Err(end) => return end,
         };
         loop {
-            match self.step(&mut signals).await {
-                Ok(()) => {}
-                Err(End::Gone) => return None,
-                Err(End::Refused(refusal)) => return Some(refusal),
+            if let Err(end) = self.step(&mut signals).await {
+                return end;
             }
         }
     }
@@ -97,29 +80,34 @@ impl Pump {
                 Err(RecvError::Lagged(count)) => Box::pin(self.make_up_for(count, signals)).await,
                 Err(RecvError::Closed) => Err(End::Gone),
             },
-            point = self.resumes.recv() => {
-                let joined = self.join().await?;
-                *signals = match point {
-                    Some(point) => Box::pin(self.start(joined, Some(*point))).await?,
-                    None => return Err(End::Gone),
-                };
+            point = self.seat.resumes.next() => {
+                *signals = Box::pin(self.begin_anew(Some(point))).await?;
                 Ok(())
             }
         }
     }
 
-    async fn join(&self) -> Result<Joined, Refusal> {
+    async fn begin_anew(
+        &mut self,
+        has: Option<ResumePoint>,
+    ) -> Result<broadcast::Receiver<Arc<Signal>>, End> {
+        let joined = self.join().await?;
+        self.start(joined, has).await
+    }
+
+    async fn join(&self) -> Result<Box<Joined>, Refusal> {
         let (key, caller) = (&self.seat.key, &self.seat.entered.caller);
-        Box::pin(self.doors.state.sessions.join(key, caller)).await
+        let joined = Box::pin(self.doors.state.sessions.join(key, caller)).await?;
+        Ok(Box::new(joined))
     }
 
     /// `system:ready`, and either what was missed or the state as it is.
     async fn start(
         &mut self,
-        joined: Joined,
+        joined: Box<Joined>,
         has: Option<ResumePoint>,
     ) -> Result<broadcast::Receiver<Arc<Signal>>, End> {
-        let Joined { signals, view } = joined;
+        let Joined { signals, view } = *joined;
         let missed = match has {
             Some((seq, journal)) if journal.as_ref().is_none_or(|it| *it == view.journal) => {
                 self.missed(seq, &view).await?
@@ -185,7 +173,7 @@ impl Pump {
             is_resumed,
             page,
         };
-        emit(&self.socket, &wire::ready(view, &ready)).await
+        emit(self.socket, &wire::ready(view, &ready)).await
     }
 
     /// The state as it is, then the open cards again with their own `seq`.
@@ -200,7 +188,7 @@ impl Pump {
         self.told = view.answer.as_ref().map(Told::all_of).unwrap_or_default();
         for card in open_cards(view, &page) {
             for frame in event_frames(&card) {
-                emit(&self.socket, &frame).await?;
+                emit(self.socket, &frame).await?;
             }
         }
         Ok(())
@@ -213,7 +201,7 @@ impl Pump {
             self.rest_of(answer).await?;
         }
         for frame in wire::view_frames(view) {
-            emit(&self.socket, &frame).await?;
+            emit(self.socket, &frame).await?;
         }
         Ok(())
     }
@@ -227,7 +215,7 @@ impl Pump {
         }
         for delta in answer.missing(self.told.text, self.told.reasoning) {
             *self.told.units(&delta) = delta.offset + delta.text.encode_utf16().count();
-            emit(&self.socket, &wire::delta_frame(&delta)).await?;
+            emit(self.socket, &wire::delta_frame(&delta)).await?;
         }
         Ok(())
     }
@@ -242,8 +230,7 @@ impl Pump {
         for signal in &batch.signals {
             if matches!(signal.what, What::Rewound) {
                 // The rest of the batch is part of what is told now.
-                let joined = self.join().await?;
-                *signals = Box::pin(self.start(joined, None)).await?;
+                *signals = Box::pin(self.begin_anew(None)).await?;
                 return Ok(());
             }
             self.show(signal).await?;
@@ -291,9 +278,9 @@ impl Pump {
             What::Moved(seq) => return Box::pin(self.fill_to(*seq)).await,
             What::Deleted => {
                 let gone = "the session was deleted";
-                return Err(End::Refused(Refusal::new(Code::SessionNotFound, gone)));
+                return Err(End::Told(Refusal::new(Code::SessionNotFound, gone)));
             }
-            What::Damaged => return Err(End::Refused(damaged())),
+            What::Damaged => return Err(End::Told(damaged())),
             What::Progress(..)
             | What::Queue(_)
             | What::Usage(_)
@@ -319,7 +306,7 @@ impl Pump {
             page.retain(|event| event.seq <= seq);
             if page.is_empty() {
                 let lost = "the journal has a gap; connect again";
-                return Err(End::Refused(Refusal::new(Code::StoreUnavailable, lost)));
+                return Err(End::Told(Refusal::new(Code::StoreUnavailable, lost)));
             }
             instruments().events_replayed(page.len());
             self.events(&page).await?;
@@ -330,7 +317,7 @@ impl Pump {
     async fn events(&mut self, events: &[ShownEvent]) -> Result<(), Gone> {
         for event in events {
             for frame in event_frames(event) {
-                emit(&self.socket, &frame).await?;
+                emit(self.socket, &frame).await?;
             }
             self.seq = event.seq;
         }
@@ -339,7 +326,7 @@ impl Pump {
 
     async fn send(&self, signal: &Signal) -> Result<(), Gone> {
         for frame in signal_frames(signal) {
-            emit(&self.socket, frame).await?;
+            emit(self.socket, frame).await?;
         }
         Ok(())
     }

@@ -1,18 +1,19 @@
 //! A connected client's place: who it is, which session, what it may still send.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::Notify;
 
 use super::SocketSettings;
 use super::inbound::Inbound;
+use crate::agent::Frame;
 use crate::domain::{JournalId, SessionKey, UserId};
+use crate::session::Refusal;
 use crate::telemetry::{Present, instruments};
 use crate::tenancy::{Authenticated, Tenancy};
 
@@ -22,6 +23,22 @@ const INBOX: usize = 1_000;
 /// Where a client goes on from: the `seq` it has, and the journal it has it from.
 pub(super) type ResumePoint = (u64, Option<JournalId>);
 
+/// Why a socket ends.
+pub(super) enum End {
+    /// The client is gone.
+    Gone,
+    /// The client is told why, then disconnected.
+    Told(Refusal),
+}
+
+/// What a socket's task has to do beside showing its session.
+pub(super) enum Errand {
+    /// Answer a command.
+    Answer(Box<Inbound>),
+    /// Pass news of the tenant on.
+    Tell(Arc<Frame>),
+}
+
 /// One connected socket.
 pub(super) struct Seat {
     /// Who sits here.
@@ -30,15 +47,60 @@ pub(super) struct Seat {
     pub(super) key: SessionKey,
     /// What the client has already, if it says so.
     pub(super) has: Option<ResumePoint>,
-    /// Cancelled when the client is gone.
-    pub(super) gone: CancellationToken,
+    /// The first one ends it.
+    pub(super) ends: Inbox<End>,
     /// Commands that have no answer yet.
     pub(super) unanswered: AtomicUsize,
     /// Those of them that count against the limit.
     pub(super) counted: AtomicUsize,
-    /// Commands lie in boxes, because a channel has room for many from its beginning.
-    inbox: Mutex<Option<mpsc::UnboundedReceiver<Box<Inbound>>>>,
-    _place: Place,
+    /// What waits, including commands that came before `system:ready`.
+    pub(super) errands: Inbox<Errand>,
+    /// Where the client asked to go on from; only the last time counts.
+    pub(super) resumes: Inbox<ResumePoint>,
+    place: Place,
+}
+
+/// What waits for a socket's task. A channel of the usual kind would take more than half a KiB of
+/// memory for each of thousands of sockets that say nothing.
+pub(super) struct Inbox<T> {
+    waiting: Mutex<VecDeque<T>>,
+    came: Notify,
+}
+
+impl<T> Default for Inbox<T> {
+    fn default() -> Self {
+        Self {
+            waiting: Mutex::default(),
+            came: Notify::new(),
+        }
+    }
+}
+
+impl<T> Inbox<T> {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<T>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn push(&self, item: T) {
+        self.waiting().push_back(item);
+        self.came.notify_one();
+    }
+
+    /// Puts it in place of everything that waits.
+    pub(super) fn replace(&self, item: T) {
+        self.waiting().clear();
+        self.push(item);
+    }
+
+    /// The next one. One task waits at a time; giving up loses nothing.
+    pub(super) async fn next(&self) -> T {
+        loop {
+            if let Some(item) = self.waiting().pop_front() {
+                return item;
+            }
+            self.came.notified().await;
+        }
+    }
 }
 
 impl Seat {
@@ -46,18 +108,18 @@ impl Seat {
         entered: Authenticated,
         key: SessionKey,
         has: Option<ResumePoint>,
-        inbox: mpsc::UnboundedReceiver<Box<Inbound>>,
         place: Place,
     ) -> Self {
         Self {
             entered,
             key,
             has,
-            gone: CancellationToken::new(),
+            ends: Inbox::default(),
             unanswered: AtomicUsize::new(0),
             counted: AtomicUsize::new(0),
-            inbox: Mutex::new(Some(inbox)),
-            _place: place,
+            errands: Inbox::default(),
+            resumes: Inbox::default(),
+            place,
         }
     }
 
@@ -81,14 +143,6 @@ impl Seat {
             .fetch_sub(usize::from(is_counted), Ordering::Relaxed);
     }
 
-    /// The commands, including those that came before `system:ready`.
-    pub(super) fn take_inbox(&self) -> Option<mpsc::UnboundedReceiver<Box<Inbound>>> {
-        self.inbox
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-    }
-
     /// Whether the person may still be here. A store that is away does not throw anybody out.
     pub(super) async fn is_still_valid(&self, tenancy: &Tenancy) -> bool {
         tenancy.is_still_valid(&self.entered).await.unwrap_or(true)
@@ -98,6 +152,9 @@ impl Seat {
 /// All seats, counted.
 pub(super) struct Seats {
     total: AtomicUsize,
+    numbers: AtomicUsize,
+    /// Never held across an await.
+    taken: Mutex<Taken>,
     /// Never held across an await.
     by_user: Mutex<HashMap<UserId, usize>>,
     most: Option<usize>,
@@ -105,9 +162,18 @@ pub(super) struct Seats {
     failures: Option<DefaultKeyedRateLimiter<IpAddr>>,
 }
 
+/// Who sits where.
+#[derive(Default)]
+struct Taken {
+    by_number: HashMap<usize, Weak<Seat>>,
+    /// What whoever sits down from now on is told at once.
+    farewell: Option<Refusal>,
+}
+
 /// A counted place, given back when dropped.
 pub(super) struct Place {
     seats: Arc<Seats>,
+    number: usize,
     user: UserId,
     _counted: Present,
 }
@@ -117,6 +183,8 @@ impl Seats {
         let per_minute = settings.connects_per_minute.and_then(NonZeroU32::new);
         Self {
             total: AtomicUsize::new(0),
+            numbers: AtomicUsize::new(0),
+            taken: Mutex::default(),
             by_user: Mutex::default(),
             most: settings.sockets,
             most_by_user: settings.sockets_per_user,
@@ -141,9 +209,41 @@ impl Seats {
         self.total.fetch_add(1, Ordering::Relaxed);
         Ok(Place {
             seats: Arc::clone(self),
+            number: self.numbers.fetch_add(1, Ordering::Relaxed),
             user: user.clone(),
             _counted: instruments().socket_opened(),
         })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on the seat is found.
+    pub(super) fn sit(&self, seat: &Arc<Seat>) {
+        let mut taken = self.taken();
+        if let Some(farewell) = &taken.farewell {
+            seat.ends.push(End::Told(farewell.clone()));
+        }
+        taken
+            .by_number
+            .insert(seat.place.number, Arc::downgrade(seat));
+    }
+
+    /// Those that `is_wanted` by their number.
+    pub(super) fn all(&self, is_wanted: impl Fn(usize) -> bool) -> Vec<Arc<Seat>> {
+        let taken = self.taken();
+        let wanted = taken.by_number.iter();
+        let wanted = wanted.filter(|(number, _)| is_wanted(**number));
+        wanted.filter_map(|(_, seat)| seat.upgrade()).collect()
+    }
+
+    /// Ends everybody, now and from here on.
+    pub(super) fn dismiss(&self, farewell: &Refusal) {
+        self.taken().farewell = Some(farewell.clone());
+        for seat in self.all(|_| true) {
+            seat.ends.push(End::Told(farewell.clone()));
+        }
     }
 
     /// Counts a failed handshake; whether this address has failed too often.
@@ -160,6 +260,7 @@ impl Seats {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        self.seats.taken().by_number.remove(&self.number);
         let mut by_user = self
             .seats
             .by_user

@@ -27,7 +27,8 @@ pub(super) async fn emit(socket: &SocketRef, frame: &Frame) -> Result<(), Gone> 
         };
         match sent {
             Ok(()) => return Ok(()),
-            Err(error) if is_full(&error) => tokio::time::sleep(pause).await,
+            // In a box: few sockets ever wait, and every socket's task has room for this.
+            Err(error) if is_full(&error) => Box::pin(tokio::time::sleep(pause)).await,
             Err(SendError::Socket(_)) => return Err(Gone),
             Err(error) => {
                 tracing::error!(%error, event = frame.name, "A frame cannot be sent");
