@@ -1,11 +1,16 @@
 //! What all HTTP providers share: sending, refusals, and the payloads of an event stream.
 
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::TryFutureExt;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
@@ -87,29 +92,122 @@ where
     S: Stream<Item = Result<Bytes, E>> + Send + 'static,
     E: std::error::Error + Send + Sync + 'static,
 {
-    let mut bytes = Box::pin(bytes);
-    async move {
-        let mut head: Vec<Bytes> = Vec::new();
-        while let Some(chunk) = bytes.try_next().await.map_err(|e| cut(&provider, e))? {
-            let begins = chunk
-                .iter()
-                .find(|byte| !byte.is_ascii_whitespace())
-                .copied();
-            head.push(chunk);
-            match begins {
-                None => {}
-                Some(b'{' | b'[') => {
-                    let rest = stream::iter(head.into_iter().map(Ok)).chain(bytes);
-                    return Ok(stream::once(document(provider, rest)).left_stream());
-                }
-                Some(b'<') => return Err(page(&provider)),
-                Some(_) => break,
-            }
-        }
-        let rest = stream::iter(head.into_iter().map(Ok)).chain(bytes);
-        Ok::<_, Error>(events(provider, rest).right_stream())
+    Payloads {
+        provider,
+        reading: Reading::Head(Vec::new(), Some(Box::pin(bytes))),
     }
-    .try_flatten_stream()
+}
+
+/// One stream instead of a chain of adapters: each of them would be gone through several times for
+/// every token.
+struct Payloads<S, E>
+where
+    S: Stream<Item = Result<Bytes, E>> + Send + 'static,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    provider: Arc<str>,
+    reading: Reading<S, E>,
+}
+
+enum Reading<S, E>
+where
+    S: Stream<Item = Result<Bytes, E>> + Send + 'static,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    /// Until it is known what is sent: what came so far, and the rest.
+    Head(Vec<Bytes>, Option<Pin<Box<S>>>),
+    Events(SseByteStream<Counted<S, E>>, Arc<AtomicUsize>),
+    Document(BoxFuture<'static, Result<String, Error>>),
+    Over,
+}
+
+impl<S, E> Stream for Payloads<S, E>
+where
+    S: Stream<Item = Result<Bytes, E>> + Send + 'static,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    type Item = Result<String, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Self { provider, reading } = &mut *self;
+        let (payload, is_last) = loop {
+            match reading {
+                Reading::Head(head, bytes) => match ready!(poll_head(provider, head, bytes, cx)) {
+                    Ok(next) => *reading = next,
+                    Err(error) => break (Some(Err(error)), true),
+                },
+                Reading::Events(events, held) => {
+                    let event = ready!(events.poll_next_unpin(cx));
+                    held.store(0, Ordering::Relaxed);
+                    match event.map(|event| payload::<E>(provider, event)) {
+                        Some(None) => {}
+                        Some(payload) => break (payload, false),
+                        None => break (None, true),
+                    }
+                }
+                Reading::Document(document) => break (Some(ready!(document.poll_unpin(cx))), true),
+                Reading::Over => return Poll::Ready(None),
+            }
+        };
+        if is_last {
+            *reading = Reading::Over;
+        }
+        Poll::Ready(payload)
+    }
+}
+
+/// Reads until something tells an event stream from a document, and both from a page.
+fn poll_head<S, E>(
+    provider: &Arc<str>,
+    head: &mut Vec<Bytes>,
+    bytes: &mut Option<Pin<Box<S>>>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Reading<S, E>, Error>>
+where
+    S: Stream<Item = Result<Bytes, E>> + Send + 'static,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let begins = loop {
+        let Some(rest) = bytes else {
+            return Poll::Ready(Ok(Reading::Over));
+        };
+        let Some(chunk) = ready!(rest.poll_next_unpin(cx)) else {
+            break None;
+        };
+        let chunk = chunk.map_err(|error| cut(provider, error))?;
+        let mut all = chunk.iter();
+        let begins = all.find(|byte| !byte.is_ascii_whitespace()).copied();
+        head.push(chunk);
+        if begins.is_some() {
+            break begins;
+        }
+        if head.iter().map(Bytes::len).sum::<usize>() > MAX_EVENT_BYTES {
+            return Poll::Ready(Err(too_large(provider)));
+        }
+    };
+    let (head, Some(bytes)) = (std::mem::take(head), bytes.take()) else {
+        return Poll::Ready(Ok(Reading::Over));
+    };
+    Poll::Ready(match begins {
+        Some(b'{' | b'[') => {
+            let whole = stream::iter(head.into_iter().map(Ok)).chain(bytes);
+            Ok(Reading::Document(
+                document(Arc::clone(provider), whole).boxed(),
+            ))
+        }
+        Some(b'<') => Err(page(provider)),
+        Some(_) | None => {
+            let held = Arc::new(AtomicUsize::new(0));
+            let counted = Counted {
+                head: head.into(),
+                bytes,
+                held: Arc::clone(&held),
+                is_over: false,
+                errors: PhantomData,
+            };
+            Ok(Reading::Events(SseByteStream::new(counted), held))
+        }
+    })
 }
 
 async fn document<S, E>(provider: Arc<str>, bytes: S) -> Result<String, Error>
@@ -128,34 +226,25 @@ where
     String::from_utf8(whole).map_err(|_| not_text(&provider))
 }
 
-fn events<S, E>(provider: Arc<str>, bytes: S) -> impl Stream<Item = Result<String, Error>> + Send
-where
-    S: Stream<Item = Result<Bytes, E>> + Send,
-    E: std::error::Error + Send + Sync + 'static,
-{
-    // The decoder has no limit of its own: count what it took since it last gave an event.
-    let held = Arc::new(AtomicUsize::new(0));
-    let counted = bounded(bytes, Arc::clone(&held));
-    // Some servers forget the empty line after the last event; the decoder would drop the event.
-    let end = stream::once(async { Ok(Bytes::from_static(b"\n\n")) });
-    SseByteStream::new(Box::pin(counted.chain(end))).filter_map(move |event| {
-        held.store(0, Ordering::Relaxed);
-        let payload = match event {
-            Ok(event) => event.data.filter(|data| !data.is_empty()).map(Ok),
-            Err(sse_stream::Error::Body(error)) => Some(Err(match error.downcast::<Broken<E>>() {
-                Ok(broken) => match *broken {
-                    Broken::Cut(error) => cut(&provider, error),
-                    Broken::TooLarge => too_large(&provider),
-                },
-                Err(error) => Error::Cut {
-                    provider: provider.to_string(),
-                    source: Some(error),
-                },
-            })),
-            Err(_) => Some(Err(not_text(&provider))),
-        };
-        std::future::ready(payload)
-    })
+/// What an event carries, if anything.
+fn payload<E: std::error::Error + Send + Sync + 'static>(
+    provider: &str,
+    event: Result<sse_stream::Sse, sse_stream::Error>,
+) -> Option<Result<String, Error>> {
+    match event {
+        Ok(event) => event.data.filter(|data| !data.is_empty()).map(Ok),
+        Err(sse_stream::Error::Body(error)) => Some(Err(match error.downcast::<Broken<E>>() {
+            Ok(broken) => match *broken {
+                Broken::Cut(error) => cut(provider, error),
+                Broken::TooLarge => too_large(provider),
+            },
+            Err(error) => Error::Cut {
+                provider: provider.to_owned(),
+                source: Some(error),
+            },
+        })),
+        Err(_) => Some(Err(not_text(provider))),
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -166,22 +255,51 @@ enum Broken<E: std::error::Error + 'static> {
     TooLarge,
 }
 
-fn bounded<S, E>(
-    bytes: S,
+/// The bytes of an event stream. The decoder has no limit of its own, so what it took since it last
+/// gave an event is counted.
+struct Counted<S, E> {
+    /// What was read before it was known to be one.
+    head: VecDeque<Bytes>,
+    bytes: Pin<Box<S>>,
     held: Arc<AtomicUsize>,
-) -> impl Stream<Item = Result<Bytes, Broken<E>>> + Send
+    is_over: bool,
+    errors: PhantomData<fn() -> E>,
+}
+
+impl<S, E> Stream for Counted<S, E>
 where
-    S: Stream<Item = Result<Bytes, E>> + Send,
+    S: Stream<Item = Result<Bytes, E>>,
     E: std::error::Error + Send + Sync + 'static,
 {
-    bytes.map(move |chunk| {
-        let chunk = chunk.map_err(Broken::Cut)?;
-        let before = held.fetch_add(chunk.len(), Ordering::Relaxed);
-        if before.saturating_add(chunk.len()) > MAX_EVENT_BYTES {
-            return Err(Broken::TooLarge);
+    type Item = Result<Bytes, Broken<E>>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.is_over {
+            return Poll::Ready(None);
         }
-        Ok(chunk)
-    })
+        let chunk = match self.head.pop_front() {
+            Some(chunk) => chunk,
+            None => match ready!(self.bytes.as_mut().poll_next(cx)) {
+                Some(Ok(chunk)) => chunk,
+                Some(Err(error)) => {
+                    self.is_over = true;
+                    return Poll::Ready(Some(Err(Broken::Cut(error))));
+                }
+                None => {
+                    // Some servers forget the empty line after the last event; the decoder would
+                    // drop the event.
+                    self.is_over = true;
+                    return Poll::Ready(Some(Ok(Bytes::from_static(b"\n\n"))));
+                }
+            },
+        };
+        let before = self.held.fetch_add(chunk.len(), Ordering::Relaxed);
+        if before.saturating_add(chunk.len()) > MAX_EVENT_BYTES {
+            self.is_over = true;
+            return Poll::Ready(Some(Err(Broken::TooLarge)));
+        }
+        Poll::Ready(Some(Ok(chunk)))
+    }
 }
 
 /// A provider's own words, on one line, bounded, and never with the key that we sent.

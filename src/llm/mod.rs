@@ -36,7 +36,7 @@ mod weave;
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
 pub use catalogue::Catalogue;
 pub use error::{Error, KeyFault, Refusal};
-pub use retry::{Progress, RetryConfig, ask, attempts};
+pub use retry::{Progress, RetryConfig, ask};
 
 /// The key of the example files (S0.25): it starts, and every answer is an error.
 pub const PLACEHOLDER_KEY: &str = "dummy-api-key";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use futures::stream::{self, Stream, StreamExt};
+use futures::stream::StreamExt;
 
 use super::{Answer, Collector, Error, ModelEvent, ModelStream, Provider, Request};
 use crate::domain::{Code, Fault};
@@ -68,14 +68,15 @@ pub enum Progress {
     },
 }
 
-/// Asks a model and asks again; ends after [`ModelEvent::Finished`] or the first error that stays.
-/// Dropping it ends the request or the pause.
-pub fn attempts(
+/// Asks a model and asks again, and waits for the whole answer; `on` is told what happens on the
+/// way. Dropping it ends the request or the pause.
+pub async fn ask(
     provider: Arc<dyn Provider>,
     request: Request,
     retry: RetryConfig,
-) -> impl Stream<Item = Result<Progress, Error>> + Send + 'static {
-    let asking = Asking {
+    mut on: impl FnMut(Progress) + Send,
+) -> Result<Answer, Error> {
+    let mut asking = Box::new(Asking {
         provider,
         request,
         pauses: retry.pauses(),
@@ -83,23 +84,9 @@ pub fn attempts(
         attempt: 1,
         state: State::Start(Duration::ZERO),
         so_far: Collector::default(),
-    };
-    stream::unfold(asking, |mut asking| async move {
-        let progress = asking.next().await?;
-        Some((progress, asking))
-    })
-}
-
-/// Asks a model and waits for the whole answer; `on` is told what happens on the way.
-pub async fn ask(
-    provider: Arc<dyn Provider>,
-    request: Request,
-    retry: RetryConfig,
-    mut on: impl FnMut(Progress) + Send,
-) -> Result<Answer, Error> {
+    });
     let mut answer = Collector::default();
-    let mut progress = Box::pin(attempts(provider, request, retry));
-    while let Some(step) = progress.next().await {
+    while let Some(step) = asking.next().await {
         let step = step?;
         match &step {
             Progress::Event(event) => answer.push(event),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::mem;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use futures::stream::{self, BoxStream, StreamExt};
@@ -14,6 +14,8 @@ const DRAIN: Duration = Duration::from_millis(10);
 /// Bytes of payloads that are taken before what they say is passed on: some 60 tokens, which many
 /// streams at once read in milliseconds.
 const MOST_AT_ONCE: usize = 16 * 1024;
+/// Payloads that come closer together than this are a burst.
+const CLOSE: Duration = Duration::from_millis(2);
 /// Bytes of one answer, all payloads together.
 pub(super) const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 /// Calls of one answer.
@@ -46,6 +48,7 @@ pub(super) fn events<A: Assemble>(
         assembler,
         ready: VecDeque::new(),
         state: State::Open,
+        last: None,
     });
     stream::unfold(streaming, |mut streaming| async move {
         let event = streaming.next().await?;
@@ -59,6 +62,8 @@ struct Streaming<A> {
     assembler: A,
     ready: VecDeque<ModelEvent>,
     state: State,
+    /// When it last had to wait for a payload and got one.
+    last: Option<Instant>,
 }
 
 enum State {
@@ -80,12 +85,16 @@ impl<A: Assemble> Streaming<A> {
                 State::Over => return None,
             }
             let payload = self.payloads.next().await;
+            let now = Instant::now();
+            let last = self.last.replace(now);
+            let mut is_burst = last.is_some_and(|last| now.duration_since(last) < CLOSE);
             let mut taken = payload_len(payload.as_ref());
             self.take(payload).await;
             while matches!(self.state, State::Open) && taken < MOST_AT_ONCE {
-                let Some(payload) = self.at_hand().await else {
+                let Some(payload) = self.at_hand(is_burst).await else {
                     break;
                 };
+                is_burst = true;
                 taken += payload_len(payload.as_ref());
                 self.take(payload).await;
             }
@@ -93,11 +102,13 @@ impl<A: Assemble> Streaming<A> {
     }
 
     /// A payload that has come already. The HTTP library hands chunks over one by one, by a task of
-    /// its own: that one is let through before nothing counts as there.
-    async fn at_hand(&mut self) -> Option<Option<Result<String, Error>>> {
+    /// its own: in a burst that one is let through before nothing counts as there. A payload that
+    /// came alone is passed on at once instead.
+    async fn at_hand(&mut self, is_burst: bool) -> Option<Option<Result<String, Error>>> {
         // The waker of nobody does no harm: nothing rests before the next real poll.
-        if let Some(payload) = self.payloads.next().now_or_never() {
-            return Some(payload);
+        let payload = self.payloads.next().now_or_never();
+        if payload.is_some() || !is_burst {
+            return payload;
         }
         tokio::task::yield_now().await;
         self.payloads.next().now_or_never()
