@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
 
 use super::factory::limits;
 use super::feed::ShownEvent;
@@ -17,6 +18,10 @@ const PAGE: usize = 500;
 
 /// The form of a snapshot's body; another one is ignored, which costs time and no data.
 const SNAPSHOT_SCHEMA: u32 = 2;
+
+/// States that are serialized at the same time. Many sessions may come to rest together, and every
+/// further thread would only wait for a processor, with memory of its own.
+static WRITERS: Semaphore = Semaphore::const_new(2);
 
 /// A snapshot's body.
 #[derive(Serialize, Deserialize)]
@@ -188,7 +193,11 @@ impl Journal {
     pub(super) async fn keep_snapshot(&self, state: SessionState, limits: history::Limits) {
         let version = state.control.version;
         let kept = Kept { state, limits };
-        let body = tokio::task::spawn_blocking(move || serde_json::to_vec(&kept)).await;
+        let body = {
+            // The semaphore is never closed.
+            let _place = WRITERS.acquire().await;
+            tokio::task::spawn_blocking(move || serde_json::to_vec(&kept)).await
+        };
         let Ok(Ok(body)) = body else { return };
         let snapshot = Snapshot {
             version,
