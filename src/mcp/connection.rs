@@ -13,7 +13,6 @@ use rmcp::service::{
     NotificationContext, Peer, PeerRequestOptions, RequestHandle, RunningService, ServiceError,
 };
 use rmcp::transport::IntoTransport;
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -22,13 +21,12 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
+use super::lines::Lines;
 use super::listing;
 use super::remote::{self, Remote};
 use super::result::ToolAnswer;
 use crate::domain::Tool;
 
-/// A longer line is dropped by the transport; the request then ends by its time limit.
-const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 /// How long a server may take for the handshake: interpreted ones load slowly.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
 /// How long a server may take to confirm a cancellation before its processes are killed.
@@ -98,8 +96,7 @@ impl Connection {
         output: impl AsyncRead + Send + Unpin + 'static,
         input: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<Self, Error> {
-        let transport = AsyncRwTransport::new(output, input).with_max_line_length(MAX_LINE_BYTES);
-        Self::shake_hands(server, transport).await
+        Self::shake_hands(server, Lines::new(output, input)).await
     }
 
     /// Makes the handshake over streamable HTTP. Which hosts may be reached is decided by the

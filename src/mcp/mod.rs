@@ -9,6 +9,7 @@ mod error;
 mod filter;
 #[cfg(test)]
 mod fuzz;
+mod lines;
 mod listing;
 mod remote;
 mod result;
