@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::migrate::Migrator;
+use sqlx::query::Query;
 use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
     SqliteSynchronous,
 };
-use sqlx::{Arguments as _, Connection as _, SqliteConnection};
-use tokio::sync::Mutex;
+use sqlx::{Arguments as _, Connection as _, Sqlite, SqliteConnection};
+use tokio::sync::{Mutex, MutexGuard};
 
 use super::super::{Error, data_dir};
 use super::{Arg, Row, Statement};
@@ -38,10 +39,25 @@ async fn migrate(options: &SqliteConnectOptions) -> Result<(), Error> {
 pub(in crate::store) struct SqliteDb {
     options: Arc<SqliteConnectOptions>,
     read: SqlitePool,
-    write: SqlitePool,
-    /// Taken by every writer of this process, so that they queue in order instead of polling
-    /// SQLite's lock. Held across awaits by design.
-    turn: Arc<Mutex<()>>,
+    /// The one connection that writes. Who has it has the turn to write, so that writers queue in
+    /// order instead of polling SQLite's lock, and what one has written lies in the memory of the
+    /// connection that the next one uses. `None` after trouble. Held across awaits by design.
+    write: Arc<Mutex<Option<SqliteConnection>>>,
+}
+
+/// The turn to write. Unless it is [kept](Self::keep), the connection ends with it, and whatever it
+/// was in the middle of is rolled back.
+pub(in crate::store) struct Writing<'a> {
+    place: MutexGuard<'a, Option<SqliteConnection>>,
+    /// The connection.
+    pub(in crate::store) connection: SqliteConnection,
+}
+
+impl Writing<'_> {
+    /// Leaves the connection to the next writer.
+    pub(in crate::store) fn keep(mut self) {
+        *self.place = Some(self.connection);
+    }
 }
 
 impl SqliteDb {
@@ -54,11 +70,7 @@ impl SqliteDb {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(BUSY_TIMEOUT)
             .foreign_keys(true);
-        let write = SqlitePoolOptions::new()
-            .max_connections(1)
-            .test_before_acquire(false)
-            .connect_with(options.clone())
-            .await?;
+        let write = SqliteConnection::connect_with(&options).await?;
         migrate(&options).await?;
         let read = SqlitePoolOptions::new()
             .max_connections(READERS)
@@ -68,24 +80,23 @@ impl SqliteDb {
         Ok(Self {
             options: Arc::new(options),
             read,
-            write,
-            turn: Arc::default(),
+            write: Arc::new(Mutex::new(Some(write))),
         })
     }
 
-    /// A connection of the caller's own; to be used for writing only while holding the turn.
-    pub(in crate::store) async fn connect(&self) -> Result<SqliteConnection, Error> {
-        Ok(SqliteConnection::connect_with(&self.options).await?)
+    /// Waits for the turn to write.
+    pub(in crate::store) async fn writing(&self) -> Result<Writing<'_>, Error> {
+        let mut place = self.write.lock().await;
+        let connection = match place.take() {
+            Some(connection) => connection,
+            None => SqliteConnection::connect_with(&self.options).await?,
+        };
+        Ok(Writing { place, connection })
     }
 
     /// The file.
     pub(super) fn file(&self) -> &Path {
         self.options.get_filename()
-    }
-
-    /// The turn to write.
-    pub(in crate::store) fn turn(&self) -> Arc<Mutex<()>> {
-        Arc::clone(&self.turn)
     }
 
     pub(super) async fn fetch_all<T: Row>(
@@ -111,35 +122,74 @@ impl SqliteDb {
         sql: &'static str,
         args: Vec<Arg>,
     ) -> Result<Vec<T>, Error> {
-        let _turn = self.turn.lock().await;
         let query = sqlx::query_as_with::<_, T, _>(sql, bind(args)?);
-        Ok(query.fetch_all(&self.write).await?)
+        let mut writing = self.writing().await?;
+        let rows = query.fetch_all(&mut writing.connection).await;
+        if is_whole(&rows) {
+            writing.keep();
+        }
+        Ok(rows?)
     }
 
     pub(super) async fn execute_all(
         &self,
         statements: Vec<Statement>,
     ) -> Result<Option<u64>, Error> {
-        let _turn = self.turn.lock().await;
-        let mut tx = self.write.begin_with("BEGIN IMMEDIATE").await?;
-        let mut changed = 0;
+        let mut bound = Vec::with_capacity(statements.len());
         for statement in statements {
             let query = sqlx::query_with(statement.sql, bind(statement.args)?);
-            let rows = query.execute(&mut *tx).await?.rows_affected();
-            if rows == 0 && statement.must_change {
-                tx.rollback().await?;
-                return Ok(None);
-            }
-            changed += rows;
+            bound.push((query, statement.must_change));
         }
-        tx.commit().await?;
-        Ok(Some(changed))
+        let mut writing = self.writing().await?;
+        let changed = run_all(&mut writing.connection, bound).await;
+        if is_whole(&changed) {
+            writing.keep();
+        }
+        Ok(changed?)
     }
 
     pub(super) async fn close(&self) {
         self.read.close().await;
-        self.write.close().await;
+        let connection = self.write.lock().await.take();
+        if let Some(connection) = connection {
+            // What it leaves behind is cleaned up by whoever opens the file next.
+            let _ = connection.close().await;
+        }
     }
+}
+
+type Bound = (Query<'static, Sqlite, SqliteArguments>, bool);
+
+/// All of them in one transaction, or none: `None` when one that has to change something did not.
+async fn run_all(
+    connection: &mut SqliteConnection,
+    statements: Vec<Bound>,
+) -> Result<Option<u64>, sqlx::Error> {
+    let mut tx = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let mut changed = 0;
+    for (query, must_change) in statements {
+        let rows = query.execute(&mut *tx).await?.rows_affected();
+        if rows == 0 && must_change {
+            tx.rollback().await?;
+            return Ok(None);
+        }
+        changed += rows;
+    }
+    tx.commit().await?;
+    Ok(Some(changed))
+}
+
+/// Whether a connection can be used again after this. A statement that was refused leaves no more
+/// than a transaction, which the next use rolls back.
+fn is_whole<T>(answer: &Result<T, sqlx::Error>) -> bool {
+    answer.as_ref().map_or_else(
+        |error| {
+            error
+                .as_database_error()
+                .is_some_and(sqlx::error::DatabaseError::is_unique_violation)
+        },
+        |_| true,
+    )
 }
 
 /// Copies a database as it stands at one moment into a file of its own, which must be empty or
@@ -196,7 +246,8 @@ mod tests {
     async fn a_writer_waits_for_the_disk_and_for_its_turn() {
         let dir = tempfile::tempdir().unwrap();
         let db = SqliteDb::open(&dir.path().join("s.db")).await.unwrap();
-        let mut connection = db.connect().await.unwrap();
+        let mut writing = db.writing().await.unwrap();
+        let connection = &mut writing.connection;
         for (sql, expected) in [
             ("SELECT synchronous FROM pragma_synchronous", 2),
             ("SELECT foreign_keys FROM pragma_foreign_keys", 1),
@@ -204,7 +255,7 @@ mod tests {
             ("SELECT journal_mode = 'wal' FROM pragma_journal_mode", 1),
         ] {
             let value: (i64,) = sqlx::query_as(sql)
-                .fetch_one(&mut connection)
+                .fetch_one(&mut *connection)
                 .await
                 .unwrap();
             assert_eq!(value.0, expected, "{sql}");

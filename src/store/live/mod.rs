@@ -1,6 +1,8 @@
 //! The journal of every session, its snapshot and the index of unfinished sessions: what outlives
 //! the process, behind one trait. The append is the fence: whoever appends a version owns it.
 
+mod appending;
+mod job;
 mod packing;
 mod postgres;
 mod reading;

@@ -7,9 +7,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::job::{Job, Work, Written};
 use super::packing;
 use super::reading::Reading;
-use super::writer::{Job, Work, Writer, Written};
+use super::writer::Writer;
 use super::{Appended, Head, LiveStore, NewRecord, Record, Snapshot, check_size};
 use crate::domain::SessionKey;
 use crate::store::Error;
