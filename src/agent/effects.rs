@@ -75,6 +75,11 @@ impl Running {
         self.calls.is_empty()
     }
 
+    /// How many calls run here, those that have ended and are not decided yet included.
+    pub(super) fn calls(&self) -> usize {
+        self.calls.len()
+    }
+
     pub(super) fn stop_model(&mut self) {
         self.model = None;
     }
@@ -146,7 +151,8 @@ impl Running {
     }
 
     fn run_call(&self, wanted: &Wanted<'_>, id: &CallId) -> Option<Stopper> {
-        let call = wanted.control.turn.as_ref()?.call(id)?.clone();
+        let queue = &wanted.control.turn.as_ref()?.queue;
+        let call = Arc::clone(queue.iter().find(|call| call.id == *id)?);
         let cancel = CancellationToken::new();
         let (outcomes, stop, reign) = (self.outcomes.clone(), cancel.clone(), self.reign);
         let (feed, tools) = (Arc::clone(wanted.feed), Arc::clone(&wanted.parts.tools));
@@ -159,7 +165,7 @@ impl Running {
             report(
                 outcomes.as_ref(),
                 Command::CallEnded {
-                    call: call.id,
+                    call: call.id.clone(),
                     outcome,
                     duration_ms,
                 },

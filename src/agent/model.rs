@@ -146,11 +146,7 @@ impl Asking {
         let request = llm::Request {
             model: self.choice.model.clone(),
             system: (!system.is_empty()).then_some(system),
-            entries: shown
-                .entries
-                .iter()
-                .map(|entry| Entry::clone(entry))
-                .collect(),
+            entries: shown.entries.clone().into(),
             tools,
             temperature: self.parts.temperature,
             max_tokens: self.parts.max_tokens,

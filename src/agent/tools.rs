@@ -128,7 +128,7 @@ impl SessionTools {
         }
         match view.entry(&entry.at.server) {
             Some(server) => {
-                Resolution::Ready(Box::new(self.facts(&view, (entry, server.as_ref()), args)))
+                Resolution::Ready(Arc::new(self.facts(&view, (entry, server.as_ref()), args)))
             }
             None => Resolution::Invalid(format!("the server of `{name}` is gone")),
         }
@@ -178,7 +178,7 @@ impl SessionTools {
             tool: entry.at.clone(),
             title: entry.tool.title.clone(),
             description: entry.tool.description.clone(),
-            schema: entry.tool.input_schema.clone(),
+            schema: Arc::clone(&entry.schema),
             annotations: entry.tool.annotations.clone(),
             is_trusted: entry.is_trusted,
             runs_in: server.runs_in(),

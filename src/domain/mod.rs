@@ -25,5 +25,5 @@ pub use id::{
 pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use time::Timestamp;
-pub use tool::{Tool, ToolAnnotations, ToolRef};
+pub use tool::{Schema, Tool, ToolAnnotations, ToolRef};
 pub use usage::{MicroUsd, TokenUsage, Totals};

@@ -1,7 +1,10 @@
 //! Tools as every layer sees them.
 
-use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 /// Hints of an MCP server about a tool: a claim, believed only of trusted servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +22,51 @@ pub struct ToolAnnotations {
     /// Reaches beyond its own place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
+}
+
+/// A JSON Schema. It is written with every card and every record of a call, so its text is kept.
+#[derive(Debug, Default)]
+pub struct Schema {
+    value: Value,
+    text: OnceLock<Option<Box<RawValue>>>,
+}
+
+impl Schema {
+    /// The schema itself.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+}
+
+impl From<Value> for Schema {
+    fn from(value: Value) -> Self {
+        Self {
+            value,
+            text: OnceLock::new(),
+        }
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl Serialize for Schema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = self.text.get_or_init(|| to_raw_value(&self.value).ok());
+        match text {
+            Some(text) => text.serialize(serializer),
+            None => self.value.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Schema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(Self::from)
+    }
 }
 
 /// A tool's definition.
@@ -46,4 +94,24 @@ pub struct ToolRef {
     pub server: String,
     /// The tool's name at that server.
     pub tool: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::Schema;
+
+    #[test]
+    fn a_schema_is_written_as_its_value_each_time_and_read_again() {
+        let value = json!({"type": "object", "properties": {"a\n": {"type": ["null", "number"]}}});
+        let schema = Schema::from(value.clone());
+        for _ in 0..2 {
+            assert_eq!(serde_json::to_string(&schema).unwrap(), value.to_string());
+            assert_eq!(serde_json::to_value(&schema).unwrap(), value);
+        }
+        let read: Schema = serde_json::from_str(&value.to_string()).unwrap();
+        assert_eq!((&read, read.value()), (&schema, &value));
+        assert_ne!(Schema::from(Value::Null), schema);
+    }
 }

@@ -79,9 +79,13 @@ pub fn newest_turn(entries: &[Arc<Entry>]) -> usize {
 pub fn window(entries: &[Arc<Entry>], limits: Limits, count: impl Fn(&Entry) -> u64) -> Window {
     let mut start = entries.len();
     let mut tokens = 0;
-    for (from, to) in groups(entries).into_iter().rev() {
-        let group = entries.get(from..to).unwrap_or_default();
-        let cost: u64 = group.iter().map(|entry| count(entry)).sum();
+    let mut cost = 0;
+    for (from, entry) in entries.iter().enumerate().rev() {
+        cost += count(entry);
+        if from > 0 && matches!(**entry, Entry::ToolResult { .. }) {
+            // Its group begins further up.
+            continue;
+        }
         let fits = limits.max_tokens.is_none_or(|most| tokens + cost <= most)
             && limits
                 .max_messages
@@ -90,7 +94,7 @@ pub fn window(entries: &[Arc<Entry>], limits: Limits, count: impl Fn(&Entry) -> 
             break;
         }
         start = from;
-        tokens += cost;
+        tokens += std::mem::take(&mut cost);
     }
     let kept = entries.get(start..).unwrap_or_default();
     Window {
@@ -98,18 +102,6 @@ pub fn window(entries: &[Arc<Entry>], limits: Limits, count: impl Fn(&Entry) -> 
         left_out: start,
         tokens,
     }
-}
-
-/// Start and end of every group, oldest first.
-fn groups(entries: &[Arc<Entry>]) -> Vec<(usize, usize)> {
-    let mut groups: Vec<(usize, usize)> = Vec::new();
-    for (index, entry) in entries.iter().enumerate() {
-        match (&**entry, groups.last_mut()) {
-            (Entry::ToolResult { .. }, Some((_, end))) => *end = index + 1,
-            _ => groups.push((index, index + 1)),
-        }
-    }
-    groups
 }
 
 #[cfg(test)]

@@ -132,13 +132,42 @@ pub struct Request {
     /// The system prompt.
     pub system: Option<Arc<str>>,
     /// The working context, oldest first.
-    pub entries: Arc<[Entry]>,
+    pub entries: Entries,
     /// The tools that the model may ask for.
     pub tools: Arc<[Tool]>,
     /// Sent only when set (S0.45).
     pub temperature: Option<f64>,
     /// The longest answer; sent only when set and not 0 (S0.67).
     pub max_tokens: Option<u32>,
+}
+
+/// Entries of a request, oldest first; the session goes on sharing each of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entries(Arc<[Arc<Entry>]>);
+
+impl Entries {
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Entry> + Clone {
+        self.0.iter().map(|entry| &**entry)
+    }
+}
+
+impl From<Vec<Arc<Entry>>> for Entries {
+    fn from(entries: Vec<Arc<Entry>>) -> Self {
+        Self(entries.into())
+    }
+}
+
+impl From<Vec<Entry>> for Entries {
+    fn from(entries: Vec<Entry>) -> Self {
+        Self(entries.into_iter().map(Arc::new).collect())
+    }
+}
+
+impl<const COUNT: usize> From<[Entry; COUNT]> for Entries {
+    fn from(entries: [Entry; COUNT]) -> Self {
+        Self(entries.into_iter().map(Arc::new).collect())
+    }
 }
 
 /// A piece of a model's answer.

@@ -41,9 +41,9 @@ pub(super) struct PairedCall<'a> {
 
 /// Pairs calls and results. Messages of one side that follow each other become one, because some
 /// servers insist on alternation; empty ones vanish.
-pub(super) fn pair(entries: &[Entry]) -> Vec<Step<'_>> {
-    let mut results = results(entries);
-    let mut steps = Vec::with_capacity(entries.len());
+pub(super) fn pair<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> Vec<Step<'a>> {
+    let mut results = results(entries.clone());
+    let mut steps = Vec::with_capacity(entries.size_hint().0);
     for entry in entries {
         match entry {
             Entry::User { text, .. } => push_user(&mut steps, Cow::Borrowed(text)),
@@ -87,7 +87,9 @@ fn note(text: &str) -> String {
 
 /// The same for vendors that insist that people begin and have the last word. Nobody's words are
 /// changed; what is missing is said by the system.
-pub(super) fn pair_between_people(entries: &[Entry]) -> Vec<Step<'_>> {
+pub(super) fn pair_between_people<'a>(
+    entries: impl Iterator<Item = &'a Entry> + Clone,
+) -> Vec<Step<'a>> {
     let mut steps = pair(entries);
     steps.retain(|step| !matches!(step, Step::User(text) if text.trim().is_empty()));
     if !matches!(steps.first(), Some(Step::User(_))) {
@@ -137,7 +139,7 @@ pub(super) fn object_of(args: &Value) -> Cow<'_, Value> {
 /// A result's text, and whether it tells of a failure.
 type Outcome<'a> = (&'a str, bool);
 
-fn results(entries: &[Entry]) -> HashMap<&CallId, Outcome<'_>> {
+fn results<'a>(entries: impl Iterator<Item = &'a Entry>) -> HashMap<&'a CallId, Outcome<'a>> {
     let mut found = HashMap::new();
     for entry in entries {
         if let Entry::ToolResult {
@@ -215,7 +217,7 @@ mod tests {
 
     /// `u:text` for people, `a:text[results]` for the model.
     fn check(entries: &[Entry], expected: &str) {
-        assert_eq!(shown(&pair(entries)), expected);
+        assert_eq!(shown(&pair(entries.iter())), expected);
     }
 
     fn shown(steps: &[Step<'_>]) -> String {
@@ -272,7 +274,7 @@ mod tests {
     fn a_provider_id_that_cannot_be_used_is_replaced_by_ours() {
         let long = "x".repeat(41);
         let entries = [asks(&["same", "same", "", &long])];
-        let steps = pair(&entries);
+        let steps = pair(entries.iter());
         let ids = wire_ids(&steps, |_| true);
         let of = |index| ids[&CallId::new(1, index)];
         assert_eq!(
@@ -295,7 +297,7 @@ mod tests {
     #[test]
     fn people_begin_and_have_the_last_word() {
         fn check(entries: &[Entry], expected: &str) {
-            assert_eq!(shown(&pair_between_people(entries)), expected);
+            assert_eq!(shown(&pair_between_people(entries.iter())), expected);
         }
         let says = |text: &str| Entry::Assistant {
             text: text.to_owned(),
@@ -318,7 +320,7 @@ mod tests {
     #[test]
     fn an_id_that_the_vendor_refuses_is_replaced_by_ours() {
         let entries = [asks(&["fine", "functions.read:0"])];
-        let steps = pair(&entries);
+        let steps = pair(entries.iter());
         let ids = wire_ids(&steps, |id| !id.contains('.'));
         assert_eq!(ids[&CallId::new(1, 0)], "fine");
         assert_eq!(ids[&CallId::new(1, 1)], "call_1_1");

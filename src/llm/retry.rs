@@ -283,7 +283,7 @@ mod tests {
         let request = Request {
             model: "m".to_owned(),
             system: None,
-            entries: Arc::from([]),
+            entries: [].into(),
             tools: Arc::from([]),
             temperature: None,
             max_tokens: None,

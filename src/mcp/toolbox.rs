@@ -1,11 +1,12 @@
 //! The tools of a session: unique names, argument schemas, digests.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::{Digest, Tool, ToolRef};
+use crate::domain::{Digest, Schema, Tool, ToolRef};
 
 /// The longest name that all model vendors accept.
 const MAX_NAME: usize = 64;
@@ -54,6 +55,8 @@ pub struct ToolboxTool {
     pub definition: Digest,
     /// Whether the operator trusts its server's hints.
     pub is_trusted: bool,
+    /// The schema of its arguments, as calls carry it.
+    pub schema: Arc<Schema>,
     validator: jsonschema::Validator,
 }
 
@@ -110,6 +113,7 @@ impl Toolbox {
             at,
             definition: Digest::of_json(&serde_json::json!(tool)),
             is_trusted: offer.is_trusted,
+            schema: Arc::new(tool.input_schema.clone().into()),
             validator,
         };
         self.tools.insert(name, entry);

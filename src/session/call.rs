@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::{
-    Actor, CallId, Code, Digest, ModelCall, RunsIn, Timestamp, ToolAnnotations, ToolRef,
+    Actor, CallId, Code, Digest, ModelCall, RunsIn, Schema, Timestamp, ToolAnnotations, ToolRef,
 };
 
 /// What is known about the tool of a call at the moment it was asked for.
@@ -18,8 +18,8 @@ pub struct ToolFacts {
     pub title: Option<String>,
     /// What it does.
     pub description: String,
-    /// JSON Schema of its arguments.
-    pub schema: Value,
+    /// JSON Schema of its arguments, shared by all calls of the tool.
+    pub schema: Arc<Schema>,
     /// Hints of its server.
     pub annotations: ToolAnnotations,
     /// Whether the operator trusts those hints.
@@ -61,7 +61,7 @@ pub struct Proposal {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resolution {
     /// Known tool, valid arguments.
-    Ready(Box<ToolFacts>),
+    Ready(Arc<ToolFacts>),
     /// Cannot be valid; the model reads why, and nobody is asked.
     Invalid(String),
 }

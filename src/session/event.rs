@@ -1,5 +1,7 @@
 //! What happened: the events of the journal and the commits that hold them.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -59,7 +61,7 @@ pub enum Event {
     /// Hidden. The calls of an answer entered the queue.
     Queued {
         /// All of them, in order.
-        calls: Vec<Call>,
+        calls: Vec<Arc<Call>>,
     },
     /// Hidden. The running turn is to stop.
     StopRequested {
@@ -132,7 +134,7 @@ pub enum Event {
     /// A call waits for a decision.
     ApprovalAsked {
         /// The whole card, so that a replay needs nothing else.
-        call: Box<Call>,
+        call: Arc<Call>,
         /// Its place, from 1.
         position: usize,
         /// How many calls the answer asked for.

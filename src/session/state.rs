@@ -40,7 +40,7 @@ pub struct Turn {
     #[serde(default)]
     pub restarts: u32,
     /// The calls of the last answer (S2.28).
-    pub queue: Vec<Call>,
+    pub queue: Vec<Arc<Call>>,
     /// What the model said with them.
     pub said: String,
     /// Calls (by equality) that were rejected in this turn; repeated, they are refused unasked.
@@ -53,7 +53,10 @@ pub struct Turn {
 impl Turn {
     /// The call with that id.
     pub fn call(&self, id: &CallId) -> Option<&Call> {
-        self.queue.iter().find(|call| call.id == *id)
+        self.queue
+            .iter()
+            .map(|call| &**call)
+            .find(|call| call.id == *id)
     }
 }
 

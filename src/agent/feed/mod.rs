@@ -126,7 +126,7 @@ pub struct ShownEvent {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct QueueState {
     /// All calls of the last answer.
-    pub calls: Vec<Call>,
+    pub calls: Vec<Arc<Call>>,
     /// What the model said with them.
     pub said: String,
     /// The `seq` that this reflects.

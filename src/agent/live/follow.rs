@@ -89,7 +89,7 @@ impl LiveSession {
     /// task of this very life that ended without their outcome.
     pub(super) async fn recover(&mut self) {
         let turn = self.state.control.turn.as_ref();
-        let is_lost = turn.is_some_and(|turn| turn.queue.iter().any(Call::is_executing));
+        let is_lost = turn.is_some_and(|turn| turn.queue.iter().any(|call| call.is_executing()));
         if is_lost && self.is_mine() && self.running.has_no_calls() {
             self.take_over().await;
         }

@@ -88,7 +88,7 @@ fn find<'a>(turn: &'a Turn, commit: &'a Commit, id: &CallId) -> Option<&'a Call>
             None
         }
     });
-    let mut brought = brought.flatten();
+    let mut brought = brought.flatten().map(|call| &**call);
     turn.call(id)
         .or_else(|| brought.find(|call| call.id == *id))
 }

@@ -88,7 +88,7 @@ impl Offer {
         let request = Request {
             model: model.to_owned(),
             system: None,
-            entries: Arc::new([entry]),
+            entries: [entry].into(),
             tools: Arc::new([]),
             temperature: None,
             max_tokens: Some(ANSWER_TOKENS),

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -82,7 +83,7 @@ pub struct Question<'a> {
     pub stop: CancellationToken,
 }
 
-type Asking<'a> = Pin<Box<dyn Future<Output = Option<(Box<Call>, Verdict)>> + Send + 'a>>;
+type Asking<'a> = Pin<Box<dyn Future<Output = Option<(Arc<Call>, Verdict)>> + Send + 'a>>;
 
 impl Question<'_> {
     /// Asks in a new session, and names it with the ending.
@@ -171,7 +172,7 @@ impl Watch<'_> {
     /// The shown events of a signal; after falling behind, those that were missed.
     async fn events(
         &mut self,
-        signal: Result<std::sync::Arc<crate::agent::Signal>, RecvError>,
+        signal: Result<Arc<crate::agent::Signal>, RecvError>,
     ) -> Result<Vec<ShownEvent>, Refusal> {
         match signal {
             Ok(signal) => match &signal.what {
@@ -221,7 +222,7 @@ impl Watch<'_> {
                 self.door.tell(News::Waiting(call)).await;
                 if self.asked.insert(call.id.clone()) {
                     let (question, door) = (self.question, self.door);
-                    let call = Box::new(call.clone());
+                    let call = Arc::new(call.clone());
                     self.asking.push(Box::pin(async move {
                         let verdict = question.verdict(door, &call).await?;
                         Some((call, verdict))
@@ -235,7 +236,7 @@ impl Watch<'_> {
     }
 
     /// Passes a verdict on. That somebody in the page was faster is no trouble.
-    async fn decide(&mut self, decided: Option<(Box<Call>, Verdict)>) {
+    async fn decide(&mut self, decided: Option<(Arc<Call>, Verdict)>) {
         let Some((call, verdict)) = decided else {
             return;
         };

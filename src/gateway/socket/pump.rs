@@ -350,7 +350,7 @@ fn open_cards(view: &SessionView, page: &[ShownEvent]) -> Vec<ShownEvent> {
             seq: view.seq,
             at: call.since,
             event: Event::ApprovalAsked {
-                call: Box::new(call.clone()),
+                call: Arc::clone(call),
                 position: index + 1,
                 total,
                 said: view.queue.said.clone(),

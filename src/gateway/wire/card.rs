@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::agent::QueueState;
-use crate::domain::{CallId, Digest, RunsIn, ToolAnnotations};
+use crate::domain::{CallId, Digest, RunsIn, Schema, ToolAnnotations};
 use crate::session::{Call, CallStatus, Decider};
 
 /// All calls of a turn. Written without a `Value` between: it goes out with every change of a call.
@@ -43,7 +43,7 @@ pub(super) struct Card<'a> {
     title: Option<&'a str>,
     description: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    schema: Option<&'a Value>,
+    schema: Option<&'a Schema>,
     #[serde(skip_serializing_if = "Option::is_none")]
     annotations: Option<&'a ToolAnnotations>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,6 +63,15 @@ pub(super) struct Card<'a> {
     original_args: Option<&'a Value>,
     said: &'a str,
     first_use: bool,
+}
+
+/// A card that goes out by itself.
+#[derive(Serialize)]
+pub(super) struct Asked<'a> {
+    #[serde(flatten)]
+    pub(super) card: Card<'a>,
+    pub(super) seq: u64,
+    pub(super) at: String,
 }
 
 /// The definition of the tool changed.
@@ -91,8 +100,8 @@ impl<'a> Card<'a> {
             title: facts.and_then(|facts| facts.title.as_deref()),
             description: facts.map_or("", |facts| &facts.description),
             schema: facts
-                .map(|facts| &facts.schema)
-                .filter(|schema| !schema.is_null()),
+                .map(|facts| &*facts.schema)
+                .filter(|schema| !schema.value().is_null()),
             annotations: facts.map(|facts| &facts.annotations),
             runs_in: facts.map(|facts| &facts.runs_in),
             drift: drift.map(|since| Drift {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::card::{Card, who};
+use super::card::{Asked, Card, who};
 use super::frame::frame;
 use crate::agent::{Frame, ShownEvent};
 use crate::domain::RequestId;
@@ -163,8 +163,12 @@ fn call_frames(shown: &ShownEvent) -> Vec<Frame> {
             total,
             said,
         } => {
-            let what = json!(Card::of(call, (*position, *total), said));
-            vec![frame("tool:approval_required", &[&placed(what, shown)])]
+            let asked = Asked {
+                card: Card::of(call, (*position, *total), said),
+                seq: shown.seq,
+                at: shown.at.to_rfc3339(),
+            };
+            vec![frame("tool:approval_required", &[&asked])]
         }
         Event::Decided {
             call,

@@ -83,7 +83,7 @@ fn parameters(schema: &Value) -> Cow<'_, Value> {
 }
 
 fn messages<'a>(request: &'a Request, family: &str) -> Vec<Message<'a>> {
-    let steps = pair(&request.entries);
+    let steps = pair(request.entries.iter());
     let ids = wire_ids(&steps, |_| true);
     let mut messages = Vec::with_capacity(steps.len() + 1);
     if let Some(system) = request.system.as_deref().filter(|text| !text.is_empty()) {

@@ -74,10 +74,11 @@ impl Provider for Scripted {
     }
 
     async fn stream(&self, request: Request) -> Result<ModelStream, Error> {
-        let script = plan(&request.entries, &request.tools);
+        let entries: Vec<Entry> = request.entries.iter().cloned().collect();
+        let script = plan(&entries, &request.tools);
         let breakdown = script
             .breakdown
-            .filter(|&breakdown| self.breaks_now(breakdown, &request.entries));
+            .filter(|&breakdown| self.breaks_now(breakdown, &entries));
         let end = breakdown.map(|breakdown| breakdown.into_error(&self.id));
         let end = match end {
             None | Some(Error::Cut { .. }) => end,
@@ -175,10 +176,11 @@ mod tests {
         Request {
             model: "scripted".to_owned(),
             system: None,
-            entries: Arc::from([Entry::User {
+            entries: [Entry::User {
                 seq: 1,
                 text: text.to_owned(),
-            }]),
+            }]
+            .into(),
             tools: Arc::from([]),
             temperature: None,
             max_tokens: None,

@@ -1,5 +1,7 @@
 //! The approval queue (S2.28 to S2.45): ask one by one, decide in any order, run side by side.
 
+use std::sync::Arc;
+
 use super::{Draft, nothing_to_do};
 use crate::domain::{Actor, CallId, Code};
 use crate::session::call::{Call, CallStatus, Decider, Outcome};
@@ -14,7 +16,7 @@ impl Draft<'_> {
     /// Lets rules decide what they can; the rest stays pending.
     pub(super) fn apply_policy(&mut self) {
         let pending = self.queue().iter().filter(|call| call.is_pending());
-        let pending: Vec<Call> = pending.cloned().collect();
+        let pending: Vec<Arc<Call>> = pending.cloned().collect();
         for call in pending {
             let Some(facts) = &call.facts else { continue };
             let turn = self.control.turn.as_ref();
@@ -49,15 +51,15 @@ impl Draft<'_> {
             return;
         };
         let (id, iteration, is_stopping) = (turn.id, turn.iteration, turn.is_stopping);
-        if turn.queue.iter().any(Call::is_pending) {
+        if turn.queue.iter().any(|call| call.is_pending()) {
             self.ask_next();
             return;
         }
-        if turn.queue.iter().any(Call::is_approved) {
+        if turn.queue.iter().any(|call| call.is_approved()) {
             self.start_approved();
             return;
         }
-        if turn.queue.iter().all(Call::is_ended) {
+        if turn.queue.iter().all(|call| call.is_ended()) {
             if is_stopping {
                 self.finish_stop(id);
             } else {
@@ -68,7 +70,8 @@ impl Draft<'_> {
 
     /// One card goes out at a time (S2.32), although any pending call may be decided.
     fn ask_next(&mut self) {
-        let is_asked = |call: &Call| matches!(call.status, CallStatus::Pending { asked: true });
+        let is_asked =
+            |call: &Arc<Call>| matches!(call.status, CallStatus::Pending { asked: true });
         if self.queue().iter().any(is_asked) {
             return;
         }
@@ -93,7 +96,7 @@ impl Draft<'_> {
             return;
         };
         let asked = Event::ApprovalAsked {
-            call: Box::new(call.clone()),
+            call: Arc::clone(call),
             position: index + 1,
             total: turn.queue.len(),
             said: turn.said.clone(),
@@ -104,22 +107,22 @@ impl Draft<'_> {
     /// All approved calls start together (S2.36).
     fn start_approved(&mut self) {
         let approved = self.queue().iter().filter(|call| call.is_approved());
-        let approved: Vec<Call> = approved.cloned().collect();
-        if !self.queue().iter().any(Call::is_executing) {
+        let approved: Vec<Arc<Call>> = approved.cloned().collect();
+        if !self.queue().iter().any(|call| call.is_executing()) {
             self.claim_work();
         }
         for call in approved {
-            let Some(facts) = call.facts else { continue };
+            let Some(facts) = &call.facts else { continue };
             self.push(Event::Started {
-                call: call.id,
-                name: call.name,
+                call: call.id.clone(),
+                name: call.name.clone(),
                 server: facts.tool.server.clone(),
                 digest: facts.digest.clone(),
             });
         }
     }
 
-    fn find(&self, id: &CallId) -> Result<&Call, Refusal> {
+    fn find(&self, id: &CallId) -> Result<&Arc<Call>, Refusal> {
         self.queue()
             .iter()
             .find(|call| call.id == *id)
@@ -133,7 +136,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn decide_call(&mut self, decision: &Decision) -> Result<(), Refusal> {
-        let call = self.find(&decision.call)?.clone();
+        let call = Arc::clone(self.find(&decision.call)?);
         if decision.approved {
             self.approve_call(&call, decision)
         } else {
@@ -319,7 +322,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn call_ended(&mut self, id: &CallId, outcome: &Outcome, duration_ms: u64) {
-        if self.find(id).is_ok_and(Call::is_executing) {
+        if self.find(id).is_ok_and(|call| call.is_executing()) {
             self.end_call(id, outcome.clone(), duration_ms);
             self.advance();
         }

@@ -110,7 +110,7 @@ impl Draft<'_> {
             turn,
             iteration,
             text: answer.text.clone(),
-            calls: calls.iter().map(said_call).collect(),
+            calls: calls.iter().map(|call| said_call(call)).collect(),
             usage: answer.usage,
             cost: answer.cost,
             native: answer.native.clone(),
@@ -145,7 +145,7 @@ impl Draft<'_> {
     }
 
     /// Gives every call of an answer its id and place (S2.30, S2.31).
-    fn admit(&self, proposals: &[Proposal]) -> Vec<Call> {
+    fn admit(&self, proposals: &[Proposal]) -> Vec<Arc<Call>> {
         let ms = self
             .inputs
             .now
@@ -154,7 +154,7 @@ impl Draft<'_> {
         let mut seen = self.control.used_tools.clone();
         let calls = proposals.iter().enumerate().map(|(index, proposal)| {
             let facts = match &proposal.resolution {
-                Resolution::Ready(facts) => Some(Arc::new((**facts).clone())),
+                Resolution::Ready(facts) => Some(Arc::clone(facts)),
                 Resolution::Invalid(_) => None,
             };
             let why = facts.as_ref().map_or(String::new(), |facts| {
@@ -168,7 +168,7 @@ impl Draft<'_> {
             let is_first_use = facts
                 .as_ref()
                 .is_some_and(|facts| seen.insert(tool_key(&facts.tool)));
-            Call {
+            Arc::new(Call {
                 id: CallId::new(ms, index),
                 provider_id: proposal.provider_id.clone(),
                 name: proposal.name.clone(),
@@ -179,7 +179,7 @@ impl Draft<'_> {
                 is_first_use,
                 since: self.inputs.now,
                 status: CallStatus::Pending { asked: false },
-            }
+            })
         });
         calls.collect()
     }
@@ -357,7 +357,7 @@ impl Draft<'_> {
         }
     }
 
-    pub(super) fn queue(&self) -> &[Call] {
+    pub(super) fn queue(&self) -> &[Arc<Call>] {
         self.control.turn.as_ref().map_or(&[], |turn| &turn.queue)
     }
 }

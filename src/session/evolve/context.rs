@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::domain::{CallId, Entry};
-use crate::session::call::{Call, Outcome};
+use crate::session::call::Outcome;
 use crate::session::event::Event;
 use crate::session::state::SessionState;
 
@@ -47,7 +47,7 @@ impl SessionState {
                 if let Some(Entry::Assistant { calls: asked, .. }) =
                     self.entries.last_mut().map(Arc::make_mut)
                 {
-                    *asked = calls.iter().map(Call::as_model_call).collect();
+                    *asked = calls.iter().map(|call| call.as_model_call()).collect();
                 }
             }
             Event::Said { text, native, .. } | Event::Answered { text, native, .. } => {

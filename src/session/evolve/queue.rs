@@ -46,11 +46,11 @@ impl Control {
     fn change(&mut self, id: &CallId, change: impl FnOnce(&mut Call)) {
         let queue = self.turn.as_mut().map(|turn| turn.queue.iter_mut());
         if let Some(call) = queue.into_iter().flatten().find(|call| call.id == *id) {
-            change(call);
+            change(Arc::make_mut(call));
         }
     }
 
-    fn enqueue(&mut self, calls: &[Call]) {
+    fn enqueue(&mut self, calls: &[Arc<Call>]) {
         if let Some(turn) = &mut self.turn {
             turn.queue = calls.to_vec();
         }

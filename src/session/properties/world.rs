@@ -84,14 +84,14 @@ pub(crate) fn proposal(tool: &str, args: Value) -> Proposal {
         provider_id: format!("p-{tool}"),
         name: tool.into(),
         args,
-        resolution: Resolution::Ready(Box::new(ToolFacts {
+        resolution: Resolution::Ready(Arc::new(ToolFacts {
             tool: ToolRef {
                 server: "files".into(),
                 tool: tool.into(),
             },
             title: None,
             description: String::new(),
-            schema: serde_json::json!({"type": "object"}),
+            schema: Arc::new(serde_json::json!({"type": "object"}).into()),
             annotations: ToolAnnotations {
                 read_only_hint: Some(tool.starts_with("read")),
                 ..ToolAnnotations::default()

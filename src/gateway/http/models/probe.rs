@@ -93,7 +93,7 @@ fn request(kind: ProviderKind, model: &str) -> Request {
     Request {
         model: model.to_owned(),
         system: None,
-        entries: Arc::new([entry]),
+        entries: [entry].into(),
         tools: Arc::new([]),
         temperature: None,
         max_tokens: Some(match kind {

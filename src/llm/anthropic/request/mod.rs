@@ -101,7 +101,7 @@ fn input_schema(schema: &Value) -> Cow<'_, Value> {
 }
 
 fn messages<'a>(request: &'a Request, family: &str) -> Vec<Message<'a>> {
-    let steps = pair_between_people(&request.entries);
+    let steps = pair_between_people(request.entries.iter());
     let ids = wire_ids(&steps, is_id);
     let mut messages = Vec::with_capacity(steps.len());
     for step in steps {

@@ -64,7 +64,7 @@ fn declarations(tools: &[Tool]) -> Vec<Declaration<'_>> {
 }
 
 fn contents<'a>(request: &'a Request, family: &str) -> Vec<Content<'a>> {
-    let steps = pair_between_people(&request.entries);
+    let steps = pair_between_people(request.entries.iter());
     let mut contents = Vec::with_capacity(steps.len());
     for step in steps {
         match step {
