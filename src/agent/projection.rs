@@ -1,9 +1,10 @@
 //! The rows of the session list, projected from the journals in batches.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +23,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 pub(super) struct Projection {
     news: mpsc::Sender<News>,
+    /// Rung when the next write shall not wait any longer.
+    bell: Arc<Notify>,
 }
 
 /// One change of the list.
@@ -49,7 +52,12 @@ impl Projection {
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (news, queue) = mpsc::channel(QUEUE);
-        (Self { news }, write_news(records, queue, stop))
+        let bell = Arc::<Notify>::default();
+        let rung = Arc::clone(&bell);
+        (
+            Self { news, bell },
+            write_news(records, (queue, rung), stop),
+        )
     }
 
     pub(super) fn tell(&self, key: &SessionKey, control: &Control) {
@@ -73,6 +81,9 @@ impl Projection {
         if self.news.try_send(News::Changed(row)).is_err() {
             tracing::warn!(session.id = %key.session, "The session list lags behind");
         }
+        if self.news.capacity() < QUEUE / 2 {
+            self.bell.notify_one();
+        }
     }
 
     /// Takes a deleted session off the list, after everything that was told of it.
@@ -86,13 +97,18 @@ impl Projection {
     pub(super) async fn written(&self) {
         let (done, written) = oneshot::channel();
         if self.news.send(News::Written(done)).await.is_ok() {
+            self.bell.notify_one();
             // An error means that the writer has ended.
             let _ = written.await;
         }
     }
 }
 
-async fn write_news(records: Records, mut queue: mpsc::Receiver<News>, stop: CancellationToken) {
+async fn write_news(
+    records: Records,
+    (mut queue, bell): (mpsc::Receiver<News>, Arc<Notify>),
+    stop: CancellationToken,
+) {
     let mut batch = Vec::new();
     let mut next = Instant::now();
     loop {
@@ -101,12 +117,16 @@ async fn write_news(records: Records, mut queue: mpsc::Receiver<News>, stop: Can
             taken = queue.recv_many(&mut batch, QUEUE) => if taken == 0 { return },
             () = stop.cancelled() => return,
         }
-        while !batch.iter().any(News::is_urgent) && batch.len() < QUEUE {
+        if !batch.iter().any(News::is_urgent) {
+            // Not woken by every row: they wait in the queue as well as here.
             tokio::select! {
                 biased;
-                () = stop.cancelled() => break,
-                () = tokio::time::sleep_until(next) => break,
-                taken = queue.recv_many(&mut batch, QUEUE) => if taken == 0 { break },
+                () = stop.cancelled() => {}
+                () = bell.notified() => {}
+                () = tokio::time::sleep_until(next) => {}
+            }
+            while let Ok(news) = queue.try_recv() {
+                batch.push(news);
             }
         }
         write(&records, batch.drain(..)).await;

@@ -131,10 +131,16 @@ impl Relay {
         }
     }
 
-    /// Tells that a commit was appended.
-    pub(super) fn tell_commit(&self, key: &SessionKey, commit: &Commit, bytes: usize) {
+    /// Tells that a commit was appended; what stands in it only if somebody is likely to follow.
+    /// Whoever does not have it reads it from the journal.
+    pub(super) fn tell_commit(
+        &self,
+        key: &SessionKey,
+        commit: &Commit,
+        (bytes, is_alone): (usize, bool),
+    ) {
         self.tell(key, || {
-            if bytes > MOST_BYTES {
+            if is_alone || bytes > MOST_BYTES {
                 Note::Moved(commit.version)
             } else {
                 Note::Commit(Arc::new(commit.clone()))

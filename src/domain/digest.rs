@@ -11,22 +11,41 @@ use super::ToolRef;
 #[serde(transparent)]
 pub struct Digest(String);
 
+/// What the digest of a call is made of.
+#[derive(Serialize)]
+struct CallForm<'a> {
+    args: &'a Value,
+    definition: &'a str,
+    image: &'a str,
+    server: &'a str,
+    tool: &'a str,
+}
+
 impl Digest {
     /// Hashes canonical JSON (RFC 8785), so that key order and number spelling do not matter.
     pub fn of_json(value: &Value) -> Self {
-        let text = serde_json_canonicalizer::to_string(value).unwrap_or_else(|_| value.to_string());
-        Self(hex::encode(Sha256::digest(text.as_bytes())))
+        Self::of_canonical(value)
+    }
+
+    fn of_canonical(form: &impl Serialize) -> Self {
+        let text = serde_json_canonicalizer::to_vec(form);
+        // Only numbers that no JSON can hold fail; nobody can write one.
+        let text = text
+            .or_else(|_| serde_json::to_vec(form))
+            .unwrap_or_default();
+        Self(hex::encode(Sha256::digest(&text)))
     }
 
     /// The digest of one call: what was shown is what is approved is what runs.
     pub fn of_call(tool: &ToolRef, definition: &Self, args: &Value, image: &str) -> Self {
-        Self::of_json(&serde_json::json!({
-            "server": tool.server,
-            "tool": tool.tool,
-            "definition": definition.as_str(),
-            "args": args,
-            "image": image,
-        }))
+        let form = CallForm {
+            args,
+            definition: definition.as_str(),
+            image,
+            server: &tool.server,
+            tool: &tool.tool,
+        };
+        Self::of_canonical(&form)
     }
 
     /// Takes what a client sent back, to be compared only.
@@ -61,5 +80,24 @@ mod tests {
         );
         assert_ne!(of(json!({"a": 1}), "i"), of(json!({"a": 2}), "i"));
         assert_ne!(of(json!({"a": 1}), "i"), of(json!({"a": 1}), "j"));
+    }
+
+    #[test]
+    fn the_digest_of_a_call_is_that_of_its_canonical_form() {
+        let tool = ToolRef {
+            server: "f\u{e9}".into(),
+            tool: "t".into(),
+        };
+        let definition = Digest::from_wire("d");
+        let args = json!({"b": [1.0, 2e3, null], "a": "\n\u{20ac}"});
+        let form = json!({
+            "server": tool.server, "tool": tool.tool, "definition": "d", "args": args, "image": "i",
+        });
+        let digest = Digest::of_call(&tool, &definition, &args, "i");
+        assert_eq!(digest, Digest::of_json(&form));
+        let text = "{\"args\":{\"a\":\"\\n\u{20ac}\",\"b\":[1,2000,null]},\"definition\":\"d\",\
+            \"image\":\"i\",\"server\":\"f\u{e9}\",\"tool\":\"t\"}";
+        let hash = <sha2::Sha256 as sha2::Digest>::digest(text.as_bytes());
+        assert_eq!(digest.as_str(), hex::encode(hash));
     }
 }

@@ -196,7 +196,8 @@ impl LiveSession {
 
     /// What follows from an own commit and concerns more than this session's doors here.
     fn tell_others(&mut self, commit: &Commit, bytes: usize) {
-        self.relay.tell_commit(&self.key, commit, bytes);
+        let weight = (bytes, self.lives.is_alone());
+        self.relay.tell_commit(&self.key, commit, weight);
         let control = &self.state.control;
         let runner = control.runner.as_deref().filter(|_| control.is_active());
         if let Some(runner) = runner.filter(|runner| **runner != *self.life) {

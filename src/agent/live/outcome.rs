@@ -24,17 +24,13 @@ impl LiveSession {
     /// together, and one commit costs what five small ones do not.
     pub(super) async fn outcomes(&mut self, first: Command, reign: u64) {
         let mut all = vec![first];
-        while all.len() < MOST_OUTCOMES {
-            match self.mailbox.try_recv() {
-                Ok(Message::Outcome {
-                    command,
-                    reign: its,
-                }) if its == reign => all.push(*command),
-                Ok(other) => {
-                    self.set_aside = Some(other);
-                    break;
-                }
-                Err(_) => break,
+        while self.take_outcomes(&mut all, reign) && all.len() < self.running.calls() {
+            // Answers that have come already are read before this task goes on. Nothing waits for
+            // those that have not.
+            let before = all.len();
+            tokio::task::yield_now().await;
+            if !self.take_outcomes(&mut all, reign) || all.len() == before {
+                break;
             }
         }
         if all.len() > 1 {
@@ -47,6 +43,21 @@ impl LiveSession {
         for command in all {
             self.outcome(command, Some(reign)).await;
         }
+    }
+
+    /// Takes outcomes from the mailbox; whether there may be more of them.
+    fn take_outcomes(&mut self, all: &mut Vec<Command>, reign: u64) -> bool {
+        while all.len() < MOST_OUTCOMES && self.set_aside.is_none() {
+            match self.mailbox.try_recv() {
+                Ok(Message::Outcome {
+                    command,
+                    reign: its,
+                }) if its == reign => all.push(*command),
+                Ok(other) => self.set_aside = Some(other),
+                Err(_) => return true,
+            }
+        }
+        false
     }
 
     /// An outcome: it happened, so it is kept until the store is back; meanwhile commands are
