@@ -1,6 +1,6 @@
 /**
- * One slice through a gateway that listens at http://localhost:3000, in two halves with a restart
- * between them.
+ * One slice through a gateway at SEPAL_TEST_BASE or http://localhost:3000/, in two halves with a
+ * restart between them.
  *
  *   node slice.mjs work            signs in, lets one call run, prints the session's id
  *   node slice.mjs look SESSION    finds all of it again, and goes on
@@ -8,7 +8,7 @@
 import assert from 'node:assert/strict'
 import { Person, ask, signIn } from './person.mjs'
 
-const BASE = 'http://localhost:3000/'
+const BASE = process.env.SEPAL_TEST_BASE ?? 'http://localhost:3000/'
 const [half, sessionId] = process.argv.slice(2)
 
 const page = await ask(BASE)
