@@ -4,10 +4,11 @@
 
 mod guard;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use reqwest::{Client, ClientBuilder, NoProxy, Proxy, redirect};
+use reqwest::{Certificate, Client, ClientBuilder, NoProxy, Proxy, redirect};
+use rustls::RootCertStore;
 
 pub use guard::{Blocked, Guard, blocked};
 
@@ -74,8 +75,8 @@ pub fn client(settings: &Settings) -> Result<Client, Error> {
         let except = settings.no_proxy.as_deref().and_then(NoProxy::from_string);
         proxy = Some(all.no_proxy(except));
     }
-    build(|| match &proxy {
-        Some(proxy) => builder(settings).proxy(proxy.clone()),
+    build(|| match proxy {
+        Some(proxy) => builder(settings).proxy(proxy),
         None => builder(settings),
     })
 }
@@ -91,18 +92,32 @@ pub fn guarded_client(settings: &Settings, guard: &Guard) -> Result<Client, Erro
     })
 }
 
-/// A machine without certificates can serve people all the same: only peers over https are refused
-/// then, because none of them can be believed.
-fn build(client: impl Fn() -> ClientBuilder) -> Result<Client, Error> {
-    client().build().or_else(|error| {
-        let bare = client().tls_certs_only([]).build().map_err(Error::Client)?;
+/// The authorities that this system trusts, read once: left to itself every client reads hundreds of
+/// files. A change counts from the next start on.
+static AUTHORITIES: LazyLock<Vec<Certificate>> = LazyLock::new(|| {
+    let found = rustls_native_certs::load_native_certs();
+    // One that cannot be read must not keep the others from being used.
+    let mut readable = RootCertStore::empty();
+    let all = found.certs.into_iter();
+    let readable = all.filter(|authority| readable.add(authority.clone()).is_ok());
+    let authorities: Vec<_> = readable
+        .filter_map(|authority| Certificate::from_der(&authority).ok())
+        .collect();
+    // A machine without them can serve people all the same: only peers over https are refused then,
+    // because none of them can be believed.
+    if authorities.is_empty() {
         tracing::warn!(
-            ?error,
+            errors = ?found.errors,
             "The certificates of this system cannot be read, so nothing is reached over https; \
              install them: `apt-get install ca-certificates`"
         );
-        Ok(bare)
-    })
+    }
+    authorities
+});
+
+fn build(client: impl FnOnce() -> ClientBuilder) -> Result<Client, Error> {
+    let client = client().tls_certs_only(AUTHORITIES.iter().cloned());
+    client.build().map_err(Error::Client)
 }
 
 fn builder(settings: &Settings) -> ClientBuilder {

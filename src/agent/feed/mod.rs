@@ -17,7 +17,7 @@ use crate::mcp::ToolProgress;
 use crate::session::{Call, Event, ModelChoice, WaitingMessage};
 
 /// Signals that a slow watcher may be behind before it has to catch up from the journal.
-const RING: usize = 32;
+const RING: usize = 16;
 
 /// What is watched.
 pub struct Feed {
