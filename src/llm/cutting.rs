@@ -10,7 +10,7 @@ use futures::stream::{self, StreamExt as _};
 use tokio::runtime::{Builder, Runtime};
 
 use super::endpoint::Owner;
-use super::http::payloads_of;
+use super::payloads::payloads_of;
 use super::streaming::{self, Assemble, MAX_CALLS};
 use super::{Error, ModelEvent};
 

@@ -24,6 +24,7 @@ mod http;
 mod names;
 pub mod openai;
 mod pairing;
+mod payloads;
 pub mod retry;
 pub mod scripted;
 mod streaming;

@@ -112,7 +112,7 @@ impl Provider for Messages {
         let body = request::body(&request, self.max_tokens(&request), &self.family);
         let post = self.endpoint.http.post(self.url("messages")).json(&body);
         let response = self.send(post).await?;
-        let payloads = http::payloads(&self.endpoint.id, response).boxed();
+        let payloads = super::payloads::payloads(&self.endpoint.id, response).boxed();
         let names = Names::of(&request.tools);
         let assembler = Assembler::new(self.endpoint.owner(), names, self.family.clone());
         Ok(streaming::events(payloads, assembler))

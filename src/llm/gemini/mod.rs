@@ -113,7 +113,7 @@ impl Provider for GenerateContent {
         let body = request::body(&request, &self.family);
         let url = self.stream_url(&request.model);
         let response = self.send(self.endpoint.http.post(url).json(&body)).await?;
-        let payloads = http::payloads(&self.endpoint.id, response).boxed();
+        let payloads = super::payloads::payloads(&self.endpoint.id, response).boxed();
         let names = Names::of(&request.tools);
         let assembler = Assembler::new(self.endpoint.owner(), names, self.family.clone());
         Ok(streaming::events(payloads, assembler))

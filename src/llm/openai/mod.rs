@@ -13,6 +13,7 @@ use self::request::Dialect;
 use super::endpoint::Endpoint;
 use super::http::{self, Refused};
 use super::names::Names;
+use super::payloads;
 use super::streaming;
 use super::{Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings};
 
@@ -110,7 +111,7 @@ impl Provider for ChatCompletions {
 
     async fn stream(&self, request: Request) -> Result<ModelStream, Error> {
         let response = self.open(&request).await?;
-        let payloads = http::payloads(&self.endpoint.id, response).boxed();
+        let payloads = payloads::payloads(&self.endpoint.id, response).boxed();
         let assembler = Assembler::new(Context {
             owner: self.endpoint.owner(),
             names: Names::of(&request.tools),
