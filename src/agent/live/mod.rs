@@ -146,14 +146,9 @@ impl LiveSession {
         self.feed.is_watched() || self.state.control.is_run_by(&self.life)
     }
 
-    /// A live sandbox is kept longer than a mere state, and a session that nobody has told anything
-    /// not at all: whoever has joined waits for its feed alone.
+    /// A live sandbox is kept longer than a mere state.
     fn idle_after(&self) -> Duration {
-        let state = match self.state.control.version {
-            0 => Duration::ZERO,
-            _ => self.idle_after,
-        };
-        self.parts.tools.idle_limit().unwrap_or(state)
+        self.parts.tools.idle_limit().unwrap_or(self.idle_after)
     }
 
     /// Leaves without a trace of its own: the journal is gone, or about to go.
