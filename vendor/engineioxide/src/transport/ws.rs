@@ -144,8 +144,19 @@ where
 {
     // The handshake is in a box of its own: what it needs is freed before the connection waits.
     let opening = Box::pin(open(&engine, conn, protocol, sid, req_data));
-    let (socket, mut ws) = opening.await?;
+    let (socket, ws) = opening.await?;
+    serve(&engine, ws, &socket).await;
+    Ok(())
+}
 
+/// Serves a websocket that was opened, to its end.
+async fn serve<H: EngineIoHandler, S>(
+    engine: &Arc<EngineIo<H>>,
+    mut ws: WebSocketStream<S>,
+    socket: &Arc<Socket<H::Data>>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     // A polling request that was in progress during the upgrade may still hold the lock.
     let reading = socket.reading.lock();
     let Some(_reading) = reading
@@ -154,10 +165,10 @@ where
     else {
         #[cfg(feature = "tracing")]
         tracing::debug!(sid = %socket.id, "session closed before the websocket was served");
-        return Ok(());
+        return;
     };
 
-    match exchange(&engine, &mut ws, &socket).await {
+    match exchange(engine, &mut ws, socket).await {
         End::Failed(e) => {
             let reason =
                 Option::<DisconnectReason>::from(&e).unwrap_or(DisconnectReason::TransportError);
@@ -176,8 +187,7 @@ where
             tracing::debug!(sid = %socket.id, "socket is closing");
         }
     }
-    Box::pin(say_the_rest(&mut ws, &socket)).await;
-    Ok(())
+    Box::pin(say_the_rest(&mut ws, socket)).await;
 }
 
 /// Creates the session or upgrades the one that is there.
@@ -647,6 +657,55 @@ mod tests {
             WebSocketStream::from_raw_socket(server, Role::Server, None).await,
             WebSocketStream::from_raw_socket(client, Role::Client, None).await,
         )
+    }
+
+    /// A polling request can still hold the lock at the end of an upgrade.
+    #[tokio::test]
+    async fn writer_waits_for_the_lock_of_a_polling_request() {
+        let socket = socket();
+        let (server, mut client) = ws_pair().await;
+        let engine = engine();
+        let mut serving = std::pin::pin!(serve(&engine, server, &socket));
+
+        let polling = socket.reading.lock().await;
+        socket.emit(Str::from("hello")).unwrap();
+        assert!(
+            serving.as_mut().now_or_never().is_none(),
+            "the writer should wait for the lock"
+        );
+        assert!(
+            client.next().now_or_never().is_none(),
+            "nothing should be sent without the lock"
+        );
+
+        drop(polling);
+        let msg = tokio::time::timeout(TIMEOUT, async {
+            tokio::select! {
+                () = &mut serving => panic!("the writer should go on"),
+                msg = client.next() => msg,
+            }
+        })
+        .await
+        .expect("the writer should send the packet")
+        .unwrap()
+        .unwrap();
+        assert_eq!(msg, Message::text("4hello"));
+    }
+
+    #[tokio::test]
+    async fn writer_waiting_for_the_lock_stops_with_the_session() {
+        let socket = socket();
+        let (server, _client) = ws_pair().await;
+        let engine = engine();
+        let mut serving = std::pin::pin!(serve(&engine, server, &socket));
+
+        let _polling = socket.reading.lock().await;
+        assert!(serving.as_mut().now_or_never().is_none());
+
+        socket.cancel();
+        tokio::time::timeout(TIMEOUT, serving)
+            .await
+            .expect("the writer should stop");
     }
 
     /// A client that takes nothing does not keep its own messages from being read.
