@@ -68,28 +68,25 @@ pub fn install_tls() {
 
 /// Builds a pooled client. Share it: cloning is cheap and keeps the pool.
 pub fn client(settings: &Settings) -> Result<Client, Error> {
-    let mut proxy = None;
+    let mut client = builder(settings);
     if let Some(address) = &settings.proxy {
         // The address may hold a password, so the text names only what is safe to show.
         let all = Proxy::all(address).map_err(|e| Error::Proxy(shown(address), e))?;
         let except = settings.no_proxy.as_deref().and_then(NoProxy::from_string);
-        proxy = Some(all.no_proxy(except));
+        client = client.proxy(all.no_proxy(except));
     }
-    build(|| match proxy {
-        Some(proxy) => builder(settings).proxy(proxy),
-        None => builder(settings),
-    })
+    client.build().map_err(Error::Client)
 }
 
 /// Builds a pooled client that connects only to what the guard allows, whatever address or name it
 /// is given; [`blocked`] tells its refusals. It goes through no proxy: the proxy would resolve the
 /// names, and nobody could judge them.
 pub fn guarded_client(settings: &Settings, guard: &Guard) -> Result<Client, Error> {
-    build(|| {
-        builder(settings)
-            .dns_resolver(Arc::new(guard.resolver()))
-            .proxy(guard.detour())
-    })
+    builder(settings)
+        .dns_resolver(Arc::new(guard.resolver()))
+        .proxy(guard.detour())
+        .build()
+        .map_err(Error::Client)
 }
 
 /// The authorities that this system trusts, read once: left to itself every client reads hundreds of
@@ -115,13 +112,9 @@ static AUTHORITIES: LazyLock<Vec<Certificate>> = LazyLock::new(|| {
     authorities
 });
 
-fn build(client: impl FnOnce() -> ClientBuilder) -> Result<Client, Error> {
-    let client = client().tls_certs_only(AUTHORITIES.iter().cloned());
-    client.build().map_err(Error::Client)
-}
-
 fn builder(settings: &Settings) -> ClientBuilder {
     Client::builder()
+        .tls_certs_only(AUTHORITIES.iter().cloned())
         .no_proxy()
         .user_agent(&settings.user_agent)
         .connect_timeout(settings.connect_timeout)
