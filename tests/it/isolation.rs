@@ -191,7 +191,9 @@ async fn a_viewer_reads_and_does_not_act() {
 async fn a_revoked_key_ends_open_sockets() {
     let app = TestApp::start().await;
     let ana = app.person("acme").await;
+    let stranger = app.person("other").await;
     let mut socket = TestSocket::open(app.address, &ana, None).await;
+    let mut theirs = TestSocket::open(app.address, &stranger, None).await;
     let keys = app.tenancy.keys(&ana.tenant).await.unwrap();
     app.tenancy
         .revoke_key(&ana.tenant, &keys[0].id)
@@ -200,4 +202,8 @@ async fn a_revoked_key_ends_open_sockets() {
     let error = socket.wait_for("error").await;
     assert_eq!(error.rest()["code"], "unauthorized");
     socket.wait_for_end().await;
+    // One task watches for the sockets of all tenants.
+    app.model.will_say("Still here");
+    theirs.say("hello").await;
+    assert_eq!(theirs.wait_for_answer().await, "Still here");
 }

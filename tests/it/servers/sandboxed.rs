@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Api, offered, shell, tool, wait_for_health};
 use crate::model_stub::Reply;
-use crate::support::{Person, TestApp, TestSocket};
+use crate::support::{Person, Said, TestApp, TestSocket};
 
 /// A tenant's owner with a server `aux` that is listed already, and their socket.
 async fn with_server(app: &TestApp, config: Value) -> (Person, TestSocket) {
@@ -16,6 +16,18 @@ async fn with_server(app: &TestApp, config: Value) -> (Person, TestSocket) {
     assert_eq!(added.args[0]["name"], "aux");
     wait_for_health(&mut socket, "aux", "healthy").await;
     (owner, socket)
+}
+
+#[tokio::test]
+async fn news_of_it_reach_its_tenant_only() {
+    let app = TestApp::with_sandbox().await;
+    let stranger = app.person_with("other", Role::Owner).await;
+    let mut theirs = TestSocket::open(app.address, &stranger, None).await;
+    with_server(&app, shell("say ok")).await;
+    // News and answers go out in the order in which they came.
+    theirs.take_in().await;
+    let is_news = |said: &&Said| said.name.starts_with("mcp");
+    assert_eq!(theirs.log.iter().find(is_news).map(|said| &said.args), None);
 }
 
 #[tokio::test]
