@@ -230,7 +230,8 @@ impl Seats {
             .insert(seat.place.number, Arc::downgrade(seat));
     }
 
-    /// Those that `is_wanted` by their number.
+    /// Those that `is_wanted` by their number. None is let go of while the lock is held: the last
+    /// one to do so takes it.
     pub(super) fn all(&self, is_wanted: impl Fn(usize) -> bool) -> Vec<Arc<Seat>> {
         let taken = self.taken();
         let wanted = taken.by_number.iter();
