@@ -80,8 +80,8 @@ impl Lives {
         self.ticked.store(now, Ordering::Release);
     }
 
-    /// Whether no other one was known to live lately. Whoever began within the last second may be
-    /// missing.
+    /// Whether no other one was known to live lately. Whoever began a moment ago, and its word of that
+    /// was lost, may be missing until the next round.
     pub(super) fn is_alone(&self) -> bool {
         let company = self.known().company;
         company.is_none_or(|seen| seen.elapsed() > COMPANY)

@@ -61,6 +61,11 @@ pub(super) enum Letter {
         /// Which.
         key: SessionKey,
     },
+    /// To all: that life has begun.
+    Came {
+        /// Which.
+        life: Arc<str>,
+    },
     /// To all: that life is over.
     Left {
         /// Which.

@@ -233,6 +233,7 @@ impl Sessions {
     /// watches the other gateways. How many sessions that is now.
     pub async fn claim_unfinished(&self) -> Result<usize, crate::store::Error> {
         self.0.hear_lives().await?;
+        self.say(|life| Letter::Came { life }).await;
         let claimed = self.0.scan().await?;
         self.0.mend_list().await;
         if self.0.wakes.is_shared() {
@@ -247,9 +248,16 @@ impl Sessions {
         let wakes = &self.0.wakes;
         self.0.presence.tell(false).await;
         wakes.leave().await;
+        self.say(|life| Letter::Left { life }).await;
+    }
+
+    /// Tells the other gateways of this life. Their next round of signs would tell them too, but what
+    /// happens until then and is told only in passing, such as a call's progress, would be lost here.
+    async fn say(&self, letter: impl FnOnce(Arc<str>) -> Letter) {
+        let wakes = &self.0.wakes;
         if wakes.is_shared() {
             let life = wakes.life().into();
-            wakes.publish(Letter::Left { life }.to_everybody()).await;
+            wakes.publish(letter(life).to_everybody()).await;
         }
     }
 

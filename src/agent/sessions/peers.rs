@@ -137,6 +137,7 @@ impl Inner {
                 }
             }
             (Letter::Look { key }, _) => self.look_at(&key),
+            (Letter::Came { life }, _) => self.lives.saw(&life),
             (Letter::Left { life }, _) => {
                 self.lives.forget(&life);
                 if let Err(error) = self.scan().await {
