@@ -1,4 +1,5 @@
-//! A sandbox that nobody uses goes, and takes nothing with it that the session needs.
+//! What nobody uses goes, a sandbox or the state of a session in memory, and takes nothing with it
+//! that the session needs.
 
 use std::time::Duration;
 
@@ -91,4 +92,30 @@ async fn an_idle_bubblewrap_goes_and_history_and_files_stay() {
         lines.any(|line| sandboxes.iter().any(|sandbox| line.contains(sandbox)))
     };
     story(app, is_ours).await;
+}
+
+#[tokio::test]
+async fn a_session_that_nobody_has_told_anything_leaves_memory_and_loses_no_message_by_it() {
+    const SESSIONS: usize = 40;
+    let app = TestApp::start().await;
+    for round in 0..3 {
+        let mut sockets = Vec::new();
+        for _ in 0..SESSIONS {
+            sockets.push(app.socket("acme").await);
+        }
+        // Some have left by then, some are about to, some are still there.
+        let (all, held) = (app.sessions.live_count(), app.sessions.clone());
+        until("the first leaves", move || held.live_count() < all).await;
+        for socket in &mut sockets {
+            app.model.will_say("still here");
+            let said = format!("round {round}");
+            assert_eq!(socket.ask("message", &[json!(said)]).await["ok"], true);
+        }
+        for socket in &mut sockets {
+            assert_eq!(socket.wait_for_answer().await, "still here");
+            let seqs: Vec<u64> = socket.shown().iter().map(|(seq, _)| *seq).collect();
+            assert_eq!(seqs[0], 1, "the whole of it is shown");
+            assert!(socket.log.iter().all(|said| said.name != "agent:error"));
+        }
+    }
 }

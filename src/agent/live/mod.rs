@@ -29,6 +29,10 @@ use crate::history;
 use crate::session::{Command, Genesis, ModelChoice, Refusal, SessionState};
 use crate::telemetry::instruments;
 
+/// How long a session stays in memory that nobody has told anything: long enough for a first message
+/// that comes at once.
+const UNTOLD_FOR: Duration = Duration::from_secs(1);
+
 /// The journal is not what it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lost {
@@ -75,8 +79,12 @@ pub(super) struct LiveSession {
 }
 
 impl LiveSession {
-    /// Takes over what a life that is over left, and serves until nobody needs it.
-    pub(super) async fn run(mut self: Box<Self>) {
+    /// Takes over what a life that is over left, and serves until nobody needs it: nothing came for a
+    /// while, and `may_leave` says of its mailbox that nothing can come any more.
+    pub(super) async fn run(
+        mut self: Box<Self>,
+        may_leave: impl Fn(&mpsc::Receiver<Message>) -> bool,
+    ) {
         // The session list may lag behind a life that ended between a commit and its row.
         let _live = instruments().session_opened();
         self.projection.tell(&self.key, &self.state.control);
@@ -94,7 +102,14 @@ impl LiveSession {
                     biased;
                     () = self.stop.cancelled() => break,
                     message = self.mailbox.recv() => message,
-                    () = tokio::time::sleep_until(idle_at), if self.running.is_empty() => break,
+                    () = tokio::time::sleep_until(idle_at), if self.running.is_empty() => {
+                        if may_leave(&self.mailbox) {
+                            break;
+                        }
+                        // Somebody is about to tell it something.
+                        idle_since = Instant::now();
+                        continue;
+                    }
                 };
             }
             match next {
@@ -146,9 +161,14 @@ impl LiveSession {
         self.feed.is_watched() || self.state.control.is_run_by(&self.life)
     }
 
-    /// A live sandbox is kept longer than a mere state.
+    /// A live sandbox is kept longer than a mere state, and a session that nobody has told anything
+    /// hardly at all: whoever has joined it waits for its feed alone.
     fn idle_after(&self) -> Duration {
-        self.parts.tools.idle_limit().unwrap_or(self.idle_after)
+        let state = match self.state.control.version {
+            0 => self.idle_after.min(UNTOLD_FOR),
+            _ => self.idle_after,
+        };
+        self.parts.tools.idle_limit().unwrap_or(state)
     }
 
     /// Leaves without a trace of its own: the journal is gone, or about to go.
@@ -176,23 +196,12 @@ impl LiveSession {
         }
     }
 
-    /// Answers what was sent in the last moment, then gives everything back.
+    /// Gives everything back. Only the server's end finds messages here: who leaves because nothing
+    /// came has made sure that nothing can.
     async fn leave(mut self: Box<Self>) {
         self.mailbox.close();
         while let Ok(message) = self.mailbox.try_recv() {
-            match message {
-                message @ (Message::Tell { .. } | Message::Join { .. })
-                    if !self.stop.is_cancelled() =>
-                {
-                    self.handle(message).await;
-                }
-                message @ (Message::Tell { .. }
-                | Message::Join { .. }
-                | Message::Leave { .. }
-                | Message::Outcome { .. }
-                | Message::Notes(_)
-                | Message::Look) => message.refuse(&stopping()),
-            }
+            message.refuse(&stopping());
         }
         self.running.stop_all();
         self.parts.tools.close().await;

@@ -1,7 +1,7 @@
 //! The slots behind [`super::Sessions`]: which sessions are in memory, and their tasks.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
@@ -197,11 +197,15 @@ impl Inner {
         genesis: Genesis,
         mailbox: (mpsc::WeakSender<Message>, mpsc::Receiver<Message>),
     ) {
-        let weak: Weak<Self> = Arc::downgrade(&self);
+        let (weak, sender) = (Arc::downgrade(&self), mailbox.0.clone());
         // In a box: opening needs far more room than waiting, which the task does from then on.
         let opened = Box::pin(self.load(&key, feed, genesis, mailbox)).await;
         let Some(session) = opened else { return };
-        session.run().await;
+        let may_leave = |mailbox: &mpsc::Receiver<Message>| {
+            let inner: Option<Arc<Self>> = weak.upgrade();
+            inner.is_none_or(|inner| inner.may_leave(&key, &sender, mailbox))
+        };
+        session.run(may_leave).await;
         if let Some(inner) = weak.upgrade() {
             inner.left(&key);
         }
@@ -257,6 +261,35 @@ impl Inner {
             parts,
             genesis,
         }))
+    }
+
+    /// Takes a session's mailbox out of its slot, so that the next message starts a new task; but not
+    /// while a message lies in it, or somebody who may send one holds it. A command that comes later
+    /// would be begun by a task that is about to end.
+    fn may_leave(
+        &self,
+        key: &SessionKey,
+        mailbox: &mpsc::WeakSender<Message>,
+        messages: &mpsc::Receiver<Message>,
+    ) -> bool {
+        let mut slots = self.slots();
+        let Some(mailbox) = mailbox.upgrade() else {
+            return true;
+        };
+        let slot = slots.get_mut(key);
+        let Some(slot) = slot.filter(|slot| {
+            let held = slot.mailbox.as_ref();
+            held.is_some_and(|held| held.same_channel(&mailbox))
+        }) else {
+            return false;
+        };
+        // The slot's and the one here. Who sends sends before it gives its own back, so that the
+        // messages are looked at last.
+        let can_go = mailbox.strong_count() == 2 && messages.is_empty();
+        if can_go {
+            slot.mailbox = None;
+        }
+        can_go
     }
 
     /// A task has ended: its slot stays only while somebody watches.

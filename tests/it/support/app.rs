@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use secrecy::ExposeSecret as _;
+use sepal::agent::Sessions;
 use sepal::app::App;
 use sepal::config::{self, Settings, Sources};
 use sepal::domain::{Role, TenantId};
@@ -24,6 +25,7 @@ pub(crate) struct TestApp {
     pub(crate) address: SocketAddr,
     pub(crate) model: ModelStub,
     pub(crate) tenancy: Tenancy,
+    pub(crate) sessions: Sessions,
     pub(crate) folder: TempDir,
     /// Where figures are given without a key.
     pub(crate) metrics: Option<SocketAddr>,
@@ -155,6 +157,7 @@ impl TestApp {
             stop,
             serving,
             tenancy,
+            sessions,
             tune,
             ..
         } = self;
@@ -162,8 +165,8 @@ impl TestApp {
         tokio::time::timeout(DEADLINE, serving.wait())
             .await
             .unwrap();
-        // It holds the data folder's lock.
-        drop(tenancy);
+        // They hold the data folder's lock.
+        drop((tenancy, sessions));
         change(&folder.path().join("data")).await;
         Self::open(folder, model, (extra, tune)).await
     }
@@ -216,7 +219,7 @@ impl TestApp {
         let mut settings = settings(&env);
         tune(&mut settings);
         let app = Box::pin(App::build(&settings, listener)).await.unwrap();
-        let (address, tenancy) = (app.address, app.tenancy.clone());
+        let (address, tenancy, sessions) = (app.address, app.tenancy.clone(), app.sessions.clone());
         let (installation, metrics) = (app.installation.clone(), app.metrics);
         let (stop, serving) = (CancellationToken::new(), TaskTracker::new());
         let stopped = stop.clone();
@@ -227,6 +230,7 @@ impl TestApp {
             address,
             model,
             tenancy,
+            sessions,
             folder,
             metrics,
             extra,
