@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderValue, Uri};
+use engineioxide::Companion;
 use hyper::upgrade::OnUpgrade;
 use serde_json::{Value, json};
 use socketioxide::SocketIo;
@@ -110,8 +111,13 @@ pub fn layer(
     let (entry, connected) = (Arc::clone(&doors), doors);
     let enter = async move |socket: SocketRef, auth| handshake::enter(&entry, &socket, auth).await;
     let on_connect = async move |socket: SocketRef, Extension(seat): Extension<Arc<Seat>>| {
-        let doors = Arc::clone(&connected);
-        connected.tasks.spawn(serve(doors, socket, seat));
+        let companion = socket.req_parts().extensions.get::<Companion>().cloned();
+        let serving = serve(Arc::clone(&connected), socket, seat);
+        match companion {
+            // What is said to a websocket goes out in the same turn of its task.
+            Some(companion) => companion.give(Box::pin(connected.tasks.track_future(serving))),
+            None => drop(connected.tasks.spawn(serving)),
+        }
     };
     io.ns("/", on_connect.with(enter));
     (layer, io)

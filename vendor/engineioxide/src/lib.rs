@@ -2,6 +2,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
 
+pub use companion::{Companion, Work};
 pub use engineioxide_core::{ProtocolVersion, Str, TransportType};
 pub use socket::{DisconnectReason, Socket};
 
@@ -22,6 +23,7 @@ pub mod sid {
 }
 
 mod body;
+mod companion;
 mod engine;
 mod errors;
 mod outbox;

@@ -120,21 +120,28 @@ impl Outbox {
         if state.is_stopped || state.is_closed {
             return Poll::Ready(None);
         }
-        match &mut state.reader {
-            Some(reader) => reader.clone_from(cx.waker()),
-            None => state.reader = Some(cx.waker().clone()),
-        }
+        state.wake_later(cx);
         Poll::Pending
+    }
+
+    /// Whether nothing more is to be waited for; else the task is woken by the next change.
+    pub(crate) fn poll_stopped(&self, cx: &mut Context<'_>) -> bool {
+        let mut state = self.state();
+        if !state.is_stopped {
+            state.wake_later(cx);
+        }
+        state.is_stopped
+    }
+
+    /// The reader looks again before it waits: nobody has to wake it.
+    pub(crate) fn forget_reader(&self) {
+        self.state().reader = None;
     }
 
     /// The reader waits for nothing more: the session ends. What is sent until it is closed can be
     /// read.
     pub(crate) fn stop(&self) {
         self.change(|state| state.is_stopped = true);
-    }
-
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.state().is_stopped
     }
 
     /// Takes nothing any more. What waits can still be read.
@@ -158,6 +165,13 @@ impl Outbox {
 }
 
 impl State {
+    fn wake_later(&mut self, cx: &mut Context<'_>) {
+        match &mut self.reader {
+            Some(reader) => reader.clone_from(cx.waker()),
+            None => self.reader = Some(cx.waker().clone()),
+        }
+    }
+
     fn room(&self, capacity: usize) -> Result<(), TrySendError<()>> {
         if self.is_closed {
             return Err(TrySendError::Closed(()));

@@ -34,8 +34,9 @@ use tokio_util::future::FutureExt as _;
 use engineioxide_core::{Packet, ProtocolVersion, Sid, Str, TransportType};
 
 use crate::{
-    DisconnectReason, Socket, body::ResponseBody, config::EngineIoConfig, engine::EngineIo,
-    errors::Error, handler::EngineIoHandler, transport::make_open_packet,
+    Companion, DisconnectReason, Socket, body::ResponseBody, companion::Worker,
+    config::EngineIoConfig, engine::EngineIo, errors::Error, handler::EngineIoHandler,
+    transport::make_open_packet,
 };
 
 /// Create a response for websocket upgrade
@@ -145,8 +146,22 @@ where
     // The handshake is in a box of its own: what it needs is freed before the connection waits.
     let opening = Box::pin(open(&engine, conn, protocol, sid, req_data));
     let (socket, ws) = opening.await?;
+    let broken = CloseIfBroken(&engine, &socket);
     serve(&engine, ws, &socket).await;
+    drop(broken);
     Ok(())
+}
+
+/// Closes the session when its task panics: nobody else would, and the client is to come again.
+struct CloseIfBroken<'a, H: EngineIoHandler>(&'a Arc<EngineIo<H>>, &'a Arc<Socket<H::Data>>);
+
+impl<H: EngineIoHandler> Drop for CloseIfBroken<'_, H> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0
+                .close_session(self.1.id, DisconnectReason::TransportError);
+        }
+    }
 }
 
 /// Serves a websocket that was opened, to its end.
@@ -157,6 +172,7 @@ async fn serve<H: EngineIoHandler, S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let mut worker = Worker::new(socket.req_parts.extensions.get::<Companion>().cloned());
     // A polling request that was in progress during the upgrade may still hold the lock.
     let reading = socket.reading.lock();
     let Some(_reading) = reading
@@ -168,7 +184,10 @@ async fn serve<H: EngineIoHandler, S>(
         return;
     };
 
-    match exchange(engine, &mut ws, socket).await {
+    let end = exchange(engine, &mut ws, socket, &mut worker).await;
+    // What it still does concerns the session and no longer the websocket.
+    drop(worker);
+    match end {
         End::Failed(e) => {
             let reason =
                 Option::<DisconnectReason>::from(&e).unwrap_or(DisconnectReason::TransportError);
@@ -236,7 +255,9 @@ where
             }
         }
     } else {
-        let socket = engine.create_session(protocol, TransportType::Websocket, *req_data, false);
+        let mut req_data = *req_data;
+        req_data.extensions.insert(Companion::default());
+        let socket = engine.create_session(protocol, TransportType::Websocket, req_data, false);
 
         #[cfg(feature = "tracing")]
         tracing::debug!("new websocket connection");
@@ -271,6 +292,7 @@ async fn exchange<H: EngineIoHandler, S>(
     engine: &Arc<EngineIo<H>>,
     ws: &mut WebSocketStream<S>,
     socket: &Arc<Socket<H::Data>>,
+    worker: &mut Worker,
 ) -> End
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -278,6 +300,9 @@ where
     let mut heartbeat = Heartbeat::is_for(socket.protocol).then(|| Heartbeat::new(&engine.config));
     let mut is_flushed = true;
     poll_fn(|cx| {
+        // What it puts into the outbox goes out now, without waking this task once more.
+        socket.outbox.forget_reader();
+        worker.poll(cx);
         if poll_send(ws, socket, &mut is_flushed, cx) {
             return Poll::Ready(End::Cancelled);
         }
@@ -379,7 +404,7 @@ where
     // What fails to be sent is seen when reading: the connection is over then.
     loop {
         if ws.poll_ready_unpin(cx).is_pending() {
-            is_over = socket.outbox.is_stopped();
+            is_over = socket.outbox.poll_stopped(cx);
             break;
         }
         let packets = match socket.outbox.poll_next(cx) {
@@ -711,11 +736,12 @@ mod tests {
     /// A client that takes nothing does not keep its own messages from being read.
     #[tokio::test]
     async fn reading_goes_on_while_writing_is_blocked() {
+        let mut worker = Worker::new(None);
         let socket = socket();
         let (mut server, mut client) = ws_pair().await;
         socket.emit("x".repeat(64 * 1024)).unwrap();
         let engine = engine();
-        let mut exchange = std::pin::pin!(exchange(&engine, &mut server, &socket));
+        let mut exchange = std::pin::pin!(exchange(&engine, &mut server, &socket, &mut worker));
         client.send(Message::text("3")).await.unwrap();
         tokio::time::timeout(TIMEOUT, async {
             tokio::select! {
@@ -738,11 +764,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_closed_session_ends_the_exchange_and_what_waits_is_sent() {
+        let mut worker = Worker::new(None);
         let socket = socket();
         let (mut server, mut client) = ws_pair().await;
         socket.cancel();
         let engine = engine();
-        let end = exchange(&engine, &mut server, &socket);
+        let end = exchange(&engine, &mut server, &socket, &mut worker);
         let end = tokio::time::timeout(TIMEOUT, end).await.unwrap();
         assert!(matches!(end, End::Cancelled));
 
@@ -757,11 +784,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_close_packet_ends_the_exchange() {
+        let mut worker = Worker::new(None);
         let socket = socket();
         let (mut server, mut client) = ws_pair().await;
         client.send(Message::text("1")).await.unwrap();
         let engine = engine();
-        let end = exchange(&engine, &mut server, &socket);
+        let end = exchange(&engine, &mut server, &socket, &mut worker);
         let end = tokio::time::timeout(TIMEOUT, end).await.unwrap();
         assert!(matches!(end, End::ClosedByClient));
     }
