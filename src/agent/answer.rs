@@ -159,7 +159,7 @@ impl RunningAnswer {
 }
 
 /// What follows after so many UTF-16 code units.
-fn tail(text: &str, units: usize) -> String {
+pub fn tail(text: &str, units: usize) -> String {
     if units == 0 {
         return text.to_owned();
     }

@@ -26,7 +26,7 @@ mod standing;
 mod tools;
 mod trace;
 
-pub use answer::{Delta, DeltaKind, RunningAnswer};
+pub use answer::{Delta, DeltaKind, RunningAnswer, tail};
 pub use factory::{AgentFactory, AgentParts};
 pub use feed::{
     Feed, Frame, Joined, LeftOut, Notice, QueueState, SessionView, ShownEvent, Signal, TurnView,

@@ -261,6 +261,7 @@ impl<'a> Pump<'a> {
                 if self.seq < event.seq - 1 {
                     Box::pin(self.fill_to(event.seq - 1)).await?;
                 }
+                self.end_answer(event).await?;
                 self.send(signal).await?;
                 self.seq = event.seq;
                 return Ok(());
@@ -316,12 +317,21 @@ impl<'a> Pump<'a> {
 
     async fn events(&mut self, events: &[ShownEvent]) -> Result<(), Gone> {
         for event in events {
+            self.end_answer(event).await?;
             for frame in event_frames(event) {
                 emit(self.socket, &frame).await?;
             }
             self.seq = event.seq;
         }
         Ok(())
+    }
+
+    /// Tells the rest of an answer that ended while this client fell behind.
+    async fn end_answer(&mut self, event: &ShownEvent) -> Result<(), Gone> {
+        match self.told.rest(&event.event) {
+            Some(rest) => emit(self.socket, &wire::delta_frame(&rest)).await,
+            None => Ok(()),
+        }
     }
 
     async fn send(&self, signal: &Signal) -> Result<(), Gone> {

@@ -1,6 +1,7 @@
 //! How much of a running answer one client has.
 
-use crate::agent::{Delta, DeltaKind, RunningAnswer};
+use crate::agent::{Delta, DeltaKind, RunningAnswer, tail};
+use crate::session::Event;
 
 /// How much of a running answer a client has, in UTF-16 code units.
 #[derive(Default, PartialEq, Eq)]
@@ -26,12 +27,77 @@ impl Told {
         }
     }
 
+    /// The end of an answer whose event comes now, if the client has only its beginning: it fell behind
+    /// while the answer ended, and nobody keeps the pieces.
+    pub(super) fn rest(&mut self, event: &Event) -> Option<Delta> {
+        if let Event::Thinking { .. } = event {
+            *self = Self::default();
+        }
+        let (Event::Said { turn, text, .. } | Event::Answered { turn, text, .. }) = event else {
+            return None;
+        };
+        let told = std::mem::take(self);
+        let (of, iteration, attempt) = told.answer;
+        if of != *turn || told.text == 0 {
+            return None;
+        }
+        let text = tail(text, told.text);
+        (!text.is_empty()).then_some(Delta {
+            turn: of,
+            iteration,
+            attempt,
+            offset: told.text,
+            kind: DeltaKind::Text,
+            text,
+        })
+    }
+
     /// The client has the whole of this.
     pub(super) fn all_of(answer: &RunningAnswer) -> Self {
         Self {
             answer: (answer.turn, answer.iteration, answer.attempt),
             text: answer.text.encode_utf16().count(),
             reasoning: answer.reasoning.encode_utf16().count(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Told;
+    use crate::domain::TokenUsage;
+    use crate::session::Event;
+
+    fn answered(turn: u64, text: &str) -> Event {
+        Event::Answered {
+            turn,
+            text: text.into(),
+            model: "m".into(),
+            usage: TokenUsage::default(),
+            cost: None,
+            duration_ms: 1,
+            finish: "stop".into(),
+            native: None,
+        }
+    }
+
+    fn told_of(turn: u64, text: &str) -> Told {
+        Told {
+            answer: (turn, 2, 3),
+            text: text.encode_utf16().count(),
+            reasoning: 0,
+        }
+    }
+
+    #[test]
+    fn the_end_of_an_answer_is_told_once_to_who_has_its_beginning() {
+        let mut told = told_of(7, "a😀");
+        let rest = told.rest(&answered(7, "a😀b")).unwrap();
+        assert_eq!((rest.offset, rest.text.as_str()), (3, "b"));
+        assert_eq!((rest.turn, rest.iteration, rest.attempt), (7, 2, 3));
+        assert_eq!(told.rest(&answered(7, "a😀b")), None);
+        for (turn, text) in [(8, "a"), (7, "ab"), (7, "")] {
+            assert_eq!(told_of(turn, text).rest(&answered(7, "ab")), None);
         }
     }
 }
