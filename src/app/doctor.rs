@@ -144,12 +144,9 @@ pub async fn examine(settings: &Settings) -> Vec<Check> {
     let mut checks = vec![data_dir_check(&settings.store.data_dir)];
     checks.extend(database_check(settings).await);
     let scratch = std::env::temp_dir().join(format!("sepal-doctor-{}", std::process::id()));
-    let names = place::Names {
-        installation: "doctor".to_owned(),
-        folder: "doctor".to_owned(),
-        peers: Peers::none(),
-    };
-    let place = place::open(&settings.sandbox, &scratch, names).await;
+    let names = ("doctor".to_owned(), Peers::none());
+    let trial = place::Trial::begin(&settings.sandbox, scratch.clone(), "doctor".to_owned());
+    let place = place::open(&settings.sandbox, names, trial).await;
     checks.push(sandbox_check(&place, &sandbox_report(&place)));
     place.runtime.close().await;
     if scratch.exists()

@@ -18,7 +18,7 @@ use crate::history::{self, Input, SystemPrompt};
 use crate::llm::Catalogue;
 use crate::net::{self, Guard};
 use crate::sandbox::{Janitor, Peers, Runtime};
-use crate::store::{self, Access, Sealer, Store};
+use crate::store::{self, DataDir, Sealer, Store};
 use crate::telemetry::traces::Traces;
 use crate::tenancy::{Clock, Tenancy};
 
@@ -55,7 +55,12 @@ impl House {
         let (llm, reach) = (settings.llm.clone(), guard.clone());
         let model = tokio::task::spawn_blocking(move || model::open(&llm, reach));
         let kept = store_settings(&settings.store);
-        let store = Store::open(&kept, Access::Serve, &writer.0, writer.1.clone()).await?;
+        let dir = DataDir::lock(&kept.data_dir)?;
+        // A sandbox starts in another folder than we did.
+        let data_dir = std::path::absolute(dir.path())?;
+        let folder = hashed(&[data_dir.as_os_str().as_encoded_bytes()]);
+        let trial = place::Trial::begin(&settings.sandbox, data_dir, folder);
+        let store = Store::open_locked(dir, &kept, &writer.0, writer.1.clone()).await?;
         let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
         store.join(&sealer).await?;
         if let Some(url) = url {
@@ -63,14 +68,8 @@ impl House {
         }
         let tenancy = Tenancy::new(&store, Clock::system());
         let installation = installation_id(&store).await?;
-        // A sandbox starts in another folder than we did.
-        let data_dir = std::path::absolute(store.dir().path())?;
-        let names = place::Names {
-            installation: installation.clone(),
-            folder: hashed(&[data_dir.as_os_str().as_encoded_bytes()]),
-            peers: Peers::new(store.wakes()),
-        };
-        let place = place::open(&settings.sandbox, &data_dir, names).await;
+        let names = (installation.clone(), Peers::new(store.wakes()));
+        let place = place::open(&settings.sandbox, names, trial).await;
         let model = model.await??;
         let report = Arc::new(doctor::report(settings, &place, &model, &store));
         let providers = model.register(&store, &settings.auth).await?;

@@ -1,14 +1,16 @@
 //! Finds the sandbox of this machine: tried, not assumed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::task::JoinHandle;
 
 use crate::agent::SandboxPlace;
 use crate::config::{Sandbox, SandboxDriver};
 use crate::sandbox::{
     Bounds, Bubblewrap, Capacity, Docker, DockerSettings, Error, Off, Peers, Room, Runtime,
-    Settings,
+    Settings as BubblewrapSettings,
 };
 use crate::store::Records;
 
@@ -19,14 +21,51 @@ const SERVERS: [&str; 2] = ["mcp-server", "sepal-mcp-server"];
 /// How long the start of a sandbox waits for room.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How what is made on this machine is called.
-pub(super) struct Names {
-    /// On everything at an engine, which gateways on one store share.
-    pub(super) installation: String,
-    /// On what is only this gateway's own.
-    pub(super) folder: String,
-    /// Those gateways.
-    pub(super) peers: Peers,
+/// How what is made at an engine is called, which gateways on one store share, and those gateways.
+type Names = (String, Peers);
+
+/// Bubblewrap, which is tried by starting a sandbox.
+pub(super) enum Trial {
+    /// While the store is opened, which takes as long.
+    Begun(JoinHandle<Result<Bubblewrap, Error>>),
+    /// Only where Docker is not taken.
+    Later(BubblewrapSettings),
+}
+
+impl Trial {
+    /// Begins it where Docker cannot be meant. `folder` is what only this gateway's own is called;
+    /// the caller holds the data folder's lock.
+    pub(super) fn begin(settings: &Sandbox, data_dir: PathBuf, folder: String) -> Self {
+        let bubblewrap = BubblewrapSettings {
+            data_dir,
+            installation: folder,
+            server: server_binary(),
+            forces_watchdog: false,
+        };
+        let is_meant = match settings.driver {
+            SandboxDriver::Bubblewrap => true,
+            SandboxDriver::Auto => settings.docker_host.is_none() && !Docker::has_usual_socket(),
+            SandboxDriver::Docker | SandboxDriver::None => false,
+        };
+        if is_meant {
+            Self::Begun(tokio::spawn(Bubblewrap::open(bubblewrap)))
+        } else {
+            Self::Later(bubblewrap)
+        }
+    }
+
+    async fn end(self) -> Result<Arc<dyn Runtime>, Error> {
+        let opened = match self {
+            Self::Begun(opening) => match opening.await {
+                Ok(opened) => opened,
+                Err(broken) => std::panic::resume_unwind(broken.into_panic()),
+            },
+            Self::Later(settings) => Bubblewrap::open(settings).await,
+        };
+        let bubblewrap = opened?;
+        tracing::info!(sandbox.limits = ?bubblewrap.limits(), "Use bubblewrap for sandboxes");
+        Ok(Arc::new(bubblewrap))
+    }
 }
 
 /// What seals tools in, and why nothing does if so.
@@ -38,8 +77,8 @@ pub(super) struct OpenPlace {
 }
 
 /// Opens the runtime of the settings; without one, sessions work without sandboxed tools.
-pub(super) async fn open(settings: &Sandbox, data_dir: &Path, names: Names) -> OpenPlace {
-    let mut place = runtime(settings, data_dir, &names).await;
+pub(super) async fn open(settings: &Sandbox, names: Names, trial: Trial) -> OpenPlace {
+    let mut place = runtime(settings, names, trial).await;
     let room = Room {
         max: usize::try_from(settings.max).unwrap_or(usize::MAX),
         idle: settings.idle,
@@ -103,29 +142,29 @@ async fn reap(runtime: &dyn Runtime) {
     }
 }
 
-async fn runtime(settings: &Sandbox, data_dir: &Path, names: &Names) -> OpenPlace {
+async fn runtime(settings: &Sandbox, names: Names, trial: Trial) -> OpenPlace {
     match settings.driver {
         SandboxDriver::None => OpenPlace::off(Error::Off),
         SandboxDriver::Docker => match docker(settings, names).await {
             Ok(docker) => OpenPlace::on(docker),
             Err(error) => OpenPlace::off(error),
         },
-        SandboxDriver::Bubblewrap => match bubblewrap(data_dir, names).await {
+        SandboxDriver::Bubblewrap => match trial.end().await {
             Ok(bubblewrap) => OpenPlace::on(bubblewrap),
             Err(error) => OpenPlace::off(error),
         },
-        SandboxDriver::Auto => whatever_works(settings, data_dir, names).await,
+        SandboxDriver::Auto => whatever_works(settings, names, trial).await,
     }
 }
 
 /// Docker, else bubblewrap, else nothing; what was passed over is said.
-async fn whatever_works(settings: &Sandbox, data_dir: &Path, names: &Names) -> OpenPlace {
+async fn whatever_works(settings: &Sandbox, names: Names, trial: Trial) -> OpenPlace {
     let passed_over = match docker(settings, names).await {
         Ok(docker) => return OpenPlace::on(docker),
         Err(error) => error,
     };
     tracing::info!("Docker is passed over: {passed_over}");
-    match bubblewrap(data_dir, names).await {
+    match trial.end().await {
         Ok(bubblewrap) => OpenPlace {
             passed_over: Some(passed_over),
             ..OpenPlace::on(bubblewrap)
@@ -137,25 +176,18 @@ async fn whatever_works(settings: &Sandbox, data_dir: &Path, names: &Names) -> O
     }
 }
 
-async fn docker(settings: &Sandbox, names: &Names) -> Result<Arc<dyn Runtime>, Error> {
+async fn docker(
+    settings: &Sandbox,
+    (installation, peers): Names,
+) -> Result<Arc<dyn Runtime>, Error> {
     let opened = Docker::open(DockerSettings {
         host: settings.docker_host.clone(),
         image: settings.image.clone(),
         runtime: settings.runtime.clone(),
         pool_size: usize::try_from(settings.pool_size).unwrap_or(usize::MAX),
-        installation: names.installation.clone(),
-        peers: names.peers.clone(),
+        installation,
+        peers,
         counts_by_runs: None,
-    });
-    Ok(Arc::new(opened.await?))
-}
-
-async fn bubblewrap(data_dir: &Path, names: &Names) -> Result<Arc<dyn Runtime>, Error> {
-    let opened = Bubblewrap::open(Settings {
-        data_dir: data_dir.to_owned(),
-        installation: names.folder.clone(),
-        server: server_binary(),
-        forces_watchdog: false,
     });
     Ok(Arc::new(opened.await?))
 }

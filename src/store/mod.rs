@@ -102,6 +102,25 @@ impl Store {
             Access::Serve => DataDir::lock(&settings.data_dir)?,
             Access::Beside => DataDir::open_beside(&settings.data_dir)?,
         };
+        Self::open_at(dir, settings, access, (tasks, shutdown)).await
+    }
+
+    /// [`Self::open`] as the server, in a folder whose lock is held already.
+    pub async fn open_locked(
+        dir: DataDir,
+        settings: &Settings,
+        tasks: &TaskTracker,
+        shutdown: CancellationToken,
+    ) -> Result<Self, Error> {
+        Self::open_at(dir, settings, Access::Serve, (tasks, shutdown)).await
+    }
+
+    async fn open_at(
+        dir: DataDir,
+        settings: &Settings,
+        access: Access,
+        (tasks, shutdown): (&TaskTracker, CancellationToken),
+    ) -> Result<Self, Error> {
         let db = Db::open(settings.database_url.as_deref(), dir.path()).await?;
         let wakes: Arc<dyn Wakes> = match (settings.redis(), access) {
             (Some(redis), Access::Serve) => {

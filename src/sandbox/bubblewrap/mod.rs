@@ -28,7 +28,6 @@ use async_trait::async_trait;
 use rustix::process::geteuid;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
-use tracing::info;
 
 use self::{
     arguments::{Arguments, NOBODY, OWN_ETC, Plan, Privilege},
@@ -94,8 +93,6 @@ impl Bubblewrap {
         };
         write_etc(&runtime.etc())?;
         probe::run(&runtime).await?;
-        let limits = runtime.limits();
-        info!(sandbox.limits = ?limits, "Use bubblewrap for sandboxes");
         Ok(runtime)
     }
 

@@ -8,19 +8,25 @@ use rustix::process::geteuid;
 use super::problem::Problem as DockerProblem;
 use crate::{domain::Enforcement, sandbox::Limits};
 
-/// The first of the usual sockets that exists; Docker's where none does.
-pub(super) fn usual_address() -> String {
+/// Where Docker listens by itself.
+const USUAL: &str = "/var/run/docker.sock";
+
+/// The first of the usual sockets that exists.
+pub(super) fn usual_socket() -> Option<String> {
     let user = geteuid().as_raw();
-    let usual = "/var/run/docker.sock".to_owned();
-    let found = [
-        usual.clone(),
+    let usual = [
+        USUAL.to_owned(),
         "/run/podman/podman.sock".to_owned(),
         format!("/run/user/{user}/docker.sock"),
         format!("/run/user/{user}/podman/podman.sock"),
-    ]
-    .into_iter()
-    .find(|path| Path::new(path).exists());
-    format!("unix://{}", found.unwrap_or(usual))
+    ];
+    usual.into_iter().find(|path| Path::new(path).exists())
+}
+
+/// The address of that socket; Docker's where none exists.
+pub(super) fn usual_address() -> String {
+    let found = usual_socket();
+    format!("unix://{}", found.as_deref().unwrap_or(USUAL))
 }
 
 /// Whether the engine has the runtime that the settings name.

@@ -29,7 +29,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::info;
 
 use self::{
-    about::{check_runtime, limits, usual_address},
+    about::{check_runtime, limits, usual_address, usual_socket},
     container::Plan,
     engine::{Engine, Listed},
     making::Maker,
@@ -96,6 +96,11 @@ struct House {
 }
 
 impl Docker {
+    /// Whether there is anything to connect to where engines usually listen.
+    pub fn has_usual_socket() -> bool {
+        usual_socket().is_some()
+    }
+
     /// Finds the engine and looks for everything that a start will need.
     pub async fn open(settings: DockerSettings) -> Result<Self, Error> {
         let address = settings.host.clone().unwrap_or_else(usual_address);
