@@ -145,8 +145,14 @@ impl Journal {
         Ok(head.map_or(0, |head| head.version))
     }
 
-    /// Appends, and asks the store what became of it where the answer was lost.
-    pub(super) async fn append(&self, commit: &Commit, is_active: bool) -> Settled {
+    /// Appends, and asks the store what became of it where the answer was lost. `wake` is told to other
+    /// gateways in the same step.
+    pub(super) async fn append(
+        &self,
+        commit: &Commit,
+        is_active: bool,
+        wake: Option<Bytes>,
+    ) -> Settled {
         let body = match commit.to_bytes() {
             Ok(body) => Bytes::from(body),
             Err(error) => {
@@ -161,6 +167,7 @@ impl Journal {
             last_seq: commit.last_seq(),
             is_active,
             body,
+            wake,
         };
         let before = commit.version.saturating_sub(1);
         match self.store.append(&self.key, before, record).await {

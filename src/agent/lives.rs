@@ -122,6 +122,9 @@ impl Lives {
         let was_awake = self.is_awake();
         let beat = self.wakes.beat().await;
         let round = beat.map(|alive| self.hear(alive, self.wakes.is_shared()));
+        if round.is_ok() {
+            self.wakes.has_company(!self.is_alone());
+        }
         // After a pause sessions are looked at first; the round after that finds all well.
         if was_awake || round.as_ref().is_ok_and(|round| !round.was_away) {
             self.tick();
@@ -131,10 +134,15 @@ impl Lives {
 
     /// A message is a sign of life.
     pub(super) fn saw(&self, life: &str) {
+        let was_alone = self.is_alone();
         let mut known = self.known();
         if !known.over.contains(life) {
             known.alive.insert(life.to_owned());
             known.meet(Instant::now());
+        }
+        drop(known);
+        if was_alone && !self.is_alone() {
+            self.wakes.has_company(true);
         }
     }
 

@@ -95,6 +95,17 @@ impl Letter {
         Bytes::from(format!(r#"{{"Notes":{{"from":{from},"#))
     }
 
+    /// Says that a commit of that version was appended, to whoever follows the session by then. For an
+    /// append that carries it, where nobody else is known to live: that costs no trip of its own, and
+    /// nobody who has just begun misses it.
+    pub(super) fn moved(life: &str, version: u64) -> Option<Bytes> {
+        let letter = Self::Notes {
+            from: life.into(),
+            notes: vec![Note::Moved(version)],
+        };
+        serde_json::to_vec(&letter).map(Bytes::from).ok()
+    }
+
     /// As it goes to all gateways, without the queue of a [`Relay`].
     pub(super) fn to_everybody(&self) -> Vec<(Address, Bytes)> {
         let bytes = serde_json::to_vec(self).map(Bytes::from);
@@ -129,6 +140,11 @@ impl Relay {
         (relay, publish(wakes, outgoing, stop))
     }
 
+    /// Whether there may be other gateways at all.
+    pub(super) fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
     /// Tells those who follow a session.
     pub(super) fn tell(&self, key: &SessionKey, note: impl FnOnce() -> Note) {
         if self.is_shared {
@@ -136,16 +152,10 @@ impl Relay {
         }
     }
 
-    /// Tells that a commit was appended; what stands in it only if somebody is likely to follow.
-    /// Whoever does not have it reads it from the journal.
-    pub(super) fn tell_commit(
-        &self,
-        key: &SessionKey,
-        commit: &Commit,
-        (bytes, is_alone): (usize, bool),
-    ) {
+    /// Tells that a commit was appended; who is not told what stands in it reads it from the journal.
+    pub(super) fn tell_commit(&self, key: &SessionKey, commit: &Commit, bytes: usize) {
         self.tell(key, || {
-            if is_alone || bytes > MOST_BYTES {
+            if bytes > MOST_BYTES {
                 Note::Moved(commit.version)
             } else {
                 Note::Commit(Arc::new(commit.clone()))

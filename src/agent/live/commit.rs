@@ -5,6 +5,7 @@ use crate::agent::clock::now;
 use crate::agent::feed::{ShownEvent, What};
 use crate::agent::journal::{JournalError, Settled};
 use crate::agent::message::{Accepted, damaged, deleted, store_away};
+use crate::agent::relay::Letter;
 use crate::domain::CommitId;
 use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, decide};
 
@@ -59,14 +60,19 @@ impl LiveSession {
                 events,
             };
             let is_active = commit.is_active_after(control.is_active());
-            match self.journal.append(&commit, is_active).await {
+            // Where nobody else is known to live, the append itself carries the word.
+            let is_alone = self.lives.is_alone();
+            let wake = (is_alone && self.relay.is_shared())
+                .then(|| Letter::moved(&self.life, commit.version))
+                .flatten();
+            match self.journal.append(&commit, is_active, wake).await {
                 Settled::Stored(bytes) => {
                     self.count(&commit);
                     self.trace(&commit);
                     self.state.apply(&commit);
                     self.widen().await;
                     self.show(&commit);
-                    self.tell_others(&commit, bytes);
+                    self.tell_others(&commit, (!is_alone).then_some(bytes));
                     return Ok(Accepted {
                         seq: commit.last_seq().min(commit.seq.saturating_add(1)),
                     });
@@ -194,10 +200,12 @@ impl LiveSession {
         }
     }
 
-    /// What follows from an own commit and concerns more than this session's doors here.
-    fn tell_others(&mut self, commit: &Commit, bytes: usize) {
-        let weight = (bytes, self.lives.is_alone());
-        self.relay.tell_commit(&self.key, commit, weight);
+    /// What follows from an own commit and concerns more than this session's doors here. Its size is
+    /// given if others are still to be told.
+    fn tell_others(&mut self, commit: &Commit, bytes: Option<usize>) {
+        if let Some(bytes) = bytes {
+            self.relay.tell_commit(&self.key, commit, bytes);
+        }
         let control = &self.state.control;
         let runner = control.runner.as_deref().filter(|_| control.is_active());
         if let Some(runner) = runner.filter(|runner| **runner != *self.life) {

@@ -54,6 +54,7 @@ pub(super) async fn listen(inner: Weak<Inner>) {
             News::Reconnected => {
                 inner.factory.servers.look_again();
                 inner.look_at_all();
+                inner.tell_answers();
             }
         }
     }
@@ -202,6 +203,16 @@ impl Inner {
         drop(slots);
         for key in keys {
             self.look_at(&key);
+        }
+    }
+
+    /// Whoever asked for an answer that is said here may not have been heard.
+    fn tell_answers(&self) {
+        for slot in self.slots().values() {
+            if let Some(mailbox) = &slot.mailbox {
+                // A full mailbox is busy: more of the answer comes, and shows the gap.
+                let _ = mailbox.try_send(Message::Notes(vec![Note::TellAnswer]));
+            }
         }
     }
 

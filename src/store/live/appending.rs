@@ -151,6 +151,7 @@ mod tests {
             last_seq: 1,
             is_active: session.is_multiple_of(2),
             body: Bytes::from_static(b"{}"),
+            wake: None,
         };
         Job {
             key: key(session),

@@ -44,6 +44,9 @@ pub struct NewRecord {
     pub is_active: bool,
     /// The commit, serialized.
     pub body: Bytes,
+    /// What other gateways that follow the session are told in the same step, if anything.
+    /// Stores of one gateway have nobody to tell.
+    pub wake: Option<Bytes>,
 }
 
 /// A record as it stands in the journal.

@@ -101,6 +101,7 @@ fn record(n: u128, seq: std::ops::RangeInclusive<u64>) -> NewRecord {
         last_seq: *seq.end(),
         is_active: true,
         body: Bytes::from(format!("body of {n}")),
+        wake: None,
     }
 }
 

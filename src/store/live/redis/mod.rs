@@ -2,6 +2,7 @@
 //! one atomic step in the session's own slot.
 
 mod active;
+mod ears;
 mod entry;
 mod keys;
 mod link;
@@ -88,42 +89,12 @@ impl RedisLive {
         &self.address
     }
 
-    /// [`LiveStore::append`] that also tells `mcp:wake:{<key>}` in the same step, if there is a
-    /// payload.
-    pub(crate) async fn append_and_wake(
-        &self,
-        key: &SessionKey,
-        expected_version: u64,
-        record: NewRecord,
-        payload: Option<&[u8]>,
-    ) -> Appended {
-        if let Err(error) = check_size(&record.body) {
-            return Appended::Unknown(error);
-        }
-        let Some(version) = expected_version.checked_add(1) else {
-            return Appended::Conflict;
-        };
-        let is_active = record.is_active;
-        let _timing = instruments().append("redis");
-        let answer = self.try_append(key, version, &record, payload).await;
-        match &answer {
-            Ok(true) => self.index.appended(key, version, is_active),
-            Ok(false) | Err(_) => self.index.forget(key),
-        }
-        match answer {
-            Ok(true) => Appended::Ok,
-            Ok(false) => Appended::Conflict,
-            Err(error) => Appended::Unknown(error),
-        }
-    }
-
     /// Whether it was appended; `false` is a conflict.
     async fn try_append(
         &self,
         key: &SessionKey,
         version: u64,
         record: &NewRecord,
-        payload: Option<&[u8]>,
     ) -> Result<bool, Error> {
         if record.is_active {
             self.index.announce(key, version).await?;
@@ -141,7 +112,7 @@ impl RedisLive {
             &record.body,
             self.ttl.as_bytes(),
             keys.wake.as_bytes(),
-            payload.unwrap_or_default(),
+            record.wake.as_deref().unwrap_or_default(),
         ];
         let keys = [&*keys.journal, &*keys.conversation, &*keys.session];
         self.write.run(&script::APPEND, &keys, &args).await
@@ -177,8 +148,23 @@ impl RedisLive {
 #[async_trait]
 impl LiveStore for RedisLive {
     async fn append(&self, key: &SessionKey, expected_version: u64, record: NewRecord) -> Appended {
-        self.append_and_wake(key, expected_version, record, None)
-            .await
+        if let Err(error) = check_size(&record.body) {
+            return Appended::Unknown(error);
+        }
+        let Some(version) = expected_version.checked_add(1) else {
+            return Appended::Conflict;
+        };
+        let _timing = instruments().append("redis");
+        let answer = self.try_append(key, version, &record).await;
+        match &answer {
+            Ok(true) => self.index.appended(key, version, record.is_active),
+            Ok(false) | Err(_) => self.index.forget(key),
+        }
+        match answer {
+            Ok(true) => Appended::Ok,
+            Ok(false) => Appended::Conflict,
+            Err(error) => Appended::Unknown(error),
+        }
     }
 
     async fn head(&self, key: &SessionKey) -> Result<Option<Head>, Error> {

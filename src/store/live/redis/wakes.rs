@@ -1,7 +1,7 @@
 //! Wake-ups over Redis: pub/sub on a connection of its own, and a list of who gave a sign of life
 //! by the clock of Redis.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::RedisSettings;
+use super::ears::{Change, Ears};
 use super::keys::{EVERYBODY, GATEWAYS, INSTALLATION, Keys, gateway, parse_wake};
 use super::link::{Address as Server, CONNECT_TIMEOUT, REACH, refused, translate};
 use super::script::SHOW;
@@ -85,14 +86,6 @@ struct Lost {
     is_behind: AtomicBool,
 }
 
-/// What to listen to.
-enum Change {
-    /// Only what every gateway listens to.
-    Begin,
-    Follow(SessionKey, oneshot::Sender<Result<(), Error>>),
-    Unfollow(SessionKey),
-}
-
 impl RedisWakes {
     /// Begins a life; it is announced by its first sign.
     pub(crate) fn open(
@@ -120,7 +113,9 @@ impl RedisWakes {
         let (changes, queue) = mpsc::unbounded_channel();
         let life = new_life();
         let _ = changes.send(Change::Begin);
-        let listening = listen(manager.clone(), queue, life.clone());
+        let ears = Ears::new(manager.clone(), life.clone());
+        let (told, behind) = (post.clone(), Arc::clone(&lost));
+        let listening = ears.listen(queue, move || tell_reconnected(&told, &behind));
         tasks.spawn(async move { shutdown.run_until_cancelled(listening).await });
         Ok(Self {
             life,
@@ -199,6 +194,10 @@ impl Wakes for RedisWakes {
         }
     }
 
+    fn has_company(&self, has: bool) {
+        let _ = self.changes.send(Change::Company(has));
+    }
+
     async fn follow(&self, key: &SessionKey) -> Result<(), Error> {
         let (reply, done) = oneshot::channel();
         let _ = self.changes.send(Change::Follow(key.clone(), reply));
@@ -233,9 +232,7 @@ impl Wakes for RedisWakes {
                 // The subscriptions stand again: they go out before anything else.
                 Ok(_) => {
                     let _ = self.changes.send(Change::Begin);
-                    if self.post.try_send(News::Reconnected).is_err() {
-                        self.lost.is_behind.store(true, Ordering::Release);
-                    }
+                    tell_reconnected(&self.post, &self.lost);
                 }
                 Err(_) => self.lost.is_down.store(true, Ordering::Release),
             }
@@ -322,46 +319,14 @@ fn take(push: &PushInfo, post: &mpsc::Sender<News>, lost: &Lost) {
     }
 }
 
-/// Subscribes and unsubscribes one after the other, so that the last word counts.
-async fn listen(
-    mut manager: ConnectionManager,
-    mut changes: mpsc::UnboundedReceiver<Change>,
-    life: String,
-) {
-    let mut followed: HashSet<SessionKey> = HashSet::new();
-    let mut has_own = false;
-    while let Some(change) = changes.recv().await {
-        if !has_own {
-            let own = bounded(manager.subscribe(&[EVERYBODY.to_owned(), gateway(&life)])).await;
-            has_own = own.is_ok();
-        }
-        match change {
-            Change::Begin => {}
-            Change::Follow(key, reply) => {
-                let done = if followed.contains(&key) {
-                    Ok(())
-                } else {
-                    bounded(manager.subscribe(Keys::of(&key).wake)).await
-                };
-                if done.is_ok() {
-                    followed.insert(key);
-                }
-                // Who asked may be gone.
-                let _ = reply.send(done);
-            }
-            Change::Unfollow(key) => {
-                if followed.remove(&key) {
-                    let done = bounded(manager.unsubscribe(Keys::of(&key).wake)).await;
-                    if let Err(error) = done {
-                        tracing::debug!(?error, "Still told of a session that nobody watches");
-                    }
-                }
-            }
-        }
+/// Messages may have been lost.
+fn tell_reconnected(post: &mpsc::Sender<News>, lost: &Lost) {
+    if post.try_send(News::Reconnected).is_err() {
+        lost.is_behind.store(true, Ordering::Release);
     }
 }
 
-async fn bounded<T>(trip: impl Future<Output = RedisResult<T>>) -> Result<T, Error> {
+pub(super) async fn bounded<T>(trip: impl Future<Output = RedisResult<T>>) -> Result<T, Error> {
     match tokio::time::timeout(TRIP, trip).await {
         Ok(answer) => answer.map_err(translate),
         Err(_) => Err(Error::Redis {

@@ -84,7 +84,13 @@ pub trait Wakes: Send + Sync {
     /// Sends all, in order. What cannot be sent is lost; the others are told [`News::Reconnected`].
     async fn publish(&self, messages: Vec<(Address, Bytes)>);
 
-    /// From the answer on, messages to the session come in. Following twice is following once.
+    /// Whether others live. While they do not, nobody sends to sessions, and following one costs
+    /// nothing. Once they do, messages to everything that is followed come in from some moment on,
+    /// which [`News::Reconnected`] tells. To be said now and then.
+    fn has_company(&self, has: bool);
+
+    /// From the answer on, messages to the session come in, unless nobody else lives. Following twice
+    /// is following once.
     async fn follow(&self, key: &SessionKey) -> Result<(), Error>;
 
     /// Messages to the session no longer come in, some time from now.
@@ -138,6 +144,8 @@ impl Wakes for Alone {
     }
 
     async fn publish(&self, _: Vec<(Address, Bytes)>) {}
+
+    fn has_company(&self, _: bool) {}
 
     async fn follow(&self, _: &SessionKey) -> Result<(), Error> {
         Ok(())

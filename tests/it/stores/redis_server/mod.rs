@@ -215,3 +215,26 @@ async fn a_finished_session_goes_after_its_time_and_an_unfinished_one_never() {
     assert_eq!(live.active().await.unwrap(), []);
     append(&*live, &key, 0, record(5, 1..=1)).await;
 }
+
+#[tokio::test]
+async fn an_append_tells_whoever_follows_the_session_in_the_same_step() {
+    let place = Place::new().await;
+    let (live, key) = (place.live(), key(1, 1));
+    let mut connection = place.redis.connection();
+    let mut followed = connection.as_pubsub();
+    followed.subscribe(format!("mcp:wake:{{{key}}}")).unwrap();
+    let telling = |n: u128, wake: &'static str| NewRecord {
+        wake: Some(Bytes::from_static(wake.as_bytes())),
+        ..record(n, 1..=1)
+    };
+    append(&*live, &key, 0, telling(1, "one")).await;
+    // What is not appended is not told, and neither is what has nothing to tell.
+    let answer = live.append(&key, 0, telling(2, "conflict")).await;
+    assert!(matches!(answer, Appended::Conflict), "{answer:?}");
+    append(&*live, &key, 1, record(3, 1..=1)).await;
+    append(&*live, &key, 2, telling(4, "three")).await;
+    for expected in ["one", "three"] {
+        let told = followed.get_message().unwrap();
+        assert_eq!(told.get_payload::<String>().unwrap(), expected);
+    }
+}
