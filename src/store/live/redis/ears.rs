@@ -6,7 +6,7 @@ use redis::aio::ConnectionManager;
 use tokio::sync::{mpsc, oneshot};
 
 use super::keys::{EVERYBODY, Keys, gateway};
-use super::wakes::bounded;
+use super::link::punctual;
 use crate::domain::SessionKey;
 use crate::store::Error;
 
@@ -57,7 +57,7 @@ impl Ears {
         while let Some(change) = changes.recv().await {
             if !self.has_own {
                 let own = [EVERYBODY.to_owned(), gateway(&self.life)];
-                self.has_own = bounded(self.manager.subscribe(&own)).await.is_ok();
+                self.has_own = punctual(self.manager.subscribe(&own)).await.is_ok();
             }
             match change {
                 Change::Begin => {}
@@ -75,7 +75,7 @@ impl Ears {
                 Change::Company(_) => {}
                 Change::Follow(key, reply) => {
                     let done = if self.has_company && !self.followed.contains(&key) {
-                        bounded(self.manager.subscribe(Keys::of(&key).wake)).await
+                        punctual(self.manager.subscribe(Keys::of(&key).wake)).await
                     } else {
                         Ok(())
                     };
@@ -97,7 +97,7 @@ impl Ears {
     async fn subscribe_all(&mut self) -> Result<(), Error> {
         let channels: Vec<String> = self.followed.iter().map(|key| Keys::of(key).wake).collect();
         for channels in channels.chunks(CHANNELS) {
-            bounded(self.manager.subscribe(channels)).await?;
+            punctual(self.manager.subscribe(channels)).await?;
         }
         Ok(())
     }
@@ -105,7 +105,7 @@ impl Ears {
     async fn unsubscribe(&mut self, keys: impl Iterator<Item = SessionKey>) {
         let channels: Vec<String> = keys.map(|key| Keys::of(&key).wake).collect();
         for channels in channels.chunks(CHANNELS) {
-            if let Err(error) = bounded(self.manager.unsubscribe(channels)).await {
+            if let Err(error) = punctual(self.manager.unsubscribe(channels)).await {
                 tracing::debug!(?error, "Still told of sessions that nobody asks for");
             }
         }

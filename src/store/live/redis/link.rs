@@ -21,6 +21,8 @@ use crate::store::error::RedisTrouble;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 /// The same while Redis is known to be away: nobody waits long for each refusal.
 const AWAY_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a trip between gateways may take. What is late is worth nothing.
+pub(super) const TRIP: Duration = Duration::from_secs(1);
 /// How long one attempt to connect may take.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pauses between two attempts grow from the first to the second.
@@ -234,5 +236,16 @@ pub(super) fn translate(error: RedisError) -> Error {
     Error::Redis {
         trouble,
         source: Some(Arc::new(error)),
+    }
+}
+
+/// A trip of the line between gateways.
+pub(super) async fn punctual<T>(trip: impl Future<Output = RedisResult<T>>) -> Result<T, Error> {
+    match tokio::time::timeout(TRIP, trip).await {
+        Ok(answer) => answer.map_err(translate),
+        Err(_) => Err(Error::Redis {
+            trouble: RedisTrouble::Silent,
+            source: None,
+        }),
     }
 }

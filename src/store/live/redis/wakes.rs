@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{FromRedisValue as _, PushInfo, PushKind, RedisResult};
+use redis::{FromRedisValue as _, PushInfo, PushKind};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -18,17 +18,14 @@ use tokio_util::task::TaskTracker;
 use super::RedisSettings;
 use super::ears::{Change, Ears};
 use super::keys::{EVERYBODY, GATEWAYS, INSTALLATION, Keys, gateway, parse_wake};
-use super::link::{Address as Server, CONNECT_TIMEOUT, REACH, refused, translate};
+use super::link::{Address as Server, CONNECT_TIMEOUT, REACH, TRIP, punctual, refused};
 use super::script::SHOW;
 use crate::domain::SessionKey;
 use crate::store::Error;
-use crate::store::error::RedisTrouble;
 use crate::store::live::wake::{Address, News, Sign, Site, Use, Wakes, new_life};
 
 /// A life without a sign for so long is over.
 const LIFE: Duration = Duration::from_secs(3);
-/// How long a trip may take. What is late is worth nothing.
-const TRIP: Duration = Duration::from_secs(1);
 /// Pauses between two attempts to connect grow from the first to the second.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
 /// Sessions that one trip shows.
@@ -135,7 +132,7 @@ impl RedisWakes {
         join.arg(&self.life).arg(life_ms());
         join.arg(records).arg(secret_key);
         let mut manager = self.manager.clone();
-        bounded(join.query_async(&mut manager)).await
+        punctual(join.query_async(&mut manager)).await
     }
 
     fn lost_something(&self) -> bool {
@@ -185,7 +182,7 @@ impl Wakes for RedisWakes {
             trip.cmd("PUBLISH").arg(channel).arg(&payload[..]).ignore();
         }
         let mut manager = self.manager.clone();
-        if let Err(error) = bounded(trip.exec_async(&mut manager)).await {
+        if let Err(error) = punctual(trip.exec_async(&mut manager)).await {
             tracing::debug!(
                 ?error,
                 messages = messages.len(),
@@ -226,7 +223,7 @@ impl Wakes for RedisWakes {
         beat.arg(BEAT).arg(1).arg(GATEWAYS).arg(&self.life);
         beat.arg(life_ms());
         let mut manager = self.manager.clone();
-        let alive = bounded(beat.query_async(&mut manager)).await;
+        let alive = punctual(beat.query_async(&mut manager)).await;
         if was_down {
             match &alive {
                 // The subscriptions stand again: they go out before anything else.
@@ -249,7 +246,7 @@ impl Wakes for RedisWakes {
                 add_sign(&mut trip, &self.life, sign);
             }
             let mut manager = self.manager.clone();
-            bounded(trip.exec_async(&mut manager)).await?;
+            punctual(trip.exec_async(&mut manager)).await?;
         }
         Ok(())
     }
@@ -258,7 +255,7 @@ impl Wakes for RedisWakes {
         let mut leave = redis::cmd("ZREM");
         leave.arg(GATEWAYS).arg(&self.life);
         let mut manager = self.manager.clone();
-        if let Err(error) = bounded(leave.exec_async(&mut manager)).await {
+        if let Err(error) = punctual(leave.exec_async(&mut manager)).await {
             tracing::debug!(
                 ?error,
                 "The others find out by themselves that this life is over"
@@ -323,15 +320,5 @@ fn take(push: &PushInfo, post: &mpsc::Sender<News>, lost: &Lost) {
 fn tell_reconnected(post: &mpsc::Sender<News>, lost: &Lost) {
     if post.try_send(News::Reconnected).is_err() {
         lost.is_behind.store(true, Ordering::Release);
-    }
-}
-
-pub(super) async fn bounded<T>(trip: impl Future<Output = RedisResult<T>>) -> Result<T, Error> {
-    match tokio::time::timeout(TRIP, trip).await {
-        Ok(answer) => answer.map_err(translate),
-        Err(_) => Err(Error::Redis {
-            trouble: RedisTrouble::Silent,
-            source: None,
-        }),
     }
 }
