@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use engineioxide::Str;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 
 use crate::agent::answer::{Delta, DeltaKind, Merged, RunningAnswer};
@@ -77,13 +77,13 @@ pub struct Signal {
     pub frames: OnceLock<Vec<Frame>>,
 }
 
-/// One message on the wire: a name and its serialized arguments.
+/// One message on the wire.
 #[derive(Debug, Clone)]
 pub struct Frame {
     /// The event's name.
     pub name: &'static str,
-    /// Its arguments, in order.
-    pub args: Vec<Box<RawValue>>,
+    /// The whole packet, encoded once for all clients.
+    pub packet: Str,
 }
 
 /// The kinds of signals.

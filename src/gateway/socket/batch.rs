@@ -32,6 +32,9 @@ impl Batch {
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
+        if all.len() == 1 {
+            return Self { signals: all, lost };
+        }
         let is_current = |at: usize, signal: &Signal| {
             let mut later = all.iter().skip(at + 1);
             !later.any(|later| replaces(&later.what, &signal.what))

@@ -2,29 +2,28 @@
 //! durable.
 
 use serde_json::json;
-use socketioxide::extract::SocketRef;
 
 use super::Doors;
 use super::inbound::{Inbound, Reply};
 use super::seat::{Errand, Seat};
-use super::send::{acknowledge, emit};
+use super::send::{Client, acknowledge};
 use super::watch::signed_out;
 use crate::agent::Accepted;
 use crate::gateway::wire::{self, Parsed, Refused};
 use crate::session::Refusal;
 
 /// Runs errands until the person's right ends.
-pub(super) async fn run(doors: &Doors, socket: &SocketRef, seat: &Seat) -> Refusal {
+pub(super) async fn run(doors: &Doors, client: &Client, seat: &Seat) -> Refusal {
     loop {
         match seat.errands.next().await {
             // In boxes, because a socket says nothing for most of its life.
             Errand::Answer(inbound) => {
-                if let Some(end) = Box::pin(answer(doors, socket, seat, inbound)).await {
+                if let Some(end) = Box::pin(answer(doors, client, seat, inbound)).await {
                     return end;
                 }
             }
             // Whoever is gone is told so elsewhere.
-            Errand::Tell(news) => drop(Box::pin(emit(socket, &news)).await),
+            Errand::Tell(news) => drop(Box::pin(client.emit(&news)).await),
         }
     }
 }
@@ -32,7 +31,7 @@ pub(super) async fn run(doors: &Doors, socket: &SocketRef, seat: &Seat) -> Refus
 /// Answers one command; why the socket has to end.
 async fn answer(
     doors: &Doors,
-    socket: &SocketRef,
+    client: &Client,
     seat: &Seat,
     inbound: Box<Inbound>,
 ) -> Option<Refusal> {
@@ -55,11 +54,11 @@ async fn answer(
         Err(refusal) => Err(refusal),
     };
     seat.end(is_counted);
-    answer_to(socket, reply.as_ref(), &answer).await;
+    answer_to(client, reply.as_ref(), &answer).await;
     None
 }
 
-async fn answer_to(socket: &SocketRef, reply: Option<&Reply>, answer: &Result<Accepted, Refusal>) {
+async fn answer_to(client: &Client, reply: Option<&Reply>, answer: &Result<Accepted, Refusal>) {
     match (reply, answer) {
         (Some(reply), Ok(accepted)) => {
             acknowledge(reply, &json!({ "ok": true, "seq": accepted.seq })).await;
@@ -71,7 +70,7 @@ async fn answer_to(socket: &SocketRef, reply: Option<&Reply>, answer: &Result<Ac
         (None, Err(refusal)) => {
             let error: Refused = wire::refused(refusal);
             let frame = wire::frame("agent:error", &[&error.message, &error]);
-            let _ = emit(socket, &frame).await;
+            let _ = client.emit(&frame).await;
         }
         (None, Ok(_)) => {}
     }

@@ -18,7 +18,6 @@ use std::time::Duration;
 
 use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderValue, Uri};
-use engineioxide::Companion;
 use hyper::upgrade::OnUpgrade;
 use serde_json::{Value, json};
 use socketioxide::SocketIo;
@@ -30,6 +29,7 @@ use tokio_util::task::TaskTracker;
 
 use self::pump::Pump;
 use self::seat::{End, Seat, Seats};
+use self::send::Client;
 use super::GatewayState;
 use super::wire::{self, Refused};
 use crate::domain::Code;
@@ -111,13 +111,13 @@ pub fn layer(
     let (entry, connected) = (Arc::clone(&doors), doors);
     let enter = async move |socket: SocketRef, auth| handshake::enter(&entry, &socket, auth).await;
     let on_connect = async move |socket: SocketRef, Extension(seat): Extension<Arc<Seat>>| {
-        let companion = socket.req_parts().extensions.get::<Companion>().cloned();
-        let serving = serve(Arc::clone(&connected), socket, seat);
-        match companion {
-            // What is said to a websocket goes out in the same turn of its task.
-            Some(companion) => companion.give(Box::pin(connected.tasks.track_future(serving))),
-            None => drop(connected.tasks.spawn(serving)),
-        }
+        let Some(client) = Client::of(socket) else {
+            return tracing::error!("A socket without a companion is not served");
+        };
+        // What is said to a websocket goes out in the same turn of its task.
+        let companion = client.companion().clone();
+        let serving = serve(Arc::clone(&connected), client, seat);
+        companion.give(Box::pin(connected.tasks.track_future(serving)));
     };
     io.ns("/", on_connect.with(enter));
     (layer, io)
@@ -152,32 +152,32 @@ pub fn detach(mut request: Request) -> Request {
 }
 
 /// One socket from `system:ready` to its end.
-async fn serve(doors: Arc<Doors>, socket: SocketRef, seat: Arc<Seat>) {
+async fn serve(doors: Arc<Doors>, client: Client, seat: Arc<Seat>) {
     let caller = &seat.entered.caller;
     // What is needed for a moment only lies in boxes: this task waits with thousands of its kind.
     let joined = match Box::pin(doors.state.sessions.join(&seat.key, caller)).await {
         Ok(joined) => Box::new(joined),
-        Err(refusal) => return Box::pin(dismiss(&socket, &refusal)).await,
+        Err(refusal) => return Box::pin(dismiss(&client, &refusal)).await,
     };
     let (tenant, choice) = (&caller.tenant.id, &joined.view.model);
     if let Some(refusal) = doors.state.providers.missing_key(tenant, choice) {
-        return Box::pin(dismiss(&socket, &refusal)).await;
+        return Box::pin(dismiss(&client, &refusal)).await;
     }
-    let mut pump = Pump::new(&doors, &socket, &seat);
+    let mut pump = Pump::new(&doors, &client, &seat);
     let end = tokio::select! {
         biased;
         end = seat.ends.next() => end,
         end = pump.run(joined) => end,
-        end = commands::run(&doors, &socket, &seat) => End::Told(end),
+        end = commands::run(&doors, &client, &seat) => End::Told(end),
     };
     match end {
         End::Gone => {}
-        End::Told(refusal) => Box::pin(dismiss(&socket, &refusal)).await,
+        End::Told(refusal) => Box::pin(dismiss(&client, &refusal)).await,
     }
 }
 
 /// Says why, then disconnects.
-async fn dismiss(socket: &SocketRef, refusal: &Refusal) {
+async fn dismiss(client: &Client, refusal: &Refusal) {
     let refused: Refused = wire::refused(refusal);
     let frame = wire::frame(
         "error",
@@ -188,8 +188,8 @@ async fn dismiss(socket: &SocketRef, refusal: &Refusal) {
             }),
         ],
     );
-    if send::emit(socket, &frame).await.is_ok() {
-        let _ = socket.clone().disconnect();
+    if client.emit(&frame).await.is_ok() {
+        client.disconnect();
     }
 }
 

@@ -4,13 +4,12 @@
 
 use std::sync::Arc;
 
-use socketioxide::extract::SocketRef;
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::Doors;
 use super::batch::Batch;
 use super::seat::{End, ResumePoint, Seat};
-use super::send::{Gone, emit};
+use super::send::{Client, Gone};
 use super::told::Told;
 use crate::agent::{Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, What, damaged};
 use crate::domain::Code;
@@ -40,7 +39,7 @@ impl From<Refusal> for End {
 /// Sends a session to one socket.
 pub(super) struct Pump<'a> {
     doors: &'a Doors,
-    socket: &'a SocketRef,
+    client: &'a Client,
     seat: &'a Seat,
     /// `seq` of the last event that the client's buffer took.
     seq: u64,
@@ -49,10 +48,10 @@ pub(super) struct Pump<'a> {
 }
 
 impl<'a> Pump<'a> {
-    pub(super) fn new(doors: &'a Doors, socket: &'a SocketRef, seat: &'a Seat) -> Self {
+    pub(super) fn new(doors: &'a Doors, client: &'a Client, seat: &'a Seat) -> Self {
         Self {
             doors,
-            socket,
+            client,
             seat,
             seq: 0,
             told: Told::default(),
@@ -173,7 +172,7 @@ impl<'a> Pump<'a> {
             is_resumed,
             page,
         };
-        emit(self.socket, &wire::ready(view, &ready)).await
+        self.client.emit(&wire::ready(view, &ready)).await
     }
 
     /// The state as it is, then the open cards again with their own `seq`.
@@ -188,7 +187,7 @@ impl<'a> Pump<'a> {
         self.told = view.answer.as_ref().map(Told::all_of).unwrap_or_default();
         for card in open_cards(view, &page) {
             for frame in event_frames(&card) {
-                emit(self.socket, &frame).await?;
+                self.client.emit(&frame).await?;
             }
         }
         Ok(())
@@ -201,7 +200,7 @@ impl<'a> Pump<'a> {
             self.rest_of(answer).await?;
         }
         for frame in wire::view_frames(view) {
-            emit(self.socket, &frame).await?;
+            self.client.emit(&frame).await?;
         }
         Ok(())
     }
@@ -215,7 +214,7 @@ impl<'a> Pump<'a> {
         }
         for delta in answer.missing(self.told.text, self.told.reasoning) {
             *self.told.units(&delta) = delta.offset + delta.text.encode_utf16().count();
-            emit(self.socket, &wire::delta_frame(&delta)).await?;
+            self.client.emit(&wire::delta_frame(&delta)).await?;
         }
         Ok(())
     }
@@ -319,7 +318,7 @@ impl<'a> Pump<'a> {
         for event in events {
             self.end_answer(event).await?;
             for frame in event_frames(event) {
-                emit(self.socket, &frame).await?;
+                self.client.emit(&frame).await?;
             }
             self.seq = event.seq;
         }
@@ -329,14 +328,14 @@ impl<'a> Pump<'a> {
     /// Tells the rest of an answer that ended while this client fell behind.
     async fn end_answer(&mut self, event: &ShownEvent) -> Result<(), Gone> {
         match self.told.rest(&event.event) {
-            Some(rest) => emit(self.socket, &wire::delta_frame(&rest)).await,
+            Some(rest) => self.client.emit(&wire::delta_frame(&rest)).await,
             None => Ok(()),
         }
     }
 
     async fn send(&self, signal: &Signal) -> Result<(), Gone> {
         for frame in signal_frames(signal) {
-            emit(self.socket, frame).await?;
+            self.client.emit(frame).await?;
         }
         Ok(())
     }
@@ -372,9 +371,5 @@ fn open_cards(view: &SessionView, page: &[ShownEvent]) -> Vec<ShownEvent> {
 
 fn frames_len(event: &ShownEvent) -> usize {
     let frames = event_frames(event);
-    frames
-        .iter()
-        .flat_map(|frame| &frame.args)
-        .map(|arg| arg.get().len())
-        .sum()
+    frames.iter().map(|frame| frame.packet.len()).sum()
 }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use engineioxide::Companion;
 use serde_json::Value;
 use socketioxide::extract::SocketRef;
 use socketioxide::{SendError, SocketError};
+use tokio::sync::mpsc::error::TrySendError;
 
 use super::inbound::Reply;
 use crate::agent::Frame;
@@ -16,26 +18,44 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// The client is gone.
 pub(super) struct Gone;
 
-/// Puts a frame into the client's buffer, waiting for room.
-pub(super) async fn emit(socket: &SocketRef, frame: &Frame) -> Result<(), Gone> {
-    let mut pause = FIRST_PAUSE;
-    loop {
-        let sent = match frame.args.as_slice() {
-            [] => socket.emit(frame.name, &()),
-            [one] => socket.emit(frame.name, one),
-            [one, two, ..] => socket.emit(frame.name, &(one, two)),
-        };
-        match sent {
-            Ok(()) => return Ok(()),
-            // In a box: few sockets ever wait, and every socket's task has room for this.
-            Err(error) if is_full(&error) => Box::pin(tokio::time::sleep(pause)).await,
-            Err(SendError::Socket(_)) => return Err(Gone),
-            Err(error) => {
-                tracing::error!(%error, event = frame.name, "A frame cannot be sent");
-                return Ok(());
+/// One connected client.
+pub(super) struct Client {
+    socket: SocketRef,
+    companion: Companion,
+}
+
+impl Client {
+    /// `None` if the library is not the one that knows of companions.
+    pub(super) fn of(socket: SocketRef) -> Option<Self> {
+        let companion = socket.req_parts().extensions.get::<Companion>().cloned()?;
+        Some(Self { socket, companion })
+    }
+
+    /// Where work for it is done.
+    pub(super) fn companion(&self) -> &Companion {
+        &self.companion
+    }
+
+    /// Puts a frame into its buffer, waiting for room.
+    pub(super) async fn emit(&self, frame: &Frame) -> Result<(), Gone> {
+        let mut pause = FIRST_PAUSE;
+        let mut packet = frame.packet.clone();
+        loop {
+            match self.companion.emit(packet) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Closed(_)) => return Err(Gone),
+                Err(TrySendError::Full(back)) => packet = back,
             }
+            // In a box: few sockets ever wait, and every socket's task has room for this.
+            Box::pin(tokio::time::sleep(pause)).await;
+            pause = longer(pause);
         }
-        pause = longer(pause);
+    }
+
+    /// Ends it.
+    pub(super) fn disconnect(&self) {
+        // It may be gone.
+        let _ = self.socket.clone().disconnect();
     }
 }
 

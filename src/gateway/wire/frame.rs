@@ -1,32 +1,61 @@
-//! Frames: a name and serialized arguments.
+//! Frames: events as packets.
 
+use engineioxide::Str;
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::Value;
 
 use crate::agent::Frame;
 use crate::domain::{Code, Fault, RequestId};
 use crate::session::Refusal;
 
+/// Room for an event that is a token.
+const SMALL: usize = 160;
+/// What a packet begins with that is an event of the main namespace (Socket.IO protocol 5).
+const EVENT: &str = "2";
+
 /// Builds a frame from serializable arguments.
-pub(in crate::gateway) fn frame(name: &'static str, args: &[&dyn Raw]) -> Frame {
+pub(in crate::gateway) fn frame(name: &'static str, args: &[&dyn Json]) -> Frame {
+    let mut packet = Vec::with_capacity(SMALL);
+    packet.extend_from_slice(EVENT.as_bytes());
+    packet.push(b'[');
+    name.write(&mut packet);
+    for arg in args {
+        packet.push(b',');
+        arg.write(&mut packet);
+    }
+    packet.push(b']');
+    // It is text, because everything in it was written as JSON.
+    let packet = String::from_utf8(packet).unwrap_or_default();
     Frame {
         name,
-        args: args.iter().map(|arg| arg.raw()).collect(),
+        packet: Str::from(packet),
     }
 }
 
-/// Something that serializes; object safe.
-pub(in crate::gateway) trait Raw {
-    fn raw(&self) -> Box<RawValue>;
+/// The arguments of a frame.
+pub(super) fn args(frame: &Frame) -> Vec<Value> {
+    let array = frame.packet.strip_prefix(EVENT).unwrap_or_default();
+    let mut array: Vec<Value> = serde_json::from_str(array).unwrap_or_default();
+    if !array.is_empty() {
+        array.remove(0);
+    }
+    array
 }
 
-impl<T: Serialize> Raw for T {
-    fn raw(&self) -> Box<RawValue> {
+/// Something that serializes; object safe.
+pub(in crate::gateway) trait Json {
+    fn write(&self, to: &mut Vec<u8>);
+}
+
+impl<T: Serialize> Json for T {
+    fn write(&self, to: &mut Vec<u8>) {
+        let before = to.len();
         // Only maps with keys that are no strings fail; our payloads have none.
-        to_raw_value(self).unwrap_or_else(|error| {
+        if let Err(error) = serde_json::to_writer(&mut *to, self) {
             tracing::error!(%error, "A payload does not serialize");
-            RawValue::NULL.to_owned()
-        })
+            to.truncate(before);
+            to.extend_from_slice(b"null");
+        }
     }
 }
 
@@ -58,5 +87,37 @@ pub fn refused(refusal: &Refusal) -> Refused {
         field: refusal.field,
         retryable: refusal.code.fault() == Fault::Transient,
         request_id: RequestId::from_bits(rand::random()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use socketioxide_core::packet::{Packet, PacketData};
+    use socketioxide_core::parser::{Parse as _, ParseConfig, ParserState};
+    use socketioxide_parser_common::CommonParser;
+
+    use super::{args, frame};
+
+    #[test]
+    fn a_frame_is_what_the_library_makes_of_the_same_event() {
+        let parser = CommonParser;
+        for given in [
+            vec![json!("a\"\u{1F600}\n")],
+            vec![json!([1]), json!({"a": null})],
+        ] {
+            let list: Vec<&dyn super::Json> = given.iter().map(|arg| arg as _).collect();
+            let ours = frame("tool:output", &list);
+            let data = match &given[..] {
+                [one, two] => parser.encode_value(&(one, two), Some("tool:output")),
+                one => parser.encode_value(&one[0], Some("tool:output")),
+            };
+            let theirs = parser.encode(Packet::event("/", data.unwrap()));
+            assert_eq!(theirs.as_str().unwrap().as_str(), ours.packet.as_str());
+            assert_eq!(args(&ours), given);
+            let (config, state) = (ParseConfig::default(), ParserState::default());
+            let read = parser.decode_str(&config, &state, ours.packet.clone());
+            assert!(matches!(read.unwrap().inner, PacketData::Event(..)));
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! Fuzzes the way of a stored event to clients: whatever can be read can be shown.
 
-use serde_json::Value;
-
+use super::frame::args;
 use super::{event_frames, transcript_items};
 use crate::agent::ShownEvent;
 use crate::session::Commit;
@@ -30,8 +29,7 @@ fn check(event: &ShownEvent) {
     let frames = event_frames(event);
     assert!(!frames.is_empty(), "{event:?}");
     for frame in frames {
-        for arg in &frame.args {
-            let arg: Value = serde_json::from_str(arg.get()).unwrap();
+        for arg in args(&frame) {
             assert!(!arg.is_null(), "`{}` could not be written", frame.name);
         }
     }

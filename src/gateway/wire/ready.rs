@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::card::Queue;
 use super::event::event_frames;
-use super::frame::frame;
+use super::frame::{args, frame};
 use super::state::usage_value;
 use crate::agent::{Frame, SessionView, ShownEvent};
 use crate::domain::{Caller, SessionId};
@@ -84,7 +84,7 @@ fn running(view: &SessionView) -> Value {
 /// `{ seq, at, event, args }` for each frame of an event.
 pub fn transcript_items(shown: &ShownEvent) -> impl Iterator<Item = Value> {
     let (seq, at) = (shown.seq, shown.at.to_rfc3339());
-    event_frames(shown)
-        .into_iter()
-        .map(move |frame| json!({ "seq": seq, "at": at, "event": frame.name, "args": frame.args }))
+    event_frames(shown).into_iter().map(
+        move |frame| json!({ "seq": seq, "at": at, "event": frame.name, "args": args(&frame) }),
+    )
 }

@@ -1,4 +1,5 @@
-//! Work that belongs to one websocket and is done in its task.
+//! A session as whoever serves its client has it: work in the websocket's task, and messages that are
+//! encoded already.
 //!
 //! Not in upstream, where whoever serves a client has a task of its own: each packet then takes two
 //! tasks, and an idle client the memory of both.
@@ -7,32 +8,74 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     task::{Context, Poll, Waker},
 };
+
+use engineioxide_core::{Str, TransportType};
+use tokio::sync::mpsc::error::TrySendError;
+
+use crate::Socket;
 
 /// What is to be done beside the exchange of packets.
 pub type Work = Pin<Box<dyn Future<Output = ()> + Send + 'static>>;
 
-/// The task of one websocket, for work beside it. It lies in the extensions of the request of every
-/// session that began as a websocket ([`Socket::req_parts`](crate::Socket::req_parts)); a session that
-/// began by polling has none.
-///
-/// The work goes on in a task of its own when the websocket ends before it.
-#[derive(Clone, Default)]
-pub struct Companion(Arc<Mutex<Place>>);
+/// One session. It lies in the extensions of the request that began it
+/// ([`Socket::req_parts`](crate::Socket::req_parts)).
+#[derive(Clone)]
+pub struct Companion(Arc<Shared>);
+
+struct Shared {
+    socket: OnceLock<Weak<dyn Emit>>,
+    place: Mutex<Place>,
+}
 
 #[derive(Default)]
 struct Place {
     given: Option<Work>,
-    /// The websocket has ended.
+    /// There is no websocket, or it has ended.
     is_closed: bool,
     reader: Option<Waker>,
 }
 
+trait Emit: Send + Sync {
+    fn emit(&self, message: Str) -> Result<(), TrySendError<Str>>;
+}
+
+impl<D: Default + Send + Sync + 'static> Emit for Socket<D> {
+    fn emit(&self, message: Str) -> Result<(), TrySendError<Str>> {
+        Self::emit(self, message)
+    }
+}
+
 impl Companion {
-    /// Gives it to the websocket's task; what was given before and not begun yet is done in a task of
-    /// its own, and so is everything once the websocket has ended.
+    /// Only a session that begins as a websocket has a task to give work to.
+    pub(crate) fn new(transport: TransportType) -> Self {
+        Self(Arc::new(Shared {
+            socket: OnceLock::new(),
+            place: Mutex::new(Place {
+                is_closed: transport != TransportType::Websocket,
+                ..Place::default()
+            }),
+        }))
+    }
+
+    pub(crate) fn belong_to<D: Default + Send + Sync + 'static>(&self, socket: &Arc<Socket<D>>) {
+        let socket = Arc::downgrade(socket);
+        let _ = self.0.socket.set(socket);
+    }
+
+    /// [`Socket::emit`] for a message that is encoded already.
+    pub fn emit(&self, message: Str) -> Result<(), TrySendError<Str>> {
+        match self.0.socket.get().and_then(Weak::upgrade) {
+            Some(socket) => socket.emit(message),
+            None => Err(TrySendError::Closed(message)),
+        }
+    }
+
+    /// Gives it to the websocket's task, where it goes on until the websocket ends, and then in a task
+    /// of its own. So does what was given before and not begun yet, and everything of a session that
+    /// did not begin as a websocket.
     pub fn give(&self, work: Work) {
         let (work, reader) = {
             let mut place = self.place();
@@ -65,7 +108,7 @@ impl Companion {
 
     fn place(&self) -> MutexGuard<'_, Place> {
         // Nothing panics while it is locked.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -151,7 +194,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_is_done_in_the_task_of_the_websocket_one_after_the_other() {
-        let companion = Companion::default();
+        let companion = Companion::new(TransportType::Websocket);
         let mut worker = Worker::new(Some(companion.clone()));
         let task = tokio::spawn(async move { serve(&mut worker).await });
         let (said, mut heard) = mpsc::unbounded_channel();
@@ -169,8 +212,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_session_without_a_websocket_has_no_task_for_work() {
+        let companion = Companion::new(TransportType::Polling);
+        let (done, is_done) = oneshot::channel();
+        companion.give(Box::pin(async move { done.send(()).unwrap() }));
+        within(is_done).await.unwrap();
+        let answer = companion.emit("nobody".into());
+        assert!(matches!(answer, Err(TrySendError::Closed(_))));
+    }
+
+    #[tokio::test]
     async fn work_outlives_the_websocket() {
-        let companion = Companion::default();
+        let companion = Companion::new(TransportType::Websocket);
         let mut worker = Worker::new(Some(companion.clone()));
         let (go_on, goes_on) = oneshot::channel::<()>();
         let (done, mut is_done) = oneshot::channel();

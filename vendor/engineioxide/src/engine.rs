@@ -7,6 +7,7 @@ use engineioxide_core::{ProtocolVersion, Sid, TransportType};
 use http::request::Parts;
 
 use crate::{
+    Companion,
     config::EngineIoConfig,
     handler::EngineIoHandler,
     socket::{DisconnectReason, Socket},
@@ -43,9 +44,11 @@ impl<H: EngineIoHandler> EngineIo<H> {
         self: &Arc<Self>,
         protocol: ProtocolVersion,
         transport: TransportType,
-        req: Parts,
+        mut req: Parts,
         supports_binary: bool,
     ) -> Arc<Socket<H::Data>> {
+        let companion = Companion::new(transport);
+        req.extensions.insert(companion.clone());
         let engine = self.clone();
         let close_fn = Box::new(move |sid, reason| engine.close_session(sid, reason));
 
@@ -58,6 +61,7 @@ impl<H: EngineIoHandler> EngineIo<H> {
             supports_binary,
         );
         let socket = Arc::new(socket);
+        companion.belong_to(&socket);
         self.sockets
             .write()
             .unwrap()

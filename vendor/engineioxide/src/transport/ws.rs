@@ -255,9 +255,7 @@ where
             }
         }
     } else {
-        let mut req_data = *req_data;
-        req_data.extensions.insert(Companion::default());
-        let socket = engine.create_session(protocol, TransportType::Websocket, req_data, false);
+        let socket = engine.create_session(protocol, TransportType::Websocket, *req_data, false);
 
         #[cfg(feature = "tracing")]
         tracing::debug!("new websocket connection");
