@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -11,13 +12,22 @@ use super::factory::AgentParts;
 use super::feed::{Feed, What};
 use super::message::Message;
 use super::model::Asking;
-use crate::domain::{CallId, Entry};
+use crate::domain::{CallId, Weighed};
 use crate::session::{Command, Control, Effect, ModelChoice, effects};
 
 /// Attempts that are kept for one gateway at one request.
 const ATTEMPTS: u32 = 1_000;
 
-/// Cancels its effect when it is dropped.
+/// Ends its request of the model when it is dropped. Nothing looks at it while the answer streams.
+struct Request(AbortHandle);
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Cancels its call when it is dropped; the tool server is told.
 struct Stopper(CancellationToken);
 
 impl Drop for Stopper {
@@ -29,7 +39,7 @@ impl Drop for Stopper {
 /// What has to run, and what it is made of.
 pub(super) struct Wanted<'a> {
     pub(super) control: &'a Control,
-    pub(super) entries: &'a [Arc<Entry>],
+    pub(super) entries: &'a [Arc<Weighed>],
     pub(super) choice: &'a ModelChoice,
     pub(super) feed: &'a Arc<Feed>,
     pub(super) parts: &'a AgentParts,
@@ -38,7 +48,7 @@ pub(super) struct Wanted<'a> {
 /// The running effects of one session.
 #[derive(Default)]
 pub(super) struct Running {
-    model: Option<((u64, u32), Stopper)>,
+    model: Option<((u64, u32), Request)>,
     calls: BTreeMap<CallId, Stopper>,
     /// Under which all of them were started.
     reign: u64,
@@ -123,8 +133,7 @@ impl Running {
         self.calls = calls;
     }
 
-    fn ask_model(&self, wanted: &Wanted<'_>, request: (u64, u32)) -> Stopper {
-        let cancel = CancellationToken::new();
+    fn ask_model(&self, wanted: &Wanted<'_>, request: (u64, u32)) -> Request {
         let attempt = first_attempt(wanted.control);
         let asked = Asking {
             feed: Arc::clone(wanted.feed),
@@ -140,14 +149,12 @@ impl Running {
             turn: request.0,
             iteration: request.1,
         };
-        let (outcomes, stop, reign) = (self.outcomes.clone(), cancel.clone(), self.reign);
-        self.tracker.spawn(async move {
-            tokio::select! {
-                () = stop.cancelled() => {}
-                outcome = asked.run() => report(outcomes.as_ref(), outcome, reign).await,
-            }
+        let (outcomes, reign) = (self.outcomes.clone(), self.reign);
+        let asking = self.tracker.spawn(async move {
+            let outcome = asked.run().await;
+            report(outcomes.as_ref(), outcome, reign).await;
         });
-        Stopper(cancel)
+        Request(asking.abort_handle())
     }
 
     fn run_call(&self, wanted: &Wanted<'_>, id: &CallId) -> Option<Stopper> {

@@ -24,16 +24,18 @@ struct CallForm<'a> {
 impl Digest {
     /// Hashes canonical JSON (RFC 8785), so that key order and number spelling do not matter.
     pub fn of_json(value: &Value) -> Self {
-        Self::of_canonical(value)
+        Self::of_canonical(value, is_plain(value))
     }
 
-    fn of_canonical(form: &impl Serialize) -> Self {
-        let text = serde_json_canonicalizer::to_vec(form);
+    fn of_canonical(form: &impl Serialize, is_plain: bool) -> Self {
+        let text = if is_plain {
+            serde_json::to_vec(form).ok()
+        } else {
+            serde_json_canonicalizer::to_vec(form).ok()
+        };
         // Only numbers that no JSON can hold fail; nobody can write one.
-        let text = text
-            .or_else(|_| serde_json::to_vec(form))
-            .unwrap_or_default();
-        Self(hex::encode(Sha256::digest(&text)))
+        let text = text.or_else(|| serde_json::to_vec(form).ok());
+        Self(hex::encode(Sha256::digest(text.unwrap_or_default())))
     }
 
     /// The digest of one call: what was shown is what is approved is what runs.
@@ -45,7 +47,7 @@ impl Digest {
             server: &tool.server,
             tool: &tool.tool,
         };
-        Self::of_canonical(&form)
+        Self::of_canonical(&form, is_plain(args))
     }
 
     /// Takes what a client sent back, to be compared only.
@@ -59,12 +61,79 @@ impl Digest {
     }
 }
 
+/// Whether `serde_json` writes a value as canonical JSON already, which is several times faster: its
+/// maps are in the order of UTF-8, which for ASCII is the canonical one of UTF-16, and only numbers that
+/// a double does not hold exactly are spelled otherwise.
+fn is_plain(value: &Value) -> bool {
+    const EXACT: u64 = 1 << 53;
+    match value {
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+        Value::Number(number) => number
+            .as_i64()
+            .is_some_and(|number| number.unsigned_abs() <= EXACT),
+        Value::Array(items) => items.iter().all(is_plain),
+        Value::Object(map) => map
+            .iter()
+            .all(|(key, value)| key.is_ascii() && is_plain(value)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
 
-    use super::Digest;
+    use super::{Digest, is_plain};
     use crate::domain::ToolRef;
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let text = prop_oneof!["[ -~]{0,6}", any::<String>()];
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            (-3_i64..3).prop_map(|n| json!((1_i64 << 53) * n.signum() + n)),
+            any::<u64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            text.clone().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, move |inner| {
+            let map = prop::collection::hash_map(text.clone(), inner.clone(), 0..4);
+            prop_oneof![
+                prop::collection::vec(inner, 0..4).prop_map(Value::from),
+                map.prop_map(|map| map.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_plain_is_canonical(value in any_json()) {
+            let canonical = serde_json_canonicalizer::to_vec(&value);
+            prop_assume!(canonical.is_ok());
+            if is_plain(&value) {
+                prop_assert_eq!(serde_json::to_vec(&value).unwrap(), canonical.unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn ordinary_arguments_are_plain_and_others_are_not() {
+        for plain in [
+            json!({"b": [1, -2, null], "a": "\n\u{20ac}"}),
+            json!(9_007_199_254_740_992_u64),
+        ] {
+            assert!(is_plain(&plain), "{plain}");
+        }
+        for other in [
+            json!(0.5),
+            json!({"\u{e9}": 1}),
+            json!(9_007_199_254_740_993_u64),
+            json!(u64::MAX),
+        ] {
+            assert!(!is_plain(&other), "{other}");
+        }
+    }
 
     #[test]
     fn key_order_does_not_change_a_digest_but_every_field_does() {
