@@ -24,6 +24,10 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 const READERS: u32 = 4;
 
+/// Pages of the log after which it is folded into the file (16 MiB). The pages that a busy session
+/// changes are the same ones again and again, and each is written into the file once for all of that.
+const LOG_PAGES: &str = "4096";
+
 /// Brings the tables up to date. A power loss may take back the last of the steps, which are then
 /// made again at the next start: no sync for each of them.
 async fn migrate(options: &SqliteConnectOptions) -> Result<(), Error> {
@@ -69,6 +73,7 @@ impl SqliteDb {
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(BUSY_TIMEOUT)
+            .pragma("wal_autocheckpoint", LOG_PAGES)
             .foreign_keys(true);
         let write = SqliteConnection::connect_with(&options).await?;
         migrate(&options).await?;
@@ -253,6 +258,10 @@ mod tests {
             ("SELECT foreign_keys FROM pragma_foreign_keys", 1),
             ("SELECT timeout FROM pragma_busy_timeout", 5_000),
             ("SELECT journal_mode = 'wal' FROM pragma_journal_mode", 1),
+            (
+                "SELECT wal_autocheckpoint FROM pragma_wal_autocheckpoint",
+                4_096,
+            ),
         ] {
             let value: (i64,) = sqlx::query_as(sql)
                 .fetch_one(&mut *connection)

@@ -6,6 +6,28 @@ use crate::domain::{CommitId, SessionId, SessionKey, TenantId};
 use crate::store::Error;
 use crate::store::db::{Db, args};
 
+/// Finds, as `high` of the last row of `search`, the first version of which that is true; the one after
+/// the head if there is none. Versions are dense and `last_seq` never falls, so it is a search by halves,
+/// and appends need no index for it.
+macro_rules! search {
+    ($is_past:literal) => {
+        concat!(
+            "WITH RECURSIVE search (low, high) AS (\
+             SELECT CAST(0 AS BIGINT), coalesce(max(version), 0) + 1 FROM journal \
+             WHERE tenant = $1 AND session = $2 \
+             UNION ALL \
+             SELECT CASE WHEN ",
+            $is_past,
+            " THEN low ELSE (low + high) / 2 END, CASE WHEN ",
+            $is_past,
+            " THEN (low + high) / 2 ELSE high END \
+             FROM search LEFT JOIN journal \
+             ON tenant = $1 AND session = $2 AND version = (low + high) / 2 \
+             WHERE high - low > 1) "
+        )
+    };
+}
+
 /// The reading half of a live store.
 #[derive(Debug, Clone)]
 pub(super) struct Reading(Db);
@@ -52,13 +74,14 @@ impl Reading {
         seq: u64,
         limit: usize,
     ) -> Result<Vec<Record>, Error> {
-        // `last_seq` never falls, so everything after the first match matches: one index look-up,
-        // then the records in the order of their key.
-        let sql = "SELECT version, commit_id, first_seq, last_seq, body FROM journal \
-                   WHERE tenant = $1 AND session = $2 AND version >= \
-                   (SELECT version FROM journal WHERE tenant = $1 AND session = $2 \
-                    AND last_seq > $3 ORDER BY last_seq, version LIMIT 1) \
-                   ORDER BY version LIMIT $4";
+        // Everything after the first match matches.
+        let sql = concat!(
+            search!("last_seq > $3"),
+            "SELECT version, commit_id, first_seq, last_seq, body FROM journal \
+             WHERE tenant = $1 AND session = $2 \
+             AND version >= (SELECT high FROM search WHERE high - low <= 1) \
+             ORDER BY version LIMIT $4"
+        );
         self.records(sql, key, seq, limit).await
     }
 
@@ -69,12 +92,13 @@ impl Reading {
         limit: usize,
     ) -> Result<Vec<Record>, Error> {
         // A record with `first_seq < seq` follows only records with `last_seq < seq`.
-        let sql = "SELECT version, commit_id, first_seq, last_seq, body FROM journal \
-                   WHERE tenant = $1 AND session = $2 AND version <= coalesce(\
-                   (SELECT version FROM journal WHERE tenant = $1 AND session = $2 \
-                    AND last_seq >= $3 ORDER BY last_seq, version LIMIT 1), \
-                   9223372036854775807) AND first_seq < $3 \
-                   ORDER BY version DESC LIMIT $4";
+        let sql = concat!(
+            search!("last_seq >= $3"),
+            "SELECT version, commit_id, first_seq, last_seq, body FROM journal \
+             WHERE tenant = $1 AND session = $2 \
+             AND version <= (SELECT high FROM search WHERE high - low <= 1) AND first_seq < $3 \
+             ORDER BY version DESC LIMIT $4"
+        );
         let mut records = self.records(sql, key, seq, limit).await?;
         records.reverse();
         Ok(records)
