@@ -7,7 +7,7 @@ use super::answer::DeltaKind;
 use super::factory::{AgentParts, Standing};
 use super::feed::{Feed, Notice, Ticket, What};
 use super::trace::{RequestSpan, TurnTrace};
-use crate::domain::{Code, Entry, Fault, TokenUsage};
+use crate::domain::{Code, Fault, TokenUsage, Weighed};
 use crate::history;
 use crate::llm::{self, ModelEvent, Progress};
 use crate::session::{
@@ -22,7 +22,7 @@ pub(super) struct Asking {
     pub(super) ticket: Ticket,
     pub(super) parts: AgentParts,
     pub(super) choice: ModelChoice,
-    pub(super) entries: Vec<Arc<Entry>>,
+    pub(super) entries: Vec<Arc<Weighed>>,
     /// How much of them the session lets it read.
     pub(super) limits: history::Limits,
     /// Where it is told, if anybody wants to know.
@@ -100,7 +100,7 @@ impl Asking {
                 messages: kept as u64,
                 tokens: newest
                     .iter()
-                    .map(|entry| llm::tokens::estimate(entry))
+                    .map(|entry| entry.weight(llm::tokens::estimate))
                     .sum(),
             },
         })

@@ -1,9 +1,12 @@
 //! What was said: the units from which a model request is built.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::CallId;
+use super::{CallId, Memo};
 
 /// One call as the model asked for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,4 +68,43 @@ pub enum Entry {
         /// The remark.
         text: String,
     },
+}
+
+/// An entry that remembers how many tokens it counts: every request and every figure of what is used
+/// goes through all of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Weighed {
+    entry: Entry,
+    #[serde(skip)]
+    weight: Memo<u64>,
+}
+
+impl Weighed {
+    /// To be shared.
+    pub fn new(entry: Entry) -> Arc<Self> {
+        Arc::new(Self {
+            entry,
+            weight: Memo::default(),
+        })
+    }
+
+    /// Its tokens by `count`, of which there is one.
+    pub fn weight(&self, count: impl FnOnce(&Entry) -> u64) -> u64 {
+        *self.weight.get(|| count(&self.entry))
+    }
+
+    /// To be changed.
+    pub fn entry_mut(&mut self) -> &mut Entry {
+        self.weight = Memo::default();
+        &mut self.entry
+    }
+}
+
+impl Deref for Weighed {
+    type Target = Entry;
+
+    fn deref(&self) -> &Entry {
+        &self.entry
+    }
 }

@@ -8,6 +8,7 @@ pub mod entry;
 pub mod fault;
 pub mod id;
 pub mod mcp_server;
+pub mod memo;
 pub mod sandbox;
 pub mod time;
 pub mod tool;
@@ -16,13 +17,14 @@ pub mod usage;
 pub use access::{Actor, Caller, Role, Scope, Tenant, User};
 pub use code::Code;
 pub use digest::Digest;
-pub use entry::{Entry, ModelCall, Native};
+pub use entry::{Entry, ModelCall, Native, Weighed};
 pub use fault::Fault;
 pub use id::{
     ApiKeyId, CallId, CommitId, JournalId, RequestId, SandboxId, SessionId, SessionKey, TenantId,
     UserId,
 };
 pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
+pub use memo::Memo;
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use time::Timestamp;
 pub use tool::{Schema, Tool, ToolAnnotations, ToolRef};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use minijinja::Environment;
 
-use crate::domain::{Entry, Tool};
+use crate::domain::{Entry, Tool, Weighed};
 
 /// Work that a template may cost; a runaway loop is an error, not a hang.
 const FUEL: u64 = 100_000;
@@ -76,14 +76,11 @@ impl SystemPrompt {
 }
 
 /// What a person asked last; empty before the first message.
-pub fn last_input(entries: &[Arc<Entry>]) -> &str {
-    let texts = entries
-        .iter()
-        .rev()
-        .filter_map(|entry| match entry.as_ref() {
-            Entry::User { text, .. } => Some(text.as_str()),
-            Entry::Assistant { .. } | Entry::ToolResult { .. } | Entry::Note { .. } => None,
-        });
+pub fn last_input(entries: &[Arc<Weighed>]) -> &str {
+    let texts = entries.iter().rev().filter_map(|entry| match &***entry {
+        Entry::User { text, .. } => Some(text.as_str()),
+        Entry::Assistant { .. } | Entry::ToolResult { .. } | Entry::Note { .. } => None,
+    });
     texts.into_iter().next().unwrap_or_default()
 }
 

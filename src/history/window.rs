@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::Entry;
+use crate::domain::{Entry, Weighed};
 
 /// What the model may be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ impl Limits {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Window {
     /// The entries, oldest first.
-    pub entries: Vec<Arc<Entry>>,
+    pub entries: Vec<Arc<Weighed>>,
     /// How many older ones fell out.
     pub left_out: usize,
     /// Tokens of `entries`, by the counter.
@@ -58,7 +58,7 @@ pub struct Window {
 impl Window {
     /// `seq` of the oldest message of a person that the model reads.
     pub fn from_seq(&self) -> Option<u64> {
-        self.entries.iter().find_map(|entry| match &**entry {
+        self.entries.iter().find_map(|entry| match &***entry {
             Entry::User { seq, .. } => Some(*seq),
             Entry::Assistant { .. } | Entry::ToolResult { .. } | Entry::Note { .. } => None,
         })
@@ -67,22 +67,22 @@ impl Window {
 
 /// How many of the newest entries make up the newest message of a person and what came after it:
 /// the least that a request can begin anew with (C2).
-pub fn newest_turn(entries: &[Arc<Entry>]) -> usize {
+pub fn newest_turn(entries: &[Arc<Weighed>]) -> usize {
     let asked = entries
         .iter()
-        .rposition(|entry| matches!(&**entry, Entry::User { .. }));
+        .rposition(|entry| matches!(&***entry, Entry::User { .. }));
     asked.map_or(entries.len(), |index| entries.len() - index)
 }
 
 /// Keeps the newest groups that fit. A group is an assistant's calls with their results, or one
 /// other entry. The newest group is kept whatever it costs: without it there is no question.
-pub fn window(entries: &[Arc<Entry>], limits: Limits, count: impl Fn(&Entry) -> u64) -> Window {
+pub fn window(entries: &[Arc<Weighed>], limits: Limits, count: impl Fn(&Entry) -> u64) -> Window {
     let mut start = entries.len();
     let mut tokens = 0;
     let mut cost = 0;
     for (from, entry) in entries.iter().enumerate().rev() {
-        cost += count(entry);
-        if from > 0 && matches!(**entry, Entry::ToolResult { .. }) {
+        cost += entry.weight(&count);
+        if from > 0 && matches!(***entry, Entry::ToolResult { .. }) {
             // Its group begins further up.
             continue;
         }
@@ -112,14 +112,14 @@ mod tests {
     use serde_json::json;
 
     use super::{Limits, newest_turn, window};
-    use crate::domain::{CallId, Entry, ModelCall};
+    use crate::domain::{CallId, Entry, ModelCall, Weighed};
 
     fn call_id(index: usize) -> CallId {
         CallId::new(0, index)
     }
 
     /// `u` a person, `a` an answer, `c` an answer with one call, `r` its result.
-    fn entries(shape: &str) -> Vec<Arc<Entry>> {
+    fn entries(shape: &str) -> Vec<Arc<Weighed>> {
         let entry = |(index, kind): (usize, char)| match kind {
             'u' => Entry::User {
                 seq: index as u64,
@@ -146,7 +146,12 @@ mod tests {
                 native: None,
             },
         };
-        shape.chars().enumerate().map(entry).map(Arc::new).collect()
+        shape
+            .chars()
+            .enumerate()
+            .map(entry)
+            .map(Weighed::new)
+            .collect()
     }
 
     fn kept(shape: &str, max_tokens: Option<u64>, max_messages: Option<usize>) -> usize {
@@ -227,7 +232,7 @@ mod tests {
             prop_assert_eq!(shown.left_out + shown.entries.len(), all.len());
             prop_assert_eq!(&shown.entries[..], &all[shown.left_out..]);
             let starts_with_result =
-                matches!(shown.entries.first().map(|entry| &**entry), Some(Entry::ToolResult { .. }));
+                matches!(shown.entries.first().map(|entry| &***entry), Some(Entry::ToolResult { .. }));
             prop_assert!(!starts_with_result);
             // What is kept in the store is enough for every later request.
             let mut later = shown.entries.clone();

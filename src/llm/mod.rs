@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use secrecy::SecretString;
 
-use crate::domain::{Entry, Native, TokenUsage, Tool};
+use crate::domain::{Entry, Native, TokenUsage, Tool, Weighed};
 
 pub mod answer;
 pub mod anthropic;
@@ -144,30 +144,30 @@ pub struct Request {
 
 /// Entries of a request, oldest first; the session goes on sharing each of them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entries(Arc<[Arc<Entry>]>);
+pub struct Entries(Arc<[Arc<Weighed>]>);
 
 impl Entries {
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Entry> + Clone {
-        self.0.iter().map(|entry| &**entry)
+        self.0.iter().map(|entry| &***entry)
     }
 }
 
-impl From<Vec<Arc<Entry>>> for Entries {
-    fn from(entries: Vec<Arc<Entry>>) -> Self {
+impl From<Vec<Arc<Weighed>>> for Entries {
+    fn from(entries: Vec<Arc<Weighed>>) -> Self {
         Self(entries.into())
     }
 }
 
 impl From<Vec<Entry>> for Entries {
     fn from(entries: Vec<Entry>) -> Self {
-        Self(entries.into_iter().map(Arc::new).collect())
+        Self(entries.into_iter().map(Weighed::new).collect())
     }
 }
 
 impl<const COUNT: usize> From<[Entry; COUNT]> for Entries {
     fn from(entries: [Entry; COUNT]) -> Self {
-        Self(entries.into_iter().map(Arc::new).collect())
+        Self(entries.into_iter().map(Weighed::new).collect())
     }
 }
 

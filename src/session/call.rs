@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::domain::{
-    Actor, CallId, Code, Digest, ModelCall, RunsIn, Schema, Timestamp, ToolAnnotations, ToolRef,
+    Actor, CallId, Code, Digest, Memo, ModelCall, RunsIn, Schema, Timestamp, ToolAnnotations,
+    ToolRef,
 };
 
 /// What is known about the tool of a call at the moment it was asked for.
@@ -217,6 +219,10 @@ pub struct Call {
     pub since: Timestamp,
     /// Where it stands.
     pub status: CallStatus,
+    /// A door's wire form of it, made by whoever needs it first: a queue is told with every change of
+    /// one of its calls.
+    #[serde(skip)]
+    pub card: Memo<Box<RawValue>>,
 }
 
 impl Call {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::call::Call;
 use super::event::ModelChoice;
 use crate::domain::{
-    Actor, CallId, Digest, Entry, JournalId, SandboxId, Timestamp, TokenUsage, ToolRef, Totals,
+    Actor, CallId, Digest, JournalId, SandboxId, Timestamp, TokenUsage, ToolRef, Totals, Weighed,
 };
 
 /// Where a turn stands.
@@ -163,7 +163,7 @@ pub struct SessionState {
     /// Everything but the context.
     pub control: Control,
     /// The working context, oldest first.
-    pub entries: Vec<Arc<Entry>>,
+    pub entries: Vec<Arc<Weighed>>,
     /// Entries that stood before them and are no longer read.
     #[serde(default)]
     pub left_out: u64,

@@ -91,7 +91,7 @@ fn a_rejection_gives_the_model_a_result_with_the_reason() {
         text,
         is_error: true,
         ..
-    }) = world.state.entries.last().map(|entry| (**entry).clone())
+    }) = world.state.entries.last().map(|entry| (***entry).clone())
     else {
         panic!("no result")
     };
@@ -207,7 +207,7 @@ fn a_steered_message_is_read_at_the_next_request_and_never_between_call_and_resu
         .state
         .entries
         .iter()
-        .map(|entry| match &**entry {
+        .map(|entry| match &***entry {
             Entry::User { .. } => "user",
             Entry::Assistant { .. } => "assistant",
             Entry::ToolResult { .. } => "result",

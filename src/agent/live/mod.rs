@@ -31,7 +31,7 @@ use crate::telemetry::instruments;
 
 /// How long a session stays in memory that nobody has told anything: long enough for a first message
 /// that comes at once.
-const UNTOLD_FOR: Duration = Duration::from_secs(1);
+const UNTOLD_FOR: Duration = Duration::from_millis(50);
 
 /// The journal is not what it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

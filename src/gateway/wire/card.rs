@@ -1,16 +1,18 @@
 //! The card of a call, as `tool:approval_required` and `tool:queue` carry it.
 
 use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::agent::QueueState;
 use crate::domain::{CallId, Digest, RunsIn, Schema, ToolAnnotations};
 use crate::session::{Call, CallStatus, Decider};
 
-/// All calls of a turn. Written without a `Value` between: it goes out with every change of a call.
+/// All calls of a turn. Written without a `Value` between, and each card only once for each change of
+/// its call: the queue goes out with every change of any of them.
 #[derive(Serialize)]
 pub(super) struct Queue<'a> {
-    calls: Vec<Card<'a>>,
+    calls: Vec<&'a RawValue>,
     seq: u64,
 }
 
@@ -18,13 +20,24 @@ impl<'a> Queue<'a> {
     pub(super) fn of(queue: &'a QueueState) -> Self {
         let total = queue.calls.len();
         let calls = queue.calls.iter().enumerate();
+        // Its place and what was said with it are the same as long as it is in the queue.
+        let cards = calls.map(|(index, call)| {
+            let card = || written(&Card::of(call, (index + 1, total), &queue.said));
+            &**call.card.get(card)
+        });
         Self {
-            calls: calls
-                .map(|(index, call)| Card::of(call, (index + 1, total), &queue.said))
-                .collect(),
+            calls: cards.collect(),
             seq: queue.seq,
         }
     }
+}
+
+fn written(card: &Card<'_>) -> Box<RawValue> {
+    // Only maps with keys that are no strings fail; a card has none.
+    to_raw_value(card).unwrap_or_else(|error| {
+        tracing::error!(%error, "A card does not serialize");
+        RawValue::NULL.to_owned()
+    })
 }
 
 /// Every field of `tool:approval_required`, and where the call stands. What is not there has no

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Draft, nothing_to_do};
-use crate::domain::{Actor, CallId, Code, Timestamp};
+use crate::domain::{Actor, CallId, Code, Memo, Timestamp};
 use crate::session::call::{Call, CallStatus, Outcome, Output, Proposal, Resolution};
 use crate::session::command::{Answer, Failure, Refusal};
 use crate::session::event::{ContextSize, Event, ModelChoice, SaidCall};
@@ -169,6 +169,7 @@ impl Draft<'_> {
                 .as_ref()
                 .is_some_and(|facts| seen.insert(tool_key(&facts.tool)));
             Arc::new(Call {
+                card: Memo::default(),
                 id: CallId::new(ms, index),
                 provider_id: proposal.provider_id.clone(),
                 name: proposal.name.clone(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::{CallId, Entry};
+use crate::domain::{CallId, Entry, Weighed};
 use crate::session::call::Outcome;
 use crate::session::event::Event;
 use crate::session::state::SessionState;
@@ -41,17 +41,19 @@ impl SessionState {
                     seq: m.seq,
                     text: m.text.clone(),
                 });
-                self.entries.extend(notes.chain(messages).map(Arc::new));
+                self.entries.extend(notes.chain(messages).map(Weighed::new));
             }
             Event::Queued { calls } => {
-                if let Some(Entry::Assistant { calls: asked, .. }) =
-                    self.entries.last_mut().map(Arc::make_mut)
+                if let Some(Entry::Assistant { calls: asked, .. }) = self
+                    .entries
+                    .last_mut()
+                    .map(|last| Arc::make_mut(last).entry_mut())
                 {
                     *asked = calls.iter().map(|call| call.as_model_call()).collect();
                 }
             }
             Event::Said { text, native, .. } | Event::Answered { text, native, .. } => {
-                self.entries.push(Arc::new(Entry::Assistant {
+                self.entries.push(Weighed::new(Entry::Assistant {
                     text: text.clone(),
                     calls: Vec::new(),
                     native: native.clone(),
@@ -60,7 +62,7 @@ impl SessionState {
             Event::Cancelled {
                 text: Some(text), ..
             } if !text.is_empty() => {
-                self.entries.push(Arc::new(Entry::Assistant {
+                self.entries.push(Weighed::new(Entry::Assistant {
                     text: format!("{text}\n[stopped here by the person]"),
                     calls: Vec::new(),
                     native: None,
@@ -88,7 +90,7 @@ impl SessionState {
                 call.args
             );
         }
-        self.entries.push(Arc::new(Entry::ToolResult {
+        self.entries.push(Weighed::new(Entry::ToolResult {
             call_id: call.id.clone(),
             provider_id: call.provider_id.clone(),
             name: call.name.clone(),

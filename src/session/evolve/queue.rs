@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::{CallId, RunsInKind, Timestamp};
+use crate::domain::{CallId, Memo, RunsInKind, Timestamp};
 use crate::session::call::{Call, CallStatus, Decider, Outcome};
 use crate::session::event::{EditedArgs, Event, Verdict};
 use crate::session::state::{Control, tool_key};
@@ -46,7 +46,9 @@ impl Control {
     fn change(&mut self, id: &CallId, change: impl FnOnce(&mut Call)) {
         let queue = self.turn.as_mut().map(|turn| turn.queue.iter_mut());
         if let Some(call) = queue.into_iter().flatten().find(|call| call.id == *id) {
-            change(Arc::make_mut(call));
+            let call = Arc::make_mut(call);
+            call.card = Memo::default();
+            change(call);
         }
     }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::domain::{
     Actor, CallId, CommitId, Digest, Entry, JournalId, RunsIn, RunsInKind, SandboxId, Timestamp,
-    TokenUsage, ToolAnnotations, ToolRef, UserId,
+    TokenUsage, ToolAnnotations, ToolRef, UserId, Weighed,
 };
 use crate::session::{
     Answer, Command, Commit, ContextSize, Decision, Effect, Event, Gateway, Genesis, Inputs,
@@ -375,7 +375,7 @@ impl World {
         let entries = &self.state.entries;
         let asked = entries
             .iter()
-            .rposition(|entry| matches!(**entry, Entry::User { .. }));
+            .rposition(|entry| matches!(***entry, Entry::User { .. }));
         asked.map_or(entries.len(), |index| entries.len() - index)
     }
 
@@ -494,11 +494,11 @@ pub(crate) fn wanted_calls(state: &SessionState) -> BTreeSet<CallId> {
 }
 
 /// Every call has exactly one result before anything else is said.
-fn check_pairs(entries: &[Arc<Entry>]) {
+fn check_pairs(entries: &[Arc<Weighed>]) {
     let mut open: BTreeSet<&CallId> = BTreeSet::new();
     let mut closed: BTreeSet<&CallId> = BTreeSet::new();
     for entry in entries {
-        match &**entry {
+        match &***entry {
             Entry::ToolResult { call_id, .. } => {
                 assert!(open.remove(call_id), "a result without its open call");
                 assert!(closed.insert(call_id), "two results for one call");
