@@ -57,7 +57,11 @@ impl Models {
 /// Connects them; refuses a default that can never work. A missing key is told to whoever connects.
 pub(super) fn open(settings: &config::Llm, guard: Guard) -> anyhow::Result<Models> {
     net::install_tls();
-    let reach = net::Settings::default();
+    let reach = net::Settings {
+        // Whoever reads an answer looks after that.
+        read_timeout: None,
+        ..net::Settings::default()
+    };
     let ways = Ways {
         operator: net::client(&reach)?,
         tenant: net::guarded_client(&reach, &guard)?,

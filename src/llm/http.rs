@@ -12,6 +12,8 @@ use crate::net;
 
 /// The largest event of a stream, and the largest body that is no stream.
 pub(super) const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
+/// How long a provider may be silent: a reasoning model may think for minutes before its first word.
+pub(super) const SILENCE: Duration = Duration::from_mins(5);
 /// How much of a refusal is read.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 /// How much of a provider's own words is passed on.
@@ -30,16 +32,18 @@ pub(super) async fn send(
     provider: &str,
     request: RequestBuilder,
 ) -> Result<Result<Response, Refused>, Error> {
-    let response = request
-        .send()
+    let response = tokio::time::timeout(SILENCE, request.send())
         .await
+        .map_err(|_| silent(provider))?
         .map_err(|error| unreachable_by(provider, error))?;
     if response.status().is_success() {
         return Ok(Ok(response));
     }
     let status = response.status();
     let retry_after = retry_after(response.headers(), Timestamp::now());
-    let body = read_at_most(response, MAX_REFUSAL_BYTES).await;
+    // What does not come in time is not worth a second failure either.
+    let body = tokio::time::timeout(SILENCE, read_at_most(response, MAX_REFUSAL_BYTES)).await;
+    let body = body.unwrap_or_default();
     Ok(Err(Refused {
         status,
         retry_after,
@@ -48,7 +52,12 @@ pub(super) async fn send(
 }
 
 /// Reads a whole answer that is no stream.
-pub(super) async fn read_whole(provider: &str, mut response: Response) -> Result<Vec<u8>, Error> {
+pub(super) async fn read_whole(provider: &str, response: Response) -> Result<Vec<u8>, Error> {
+    let whole = tokio::time::timeout(SILENCE, read_to_end(provider, response)).await;
+    whole.unwrap_or_else(|_| Err(silent(provider)))
+}
+
+async fn read_to_end(provider: &str, mut response: Response) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
     while let Some(chunk) = response
         .chunk()
@@ -134,6 +143,15 @@ fn unreachable_by(provider: &str, error: reqwest::Error) -> Error {
         said,
         retry_after: None,
         source: Some(error.without_url()),
+    }
+}
+
+fn silent(provider: &str) -> Error {
+    Error::Unavailable {
+        provider: provider.to_owned(),
+        said: "it does not answer in time".to_owned(),
+        retry_after: None,
+        source: None,
     }
 }
 

@@ -26,8 +26,9 @@ const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Settings {
     /// How long a connection may take to open.
     pub connect_timeout: Duration,
-    /// How long a peer may be silent. There is no limit on a whole answer: streams may be long.
-    pub read_timeout: Duration,
+    /// How long a peer may be silent; `None` = whoever asks looks after that. There is no limit on a
+    /// whole answer: streams may be long.
+    pub read_timeout: Option<Duration>,
     /// A proxy for everything, for example `http://proxy:3128`. The environment is not asked.
     pub proxy: Option<String>,
     /// Hosts that are reached without it, comma-separated.
@@ -40,8 +41,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             connect_timeout: Duration::from_secs(10),
-            // A reasoning model may think for minutes before its first word.
-            read_timeout: Duration::from_mins(5),
+            read_timeout: Some(Duration::from_mins(5)),
             proxy: None,
             no_proxy: None,
             user_agent: concat!("sepal/", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -113,12 +113,15 @@ static AUTHORITIES: LazyLock<Vec<Certificate>> = LazyLock::new(|| {
 });
 
 fn builder(settings: &Settings) -> ClientBuilder {
-    Client::builder()
+    let builder = match settings.read_timeout {
+        Some(silence) => Client::builder().read_timeout(silence),
+        None => Client::builder(),
+    };
+    builder
         .tls_certs_only(AUTHORITIES.iter().cloned())
         .no_proxy()
         .user_agent(&settings.user_agent)
         .connect_timeout(settings.connect_timeout)
-        .read_timeout(settings.read_timeout)
         .redirect(redirect::Policy::none())
         .tcp_nodelay(true)
         .pool_idle_timeout(POOL_IDLE)
