@@ -116,6 +116,7 @@ async fn turn(store: Store, key: SessionKey, appends: u64) -> anyhow::Result<Vec
             // As in a chat: every second append starts a turn, the other ends it.
             is_active: version % 2 == 0,
             body: body.clone(),
+            wake: None,
         };
         let begin = Instant::now();
         anyhow::ensure!(matches!(

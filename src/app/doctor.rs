@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use tokio::net::TcpListener;
+use tokio_util::task::TaskTracker;
 
 use super::model::Models;
 use super::place::{self, OpenPlace};
@@ -145,7 +146,11 @@ pub async fn examine(settings: &Settings) -> Vec<Check> {
     checks.extend(database_check(settings).await);
     let scratch = std::env::temp_dir().join(format!("sepal-doctor-{}", std::process::id()));
     let names = ("doctor".to_owned(), Peers::none());
-    let trial = place::Trial::begin(&settings.sandbox, scratch.clone(), "doctor".to_owned());
+    let trial = place::Trial::begin(
+        &settings.sandbox,
+        (scratch.clone(), "doctor".to_owned()),
+        &TaskTracker::new(),
+    );
     let place = place::open(&settings.sandbox, names, trial).await;
     checks.push(sandbox_check(&place, &sandbox_report(&place)));
     place.runtime.close().await;

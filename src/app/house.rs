@@ -50,6 +50,7 @@ impl House {
         reads: Input<'_>,
     ) -> anyhow::Result<Self> {
         let writer = (TaskTracker::new(), CancellationToken::new());
+        let agents = (TaskTracker::new(), CancellationToken::new());
         // Reading hundreds of certificates takes as long as opening the store does: side by side.
         let guard = Guard::new(settings.runtime.outgoing.allow.clone());
         let (llm, reach) = (settings.llm.clone(), guard.clone());
@@ -59,7 +60,7 @@ impl House {
         // A sandbox starts in another folder than we did.
         let data_dir = std::path::absolute(dir.path())?;
         let folder = hashed(&[data_dir.as_os_str().as_encoded_bytes()]);
-        let trial = place::Trial::begin(&settings.sandbox, data_dir, folder);
+        let trial = place::Trial::begin(&settings.sandbox, (data_dir, folder), &agents.0);
         let store = Store::open_locked(dir, &kept, &writer.0, writer.1.clone()).await?;
         let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
         store.join(&sealer).await?;
@@ -74,7 +75,6 @@ impl House {
         let report = Arc::new(doctor::report(settings, &place, &model, &store));
         let providers = model.register(&store, &settings.auth).await?;
         let runtime = Arc::clone(&place.runtime);
-        let agents = (TaskTracker::new(), CancellationToken::new());
         agents
             .0
             .spawn(model::refresh(providers.clone(), agents.1.clone()));

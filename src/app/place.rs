@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
 
 use crate::agent::SandboxPlace;
 use crate::config::{Sandbox, SandboxDriver};
@@ -35,7 +36,11 @@ pub(super) enum Trial {
 impl Trial {
     /// Begins it where Docker cannot be meant. `folder` is what only this gateway's own is called;
     /// the caller holds the data folder's lock.
-    pub(super) fn begin(settings: &Sandbox, data_dir: PathBuf, folder: String) -> Self {
+    pub(super) fn begin(
+        settings: &Sandbox,
+        (data_dir, folder): (PathBuf, String),
+        tasks: &TaskTracker,
+    ) -> Self {
         let bubblewrap = BubblewrapSettings {
             data_dir,
             installation: folder,
@@ -48,7 +53,7 @@ impl Trial {
             SandboxDriver::Docker | SandboxDriver::None => false,
         };
         if is_meant {
-            Self::Begun(tokio::spawn(Bubblewrap::open(bubblewrap)))
+            Self::Begun(tasks.spawn(Bubblewrap::open(bubblewrap)))
         } else {
             Self::Later(bubblewrap)
         }

@@ -27,6 +27,7 @@ mod pairing;
 mod payloads;
 pub mod retry;
 pub mod scripted;
+mod silence;
 mod streaming;
 mod surrogates;
 mod text;

@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -14,10 +13,10 @@ use futures::future::BoxFuture;
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use reqwest::Response;
 use sse_stream::SseByteStream;
-use tokio::time::{Instant, Sleep};
 
 use super::Error;
 use super::http::{MAX_EVENT_BYTES, SILENCE, cut, not_text, page, too_large};
+use super::silence::Patient;
 
 /// The texts that events carry. A server that answers with one plain JSON document instead of a
 /// stream gives that document.
@@ -40,66 +39,6 @@ where
     Payloads {
         provider,
         reading: Reading::Head(Vec::new(), Some(Box::pin(bytes))),
-    }
-}
-
-/// Bytes of a peer that may be silent for so long and no longer. The timer is set anew only when it
-/// rings: the HTTP library's is made and thrown away for every piece.
-struct Patient<S> {
-    bytes: S,
-    silence: Duration,
-    heard: Instant,
-    timer: Option<Pin<Box<Sleep>>>,
-}
-
-#[derive(Debug, thiserror::Error)]
-enum Deaf<E: std::error::Error + 'static> {
-    #[error(transparent)]
-    Broken(E),
-    #[error("nothing came for {} s", .0.as_secs())]
-    Silent(Duration),
-}
-
-impl<S> Patient<S> {
-    fn new(bytes: S, silence: Duration) -> Self {
-        Self {
-            bytes,
-            silence,
-            heard: Instant::now(),
-            timer: None,
-        }
-    }
-
-    /// Ready when nothing came for too long.
-    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let end = self.heard + self.silence;
-        let timer = self
-            .timer
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end)));
-        while timer.as_mut().poll(cx).is_ready() {
-            if timer.deadline() >= end {
-                return Poll::Ready(());
-            }
-            timer.as_mut().reset(end);
-        }
-        Poll::Pending
-    }
-}
-
-impl<S, E> Stream for Patient<S>
-where
-    S: Stream<Item = Result<Bytes, E>> + Unpin,
-    E: std::error::Error + 'static,
-{
-    type Item = Result<Bytes, Deaf<E>>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let Poll::Ready(came) = self.bytes.poll_next_unpin(cx) {
-            self.heard = Instant::now();
-            return Poll::Ready(came.map(|came| came.map_err(Deaf::Broken)));
-        }
-        ready!(self.poll_silence(cx));
-        Poll::Ready(Some(Err(Deaf::Silent(self.silence))))
     }
 }
 
@@ -314,13 +253,12 @@ where
 mod tests {
     use std::convert::Infallible;
     use std::sync::Arc;
-    use std::time::Duration;
 
     use bytes::Bytes;
     use futures::executor::block_on;
     use futures::stream::{self, StreamExt};
 
-    use super::{Deaf, MAX_EVENT_BYTES, Patient, payloads_of};
+    use super::{MAX_EVENT_BYTES, payloads_of};
     use crate::llm::Error;
 
     fn decode(chunks: Vec<Vec<u8>>) -> Vec<Result<String, Error>> {
@@ -361,37 +299,6 @@ mod tests {
             &["last, without its empty line"],
         );
         check("", &[]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn only_a_peer_that_is_silent_for_too_long_is_given_up() {
-        const SILENCE: Duration = Duration::from_secs(10);
-        let (said, heard) = futures::channel::mpsc::unbounded();
-        let mut bytes = Patient::new(heard.map(Ok::<_, Infallible>), SILENCE);
-        let began = tokio::time::Instant::now();
-        let speak = async {
-            for _ in 0..3 {
-                tokio::time::sleep(SILENCE - Duration::from_secs(1)).await;
-                said.unbounded_send(Bytes::from_static(b"x")).unwrap();
-            }
-            std::future::pending::<()>().await;
-        };
-        let listen = async {
-            for _ in 0..3 {
-                assert!(matches!(bytes.next().await, Some(Ok(_))));
-            }
-            assert!(matches!(
-                bytes.next().await,
-                Some(Err(Deaf::Silent(SILENCE)))
-            ));
-        };
-        tokio::select! {
-            () = speak => unreachable!("it never ends"),
-            () = listen => {}
-        }
-        let took = began.elapsed();
-        assert!(took >= 4 * SILENCE - Duration::from_secs(3), "{took:?}");
-        assert!(took < 4 * SILENCE, "{took:?}");
     }
 
     #[test]

@@ -137,17 +137,20 @@ impl LiveSession {
             }
             idle_since = Instant::now();
         }
-        match self.lost {
-            None => Box::pin(self.leave()).await,
-            Some(lost) => {
-                let feed = Arc::clone(&self.feed);
-                Box::pin(self.vanish(None)).await;
-                match lost {
-                    Lost::Deleted => {}
-                    Lost::Rewound => feed.show(What::Rewound),
-                    Lost::Damaged => feed.show(What::Damaged),
-                }
-            }
+        Box::pin(self.end()).await;
+    }
+
+    /// Gives everything back; who watches is told if what was shown does not hold.
+    async fn end(self: Box<Self>) {
+        let Some(lost) = self.lost else {
+            return self.leave().await;
+        };
+        let feed = Arc::clone(&self.feed);
+        self.vanish(None).await;
+        match lost {
+            Lost::Deleted => {}
+            Lost::Rewound => feed.show(What::Rewound),
+            Lost::Damaged => feed.show(What::Damaged),
         }
     }
 

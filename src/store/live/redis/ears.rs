@@ -60,7 +60,6 @@ impl Ears {
                 self.has_own = punctual(self.manager.subscribe(&own)).await.is_ok();
             }
             match change {
-                Change::Begin => {}
                 Change::Company(true) if !self.has_company => {
                     // If that fails, it is said again.
                     self.has_company = self.subscribe_all().await.is_ok();
@@ -72,7 +71,7 @@ impl Ears {
                     self.has_company = false;
                     self.unsubscribe(self.followed.clone().into_iter()).await;
                 }
-                Change::Company(_) => {}
+                Change::Begin | Change::Company(_) => {}
                 Change::Follow(key, reply) => {
                     let done = if self.has_company && !self.followed.contains(&key) {
                         punctual(self.manager.subscribe(Keys::of(&key).wake)).await
