@@ -258,10 +258,7 @@ mod tests {
             ("SELECT foreign_keys FROM pragma_foreign_keys", 1),
             ("SELECT timeout FROM pragma_busy_timeout", 5_000),
             ("SELECT journal_mode = 'wal' FROM pragma_journal_mode", 1),
-            (
-                "SELECT wal_autocheckpoint FROM pragma_wal_autocheckpoint",
-                4_096,
-            ),
+            ("PRAGMA wal_autocheckpoint", 4_096),
         ] {
             let value: (i64,) = sqlx::query_as(sql)
                 .fetch_one(&mut *connection)

@@ -1,8 +1,6 @@
 //! The names of a session's keys. The braces are real: Redis hashes what stands between them, so
 //! all keys of one session lie in one slot and one atomic step may touch them.
 
-use std::fmt::Display;
-
 use crate::domain::{SessionId, SessionKey, TenantId};
 
 /// Every unfinished session, for the whole installation: the one key in a slot of its own.
@@ -39,18 +37,19 @@ pub(super) struct Keys {
 
 impl Keys {
     pub(super) fn of(key: &SessionKey) -> Self {
+        let tag = key.to_string();
         Self {
-            journal: in_slot("journal", key),
-            conversation: in_slot("conversation", key),
-            session: in_slot("session", key),
-            wake: in_slot("wake", key),
+            journal: in_slot("journal", &tag),
+            conversation: in_slot("conversation", &tag),
+            session: in_slot("session", &tag),
+            wake: in_slot("wake", &tag),
         }
     }
 }
 
 /// The stream of a session's commits.
 pub(super) fn journal(key: &SessionKey) -> String {
-    in_slot("journal", key)
+    in_slot("journal", &key.to_string())
 }
 
 /// The session that a member of [`ACTIVE`] names.
@@ -62,8 +61,8 @@ pub(super) fn parse_member(member: &str) -> Option<SessionKey> {
     })
 }
 
-fn in_slot(kind: &str, key: impl Display) -> String {
-    format!("mcp:{kind}:{{{key}}}")
+fn in_slot(kind: &str, tag: &str) -> String {
+    ["mcp:", kind, ":{", tag, "}"].concat()
 }
 
 #[cfg(test)]
