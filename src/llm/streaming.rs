@@ -103,14 +103,11 @@ impl<A: Assemble> Streaming<A> {
 
     /// A payload that has come already. The HTTP library hands chunks over one by one, by a task of
     /// its own: in a burst that one is let through before nothing counts as there. A payload that
-    /// came alone is passed on at once instead, and nothing is looked for twice.
+    /// came alone is passed on at once instead.
     async fn at_hand(&mut self, is_burst: bool) -> Option<Option<Result<String, Error>>> {
-        if !is_burst {
-            return None;
-        }
         // The waker of nobody does no harm: nothing rests before the next real poll.
         let payload = self.payloads.next().now_or_never();
-        if payload.is_some() {
+        if payload.is_some() || !is_burst {
             return payload;
         }
         tokio::task::yield_now().await;
