@@ -1,7 +1,7 @@
 //! How long a provider may be silent in the middle of an answer.
 
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,8 +15,6 @@ pub(super) struct Patient<S> {
     silence: Duration,
     heard: Instant,
     timer: Option<Pin<Box<Sleep>>>,
-    /// Whom the timer wakes, and when.
-    armed: Option<(Waker, Instant)>,
 }
 
 /// Why no more bytes come.
@@ -37,17 +35,11 @@ impl<S> Patient<S> {
             silence,
             heard: Instant::now(),
             timer: None,
-            armed: None,
         }
     }
 
     /// Ready when nothing came for too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let armed = self.armed.as_ref();
-        if armed.is_some_and(|(who, at)| who.will_wake(cx.waker()) && Instant::now() < *at) {
-            // It rings by itself, and what comes meanwhile only moves the end.
-            return Poll::Pending;
-        }
         let end = self.heard + self.silence;
         let timer = self
             .timer
@@ -58,7 +50,6 @@ impl<S> Patient<S> {
             }
             timer.as_mut().reset(end);
         }
-        self.armed = Some((cx.waker().clone(), timer.deadline()));
         Poll::Pending
     }
 }

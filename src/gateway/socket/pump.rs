@@ -60,31 +60,28 @@ impl<'a> Pump<'a> {
 
     /// Runs until the client is gone, or for a reason that it is told.
     pub(super) async fn run(&mut self, joined: Box<Joined>) -> End {
-        let seat = self.seat;
-        let has = seat.has.clone();
+        let has = self.seat.has.clone();
         let mut signals = match Box::pin(self.start(joined, has)).await {
             Ok(signals) => signals,
             Err(end) => return end,
         };
-        // Waited for once and not anew with every signal.
-        let mut resume = std::pin::pin!(seat.resumes.next());
         loop {
-            let done = tokio::select! {
-                signal = signals.recv() => match signal {
-                    Ok(signal) => self.show_all(signal, &mut signals).await,
-                    Err(RecvError::Lagged(count)) => {
-                        Box::pin(self.make_up_for(count, &mut signals)).await
-                    }
-                    Err(RecvError::Closed) => Err(End::Gone),
-                },
-                point = &mut resume => {
-                    resume.set(seat.resumes.next());
-                    let begun = Box::pin(self.begin_anew(Some(point))).await;
-                    begun.map(|begun| signals = begun)
-                }
-            };
-            if let Err(end) = done {
+            if let Err(end) = self.step(&mut signals).await {
                 return end;
+            }
+        }
+    }
+
+    async fn step(&mut self, signals: &mut broadcast::Receiver<Arc<Signal>>) -> Result<(), End> {
+        tokio::select! {
+            signal = signals.recv() => match signal {
+                Ok(signal) => self.show_all(signal, signals).await,
+                Err(RecvError::Lagged(count)) => Box::pin(self.make_up_for(count, signals)).await,
+                Err(RecvError::Closed) => Err(End::Gone),
+            },
+            point = self.seat.resumes.next() => {
+                *signals = Box::pin(self.begin_anew(Some(point))).await?;
+                Ok(())
             }
         }
     }

@@ -8,7 +8,7 @@ use std::{
     future::poll_fn,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -345,8 +345,6 @@ where
 /// When to send the next ping, and until when to wait for its answer (protocol 4).
 struct Heartbeat {
     timer: Pin<Box<Sleep>>,
-    /// Whom the timer wakes, and when: it is not asked with every packet.
-    armed: Option<(Waker, Instant)>,
     interval: Duration,
     timeout: Duration,
     /// When the ping was sent that has no answer yet.
@@ -363,7 +361,6 @@ impl Heartbeat {
     fn new(config: &EngineIoConfig) -> Self {
         Self {
             timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
-            armed: None,
             interval: config.ping_interval,
             timeout: config.ping_timeout,
             asked: None,
@@ -374,21 +371,12 @@ impl Heartbeat {
     fn answered(&mut self) {
         if let Some(asked) = self.asked.take() {
             self.timer.as_mut().reset(asked + self.interval);
-            self.armed = None;
         }
     }
 
     /// Ready with true when a ping has to be sent, with false when the last one was not answered.
     fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        let armed = self.armed.as_ref();
-        if armed.is_some_and(|(who, at)| who.will_wake(cx.waker()) && Instant::now() < *at) {
-            return Poll::Pending;
-        }
-        if self.timer.as_mut().poll(cx).is_pending() {
-            self.armed = Some((cx.waker().clone(), self.timer.deadline()));
-            return Poll::Pending;
-        }
-        self.armed = None;
+        std::task::ready!(self.timer.as_mut().poll(cx));
         if self.asked.is_some() {
             return Poll::Ready(false);
         }
