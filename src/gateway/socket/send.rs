@@ -41,6 +41,11 @@ impl Client {
         let mut pause = FIRST_PAUSE;
         let mut packet = frame.packet.clone();
         loop {
+            // A client that left during its handshake is told nothing of its end, and the session
+            // below still takes packets for a moment.
+            if !self.socket.connected() {
+                return Err(Gone);
+            }
             match self.companion.emit(packet) {
                 Ok(()) => return Ok(()),
                 Err(TrySendError::Closed(_)) => return Err(Gone),
