@@ -48,22 +48,25 @@ struct Cost {
     wall_s: f64,
 }
 
-/// Lets every conversation run its turns, one after the other.
+/// Lets every conversation run its turns, one after the other; `plan` is told which one it is.
 async fn run(
     subject: &Subject,
     talks: &mut [Talk],
-    plan: Plan,
+    plan: impl Fn(usize) -> Plan,
     turns: usize,
 ) -> Result<(Vec<Turn>, Cost)> {
     subject.program.settle().await?;
     let before = subject.program.cpu_seconds()?;
     let began = Instant::now();
-    let all = try_join_all(talks.iter_mut().map(|talk| async move {
-        let mut seen = Vec::with_capacity(turns);
-        for _ in 0..turns {
-            seen.push(talk.turn(plan).await?);
+    let all = try_join_all(talks.iter_mut().enumerate().map(|(index, talk)| {
+        let plan = plan(index);
+        async move {
+            let mut seen = Vec::with_capacity(turns);
+            for _ in 0..turns {
+                seen.push(talk.turn(plan).await?);
+            }
+            anyhow::Ok(seen)
         }
-        anyhow::Ok(seen)
     }));
     let seen = all.await?.into_iter().flatten().collect();
     let wall_s = began.elapsed().as_secs_f64();
@@ -89,10 +92,11 @@ pub(crate) fn start(subject: &Subject) -> Vec<Figure> {
 /// Tokens that come together, and tokens that come alone.
 pub(crate) async fn tokens(subject: &Subject) -> Result<Vec<Figure>> {
     let mut talks = connected(subject, BURSTS).await?;
-    let (_, burst) = run(subject, &mut talks, Plan::burst(BURST_TOKENS), 1).await?;
+    let (_, burst) = run(subject, &mut talks, |_| Plan::burst(BURST_TOKENS), 1).await?;
     drop(talks);
     let mut talks = connected(subject, PACED).await?;
-    let (seen, paced) = run(subject, &mut talks, Plan::paced(PACED_TOKENS, GAP), 1).await?;
+    let alone = |index| Plan::paced(PACED_TOKENS, GAP, index, PACED);
+    let (seen, paced) = run(subject, &mut talks, alone, 1).await?;
     let first = seen.iter().filter_map(|turn| turn.first_ns).collect();
     let all = seen.into_iter().flat_map(|turn| turn.transits_ns).collect();
     let (first, all) = (Spread::of(first), Spread::of(all));
@@ -116,7 +120,7 @@ pub(crate) async fn tokens(subject: &Subject) -> Result<Vec<Figure>> {
 /// Whole turns with a short answer.
 pub(crate) async fn turns(subject: &Subject) -> Result<Vec<Figure>> {
     let mut talks = connected(subject, TALKERS).await?;
-    let (seen, cost) = run(subject, &mut talks, Plan::burst(TURN_TOKENS), TURNS).await?;
+    let (seen, cost) = run(subject, &mut talks, |_| Plan::burst(TURN_TOKENS), TURNS).await?;
     let count = seen.len() as f64;
     Ok(vec![
         ("turns per second", count / cost.wall_s),
@@ -128,8 +132,8 @@ pub(crate) async fn turns(subject: &Subject) -> Result<Vec<Figure>> {
 pub(crate) async fn rounds(subject: &Subject) -> Result<Vec<Figure>> {
     let mut talks = connected(subject, CALLERS).await?;
     // The first call of a session starts its sandbox, which is no part of a round.
-    run(subject, &mut talks, Plan::calls(1), 1).await?;
-    let (seen, cost) = run(subject, &mut talks, Plan::calls(CALLS), ROUNDS).await?;
+    run(subject, &mut talks, |_| Plan::calls(1), 1).await?;
+    let (seen, cost) = run(subject, &mut talks, |_| Plan::calls(CALLS), ROUNDS).await?;
     let count = seen.len() as f64;
     Ok(vec![
         ("five-call rounds per second", count / cost.wall_s),

@@ -13,6 +13,10 @@ pub(crate) struct Plan {
     pub(crate) tokens: usize,
     /// Microseconds between two tokens; 0 = as fast as they can be written.
     pub(crate) gap_us: u64,
+    /// Microseconds from a whole multiple of the gap, by the clock of [`now_ns`], to each token:
+    /// conversations with different ones never speak together, whenever they began.
+    #[serde(default)]
+    pub(crate) phase_us: u64,
     /// Calls of a tool before it.
     #[serde(default)]
     pub(crate) calls: usize,
@@ -24,17 +28,28 @@ impl Plan {
         Self {
             tokens,
             gap_us: 0,
+            phase_us: 0,
             calls: 0,
         }
     }
 
-    /// Tokens that come alone.
-    pub(crate) fn paced(tokens: usize, gap: Duration) -> Self {
+    /// Tokens that come alone: those of conversation `index` of `count` at its own part of the gap.
+    pub(crate) fn paced(tokens: usize, gap: Duration, index: usize, count: usize) -> Self {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let part = index as f64 / count as f64;
         Self {
             tokens,
-            gap_us: u64::try_from(gap.as_micros()).unwrap_or(u64::MAX),
+            gap_us: micros(gap),
+            phase_us: micros(gap.mul_f64(part)),
             calls: 0,
         }
+    }
+
+    /// How long it is until the first token.
+    pub(crate) fn until_first(self) -> Duration {
+        let gap = self.gap_us.max(1);
+        let into = (now_ns() / 1_000) % gap;
+        Duration::from_micros((gap + self.phase_us - into) % gap)
     }
 
     /// Calls that must be decided, then a short answer.
@@ -42,6 +57,7 @@ impl Plan {
         Self {
             tokens: 3,
             gap_us: 0,
+            phase_us: 0,
             calls,
         }
     }

@@ -70,8 +70,8 @@ fn streamed(plan: Plan) -> Response {
         );
     }
     let gap = Duration::from_micros(plan.gap_us);
-    let mut ticks = interval_at(Instant::now() + gap, gap);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = interval_at(Instant::now() + plan.until_first(), gap);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let paced = stream::unfold((ticks, plan.tokens), move |(mut ticks, left)| async move {
         let left = left.checked_sub(1)?;
         ticks.tick().await;
