@@ -1,7 +1,7 @@
 //! What must hold for every provider's stream, whatever its bytes are and however they are cut.
 
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -29,14 +29,22 @@ pub(super) fn owner() -> Owner {
     }
 }
 
-/// Reads the same bytes whole and in pieces; the first byte of the input says how they are cut.
-pub(super) fn check<A: Assemble>(input: &[u8], assembler: impl Fn() -> A) {
+/// Reads the same bytes whole, in pieces, and without what is remembered of the payload before, which
+/// `forget` takes away; the first byte of the input says how they are cut.
+pub(super) fn check<A: Assemble>(input: &[u8], assembler: impl Fn() -> A, forget: fn(&mut A)) {
     let (how, bytes) = sepal_fuzz::choice(input);
     let (whole, ending) = read(vec![bytes], assembler());
     let (pieces, ending_of_pieces) = read(cut(bytes, how), assembler());
     let shown = |error: &Option<Error>| error.as_ref().map(|error| format!("{error:?}"));
     assert_eq!(shown(&ending), shown(&ending_of_pieces), "cut by {how}");
     assert_eq!(joined(&whole), joined(&pieces), "cut by {how}");
+    let forgetful = Forgetful {
+        assembler: assembler(),
+        forget,
+    };
+    let (anew, ending_anew) = read(vec![bytes], forgetful);
+    assert_eq!(shown(&ending), shown(&ending_anew), "read anew");
+    assert_eq!(joined(&whole), joined(&anew), "read anew");
     check_order(&whole, ending.as_ref());
     let said: usize = whole.iter().map(size).sum();
     // What is kept for the provider may hold again what was said.
@@ -49,6 +57,31 @@ pub(super) fn check<A: Assemble>(input: &[u8], assembler: impl Fn() -> A) {
         let words = error.to_string();
         assert!(!words.contains(KEY), "{words}");
         assert!(words.len() < 4_096, "{} bytes of words", words.len());
+    }
+}
+
+/// Reads every payload as if it were the first.
+struct Forgetful<A> {
+    assembler: A,
+    forget: fn(&mut A),
+}
+
+impl<A: Assemble> Assemble for Forgetful<A> {
+    fn push(&mut self, payload: &str, out: &mut VecDeque<ModelEvent>) -> Result<bool, Error> {
+        (self.forget)(&mut self.assembler);
+        self.assembler.push(payload, out)
+    }
+
+    fn is_finished(&self) -> bool {
+        self.assembler.is_finished()
+    }
+
+    fn end(&mut self, out: &mut VecDeque<ModelEvent>) {
+        self.assembler.end(out);
+    }
+
+    fn short(&self) -> Error {
+        self.assembler.short()
     }
 }
 

@@ -16,6 +16,7 @@ pub mod catalogue;
 #[cfg(test)]
 mod cutting;
 mod endpoint;
+mod envelope;
 pub mod error;
 #[cfg(test)]
 mod fuzz;

@@ -11,9 +11,11 @@ use crate::llm::names::Names;
 #[test]
 fn anthropic_stream() {
     sepal_fuzz::check("anthropic_stream", |input| {
-        cutting::check(input, || {
-            Assembler::new(owner(), Names::default(), "f".to_owned())
-        });
+        cutting::check(
+            input,
+            || Assembler::new(owner(), Names::default(), "f".to_owned()),
+            Assembler::forget_envelope,
+        );
     });
 }
 

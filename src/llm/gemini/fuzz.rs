@@ -13,9 +13,11 @@ use crate::llm::names::Names;
 #[test]
 fn gemini_stream() {
     sepal_fuzz::check("gemini_stream", |input| {
-        cutting::check(input, || {
-            Assembler::new(owner(), Names::default(), "f".to_owned())
-        });
+        cutting::check(
+            input,
+            || Assembler::new(owner(), Names::default(), "f".to_owned()),
+            |_| {},
+        );
     });
 }
 

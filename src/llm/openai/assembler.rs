@@ -9,6 +9,7 @@ use super::fault;
 use super::wire::{self, Choice, Chunk, Delta};
 use crate::domain::{Native, TokenUsage};
 use crate::llm::endpoint::Owner;
+use crate::llm::envelope::Envelope;
 use crate::llm::names::Names;
 use crate::llm::streaming::{Assemble, MAX_ANSWER_BYTES};
 use crate::llm::surrogates::mend;
@@ -32,6 +33,8 @@ pub(super) struct Assembler {
     finish: Option<Finish>,
     reasoning: String,
     bytes: usize,
+    /// Of the last chunk that said nothing but a piece of the answer.
+    envelope: Envelope,
 }
 
 impl Assembler {
@@ -43,7 +46,14 @@ impl Assembler {
             finish: None,
             reasoning: String::new(),
             bytes: 0,
+            envelope: Envelope::default(),
         }
+    }
+
+    /// The next payload is read whole.
+    #[cfg(test)]
+    pub(super) fn forget_envelope(&mut self) {
+        self.envelope = Envelope::default();
     }
 }
 
@@ -60,6 +70,12 @@ impl Assemble for Assembler {
                 .owner
                 .bad(format!("an answer of more than {MAX_ANSWER_BYTES} bytes")));
         }
+        if let Some(text) = self.envelope.open(payload) {
+            if !text.0.is_empty() {
+                out.push_back(ModelEvent::Text(text.0.into_owned()));
+            }
+            return Ok(false);
+        }
         let mended;
         let chunk: Chunk<'_> = match serde_json::from_str(payload) {
             Ok(chunk) => chunk,
@@ -74,6 +90,9 @@ impl Assemble for Assembler {
         }
         if chunk.object.0 == "error" {
             return Err(fault::in_stream(self.context.owner.origin(), payload));
+        }
+        if let Some(text) = chunk.only_text() {
+            self.envelope.note(payload, text);
         }
         let extension = chunk.x_groq.and_then(|extension| extension.usage);
         if let Some(raw) = chunk.usage.or(extension) {

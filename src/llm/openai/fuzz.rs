@@ -11,13 +11,17 @@ use crate::llm::names::Names;
 #[test]
 fn openai_stream() {
     sepal_fuzz::check("openai_stream", |input| {
-        cutting::check(input, || {
-            Assembler::new(Context {
-                owner: owner(),
-                names: Names::default(),
-                family: Some("f".to_owned()),
-            })
-        });
+        cutting::check(
+            input,
+            || {
+                Assembler::new(Context {
+                    owner: owner(),
+                    names: Names::default(),
+                    family: Some("f".to_owned()),
+                })
+            },
+            Assembler::forget_envelope,
+        );
     });
 }
 

@@ -1,5 +1,6 @@
 //! Turns the events of a Messages stream into ours. Pure; unknown events and blocks are skipped.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use crate::domain::Native;
 use crate::llm::anthropic::fault;
 use crate::llm::anthropic::wire::{BlockForm, Delta, Event, MessageForm, Usage};
 use crate::llm::endpoint::Owner;
+use crate::llm::envelope::Envelope;
 use crate::llm::names::Names;
 use crate::llm::streaming::{Assemble, MAX_ANSWER_BYTES, MAX_CALLS};
 use crate::llm::surrogates::mend;
@@ -45,6 +47,8 @@ pub(in crate::llm::anthropic) struct Assembler {
     text: usize,
     calls: usize,
     bytes: usize,
+    /// Of the last event that was a piece of the answer.
+    envelope: Envelope,
 }
 
 /// A block that has begun.
@@ -77,7 +81,14 @@ impl Assembler {
             text: 0,
             calls: 0,
             bytes: 0,
+            envelope: Envelope::default(),
         }
+    }
+
+    /// The next payload is read whole.
+    #[cfg(test)]
+    pub(in crate::llm::anthropic) fn forget_envelope(&mut self) {
+        self.envelope = Envelope::default();
     }
 }
 
@@ -91,6 +102,10 @@ impl Assemble for Assembler {
         if self.bytes > MAX_ANSWER_BYTES {
             let problem = format!("an answer of more than {MAX_ANSWER_BYTES} bytes");
             return Err(self.owner.bad(problem));
+        }
+        if let Some(text) = self.envelope.open(payload) {
+            self.say(&text.0, out);
+            return Ok(false);
         }
         // A lone half of a surrogate pair is found only where the text is read.
         let mended = payload.contains("\\u").then(|| mend(payload)).flatten();
@@ -135,6 +150,9 @@ impl Assembler {
             "content_block_delta" => {
                 let delta = self.read::<Delta<'_>>(event.delta)?;
                 self.delta(index(event), &delta, out);
+                if let ("text_delta", Cow::Borrowed(text)) = (&*delta.kind.0, &delta.text.0) {
+                    self.envelope.note(payload, text);
+                }
             }
             "content_block_start" => {
                 if let Some(raw) = event.content_block {

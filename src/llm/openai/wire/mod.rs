@@ -163,6 +163,34 @@ pub(super) struct FunctionDelta<'a> {
     pub(super) arguments: Option<&'a RawValue>,
 }
 
+impl Chunk<'_> {
+    /// The piece of the answer, where the chunk says nothing else that counts.
+    pub(super) fn only_text(&self) -> Option<&str> {
+        let [choice] = self.choices.as_slice() else {
+            return None;
+        };
+        let delta = match (&choice.delta, &choice.message) {
+            (Some(delta), None) => delta,
+            _ => return None,
+        };
+        let other = [
+            &choice.finish_reason,
+            &delta.refusal,
+            &delta.reasoning_content,
+            &delta.reasoning,
+        ];
+        let is_only = choice.index.unwrap_or_default() == 0
+            && choice.usage.or(self.usage).is_none()
+            && self.x_groq.is_none()
+            && delta.tool_calls.is_empty()
+            && other.iter().all(|text| text.0.is_empty());
+        match &delta.content.0 {
+            Cow::Borrowed(text) if is_only && !text.is_empty() => Some(text),
+            Cow::Borrowed(_) | Cow::Owned(_) => None,
+        }
+    }
+}
+
 impl CallDelta<'_> {
     /// Whether this piece names its tool.
     pub(super) fn has_name(&self) -> bool {
