@@ -108,17 +108,16 @@ pub(super) fn wire_ids<'a>(
     steps: &[Step<'a>],
     is_fit: fn(&str) -> bool,
 ) -> HashMap<&'a CallId, &'a str> {
-    let mut taken = HashSet::new();
-    let mut ids = HashMap::new();
-    for step in steps {
-        let Step::Assistant { calls, .. } = step else {
-            continue;
-        };
-        for PairedCall { call, .. } in calls {
-            let own = call.provider_id.as_str();
-            let usable = !own.is_empty() && own.len() <= 40 && is_fit(own) && taken.insert(own);
-            ids.insert(&call.id, if usable { own } else { call.id.as_str() });
-        }
+    let calls = steps.iter().flat_map(|step| match step {
+        Step::Assistant { calls, .. } => calls.as_slice(),
+        Step::User(_) => &[],
+    });
+    let count = calls.clone().count();
+    let (mut taken, mut ids) = (HashSet::with_capacity(count), HashMap::with_capacity(count));
+    for PairedCall { call, .. } in calls {
+        let own = call.provider_id.as_str();
+        let usable = !own.is_empty() && own.len() <= 40 && is_fit(own) && taken.insert(own);
+        ids.insert(&call.id, if usable { own } else { call.id.as_str() });
     }
     ids
 }
@@ -140,7 +139,8 @@ pub(super) fn object_of(args: &Value) -> Cow<'_, Value> {
 type Outcome<'a> = (&'a str, bool);
 
 fn results<'a>(entries: impl Iterator<Item = &'a Entry>) -> HashMap<&'a CallId, Outcome<'a>> {
-    let mut found = HashMap::new();
+    // Room for all at once: a long conversation is mostly results.
+    let mut found = HashMap::with_capacity(entries.size_hint().0);
     for entry in entries {
         if let Entry::ToolResult {
             call_id,

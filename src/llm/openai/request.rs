@@ -122,7 +122,8 @@ fn assistant<'a>(
         kind: "function",
         function: CalledForm {
             name: names::fit(&paired.call.name),
-            arguments: object_of(&paired.call.args).to_string(),
+            // Only maps with keys that are no strings fail; JSON has none.
+            arguments: serde_json::to_string(&object_of(&paired.call.args)).unwrap_or_default(),
         },
         extra_content: extra
             .and_then(|extra| extra.get(at))
