@@ -14,7 +14,7 @@ use super::logs::Logs;
 use super::news::{Change, News, NewsKind, Teller};
 use super::opening::{Clients, Failure, Opened, Opener, Phase, Place};
 use super::running::RunningServers;
-use super::view::{Ingredient, Ingredients, View};
+use super::view::{Ingredient, Ingredients, View, Views};
 use crate::agent::clock::now;
 use crate::agent::place::SandboxPlace;
 use crate::domain::{McpServerConfig, SandboxId, Scope, TenantId, Tool};
@@ -84,14 +84,6 @@ pub(super) struct Inner {
     pub(super) trials: Semaphore,
     /// Rung when something is there to be listed.
     pub(super) bell: Notify,
-}
-
-/// What tenants are offered, as it was last looked up.
-#[derive(Default)]
-struct Views {
-    known: HashMap<TenantId, (Instant, Arc<View>)>,
-    /// How often everything was forgotten: what was read before the last time is not kept.
-    age: u64,
 }
 
 impl Servers {
@@ -171,7 +163,7 @@ impl Servers {
             naming: self.0.file.state().naming,
             servers: self.bundled().into_iter().collect(),
         };
-        Arc::new(View::new(ingredients, &self.0.rules))
+        self.views().bare(ingredients, &self.0.rules)
     }
 
     /// The next look reads everything again.

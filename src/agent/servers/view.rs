@@ -1,10 +1,11 @@
 //! What the sessions of one tenant are offered: tools, rules, and where each of them runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::entry::{ServerEntry, Source};
-use crate::domain::{Digest, Timestamp, Tool, ToolRef};
+use crate::domain::{Digest, TenantId, Timestamp, Tool, ToolRef};
 use crate::mcp::{Naming, Offer, Toolbox, is_offered};
 use crate::session::{PolicyEffect, Rule, Rules};
 use crate::store::records::ToolSetting;
@@ -37,6 +38,28 @@ pub struct View {
     pub(in crate::agent) rules: Arc<Rules>,
     /// Why tools are not offered, by server.
     pub(super) problems: BTreeMap<String, Vec<String>>,
+}
+
+/// What tenants are offered, as it was last looked up.
+#[derive(Default)]
+pub(super) struct Views {
+    pub(super) known: HashMap<TenantId, (Instant, Arc<View>)>,
+    /// How often everything was forgotten: what was read before the last time is not kept.
+    pub(super) age: u64,
+    /// The last one for sessions of whose tenant nothing was known.
+    bare: Option<Arc<View>>,
+}
+
+impl Views {
+    /// What sessions are offered while nothing is known of their tenant. Each asks for it when it is
+    /// opened, and compiling schemas is dear: it is made once.
+    pub(super) fn bare(&mut self, ingredients: Ingredients, rules: &Rules) -> Arc<View> {
+        let known = self.bare.as_ref();
+        if let Some(known) = known.filter(|known| known.ingredients == ingredients) {
+            return Arc::clone(known);
+        }
+        Arc::clone(self.bare.insert(Arc::new(View::new(ingredients, rules))))
+    }
 }
 
 impl Ingredient {
