@@ -83,7 +83,7 @@ impl LiveSession {
     /// while, and `may_leave` says of its mailbox that nothing can come any more.
     pub(super) async fn run(
         mut self: Box<Self>,
-        may_leave: impl Fn(&mpsc::Receiver<Message>) -> bool,
+        may_leave: impl Fn(&mpsc::Receiver<Message>, u64) -> bool,
     ) {
         // The session list may lag behind a life that ended between a commit and its row.
         let _live = instruments().session_opened();
@@ -103,7 +103,7 @@ impl LiveSession {
                     () = self.stop.cancelled() => break,
                     message = self.mailbox.recv() => message,
                     () = tokio::time::sleep_until(idle_at), if self.running.is_empty() => {
-                        if may_leave(&self.mailbox) {
+                        if may_leave(&self.mailbox, self.state.control.version) {
                             break;
                         }
                         // Somebody is about to tell it something.

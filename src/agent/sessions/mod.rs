@@ -98,7 +98,7 @@ impl Sessions {
             tenant: caller.tenant.id.clone(),
             session,
         };
-        self.0.reserve(&key, caller, model);
+        self.0.reserve(&key, caller, model, true);
         key
     }
 
@@ -125,7 +125,7 @@ impl Sessions {
             tenant: caller.tenant.id.clone(),
             session,
         };
-        self.0.reserve(&key, caller, model);
+        self.0.reserve(&key, caller, model, false);
         key
     }
 

@@ -20,7 +20,7 @@ use crate::agent::presence::Presence;
 use crate::agent::projection::Projection;
 use crate::agent::relay::{Relay, Voice};
 use crate::domain::{Actor, Caller, Code, JournalId, SandboxId, SessionKey, TenantId, UserId};
-use crate::session::{Genesis, ModelChoice, Refusal};
+use crate::session::{Genesis, ModelChoice, Refusal, SessionState};
 use crate::store::LiveStore;
 use crate::store::live::wake::Wakes;
 
@@ -57,11 +57,20 @@ pub(super) struct Slot {
     pub(super) genesis: Genesis,
     /// May be created by its first command.
     pub(super) is_new: bool,
+    /// Certainly has no journal yet, so that none is looked for.
+    is_blank: bool,
     pub(super) mailbox: Option<mpsc::Sender<Message>>,
     /// Ends the following when the slot goes.
     _following: Following,
     /// Since when it is kept, for whoever reserved it and has not joined yet.
     reserved: Instant,
+}
+
+/// What a session's task begins with.
+struct Opening {
+    feed: Arc<Feed>,
+    genesis: Genesis,
+    is_blank: bool,
 }
 
 /// While it lives, messages to the session may come in.
@@ -86,6 +95,7 @@ impl Slot {
             ))),
             genesis,
             is_new,
+            is_blank: false,
             mailbox: None,
             _following: Following {
                 wakes: Arc::clone(&inner.wakes),
@@ -123,12 +133,19 @@ impl Inner {
         }
     }
 
-    /// Makes room for a session that its caller may create.
-    pub(super) fn reserve(&self, key: &SessionKey, caller: &Caller, model: Option<ModelChoice>) {
+    /// Makes room for a session that its caller may create. `is_blank`: nobody else can know its id.
+    pub(super) fn reserve(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        model: Option<ModelChoice>,
+        is_blank: bool,
+    ) {
         self.slots().entry(key.clone()).or_insert_with(|| {
             let genesis = self.genesis(&key.tenant, caller.actor());
             let model = model.unwrap_or_else(|| genesis.model.clone());
-            Slot::new(self, key, Genesis { model, ..genesis }, true)
+            let slot = Slot::new(self, key, Genesis { model, ..genesis }, true);
+            Slot { is_blank, ..slot }
         });
     }
 
@@ -179,31 +196,30 @@ impl Inner {
         }
         let (mailbox, messages) = mpsc::channel(MAILBOX);
         slot.mailbox = Some(mailbox.clone());
-        let (feed, genesis) = (Arc::clone(&slot.feed), slot.genesis.clone());
+        let opening = Opening {
+            feed: Arc::clone(&slot.feed),
+            genesis: slot.genesis.clone(),
+            is_blank: std::mem::take(&mut slot.is_blank),
+        };
         drop(slots);
-        self.tasks.spawn(Arc::clone(self).serve(
-            key.clone(),
-            feed,
-            genesis,
-            (mailbox.downgrade(), messages),
-        ));
+        let serving = Arc::clone(self).serve(key.clone(), opening, (mailbox.downgrade(), messages));
+        self.tasks.spawn(serving);
         mailbox
     }
 
     async fn serve(
         self: Arc<Self>,
         key: SessionKey,
-        feed: Arc<Feed>,
-        genesis: Genesis,
+        opening: Opening,
         mailbox: (mpsc::WeakSender<Message>, mpsc::Receiver<Message>),
     ) {
         let (weak, sender) = (Arc::downgrade(&self), mailbox.0.clone());
         // In a box: opening needs far more room than waiting, which the task does from then on.
-        let opened = Box::pin(self.load(&key, feed, genesis, mailbox)).await;
+        let opened = Box::pin(self.load(&key, opening, mailbox)).await;
         let Some(session) = opened else { return };
-        let may_leave = |mailbox: &mpsc::Receiver<Message>| {
+        let may_leave = |mailbox: &mpsc::Receiver<Message>, version: u64| {
             let inner: Option<Arc<Self>> = weak.upgrade();
-            inner.is_none_or(|inner| inner.may_leave(&key, &sender, mailbox))
+            inner.is_none_or(|inner| inner.may_leave(&key, &sender, mailbox, version))
         };
         session.run(may_leave).await;
         if let Some(inner) = weak.upgrade() {
@@ -215,13 +231,18 @@ impl Inner {
     async fn load(
         self: Arc<Self>,
         key: &SessionKey,
-        feed: Arc<Feed>,
-        genesis: Genesis,
+        opening: Opening,
         (outcomes, messages): (mpsc::WeakSender<Message>, mpsc::Receiver<Message>),
     ) -> Option<Box<LiveSession>> {
+        let Opening {
+            feed,
+            genesis,
+            is_blank,
+        } = opening;
         let journal = Journal::new(Arc::clone(&self.store), key.clone());
         // First follow, then read: nothing falls between.
         let folded = match self.wakes.follow(key).await {
+            Ok(()) if is_blank => Ok(SessionState::default()),
             Ok(()) => journal.fold(self.factory.history).await,
             Err(error) => Err(JournalError::Store(error)),
         };
@@ -271,6 +292,7 @@ impl Inner {
         key: &SessionKey,
         mailbox: &mpsc::WeakSender<Message>,
         messages: &mpsc::Receiver<Message>,
+        version: u64,
     ) -> bool {
         let mut slots = self.slots();
         let Some(mailbox) = mailbox.upgrade() else {
@@ -288,6 +310,8 @@ impl Inner {
         let can_go = mailbox.strong_count() == 2 && messages.is_empty();
         if can_go {
             slot.mailbox = None;
+            // Where others may write too, it has to be looked at anew.
+            slot.is_blank = version == 0 && !self.wakes.is_shared();
         }
         can_go
     }
