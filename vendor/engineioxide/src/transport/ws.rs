@@ -7,12 +7,15 @@
 use std::{
     future::poll_fn,
     pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
     time::Duration,
 };
 
-use futures_util::{FutureExt, SinkExt, StreamExt};
+use futures_util::{FutureExt, SinkExt, StreamExt, task::AtomicWaker};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header, request::Parts,
 };
@@ -296,16 +299,23 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut heartbeat = Heartbeat::is_for(socket.protocol).then(|| Heartbeat::new(&engine.config));
-    let mut is_flushed = true;
+    let mut sending = Sending::default();
+    let inward = Arc::new(Inward::default());
+    let inward_waker = Waker::from(inward.clone());
     poll_fn(|cx| {
+        inward.task.register(cx.waker());
         // What it puts into the outbox goes out now, without waking this task once more.
         socket.outbox.forget_reader();
         worker.poll(cx);
-        if poll_send(ws, socket, &mut is_flushed, cx) {
+        if poll_send(ws, socket, &mut sending, cx) {
             return Poll::Ready(End::Cancelled);
         }
+        if !(inward.is_due.swap(false, Ordering::AcqRel) || sending.has_failed) {
+            return Poll::Pending;
+        }
+        let inward_cx = &mut Context::from_waker(&inward_waker);
         // Each message may have put an answer into the outbox: it goes out before the next.
-        while let Poll::Ready(message) = ws.poll_next_unpin(cx) {
+        while let Poll::Ready(message) = ws.poll_next_unpin(inward_cx) {
             let message = match message {
                 Some(Ok(message)) => message,
                 Some(Err(e)) => return Poll::Ready(End::Failed(e.into())),
@@ -313,7 +323,7 @@ where
             };
             match handle(engine, socket, message) {
                 Ok(Handled::Message) => {
-                    if poll_send(ws, socket, &mut is_flushed, cx) {
+                    if poll_send(ws, socket, &mut sending, cx) {
                         return Poll::Ready(End::Cancelled);
                     }
                 }
@@ -329,17 +339,45 @@ where
             }
         }
         if let Some(heartbeat) = &mut heartbeat {
-            while let Poll::Ready(due) = heartbeat.poll_due(cx) {
+            while let Poll::Ready(due) = heartbeat.poll_due(inward_cx) {
                 let is_sent = due && socket.outbox.try_send(smallvec![Packet::Ping]).is_ok();
                 if !is_sent {
                     return Poll::Ready(End::Failed(Error::HeartbeatTimeout));
                 }
-                poll_send(ws, socket, &mut is_flushed, cx);
+                poll_send(ws, socket, &mut sending, cx);
             }
         }
         Poll::Pending
     })
     .await
+}
+
+/// Wakes the websocket's task for what comes in and for its heartbeat, and notes that it was for that:
+/// what goes out mostly comes alone, and neither is asked for then.
+struct Inward {
+    is_due: AtomicBool,
+    task: AtomicWaker,
+}
+
+impl Default for Inward {
+    /// The first look at both.
+    fn default() -> Self {
+        Self {
+            is_due: AtomicBool::new(true),
+            task: AtomicWaker::new(),
+        }
+    }
+}
+
+impl Wake for Inward {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_due.store(true, Ordering::Release);
+        self.task.wake();
+    }
 }
 
 /// When to send the next ping, and until when to wait for its answer (protocol 4).
@@ -392,7 +430,7 @@ impl Heartbeat {
 fn poll_send<D: Default + Send + Sync + 'static, S>(
     ws: &mut WebSocketStream<S>,
     socket: &Socket<D>,
-    is_flushed: &mut bool,
+    sending: &mut Sending,
     cx: &mut Context<'_>,
 ) -> bool
 where
@@ -417,17 +455,30 @@ where
             let Some(message) = to_message(packet, socket.protocol) else {
                 continue;
             };
-            *is_flushed = false;
+            sending.is_waiting = true;
             if let Err(_e) = ws.start_send_unpin(message) {
+                sending.has_failed = true;
                 #[cfg(feature = "tracing")]
                 tracing::debug!("[sid={}] error sending packet: {}", socket.id, _e);
             }
         }
     }
-    if !*is_flushed && ws.poll_flush_unpin(cx).is_ready() {
-        *is_flushed = true;
+    if sending.is_waiting
+        && let Poll::Ready(flushed) = ws.poll_flush_unpin(cx)
+    {
+        sending.is_waiting = false;
+        sending.has_failed |= flushed.is_err();
     }
     is_over
+}
+
+/// Where the sending of a websocket stands.
+#[derive(Default)]
+struct Sending {
+    /// What was taken is not flushed yet.
+    is_waiting: bool,
+    /// Something was not sent: reading tells why.
+    has_failed: bool,
 }
 
 /// Sends what still waits, then closes the websocket; gives up on a client that takes nothing.
