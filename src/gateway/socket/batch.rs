@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::TryRecvError;
 
@@ -12,7 +13,8 @@ const MOST: usize = 32;
 
 /// Signals in their order, and what was lost right behind them.
 pub(super) struct Batch {
-    pub(super) signals: Vec<Arc<Signal>>,
+    /// Mostly one: a token comes alone.
+    pub(super) signals: SmallVec<[Arc<Signal>; 1]>,
     /// How many were lost. A receiver says so once: whoever drops this misses them for good.
     pub(super) lost: Option<u64>,
 }
@@ -20,7 +22,7 @@ pub(super) struct Batch {
 impl Batch {
     /// Takes what has come after `first`. Of states the latest counts.
     pub(super) fn take(first: Arc<Signal>, from: &mut Receiver<Arc<Signal>>) -> Self {
-        let (mut all, mut lost) = (vec![first], None);
+        let (mut all, mut lost): (SmallVec<[_; 1]>, _) = (smallvec![first], None);
         while all.len() < MOST {
             match from.try_recv() {
                 Ok(signal) => all.push(signal),
