@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{TestApp, TestSocket};
+use crate::support::{DEADLINE, TestApp, TestSocket};
 
 /// After anything bad, the same socket and another one still work.
 async fn goes_on(app: &TestApp, socket: &mut TestSocket) {
@@ -235,6 +235,41 @@ async fn one_user_has_so_many_sockets_and_no_more() {
     let refused = TestSocket::try_open(app.address, json!({ "token": ana.key })).await;
     assert!(refused.err().unwrap().starts_with("too_many_requests"));
     TestSocket::open(app.address, &bo, None).await;
+}
+
+// On several threads: the end of a connection and the beginning of its session meet there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_client_that_leaves_in_its_handshake_leaves_its_place() {
+    const PLACES: usize = 20;
+    let app = TestApp::start_with(&[
+        ("SPL_SANDBOX", "none"),
+        ("SPL_LIMIT_SOCKETS_PER_USER", "20"),
+    ])
+    .await;
+    let ana = app.person("acme").await;
+    let auth = json!({ "token": ana.key });
+    for _ in 0..20 {
+        let knocking = (0..PLACES).map(|_| TestSocket::knock(app.address, &auth));
+        futures::future::join_all(knocking).await;
+        let leaving = (0..PLACES).map(|_| async {
+            if let Ok(socket) = TestSocket::connect(app.address, auth.clone(), &[]).await {
+                socket.vanish();
+            }
+        });
+        futures::future::join_all(leaving).await;
+    }
+    // Every place is free again, once the server has seen all of them go.
+    let all_open = async {
+        loop {
+            let opening = (0..PLACES).map(|_| TestSocket::try_open(app.address, auth.clone()));
+            let opened = futures::future::join_all(opening).await;
+            if opened.iter().all(Result::is_ok) {
+                return;
+            }
+        }
+    };
+    let all_open = tokio::time::timeout(DEADLINE, all_open).await;
+    assert!(all_open.is_ok(), "places are still taken");
 }
 
 #[tokio::test]

@@ -86,9 +86,16 @@ impl TestSocket {
         Self::connect_at(address, auth, headers, "").await
     }
 
-    async fn connect_at(
+    /// Begins the handshake and leaves without waiting for anything.
+    pub(crate) async fn knock(address: SocketAddr, auth: &Value) {
+        let mut socket = Self::dial(address, &[], "").await.unwrap();
+        socket.send_raw(&format!("40{auth}")).await;
+        socket.vanish();
+    }
+
+    /// A connection, before CONNECT.
+    async fn dial(
         address: SocketAddr,
-        auth: Value,
         headers: &[(&'static str, &str)],
         query: &str,
     ) -> Result<Self, String> {
@@ -113,6 +120,16 @@ impl TestSocket {
             .next_packet()
             .await
             .ok_or("closed before the handshake")?;
+        Ok(socket)
+    }
+
+    async fn connect_at(
+        address: SocketAddr,
+        auth: Value,
+        headers: &[(&'static str, &str)],
+        query: &str,
+    ) -> Result<Self, String> {
+        let mut socket = Self::dial(address, headers, query).await?;
         socket.send_raw(&format!("40{auth}")).await;
         match socket.next_packet().await {
             Some(packet) if packet.starts_with("40") => Ok(socket),
