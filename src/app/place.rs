@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
@@ -10,8 +10,8 @@ use tokio_util::task::TaskTracker;
 use crate::agent::SandboxPlace;
 use crate::config::{Sandbox, SandboxDriver};
 use crate::sandbox::{
-    Bounds, Bubblewrap, Capacity, Docker, DockerSettings, Error, Off, Peers, Room, Runtime,
-    Settings as BubblewrapSettings,
+    Bounds, Bubblewrap, Capacity, Docker, DockerProblem, DockerSettings, Error, Off, Peers, Room,
+    Runtime, Settings as BubblewrapSettings,
 };
 use crate::store::Records;
 
@@ -21,6 +21,12 @@ const SERVERS: [&str; 2] = ["mcp-server", "sepal-mcp-server"];
 
 /// How long the start of a sandbox waits for room.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long a start waits for the engine that the settings ask for: after a boot nothing says which of
+/// the two is up first.
+const ENGINE_PATIENCE: Duration = Duration::from_secs(10);
+/// Between two looks for it.
+const ENGINE_PAUSE: Duration = Duration::from_millis(250);
 
 /// How what is made at an engine is called, which gateways on one store share, and those gateways.
 type Names = (String, Peers);
@@ -150,7 +156,7 @@ async fn reap(runtime: &dyn Runtime) {
 async fn runtime(settings: &Sandbox, names: Names, trial: Trial) -> OpenPlace {
     match settings.driver {
         SandboxDriver::None => OpenPlace::off(Error::Off),
-        SandboxDriver::Docker => match docker(settings, names).await {
+        SandboxDriver::Docker => match awaited_docker(settings, names).await {
             Ok(docker) => OpenPlace::on(docker),
             Err(error) => OpenPlace::off(error),
         },
@@ -178,6 +184,26 @@ async fn whatever_works(settings: &Sandbox, names: Names, trial: Trial) -> OpenP
             passed_over: Some(passed_over),
             ..OpenPlace::off(error)
         },
+    }
+}
+
+/// Docker, which may still be starting.
+async fn awaited_docker(settings: &Sandbox, names: Names) -> Result<Arc<dyn Runtime>, Error> {
+    let began = Instant::now();
+    let mut is_told = false;
+    loop {
+        let opened = docker(settings, names.clone()).await;
+        let Err(Error::Engine(problem @ DockerProblem::Unreachable { .. })) = &opened else {
+            return opened;
+        };
+        if began.elapsed() > ENGINE_PATIENCE {
+            return opened;
+        }
+        if !std::mem::replace(&mut is_told, true) {
+            let seconds = ENGINE_PATIENCE.as_secs();
+            tracing::info!("Wait up to {seconds} s for the container engine: {problem}");
+        }
+        tokio::time::sleep(ENGINE_PAUSE).await;
     }
 }
 

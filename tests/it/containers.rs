@@ -192,6 +192,21 @@ async fn an_engine_that_is_restarted_fails_the_call_and_keeps_the_files(door: Do
 }
 
 #[tokio::test]
+async fn an_engine_that_starts_after_the_gateway_is_waited_for() {
+    let mut engine = PrivateEngine::start();
+    let address = engine.address();
+    engine.stop();
+    let starting = tokio::task::spawn_blocking(move || {
+        engine.go_on();
+        engine
+    });
+    let app = TestApp::with_engine(&address).await;
+    let ana = app.socket("acme").await;
+    assert_eq!(ana.ready["sandbox"]["ok"], true, "{}", ana.ready);
+    starting.await.unwrap();
+}
+
+#[tokio::test]
 async fn files_that_another_engine_keeps_are_not_replaced_by_an_empty_folder() {
     let app = TestApp::with_docker().await;
     app.model
