@@ -1,11 +1,13 @@
 //! The card of a call, as `tool:approval_required` and `tool:queue` carry it.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
 
 use crate::agent::QueueState;
-use crate::domain::{CallId, Digest, RunsIn, Schema, ToolAnnotations};
+use crate::domain::{Actor, CallId, Digest, RunsIn, Schema, ToolAnnotations};
 use crate::session::{Call, CallStatus, Decider};
 
 /// All calls of a turn. Written without a `Value` between, and each card only once for each change of
@@ -70,7 +72,7 @@ pub(super) struct Card<'a> {
     may_decide: bool,
     status: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    decided_by: Option<Value>,
+    decided_by: Option<Who<'a>>,
     edited: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     original_args: Option<&'a Value>,
@@ -125,7 +127,7 @@ impl<'a> Card<'a> {
             since: call.since.to_rfc3339(),
             may_decide: true,
             status,
-            decided_by: by.map(who),
+            decided_by: by.map(Who::of),
             edited: call.original_args.is_some(),
             original_args: call.original_args.as_ref().filter(|args| !args.is_null()),
             said,
@@ -135,10 +137,24 @@ impl<'a> Card<'a> {
 }
 
 /// Who decided, as people read it.
-pub(super) fn who(by: &Decider) -> Value {
-    match by {
-        Decider::Person(actor) => json!(actor),
-        Decider::Rule { name } => json!({ "id": "", "name": format!("rule {name}") }),
-        Decider::System => json!({ "id": "", "name": "Sepal" }),
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Who<'a> {
+    Person(&'a Actor),
+    /// Nobody has its id.
+    Program {
+        id: &'static str,
+        name: Cow<'static, str>,
+    },
+}
+
+impl<'a> Who<'a> {
+    pub(super) fn of(by: &'a Decider) -> Self {
+        let name = match by {
+            Decider::Person(actor) => return Self::Person(actor),
+            Decider::Rule { name } => Cow::Owned(format!("rule {name}")),
+            Decider::System => Cow::Borrowed("Sepal"),
+        };
+        Self::Program { id: "", name }
     }
 }

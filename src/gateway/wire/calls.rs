@@ -1,0 +1,200 @@
+//! What happens to calls, as frames. There are many of them in every turn with calls, so they are
+//! written without a `Value` between.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::card::{Asked, Card, Who};
+use super::event::{placed, request_id};
+use super::frame::frame;
+use crate::agent::{Frame, ShownEvent};
+use crate::domain::{CallId, Digest};
+use crate::session::{Decider, Event, Outcome, Verdict};
+
+/// What is said of an event, and its place. What is not there has no field.
+#[derive(Serialize)]
+struct Placed<T> {
+    #[serde(flatten)]
+    what: T,
+    seq: u64,
+    at: String,
+}
+
+impl<T> Placed<T> {
+    fn of(what: T, shown: &ShownEvent) -> Self {
+        Self {
+            what,
+            seq: shown.seq,
+            at: shown.at.to_rfc3339(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Decided<'a> {
+    call_id: &'a CallId,
+    approved: bool,
+    by: Who<'a>,
+    scope: &'static str,
+    edited: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Started<'a> {
+    call_id: &'a CallId,
+    name: &'a str,
+    server: &'a str,
+    digest: &'a Digest,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Ended<'a> {
+    call_id: &'a CallId,
+    name: &'a str,
+    server: &'a str,
+    status: &'static str,
+    content: [Content<'a>; 1],
+    duration_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<Truncated>,
+}
+
+#[derive(Serialize)]
+struct Content<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct Truncated {
+    bytes: u64,
+}
+
+/// The frames of an event of a call; none for other events.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "`event_frames` is the exhaustive match"
+)]
+pub(super) fn frames(shown: &ShownEvent) -> Vec<Frame> {
+    match &shown.event {
+        Event::ApprovalAsked {
+            call,
+            position,
+            total,
+            said,
+        } => {
+            let asked = Asked {
+                card: Card::of(call, (*position, *total), said),
+                seq: shown.seq,
+                at: shown.at.to_rfc3339(),
+            };
+            vec![frame("tool:approval_required", &[&asked])]
+        }
+        Event::Decided {
+            call,
+            verdict,
+            by,
+            reason,
+            edited,
+        } => {
+            let what = Decided {
+                call_id: call,
+                approved: *verdict == Verdict::Approved,
+                by: Who::of(by),
+                scope: if *verdict == Verdict::TakenBack {
+                    "taken_back"
+                } else {
+                    "once"
+                },
+                edited: edited.is_some(),
+                reason: reason.as_deref(),
+                args: there(edited.as_ref().map(|edited| &edited.args)),
+                rule: match by {
+                    Decider::Rule { name } => Some(name),
+                    Decider::Person(_) | Decider::System => None,
+                },
+            };
+            vec![frame("tool:decided", &[&Placed::of(what, shown)])]
+        }
+        Event::Started {
+            call,
+            name,
+            server,
+            digest,
+        } => {
+            let what = Started {
+                call_id: call,
+                name,
+                server,
+                digest,
+            };
+            vec![frame("tool:started", &[&Placed::of(what, shown)])]
+        }
+        Event::Ended { outcome, .. } => ended(shown, outcome),
+        _ => Vec::new(),
+    }
+}
+
+/// The output, and for a failed call its `agent:error` with the same `seq` (S2.41, S2.42).
+fn ended(shown: &ShownEvent, outcome: &Outcome) -> Vec<Frame> {
+    let Event::Ended {
+        call,
+        name,
+        server,
+        duration_ms,
+        ..
+    } = &shown.event
+    else {
+        return Vec::new();
+    };
+    let output = match outcome {
+        Outcome::Completed { output } | Outcome::Failed { output, .. } => Some(output),
+        Outcome::Rejected { .. } | Outcome::Cancelled | Outcome::Unknown => None,
+    };
+    let text = outcome.text();
+    let structured = output.and_then(|output| output.structured.as_ref());
+    let what = Ended {
+        call_id: call,
+        name,
+        server,
+        status: outcome.status(),
+        content: [Content {
+            kind: "text",
+            text: &text,
+        }],
+        duration_ms: *duration_ms,
+        structured: there(structured),
+        exit_code: there(structured.and_then(|value| value.get("exit_code"))),
+        truncated: output
+            .and_then(|output| output.truncated_bytes)
+            .map(|bytes| Truncated { bytes }),
+    };
+    let mut frames = vec![frame("tool:output", &[&text, &Placed::of(what, shown)])];
+    if let Outcome::Failed { code, .. } = outcome {
+        let rest = json!({
+            "code": code, "category": code.fault(), "retryable": false, "callId": call,
+            "name": name, "requestId": request_id(shown),
+        });
+        frames.push(frame("agent:error", &[&text, &placed(rest, shown)]));
+    }
+    frames
+}
+
+/// A value that is something.
+fn there(value: Option<&Value>) -> Option<&Value> {
+    value.filter(|value| !value.is_null())
+}
