@@ -169,9 +169,8 @@ impl Chunk<'_> {
         let [choice] = self.choices.as_slice() else {
             return None;
         };
-        let delta = match (&choice.delta, &choice.message) {
-            (Some(delta), None) => delta,
-            _ => return None,
+        let (Some(delta), None) = (&choice.delta, &choice.message) else {
+            return None;
         };
         let other = [
             &choice.finish_reason,
