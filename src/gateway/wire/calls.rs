@@ -5,30 +5,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::card::{Asked, Card, Who};
-use super::event::{placed, request_id};
 use super::frame::frame;
+use super::place::{Placed, placed, request_id};
 use crate::agent::{Frame, ShownEvent};
 use crate::domain::{CallId, Digest};
 use crate::session::{Decider, Event, Outcome, Verdict};
-
-/// What is said of an event, and its place. What is not there has no field.
-#[derive(Serialize)]
-struct Placed<T> {
-    #[serde(flatten)]
-    what: T,
-    seq: u64,
-    at: String,
-}
-
-impl<T> Placed<T> {
-    fn of(what: T, shown: &ShownEvent) -> Self {
-        Self {
-            what,
-            seq: shown.seq,
-            at: shown.at.to_rfc3339(),
-        }
-    }
-}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

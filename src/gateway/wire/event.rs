@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::calls;
 use super::frame::frame;
+use super::place::{placed, request_id};
 use crate::agent::{Frame, ShownEvent};
-use crate::domain::RequestId;
 use crate::session::Event;
 
 /// The frames of a shown event, in order; all carry its `seq`.
@@ -149,20 +149,4 @@ fn said_frame(shown: &ShownEvent) -> Frame {
         .collect();
     let rest = json!({ "turn": turn, "iteration": iteration, "calls": calls });
     frame("agent:message", &[text, &placed(rest, shown)])
-}
-
-/// Adds `seq` and `at`.
-pub(super) fn placed(mut what: Value, shown: &ShownEvent) -> Value {
-    if let Value::Object(map) = &mut what {
-        map.retain(|_, value| !value.is_null());
-        map.insert("seq".into(), shown.seq.into());
-        map.insert("at".into(), shown.at.to_rfc3339().into());
-    }
-    what
-}
-
-/// The same at every replay.
-pub(super) fn request_id(shown: &ShownEvent) -> RequestId {
-    let at = u128::try_from(shown.at.0).unwrap_or_default();
-    RequestId::from_bits((at << 64) | u128::from(shown.seq))
 }

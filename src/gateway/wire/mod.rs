@@ -9,6 +9,7 @@ mod frame;
 #[cfg(test)]
 mod fuzz;
 mod news;
+mod place;
 mod ready;
 mod state;
 

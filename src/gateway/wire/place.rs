@@ -1,0 +1,42 @@
+//! Where an event stands: what every frame of it says beside what happened.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::agent::ShownEvent;
+use crate::domain::RequestId;
+
+/// What is said of an event, and its place.
+#[derive(Serialize)]
+pub(super) struct Placed<T> {
+    #[serde(flatten)]
+    what: T,
+    seq: u64,
+    at: String,
+}
+
+impl<T> Placed<T> {
+    pub(super) fn of(what: T, shown: &ShownEvent) -> Self {
+        Self {
+            what,
+            seq: shown.seq,
+            at: shown.at.to_rfc3339(),
+        }
+    }
+}
+
+/// Adds `seq` and `at`; what is null has no field.
+pub(super) fn placed(mut what: Value, shown: &ShownEvent) -> Value {
+    if let Value::Object(map) = &mut what {
+        map.retain(|_, value| !value.is_null());
+        map.insert("seq".into(), shown.seq.into());
+        map.insert("at".into(), shown.at.to_rfc3339().into());
+    }
+    what
+}
+
+/// Names a failure in the log; the same at every replay.
+pub(super) fn request_id(shown: &ShownEvent) -> RequestId {
+    let at = u128::try_from(shown.at.0).unwrap_or_default();
+    RequestId::from_bits((at << 64) | u128::from(shown.seq))
+}
