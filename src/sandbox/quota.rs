@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::time::sleep;
+use tokio::{sync::Semaphore, time::sleep};
 
 use super::{
     Ended,
@@ -16,6 +16,10 @@ use super::{
 pub(super) const PACE: Duration = Duration::from_secs(1);
 /// Looking may take this part of the time at most.
 const SHARE: u32 = 20;
+/// Folders that are counted at the same time: each needs a thread, which the memory that it once used
+/// outlives. Enough that a few sandboxes with folders that take long keep nobody else's from being
+/// looked at.
+static COUNTERS: Semaphore = Semaphore::const_new(16);
 
 /// Counts again and again until it is too much. A workspace that was too large from the beginning
 /// may not grow, so that a session can still start and delete its files. `count` gets the number of
@@ -45,6 +49,8 @@ where
 
 /// Counts a folder of this machine.
 pub(super) async fn count(folder: PathBuf, bound: u64) -> Option<Size> {
+    // The semaphore is never closed.
+    let _place = COUNTERS.acquire().await;
     let counted = tokio::task::spawn_blocking(move || measure(&folder, bound)).await;
     counted.ok()?.ok()
 }
