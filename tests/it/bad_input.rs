@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{DEADLINE, TestApp, TestSocket};
+use crate::support::{DEADLINE, Person, TestApp, TestSocket};
 
 /// After anything bad, the same socket and another one still work.
 async fn goes_on(app: &TestApp, socket: &mut TestSocket) {
@@ -258,10 +258,33 @@ async fn a_client_that_leaves_in_its_handshake_leaves_its_place() {
         });
         futures::future::join_all(leaving).await;
     }
-    // Every place is free again, once the server has seen all of them go.
+    all_places_are_free(&app, &ana, PLACES).await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_with_commands_unanswered_leaves_its_place() {
+    const PLACES: usize = 5;
+    let app =
+        TestApp::start_with(&[("SPL_SANDBOX", "none"), ("SPL_LIMIT_SOCKETS_PER_USER", "5")]).await;
+    let ana = app.person("acme").await;
+    for _ in 0..PLACES {
+        let mut socket = TestSocket::open(app.address, &ana, None).await;
+        for id in 0..15 {
+            let nothing = json!({ "clientMessageId": "nobody-s" });
+            let command = json!(["message:withdraw", nothing]);
+            socket.send_raw(&format!("42{id}{command}")).await;
+        }
+        socket.vanish();
+    }
+    all_places_are_free(&app, &ana, PLACES).await;
+}
+
+/// So many sockets are open at the same time, once the server has seen all the others go.
+async fn all_places_are_free(app: &TestApp, person: &Person, places: usize) {
+    let auth = json!({ "token": person.key });
     let all_open = async {
         loop {
-            let opening = (0..PLACES).map(|_| TestSocket::try_open(app.address, auth.clone()));
+            let opening = (0..places).map(|_| TestSocket::try_open(app.address, auth.clone()));
             let opened = futures::future::join_all(opening).await;
             if opened.iter().all(Result::is_ok) {
                 return;

@@ -81,5 +81,7 @@ pub(super) fn refuse_now(reply: Option<Reply>, refusal: &Refusal) {
     let Some(reply) = reply else { return };
     let error: Refused = wire::refused(refusal);
     let answer = json!({ "ok": false, "error": error });
-    let _ = reply.sender().send(&answer);
+    if let Some(sender) = reply.sender() {
+        let _ = sender.send(&answer);
+    }
 }

@@ -1,7 +1,7 @@
 //! What a client sent: every argument of any event, and a way to answer.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use serde_json::Value;
 use socketioxide::adapter::Adapter;
@@ -60,9 +60,11 @@ fn binary() -> Refusal {
     Refusal::new(Code::InvalidArguments, "binary arguments are not accepted")
 }
 
-/// An acknowledgement that can be tried again while the client's buffer is full.
+/// An acknowledgement that can be tried again while the client's buffer is full. It lies in the seat
+/// until its command's turn, and the socket keeps the seat: held by it in turn, neither would ever go
+/// once the client has left.
 pub(super) struct Reply {
-    socket: Arc<Socket>,
+    socket: Weak<Socket>,
     id: i64,
 }
 
@@ -75,7 +77,7 @@ impl FromMessageParts<socketioxide::adapter::LocalAdapter> for ReplySlot {
         id: &Option<i64>,
     ) -> Result<Self, Infallible> {
         Ok(Self(id.map(|id| Reply {
-            socket: Arc::clone(socket),
+            socket: Arc::downgrade(socket),
             id,
         })))
     }
@@ -85,12 +87,13 @@ impl FromMessageParts<socketioxide::adapter::LocalAdapter> for ReplySlot {
 pub(super) struct ReplySlot(pub(super) Option<Reply>);
 
 impl Reply {
-    /// A sender for one try.
-    pub(super) fn sender(&self) -> AckSender {
+    /// A sender for one try; `None` if the client is gone.
+    pub(super) fn sender(&self) -> Option<AckSender> {
+        let socket = self.socket.upgrade()?;
         let mut nothing = Packet::Bytes(bytes::Bytes::new());
-        let sender = AckSender::from_message_parts(&self.socket, &mut nothing, &Some(self.id));
+        let sender = AckSender::from_message_parts(&socket, &mut nothing, &Some(self.id));
         match sender {
-            Ok(sender) => sender,
+            Ok(sender) => Some(sender),
         }
     }
 }

@@ -75,7 +75,7 @@ fn longer(pause: Duration) -> Duration {
 /// Waits for room in the client's buffer: an acknowledgement is never dropped.
 pub(super) async fn acknowledge(reply: &Reply, answer: &Value) {
     let mut pause = FIRST_PAUSE;
-    while let Err(error) = reply.sender().send(answer) {
+    while let Some(Err(error)) = reply.sender().map(|sender| sender.send(answer)) {
         if !is_full(&error) {
             return;
         }
