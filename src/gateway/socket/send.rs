@@ -41,8 +41,7 @@ impl Client {
         let mut pause = FIRST_PAUSE;
         let mut packet = frame.packet.clone();
         loop {
-            // A client that left during its handshake is told nothing of its end, and the session
-            // below still takes packets for a moment.
+            // A client may leave the namespace and keep its connection, which still takes packets.
             if !self.socket.connected() {
                 return Err(Gone);
             }
