@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::card::{Asked, Card, Who};
+use super::card::{Card, Who};
 use super::frame::frame;
 use super::place::{Placed, placed, request_id};
 use crate::agent::{Frame, ShownEvent};
@@ -78,12 +78,8 @@ pub(super) fn frames(shown: &ShownEvent) -> Vec<Frame> {
             total,
             said,
         } => {
-            let asked = Asked {
-                card: Card::of(call, (*position, *total), said),
-                seq: shown.seq,
-                at: shown.at.to_rfc3339(),
-            };
-            vec![frame("tool:approval_required", &[&asked])]
+            let card = Card::of(call, (*position, *total), said);
+            vec![frame("tool:approval_required", &[&Placed::of(card, shown)])]
         }
         Event::Decided {
             call,

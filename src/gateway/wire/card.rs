@@ -80,15 +80,6 @@ pub(super) struct Card<'a> {
     first_use: bool,
 }
 
-/// A card that goes out by itself.
-#[derive(Serialize)]
-pub(super) struct Asked<'a> {
-    #[serde(flatten)]
-    pub(super) card: Card<'a>,
-    pub(super) seq: u64,
-    pub(super) at: String,
-}
-
 /// The definition of the tool changed.
 #[derive(Serialize)]
 struct Drift {
