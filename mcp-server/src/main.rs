@@ -9,12 +9,13 @@ mod files;
 mod init;
 mod server;
 mod settings;
+mod streams;
 mod tools;
 mod until_eof;
 
-use std::{io::Write, process::ExitCode};
+use std::{io::Write, process::ExitCode, time::Duration};
 
-use rmcp::{ServiceExt, transport::io::stdio_pipes};
+use rmcp::ServiceExt;
 use rustix::process::{DumpableBehavior, Pid, getpid, set_dumpable_behavior};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -22,6 +23,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     command::Groups, files::Workspace, server::Server, settings::Settings, until_eof::UntilEof,
 };
+
+/// As far as a thread that waits for work can tell.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -46,15 +50,18 @@ fn run() -> Outcome<ExitCode> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .thread_keep_alive(FOR_EVER)
         .build()?;
     if getpid() == Pid::INIT {
         return Ok(runtime.block_on(init::supervise())?);
     }
     let groups = Groups::default();
     groups.adopt_orphans()?;
+    // The thread for files is there before the first command, which may leave no place for one.
+    runtime.block_on(runtime.spawn_blocking(|| ()))?;
     let served = runtime.block_on(serve(settings, groups.clone()));
     groups.kill_all();
-    // A read of stdin may still sit in a blocking thread; nothing waits for it.
+    // A file may still be read in its thread; nothing waits for it.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)
 }
@@ -63,7 +70,7 @@ fn run() -> Outcome<ExitCode> {
 async fn serve(settings: Settings, groups: Groups) -> Outcome<()> {
     let workspace = Workspace::open(&settings.workspace)?;
     let ended = CancellationToken::new();
-    let (stdin, stdout) = stdio_pipes();
+    let (stdin, stdout) = streams::stdio();
     let transport = (UntilEof::new(stdin, ended.clone()), stdout);
     let burials = groups.clone();
     let server = Server::new(workspace, settings, groups, ended.clone())?;

@@ -16,6 +16,7 @@ super::on_every_runtime!(
     a_fork_bomb_is_held_and_can_be_ended,
     half_a_processor_is_half_a_processor,
     a_life_can_be_limited,
+    the_server_needs_no_thread_for_an_answer,
     a_full_workspace_ends_the_sandbox_and_can_be_cleaned_by_the_next,
     one_file_cannot_be_larger_than_the_workspace,
     temporary_folders_are_bounded,
@@ -117,6 +118,19 @@ async fn half_a_processor_is_half_a_processor(house: House) {
         .await;
     let used: f64 = said.parse().unwrap();
     assert!(used < 3.0, "{used} s of processor time in 3 to 4 s");
+    house.close().await;
+}
+
+/// Commands may have taken every place for one, so what it needs is there from the beginning.
+async fn the_server_needs_no_thread_for_an_answer(house: House) {
+    let served = house.serve(1, Bounds::default()).await;
+    let count = json!({ "command": "grep Threads: /proc/$PPID/status" });
+    for _ in 0..2 {
+        let told = served.call("execute_command", count.clone()).await;
+        assert!(told.ends_with("Threads:\t2\n"), "{told}");
+        served.call("list_files", json!({})).await;
+    }
+    drop(served);
     house.close().await;
 }
 
