@@ -26,7 +26,7 @@ pub(super) async fn watch(init: i32, bounds: Bounds) -> Ended {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut throttle = Throttle::new(bounds.cpu_millis);
     let mut before = Instant::now();
-    let mut is_stopped = false;
+    let mut stopped = BTreeSet::new();
     loop {
         ticks.tick().await;
         let tree = Tree::below(init);
@@ -39,15 +39,16 @@ pub(super) async fn watch(init: i32, bounds: Bounds) -> Ended {
         let now = Instant::now();
         let must_stop = throttle.tick(tree.processor_time, now - before);
         before = now;
-        if must_stop || is_stopped {
+        if must_stop {
             // Sent at every tick, because children are born between looking and stopping.
-            tree.signal(if must_stop {
-                Signal::STOP
-            } else {
-                Signal::CONT
-            });
+            stopped.extend(tree.stop());
+        } else {
+            // By our own list: a look may miss who changes parents meanwhile, and whoever is
+            // stopped and missed once would stay so for ever.
+            for process in std::mem::take(&mut stopped) {
+                process.signal(Signal::CONT);
+            }
         }
-        is_stopped = must_stop;
     }
 }
 
@@ -102,23 +103,42 @@ impl Tree {
         self.pids.iter().map(of).sum()
     }
 
-    fn signal(&self, signal: Signal) {
-        for pid in self.pids.iter().filter_map(|pid| Pid::from_raw(*pid)) {
-            let before = born(pid);
-            // A number may change hands between looking and acting; a descriptor does not.
-            if let Ok(process) = pidfd_open(pid, PidfdFlags::empty())
-                && before.is_some()
-                && before == born(pid)
-            {
-                let _ = pidfd_send_signal(&process, signal);
-            }
-        }
+    /// Stops all of them and names those that are.
+    fn stop(&self) -> impl Iterator<Item = Process> {
+        let named = self.pids.iter().filter_map(|pid| Process::with(*pid));
+        named.filter(|process| process.signal(Signal::STOP))
     }
 }
 
-/// When the process was started, in ticks since boot: with the number, a name for ever.
-fn born(pid: Pid) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+/// A number and when it was given: together a name for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Process {
+    pid: i32,
+    born: u64,
+}
+
+impl Process {
+    fn with(pid: i32) -> Option<Self> {
+        let born = born(pid)?;
+        Some(Self { pid, born })
+    }
+
+    /// Whether it is still there. A number may change hands between looking and acting; a
+    /// descriptor does not.
+    fn signal(self, signal: Signal) -> bool {
+        let Some(pid) = Pid::from_raw(self.pid) else {
+            return false;
+        };
+        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
+            return false;
+        };
+        born(self.pid) == Some(self.born) && pidfd_send_signal(&process, signal).is_ok()
+    }
+}
+
+/// When the process was started, in ticks since boot.
+fn born(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     fields(&stat)?.nth(19)?.parse().ok()
 }
 
