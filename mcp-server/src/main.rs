@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// As far as a thread that waits for work can tell.
-const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+const FOR_EVER: Duration = Duration::from_hours(100 * 365 * 24);
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 

@@ -2,10 +2,13 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use futures::FutureExt as _;
-use futures::stream::{self, BoxStream, StreamExt};
+use futures::stream::{BoxStream, Stream, StreamExt};
+use tokio::task::yield_now;
+use tokio::time::{Sleep, sleep};
 
 use super::{Error, ModelEvent, ModelStream};
 
@@ -22,7 +25,7 @@ pub(super) const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 pub(super) const MAX_CALLS: usize = 128;
 
 /// Turns the payloads of one answer into events. Pure.
-pub(super) trait Assemble: Send + 'static {
+pub(super) trait Assemble: Send + Unpin + 'static {
     /// Takes the next payload; true = it was the last.
     fn push(&mut self, payload: &str, out: &mut VecDeque<ModelEvent>) -> Result<bool, Error>;
 
@@ -42,21 +45,17 @@ pub(super) fn events<A: Assemble>(
     payloads: BoxStream<'static, Result<String, Error>>,
     assembler: A,
 ) -> ModelStream {
-    // In a box, because `unfold` moves it with every event.
-    let streaming = Box::new(Streaming {
+    Box::pin(Streaming {
         payloads,
         assembler,
         ready: VecDeque::new(),
         state: State::Open,
         last: None,
-    });
-    stream::unfold(streaming, |mut streaming| async move {
-        let event = streaming.next().await?;
-        Some((event, streaming))
     })
-    .boxed()
 }
 
+/// Polled by hand: a state machine that the compiler makes is gone through from its beginning for
+/// every token.
 struct Streaming<A> {
     payloads: BoxStream<'static, Result<String, Error>>,
     assembler: A,
@@ -67,51 +66,94 @@ struct Streaming<A> {
 }
 
 enum State {
+    /// Waits for a payload.
     Open,
+    /// Lets the HTTP library's task through; so many bytes were taken.
+    Yielding(usize, Pin<Box<dyn Future<Output = ()> + Send>>),
+    /// Reads the end of the body, for no longer than that: only then can its connection carry the
+    /// next request.
+    Draining(Pin<Box<Sleep>>),
     /// What is told after the events that came before it.
     Failed(Error),
     Over,
 }
 
-impl<A: Assemble> Streaming<A> {
-    async fn next(&mut self) -> Option<Result<ModelEvent, Error>> {
+impl<A: Assemble> Stream for Streaming<A> {
+    type Item = Result<ModelEvent, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
         loop {
-            if let Some(event) = self.pop() {
-                return Some(Ok(event));
+            if !matches!(this.state, State::Yielding(..) | State::Draining(_))
+                && let Some(event) = this.pop()
+            {
+                return Poll::Ready(Some(Ok(event)));
             }
-            match mem::replace(&mut self.state, State::Over) {
-                State::Open => self.state = State::Open,
-                State::Failed(error) => return Some(Err(error)),
-                State::Over => return None,
-            }
-            let payload = self.payloads.next().await;
-            let now = Instant::now();
-            let last = self.last.replace(now);
-            let mut is_burst = last.is_some_and(|last| now.duration_since(last) < CLOSE);
-            let mut taken = payload_len(payload.as_ref());
-            self.take(payload).await;
-            while matches!(self.state, State::Open) && taken < MOST_AT_ONCE {
-                let Some(payload) = self.at_hand(is_burst).await else {
-                    break;
-                };
-                is_burst = true;
-                taken += payload_len(payload.as_ref());
-                self.take(payload).await;
+            match &mut this.state {
+                State::Open => {
+                    let payload = ready!(this.payloads.poll_next_unpin(cx));
+                    let now = Instant::now();
+                    let last = this.last.replace(now);
+                    let is_burst = last.is_some_and(|last| now.duration_since(last) < CLOSE);
+                    let taken = this.take(payload);
+                    this.take_more(taken, is_burst, cx);
+                }
+                State::Yielding(taken, yielding) => {
+                    ready!(yielding.as_mut().poll(cx));
+                    let taken = *taken;
+                    this.state = State::Open;
+                    // What is not there now, after the task had its turn, has not come.
+                    if let Poll::Ready(payload) = this.payloads.poll_next_unpin(cx) {
+                        let taken = taken + this.take(payload);
+                        this.take_more(taken, true, cx);
+                    }
+                }
+                State::Draining(timer) => {
+                    let is_there = loop {
+                        match this.payloads.poll_next_unpin(cx) {
+                            Poll::Ready(Some(Ok(_))) => {}
+                            Poll::Ready(Some(Err(_)) | None) => break true,
+                            Poll::Pending => break false,
+                        }
+                    };
+                    // A server that does not close its answer loses the connection, no more.
+                    if !is_there {
+                        ready!(timer.as_mut().poll(cx));
+                    }
+                    this.state = State::Over;
+                    this.assembler.end(&mut this.ready);
+                }
+                State::Failed(_) => {
+                    let failed = mem::replace(&mut this.state, State::Over);
+                    if let State::Failed(error) = failed {
+                        return Poll::Ready(Some(Err(error)));
+                    }
+                }
+                State::Over => return Poll::Ready(None),
             }
         }
     }
+}
 
-    /// A payload that has come already. The HTTP library hands chunks over one by one, by a task of
-    /// its own: in a burst that one is let through before nothing counts as there. A payload that
-    /// came alone is passed on at once instead.
-    async fn at_hand(&mut self, is_burst: bool) -> Option<Option<Result<String, Error>>> {
-        // The waker of nobody does no harm: nothing rests before the next real poll.
-        let payload = self.payloads.next().now_or_never();
-        if payload.is_some() || !is_burst {
-            return payload;
+impl<A: Assemble> Streaming<A> {
+    /// Takes the payloads that have come already. The HTTP library hands chunks over one by one, by a
+    /// task of its own: in a burst that one is let through before nothing counts as there. A payload
+    /// that came alone is passed on at once instead.
+    fn take_more(&mut self, mut taken: usize, mut is_burst: bool, cx: &mut Context<'_>) {
+        while matches!(self.state, State::Open) && taken < MOST_AT_ONCE {
+            match self.payloads.poll_next_unpin(cx) {
+                Poll::Ready(payload) => {
+                    is_burst = true;
+                    taken += self.take(payload);
+                }
+                Poll::Pending => {
+                    if is_burst {
+                        self.state = State::Yielding(taken, Box::pin(yield_now()));
+                    }
+                    return;
+                }
+            }
         }
-        tokio::task::yield_now().await;
-        self.payloads.next().now_or_never()
     }
 
     /// The next event, with all the text that follows it at once.
@@ -129,10 +171,15 @@ impl<A: Assemble> Streaming<A> {
         }
     }
 
-    async fn take(&mut self, payload: Option<Result<String, Error>>) {
+    /// Takes a payload, and says how long it is.
+    fn take(&mut self, payload: Option<Result<String, Error>>) -> usize {
         let before = self.ready.len();
+        let mut taken = 0;
         let ended = match payload {
-            Some(Ok(payload)) => self.assembler.push(&payload, &mut self.ready),
+            Some(Ok(payload)) => {
+                taken = payload.len();
+                self.assembler.push(&payload, &mut self.ready)
+            }
             Some(Err(error)) if !self.assembler.is_finished() => Err(error),
             Some(Err(_)) => Ok(true),
             None if self.assembler.is_finished() => Ok(true),
@@ -140,27 +187,13 @@ impl<A: Assemble> Streaming<A> {
         };
         match ended {
             Ok(false) => {}
-            Ok(true) => {
-                self.drain().await;
-                self.state = State::Over;
-                self.assembler.end(&mut self.ready);
-            }
+            Ok(true) => self.state = State::Draining(Box::pin(sleep(DRAIN))),
             Err(error) => {
                 // What a broken payload began is void.
                 self.ready.truncate(before);
                 self.state = State::Failed(error);
             }
         }
+        taken
     }
-
-    /// Reads the end of the body: only then can its connection carry the next request.
-    async fn drain(&mut self) {
-        let rest = async { while let Some(Ok(_)) = self.payloads.next().await {} };
-        // A server that does not close its answer loses the connection, no more.
-        let _ = tokio::time::timeout(DRAIN, rest).await;
-    }
-}
-
-fn payload_len(payload: Option<&Result<String, Error>>) -> usize {
-    payload.map_or(0, |payload| payload.as_ref().map_or(0, String::len))
 }
