@@ -48,7 +48,7 @@ async fn answer(
     let answer = match args.and_then(|args| wire::parse(caller, &name, &args)) {
         Ok(Parsed::Tell(ask)) => doors.state.sessions.tell(&seat.key, caller, *ask).await,
         Ok(Parsed::Resume { last_seq, journal }) => {
-            seat.resumes.replace((last_seq, journal));
+            seat.resume_from((last_seq, journal));
             Ok(Accepted { seq: last_seq })
         }
         Err(refusal) => Err(refusal),

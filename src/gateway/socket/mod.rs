@@ -8,11 +8,13 @@ mod handshake;
 mod inbound;
 mod pump;
 mod seat;
+mod seldom;
 mod send;
 mod told;
 mod watch;
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +31,7 @@ use tokio_util::task::TaskTracker;
 
 use self::pump::Pump;
 use self::seat::{End, Seat, Seats};
+use self::seldom::seldom;
 use self::send::Client;
 use super::GatewayState;
 use super::wire::{self, Refused};
@@ -164,11 +167,18 @@ async fn serve(doors: Arc<Doors>, client: Client, seat: Arc<Seat>) {
         return Box::pin(dismiss(&client, &refusal)).await;
     }
     let mut pump = Pump::new(&doors, &client, &seat);
+    let aside = pin!(async {
+        tokio::select! {
+            biased;
+            end = seat.ends.next() => end,
+            end = commands::run(&doors, &client, &seat) => End::Told(end),
+        }
+    });
     let end = tokio::select! {
+        // First what a command may ask the pump for: it is found in the same look.
         biased;
-        end = seat.ends.next() => end,
+        end = seldom(aside) => end,
         end = pump.run(joined) => end,
-        end = commands::run(&doors, &client, &seat) => End::Told(end),
     };
     match end {
         End::Gone => {}

@@ -74,15 +74,16 @@ impl<'a> Pump<'a> {
 
     async fn step(&mut self, signals: &mut broadcast::Receiver<Arc<Signal>>) -> Result<(), End> {
         tokio::select! {
+            biased;
+            point = self.seat.resumed() => {
+                *signals = Box::pin(self.begin_anew(Some(point))).await?;
+                Ok(())
+            }
             signal = signals.recv() => match signal {
                 Ok(signal) => self.show_all(signal, signals).await,
                 Err(RecvError::Lagged(count)) => Box::pin(self.make_up_for(count, signals)).await,
                 Err(RecvError::Closed) => Err(End::Gone),
             },
-            point = self.seat.resumes.next() => {
-                *signals = Box::pin(self.begin_anew(Some(point))).await?;
-                Ok(())
-            }
         }
     }
 

@@ -1,10 +1,12 @@
 //! A connected client's place: who it is, which session, what it may still send.
 
 use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Poll;
 
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use tokio::sync::Notify;
@@ -55,8 +57,8 @@ pub(super) struct Seat {
     pub(super) counted: AtomicUsize,
     /// What waits, including commands that came before `system:ready`.
     pub(super) errands: Inbox<Errand>,
-    /// Where the client asked to go on from; only the last time counts.
-    pub(super) resumes: Inbox<ResumePoint>,
+    /// Where the client asked to go on from.
+    resumes: Mutex<Option<ResumePoint>>,
     place: Place,
 }
 
@@ -86,12 +88,6 @@ impl<T> Inbox<T> {
         self.came.notify_one();
     }
 
-    /// Puts it in place of everything that waits.
-    pub(super) fn replace(&self, item: T) {
-        self.waiting().clear();
-        self.push(item);
-    }
-
     /// The next one. One task waits at a time; giving up loses nothing.
     pub(super) async fn next(&self) -> T {
         loop {
@@ -118,7 +114,7 @@ impl Seat {
             unanswered: AtomicUsize::new(0),
             counted: AtomicUsize::new(0),
             errands: Inbox::default(),
-            resumes: Inbox::default(),
+            resumes: Mutex::default(),
             place,
         }
     }
@@ -141,6 +137,25 @@ impl Seat {
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
         self.counted
             .fetch_sub(usize::from(is_counted), Ordering::Relaxed);
+    }
+
+    /// The client asks to go on from there; only the last time counts.
+    pub(super) fn resume_from(&self, point: ResumePoint) {
+        *self.resumes() = Some(point);
+    }
+
+    /// Where it asked to go on from. Wakes nobody: a socket's task looks at its commands before it
+    /// looks here.
+    pub(super) async fn resumed(&self) -> ResumePoint {
+        poll_fn(|_| match self.resumes().take() {
+            Some(point) => Poll::Ready(point),
+            None => Poll::Pending,
+        })
+        .await
+    }
+
+    fn resumes(&self) -> MutexGuard<'_, Option<ResumePoint>> {
+        self.resumes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the person may still be here. A store that is away does not throw anybody out.
