@@ -1,20 +1,16 @@
 //! What every request says beside its history, written once for all sessions that are offered the
 //! same tools: the prompt's text and how many tokens it takes with them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::domain::Tool;
 use crate::history::{PromptError, SystemPrompt};
-use crate::llm::tokens;
-
-/// Offers of tools whose prompt is kept: one for each tenant that is at work.
-const KEPT: usize = 64;
+use crate::llm::{Kept, tokens};
 
 /// The system prompt of an installation, rendered as sessions need it.
 pub struct Prompts {
     prompt: SystemPrompt,
-    /// The newest last. Never held across an await.
-    kept: Mutex<Vec<(Arc<[Tool]>, Rendered)>>,
+    kept: Kept<Rendered>,
 }
 
 /// The prompt for one offer of tools.
@@ -31,7 +27,7 @@ impl Prompts {
     pub fn new(prompt: SystemPrompt) -> Self {
         Self {
             prompt,
-            kept: Mutex::default(),
+            kept: Kept::default(),
         }
     }
 
@@ -40,16 +36,7 @@ impl Prompts {
         if self.prompt.reads_input() {
             return self.render(tools, input);
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, rendered)) = kept.iter().find(|(of, _)| Arc::ptr_eq(of, tools)) {
-            return Ok(rendered.clone());
-        }
-        let rendered = self.render(tools, input)?;
-        if kept.len() >= KEPT {
-            kept.remove(0);
-        }
-        kept.push((Arc::clone(tools), rendered.clone()));
-        Ok(rendered)
+        self.kept.get(tools, |tools| self.render(tools, input))
     }
 
     fn render(&self, tools: &[Tool], input: &str) -> Result<Rendered, PromptError> {
@@ -68,7 +55,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{KEPT, Prompts};
+    use super::Prompts;
     use crate::domain::{Tool, ToolAnnotations};
     use crate::history::{Input, SystemPrompt};
 
@@ -93,11 +80,6 @@ mod tests {
             &prompts.with(&one, "x").unwrap().system
         ));
         assert_eq!(&*prompts.with(&two, "").unwrap().system, "- two:");
-        for index in 0..KEPT {
-            prompts.with(&tools(&index.to_string()), "").unwrap();
-        }
-        assert_eq!(prompts.kept.lock().unwrap().len(), KEPT);
-        assert_eq!(&*prompts.with(&one, "").unwrap().system, "- one:");
     }
 
     #[test]

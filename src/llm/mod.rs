@@ -22,6 +22,7 @@ pub mod error;
 mod fuzz;
 pub mod gemini;
 mod http;
+mod kept;
 mod names;
 pub mod openai;
 mod pairing;
@@ -39,6 +40,7 @@ mod weave;
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
 pub use catalogue::Catalogue;
 pub use error::{Error, KeyFault, Refusal};
+pub use kept::Kept;
 pub use retry::{Progress, RetryConfig, ask};
 
 /// The key of the example files (S0.25): it starts, and every answer is an error.

@@ -1,11 +1,13 @@
 //! Chat Completions: OpenAI itself, and every server that speaks it (Ollama, vLLM, llama.cpp, …).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use futures::stream::StreamExt;
 use reqwest::header::AUTHORIZATION;
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
+use serde_json::value::RawValue;
 use tracing::info;
 
 use self::assembler::{Assembler, Context};
@@ -15,7 +17,7 @@ use super::http::{self, Refused};
 use super::names::Names;
 use super::payloads;
 use super::streaming;
-use super::{Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings};
+use super::{Error, Kept, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings};
 
 mod assembler;
 mod calls;
@@ -36,6 +38,8 @@ pub struct ChatCompletions {
     family: String,
     /// Some servers refuse the field; once one did, it is left out.
     has_stream_options: AtomicBool,
+    /// Tools as requests carry them: they are most of a short one.
+    tools: Kept<Option<Arc<RawValue>>>,
 }
 
 impl ChatCompletions {
@@ -47,6 +51,7 @@ impl ChatCompletions {
             family: endpoint.family(),
             endpoint,
             has_stream_options: AtomicBool::new(true),
+            tools: Kept::default(),
         })
     }
 
@@ -75,7 +80,12 @@ impl ChatCompletions {
             has_stream_options,
             family: &self.family,
         };
-        let body = request::body(request, dialect);
+        let tools = self.tools.get(&request.tools, request::tools);
+        let tools = tools.map_err(|error| Error::Misconfigured {
+            provider: self.endpoint.id.clone(),
+            problem: format!("the tools cannot be written ({error})"),
+        })?;
+        let body = request::body(request, tools.as_deref(), dialect);
         let http = &self.endpoint.http;
         let post = http.post(self.url("chat/completions")).json(&body);
         http::send(&self.endpoint.id, self.authorized(post)?).await

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tracing::warn;
 
@@ -22,13 +24,16 @@ pub(super) struct Dialect<'a> {
     pub(super) family: &'a str,
 }
 
-/// The body of a request.
-pub(super) fn body<'a>(request: &'a Request, dialect: Dialect<'_>) -> Body<'a> {
-    let tools = tools(&request.tools);
+/// The body of a request; `tools` is what [`tools`] makes of its own.
+pub(super) fn body<'a>(
+    request: &'a Request,
+    tools: Option<&'a RawValue>,
+    dialect: Dialect<'_>,
+) -> Body<'a> {
     let max_tokens = request.max_tokens.filter(|&limit| limit > 0);
     Body {
         model: &request.model,
-        tool_choice: (!tools.is_empty()).then_some("auto"),
+        tool_choice: tools.map(|_| "auto"),
         tools,
         messages: messages(request, dialect.family),
         temperature: request.temperature,
@@ -41,7 +46,11 @@ pub(super) fn body<'a>(request: &'a Request, dialect: Dialect<'_>) -> Body<'a> {
     }
 }
 
-fn tools(tools: &[Tool]) -> Vec<ToolForm<'_>> {
+/// The tools of a request as text; `None` if there are none.
+pub(super) fn tools(tools: &[Tool]) -> Result<Option<Arc<RawValue>>, serde_json::Error> {
+    if tools.is_empty() {
+        return Ok(None);
+    }
     let mut taken = HashSet::new();
     let mut forms = Vec::with_capacity(tools.len());
     for tool in tools {
@@ -59,7 +68,7 @@ fn tools(tools: &[Tool]) -> Vec<ToolForm<'_>> {
             },
         });
     }
-    forms
+    Ok(Some(to_raw_value(&forms)?.into()))
 }
 
 /// The schema of an object that says so; vendors refuse others (S3.31).
@@ -147,7 +156,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::{Dialect, body, parameters};
+    use super::{Dialect, body, parameters, tools};
     use crate::domain::{CallId, Entry, ModelCall, Native, Tool, ToolAnnotations};
     use crate::llm::Request;
 
@@ -169,7 +178,8 @@ mod tests {
     }
 
     fn sent(request: &Request, dialect: Dialect<'_>) -> Value {
-        serde_json::to_value(body(request, dialect)).unwrap()
+        let tools = tools(&request.tools).unwrap();
+        serde_json::to_value(body(request, tools.as_deref(), dialect)).unwrap()
     }
 
     #[test]

@@ -13,8 +13,9 @@ use crate::llm::text::{Text, or_default};
 #[derive(Debug, Serialize)]
 pub(super) struct Body<'a> {
     pub(super) model: &'a str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) tools: Vec<ToolForm<'a>>,
+    /// [`ToolForm`]s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tools: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool_choice: Option<&'static str>,
     pub(super) messages: Vec<Message<'a>>,
