@@ -29,8 +29,8 @@ mod trace;
 pub use answer::{Delta, DeltaKind, RunningAnswer, tail};
 pub use factory::{AgentFactory, AgentParts};
 pub use feed::{
-    Feed, Frame, Joined, LeftOut, Notice, QueueState, SessionView, ShownEvent, Signal, TurnView,
-    UsageState, What,
+    Feed, Frame, Frames, Joined, LeftOut, Notice, QueueState, SessionView, ShownEvent, Signal,
+    TurnView, UsageState, What,
 };
 pub use message::{Accepted, Ask, damaged};
 pub use place::SandboxPlace;

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::home::Home;
 use super::place::SandboxPlace;
 use super::servers::{BUNDLED, Held, Link, Opened, ServerEntry, Servers, View};
-use crate::domain::{Code, Digest, Tool, ToolRef};
+use crate::domain::{Code, Digest, Memo, Tool, ToolRef};
 use crate::mcp::{self, ToolAnswer, ToolCall, ToolProgress, ToolboxTool};
 use crate::session::{Call, Edit, Outcome, Output, Resolution, Rules, ToolFacts};
 use crate::store::live::wake::Site;
@@ -185,6 +185,7 @@ impl SessionTools {
             drift: view.drift(&entry.at),
             digest: self.digest(view, entry, args),
             equal: equal(entry, args),
+            card: Memo::default(),
         }
     }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::domain::{
     Actor, CallId, Code, Digest, Memo, ModelCall, RunsIn, Schema, Timestamp, ToolAnnotations,
@@ -35,6 +34,9 @@ pub struct ToolFacts {
     pub digest: Digest,
     /// Hash of server, tool and arguments only: "the same call again".
     pub equal: Digest,
+    /// A door's wire form of it, made by whoever needs it first: each change of its call is told.
+    #[serde(skip)]
+    pub card: Memo<Box<[u8]>>,
 }
 
 impl ToolFacts {
@@ -222,7 +224,7 @@ pub struct Call {
     /// A door's wire form of it, made by whoever needs it first: a queue is told with every change of
     /// one of its calls.
     #[serde(skip)]
-    pub card: Memo<Box<RawValue>>,
+    pub card: Memo<Box<[u8]>>,
 }
 
 impl Call {

@@ -111,6 +111,14 @@ async fn edited_arguments_are_validated_run_and_told_to_the_model() {
         )
         .await;
     assert_eq!(taken["ok"], true, "{taken}");
+    let running = ana.wait_where(|said| {
+        said.name == "tool:queue" && said.args[0]["calls"][0]["status"] == "executing"
+    });
+    let running = running.await.args[0]["calls"][0].clone();
+    assert_eq!(running["args"]["path"], "b.txt", "{running}");
+    assert_eq!(running["originalArgs"]["path"], "a.txt", "{running}");
+    assert_ne!(running["digest"], card["digest"], "{running}");
+    assert_eq!(running["schema"], card["schema"], "{running}");
     let card = ana.wait_for_approval().await;
     ana.approve(&card).await;
     let output =

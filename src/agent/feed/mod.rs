@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use engineioxide::Str;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use tokio::sync::broadcast;
 
 use crate::agent::answer::{Delta, DeltaKind, Merged, RunningAnswer};
@@ -74,8 +75,11 @@ pub struct Signal {
     /// What it is.
     pub what: What,
     /// A door's wire form of it, made by whoever needs it first and shared by all its sockets.
-    pub frames: OnceLock<Vec<Frame>>,
+    pub frames: OnceLock<Frames>,
 }
+
+/// The frames of one signal; of nearly all it is one.
+pub type Frames = SmallVec<[Frame; 1]>;
 
 /// One message on the wire.
 #[derive(Debug, Clone)]

@@ -3,11 +3,12 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use smallvec::smallvec;
 
-use super::card::{Card, Who};
+use super::card::{Who, card_frame};
 use super::frame::frame;
 use super::place::{Placed, placed, request_id};
-use crate::agent::{Frame, ShownEvent};
+use crate::agent::{Frames, ShownEvent};
 use crate::domain::{CallId, Digest};
 use crate::session::{Decider, Event, Outcome, Verdict};
 
@@ -70,7 +71,7 @@ struct Truncated {
     clippy::wildcard_enum_match_arm,
     reason = "`event_frames` is the exhaustive match"
 )]
-pub(super) fn frames(shown: &ShownEvent) -> Vec<Frame> {
+pub(super) fn frames(shown: &ShownEvent) -> Frames {
     match &shown.event {
         Event::ApprovalAsked {
             call,
@@ -78,8 +79,7 @@ pub(super) fn frames(shown: &ShownEvent) -> Vec<Frame> {
             total,
             said,
         } => {
-            let card = Card::of(call, (*position, *total), said);
-            vec![frame("tool:approval_required", &[&Placed::of(card, shown)])]
+            smallvec![card_frame(call, (*position, *total), said, shown)]
         }
         Event::Decided {
             call,
@@ -105,7 +105,7 @@ pub(super) fn frames(shown: &ShownEvent) -> Vec<Frame> {
                     Decider::Person(_) | Decider::System => None,
                 },
             };
-            vec![frame("tool:decided", &[&Placed::of(what, shown)])]
+            smallvec![frame("tool:decided", &[&Placed::of(what, shown)])]
         }
         Event::Started {
             call,
@@ -119,15 +119,15 @@ pub(super) fn frames(shown: &ShownEvent) -> Vec<Frame> {
                 server,
                 digest,
             };
-            vec![frame("tool:started", &[&Placed::of(what, shown)])]
+            smallvec![frame("tool:started", &[&Placed::of(what, shown)])]
         }
         Event::Ended { outcome, .. } => ended(shown, outcome),
-        _ => Vec::new(),
+        _ => Frames::new(),
     }
 }
 
 /// The output, and for a failed call its `agent:error` with the same `seq` (S2.41, S2.42).
-fn ended(shown: &ShownEvent, outcome: &Outcome) -> Vec<Frame> {
+fn ended(shown: &ShownEvent, outcome: &Outcome) -> Frames {
     let Event::Ended {
         call,
         name,
@@ -136,7 +136,7 @@ fn ended(shown: &ShownEvent, outcome: &Outcome) -> Vec<Frame> {
         ..
     } = &shown.event
     else {
-        return Vec::new();
+        return Frames::new();
     };
     let output = match outcome {
         Outcome::Completed { output } | Outcome::Failed { output, .. } => Some(output),
@@ -160,7 +160,7 @@ fn ended(shown: &ShownEvent, outcome: &Outcome) -> Vec<Frame> {
             .and_then(|output| output.truncated_bytes)
             .map(|bytes| Truncated { bytes }),
     };
-    let mut frames = vec![frame("tool:output", &[&text, &Placed::of(what, shown)])];
+    let mut frames = smallvec![frame("tool:output", &[&text, &Placed::of(what, shown)])];
     if let Outcome::Failed { code, .. } = outcome {
         let rest = json!({
             "code": code, "category": code.fault(), "retryable": false, "callId": call,

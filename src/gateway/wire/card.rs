@@ -1,52 +1,101 @@
 //! The card of a call, as `tool:approval_required` and `tool:queue` carry it.
+//!
+//! There are some twenty of them in a turn with five calls: one for each change of each call. So they
+//! are written as text, and what never changes of one, which is most of it, is written once.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
 
-use crate::agent::QueueState;
+use super::frame::{Json, frame_with};
+use crate::agent::{Frame, QueueState, ShownEvent};
 use crate::domain::{Actor, CallId, Digest, RunsIn, Schema, ToolAnnotations};
-use crate::session::{Call, CallStatus, Decider};
+use crate::session::{Call, CallStatus, Decider, ToolFacts};
 
-/// All calls of a turn. Written without a `Value` between, and each card only once for each change of
-/// its call: the queue goes out with every change of any of them.
-#[derive(Serialize)]
-pub(super) struct Queue<'a> {
-    calls: Vec<&'a RawValue>,
-    seq: u64,
+/// Room for a card.
+const CARD: usize = 2048;
+
+/// All calls of a turn.
+pub(super) fn queue_frame(queue: &QueueState) -> Frame {
+    frame_with("tool:queue", |packet| write_queue(queue, packet))
 }
 
-impl<'a> Queue<'a> {
-    pub(super) fn of(queue: &'a QueueState) -> Self {
-        let total = queue.calls.len();
-        let calls = queue.calls.iter().enumerate();
-        // Its place and what was said with it are the same as long as it is in the queue.
-        let cards = calls.map(|(index, call)| {
-            let card = || written(&Card::of(call, (index + 1, total), &queue.said));
-            &**call.card.get(card)
-        });
-        Self {
-            calls: cards.collect(),
-            seq: queue.seq,
+/// The same where it is part of something else.
+pub(super) fn queue_value(queue: &QueueState) -> Value {
+    let mut text = Vec::new();
+    write_queue(queue, &mut text);
+    // It was written as JSON.
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+fn write_queue(queue: &QueueState, to: &mut Vec<u8>) {
+    let total = queue.calls.len();
+    to.extend_from_slice(b"{\"calls\":[");
+    for (index, call) in queue.calls.iter().enumerate() {
+        if index > 0 {
+            to.push(b',');
         }
+        // Its place and what was said with it are the same as long as it is in the queue.
+        let card = call
+            .card
+            .get(|| written(call, (index + 1, total), &queue.said));
+        to.extend_from_slice(card);
     }
+    to.extend_from_slice(b"],\"seq\":");
+    queue.seq.write(to);
+    to.push(b'}');
 }
 
-fn written(card: &Card<'_>) -> Box<RawValue> {
-    // Only maps with keys that are no strings fail; a card has none.
-    to_raw_value(card).unwrap_or_else(|error| {
-        tracing::error!(%error, "A card does not serialize");
-        RawValue::NULL.to_owned()
+/// The card that somebody is asked to answer.
+pub(super) fn card_frame(
+    call: &Call,
+    place: (usize, usize),
+    said: &str,
+    shown: &ShownEvent,
+) -> Frame {
+    frame_with("tool:approval_required", |packet| {
+        write(call, place, said, packet);
+        let at = shown.at.to_rfc3339();
+        go_on(packet);
+        for (name, value) in [("\"seq\":", &shown.seq as &dyn Json), (",\"at\":", &at)] {
+            packet.extend_from_slice(name.as_bytes());
+            value.write(packet);
+        }
+        packet.push(b'}');
     })
 }
 
-/// Every field of `tool:approval_required`, and where the call stands. What is not there has no
-/// field: a client asks for it once.
+fn written(call: &Call, place: (usize, usize), said: &str) -> Box<[u8]> {
+    let mut card = Vec::with_capacity(CARD);
+    write(call, place, said, &mut card);
+    card.into_boxed_slice()
+}
+
+fn write(call: &Call, place: (usize, usize), said: &str, to: &mut Vec<u8>) {
+    Moving::of(call, place, said).write(to);
+    if let Some(facts) = call.facts.as_deref() {
+        let fixed = facts.card.get(|| {
+            let mut fixed = Vec::with_capacity(CARD);
+            Fixed::of(facts).write(&mut fixed);
+            fixed.into_boxed_slice()
+        });
+        go_on(to);
+        to.extend_from_slice(fixed.strip_prefix(b"{").unwrap_or_default());
+    }
+}
+
+/// Opens an object again that was written, and that has fields, for more of them.
+fn go_on(object: &mut Vec<u8>) {
+    object.pop();
+    object.push(b',');
+}
+
+/// What a card says of its call that may change, or that it shares with no other. What is not there
+/// has no field: a client asks for it once.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Card<'a> {
+struct Moving<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Value::is_null")]
     args: &'a Value,
@@ -54,20 +103,10 @@ pub(super) struct Card<'a> {
     queue_position: usize,
     total_in_queue: usize,
     server: &'a str,
+    /// Of a call that could not be valid there is none, but every card has one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<&'a str>,
-    description: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    schema: Option<&'a Schema>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    annotations: Option<&'a ToolAnnotations>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    runs_in: Option<&'a RunsIn>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    drift: Option<Drift>,
+    description: Option<&'static str>,
     why: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    digest: Option<&'a Digest>,
     since: String,
     may_decide: bool,
     status: &'a str,
@@ -80,22 +119,36 @@ pub(super) struct Card<'a> {
     first_use: bool,
 }
 
+/// What was known about its tool when it was asked for.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Fixed<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<&'a Schema>,
+    annotations: &'a ToolAnnotations,
+    runs_in: &'a RunsIn,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drift: Option<Drift>,
+    digest: &'a Digest,
+}
+
 /// The definition of the tool changed.
 #[derive(Serialize)]
 struct Drift {
     since: String,
 }
 
-impl<'a> Card<'a> {
-    pub(super) fn of(call: &'a Call, (position, total): (usize, usize), said: &'a str) -> Self {
-        let facts = call.facts.as_deref();
+impl<'a> Moving<'a> {
+    fn of(call: &'a Call, (position, total): (usize, usize), said: &'a str) -> Self {
         let (status, by) = match &call.status {
             CallStatus::Pending { .. } => ("pending", None),
             CallStatus::Approved { by, .. } => ("approved", Some(by)),
             CallStatus::Executing { by, .. } => ("executing", Some(by)),
             CallStatus::Ended { status, by } => (status.as_str(), by.as_ref()),
         };
-        let drift = facts.and_then(|facts| facts.drift);
         Self {
             name: &call.name,
             args: &call.args,
@@ -103,18 +156,8 @@ impl<'a> Card<'a> {
             queue_position: position,
             total_in_queue: total,
             server: call.server(),
-            title: facts.and_then(|facts| facts.title.as_deref()),
-            description: facts.map_or("", |facts| &facts.description),
-            schema: facts
-                .map(|facts| &*facts.schema)
-                .filter(|schema| !schema.value().is_null()),
-            annotations: facts.map(|facts| &facts.annotations),
-            runs_in: facts.map(|facts| &facts.runs_in),
-            drift: drift.map(|since| Drift {
-                since: since.to_rfc3339(),
-            }),
+            description: call.facts.is_none().then_some(""),
             why: &call.why,
-            digest: facts.map(|facts| &facts.digest),
             since: call.since.to_rfc3339(),
             may_decide: true,
             status,
@@ -123,6 +166,22 @@ impl<'a> Card<'a> {
             original_args: call.original_args.as_ref().filter(|args| !args.is_null()),
             said,
             first_use: call.is_first_use,
+        }
+    }
+}
+
+impl<'a> Fixed<'a> {
+    fn of(facts: &'a ToolFacts) -> Self {
+        Self {
+            title: facts.title.as_deref(),
+            description: &facts.description,
+            schema: Some(&*facts.schema).filter(|schema| !schema.value().is_null()),
+            annotations: &facts.annotations,
+            runs_in: &facts.runs_in,
+            drift: facts.drift.map(|since| Drift {
+                since: since.to_rfc3339(),
+            }),
+            digest: &facts.digest,
         }
     }
 }

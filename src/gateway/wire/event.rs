@@ -1,15 +1,16 @@
 //! Shown events to frames. A replay gives the same frames as the live stream.
 
 use serde_json::{Value, json};
+use smallvec::smallvec;
 
 use super::calls;
 use super::frame::frame;
 use super::place::{placed, request_id};
-use crate::agent::{Frame, ShownEvent};
+use crate::agent::{Frame, Frames, ShownEvent};
 use crate::session::Event;
 
 /// The frames of a shown event, in order; all carry its `seq`.
-pub fn event_frames(shown: &ShownEvent) -> Vec<Frame> {
+pub fn event_frames(shown: &ShownEvent) -> Frames {
     match &shown.event {
         Event::Said { .. }
         | Event::Answered { .. }
@@ -26,7 +27,7 @@ pub fn event_frames(shown: &ShownEvent) -> Vec<Frame> {
             client_message_id,
         } => {
             let rest = json!({ "author": author, "clientMessageId": client_message_id });
-            vec![frame("user:message", &[text, &placed(rest, shown)])]
+            smallvec![frame("user:message", &[text, &placed(rest, shown)])]
         }
         Event::Settled {
             call, happened, by, ..
@@ -47,7 +48,7 @@ pub fn event_frames(shown: &ShownEvent) -> Vec<Frame> {
             json!({ "model": model.model, "provider": model.provider }),
         ),
         Event::WindowChosen { whole } => changed(shown, json!({ "wholeWindow": whole })),
-        Event::ContextReset => vec![frame("history:reset", &[&placed(json!({}), shown)])],
+        Event::ContextReset => smallvec![frame("history:reset", &[&placed(json!({}), shown)])],
         Event::ContextCut {
             strategy,
             before,
@@ -55,25 +56,25 @@ pub fn event_frames(shown: &ShownEvent) -> Vec<Frame> {
             ..
         } => {
             let what = json!({ "strategy": strategy, "before": before, "after": after });
-            vec![frame("context:compacted", &[&placed(what, shown)])]
+            smallvec![frame("context:compacted", &[&placed(what, shown)])]
         }
         Event::Created { .. }
         | Event::OwnerChanged { .. }
         | Event::Queued { .. }
         | Event::StopRequested { .. }
-        | Event::CallStopRequested { .. } => Vec::new(),
+        | Event::CallStopRequested { .. } => Frames::new(),
     }
 }
 
-fn changed(shown: &ShownEvent, what: Value) -> Vec<Frame> {
-    vec![frame("session:changed", &[&placed(what, shown)])]
+fn changed(shown: &ShownEvent, what: Value) -> Frames {
+    smallvec![frame("session:changed", &[&placed(what, shown)])]
 }
 
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "`event_frames` is the exhaustive match"
 )]
-fn turn_frames(shown: &ShownEvent) -> Vec<Frame> {
+fn turn_frames(shown: &ShownEvent) -> Frames {
     match &shown.event {
         Event::Thinking {
             turn,
@@ -86,9 +87,9 @@ fn turn_frames(shown: &ShownEvent) -> Vec<Frame> {
                 "turn": turn, "iteration": iteration, "model": model, "took": took,
                 "retry": is_retry,
             });
-            vec![frame("agent:thinking", &[&placed(what, shown)])]
+            smallvec![frame("agent:thinking", &[&placed(what, shown)])]
         }
-        Event::Said { .. } => vec![said_frame(shown)],
+        Event::Said { .. } => smallvec![said_frame(shown)],
         Event::Answered {
             turn,
             text,
@@ -104,7 +105,7 @@ fn turn_frames(shown: &ShownEvent) -> Vec<Frame> {
                 "cost": cost.map(crate::domain::MicroUsd::as_usd),
                 "durationMs": duration_ms, "finish": finish,
             });
-            vec![frame("agent:response", &[text, &placed(rest, shown)])]
+            smallvec![frame("agent:response", &[text, &placed(rest, shown)])]
         }
         Event::TurnFailed {
             turn,
@@ -116,13 +117,13 @@ fn turn_frames(shown: &ShownEvent) -> Vec<Frame> {
                 "code": code, "category": code.fault(), "retryable": is_retryable, "turn": turn,
                 "requestId": request_id(shown),
             });
-            vec![frame("agent:error", &[text, &placed(rest, shown)])]
+            smallvec![frame("agent:error", &[text, &placed(rest, shown)])]
         }
         Event::Cancelled { turn, text } => {
             let what = json!({ "turn": turn, "text": text });
-            vec![frame("agent:cancelled", &[&placed(what, shown)])]
+            smallvec![frame("agent:cancelled", &[&placed(what, shown)])]
         }
-        _ => Vec::new(),
+        _ => Frames::new(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::card::Queue;
+use super::card::queue_value;
 use super::event::event_frames;
 use super::frame::{args, frame};
 use super::state::usage_value;
@@ -45,7 +45,7 @@ pub fn ready(view: &SessionView, ready: &Ready<'_>) -> Frame {
         "title": view.title,
         "state": {
             "transcript": { "events": events, "more": !ready.is_resumed && first > 1 },
-            "queue": Queue::of(&view.queue),
+            "queue": queue_value(&view.queue),
             "usage": usage_value(&view.usage),
             "running": running(view),
             "waiting": view.waiting.iter().map(|message| json!({

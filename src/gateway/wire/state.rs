@@ -1,33 +1,33 @@
 //! State and signals to frames: the queue, the totals, deltas, progress, notices.
 
-use serde::Serialize;
 use serde_json::{Value, json};
+use smallvec::smallvec;
 
-use super::card;
+use super::card::queue_frame;
 use super::event::event_frames;
-use super::frame::frame;
+use super::frame::{Json, frame, frame_with};
 use crate::agent::{
-    Delta, DeltaKind, Frame, Notice, QueueState, SessionView, Signal, UsageState, What,
+    Delta, DeltaKind, Frame, Frames, Notice, SessionView, Signal, UsageState, What,
 };
 
 /// The frames of a signal, serialized once for all who watch.
 pub fn signal_frames(signal: &Signal) -> &[Frame] {
     signal.frames.get_or_init(|| match &signal.what {
         What::Event(shown) => event_frames(shown),
-        What::Delta(delta) => vec![delta_frame(delta)],
-        What::Progress(call, news) => vec![frame(
+        What::Delta(delta) => smallvec![delta_frame(delta)],
+        What::Progress(call, news) => smallvec![frame(
             "tool:progress",
             &[&json!({
                 "callId": call, "progress": news.progress, "total": news.total,
                 "message": news.message,
             })],
         )],
-        What::Queue(queue) => vec![queue_frame(queue)],
-        What::Usage(usage) => vec![usage_frame(usage)],
-        What::Notice(notice) => vec![notice_frame(notice)],
+        What::Queue(queue) => smallvec![queue_frame(queue)],
+        What::Usage(usage) => smallvec![usage_frame(usage)],
+        What::Notice(notice) => smallvec![notice_frame(notice)],
         // Who reads the last one joins anew and is told why that is refused.
-        What::Moved(_) | What::Rewound | What::Damaged => Vec::new(),
-        What::Deleted => vec![frame(
+        What::Moved(_) | What::Rewound | What::Damaged => Frames::new(),
+        What::Deleted => smallvec![frame(
             "error",
             &[
                 &"the session was deleted",
@@ -42,38 +42,33 @@ pub fn view_frames(view: &SessionView) -> [Frame; 2] {
     [queue_frame(&view.queue), usage_frame(&view.usage)]
 }
 
-/// Where a piece of an answer belongs.
-#[derive(Serialize)]
-struct DeltaPlace {
-    turn: u64,
-    iteration: u32,
-    attempt: u32,
-    offset: usize,
-    kind: &'static str,
-}
-
-/// A piece of the running answer.
+/// A piece of the running answer. Most frames are such, so the names of the fields, in which nothing
+/// is to be escaped, are part of the text already.
 pub fn delta_frame(delta: &Delta) -> Frame {
     let kind = match delta.kind {
         DeltaKind::Text => "text",
         DeltaKind::Reasoning => "reasoning",
     };
-    let rest = DeltaPlace {
-        turn: delta.turn,
-        iteration: delta.iteration,
-        attempt: delta.attempt,
-        offset: delta.offset,
-        kind,
-    };
-    frame("agent:delta", &[&delta.text, &rest])
+    frame_with("agent:delta", |packet| {
+        delta.text.write(packet);
+        let place: [(&str, &dyn Json); 4] = [
+            (",{\"turn\":", &delta.turn),
+            (",\"iteration\":", &delta.iteration),
+            (",\"attempt\":", &delta.attempt),
+            (",\"offset\":", &delta.offset),
+        ];
+        for (name, value) in place {
+            packet.extend_from_slice(name.as_bytes());
+            value.write(packet);
+        }
+        packet.extend_from_slice(b",\"kind\":\"");
+        packet.extend_from_slice(kind.as_bytes());
+        packet.extend_from_slice(b"\"}");
+    })
 }
 
 fn usage_frame(usage: &UsageState) -> Frame {
     frame("session:usage", &[&usage_value(usage)])
-}
-
-fn queue_frame(queue: &QueueState) -> Frame {
-    frame("tool:queue", &[&card::Queue::of(queue)])
 }
 
 pub(super) fn usage_value(usage: &UsageState) -> Value {

@@ -135,6 +135,7 @@ fn edit(call: &mut Call, edited: &EditedArgs) {
     let before = std::mem::replace(&mut call.args, edited.args.clone());
     call.original_args.get_or_insert(before);
     if let Some(facts) = call.facts.as_mut().map(Arc::make_mut) {
+        facts.card = Memo::default();
         facts.digest = edited.digest.clone();
         facts.equal = edited.equal.clone();
     }

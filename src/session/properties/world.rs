@@ -10,8 +10,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::domain::{
-    Actor, CallId, CommitId, Digest, Entry, JournalId, RunsIn, RunsInKind, SandboxId, Timestamp,
-    TokenUsage, ToolAnnotations, ToolRef, UserId, Weighed,
+    Actor, CallId, CommitId, Digest, Entry, JournalId, Memo, RunsIn, RunsInKind, SandboxId,
+    Timestamp, TokenUsage, ToolAnnotations, ToolRef, UserId, Weighed,
 };
 use crate::session::{
     Answer, Command, Commit, ContextSize, Decision, Effect, Event, Gateway, Genesis, Inputs,
@@ -104,6 +104,7 @@ pub(crate) fn proposal(tool: &str, args: Value) -> Proposal {
             },
             digest,
             equal,
+            card: Memo::default(),
         })),
     }
 }

@@ -44,7 +44,7 @@ trait Emit: Send + Sync {
 
 impl<D: Default + Send + Sync + 'static> Emit for Socket<D> {
     fn emit(&self, message: Str) -> Result<(), TrySendError<Str>> {
-        Self::emit(self, message)
+        self.outbox.try_send_encoded(message)
     }
 }
 
@@ -65,7 +65,8 @@ impl Companion {
         let _ = self.0.socket.set(socket);
     }
 
-    /// [`Socket::emit`] for a message that is encoded already.
+    /// [`Socket::emit`](crate::Socket::emit) for a message that is encoded already, as a websocket
+    /// carries it: with the type of its packet (`4`) before it. It is shared, never copied.
     pub fn emit(&self, message: Str) -> Result<(), TrySendError<Str>> {
         match self.0.socket.get().and_then(Weak::upgrade) {
             Some(socket) => socket.emit(message),

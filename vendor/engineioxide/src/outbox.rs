@@ -9,11 +9,46 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use engineioxide_core::PacketBuf;
+use engineioxide_core::{Packet, PacketBuf, Str};
+use smallvec::smallvec;
 use tokio::sync::{Notify, mpsc::error::TrySendError};
 
 /// Room for groups of packets that is kept while nothing waits.
 const KEPT_ROOM: usize = 4;
+
+/// What is sent together.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Group {
+    /// In a box, because most of the time there is room for more than waits.
+    Packets(Box<PacketBuf>),
+    /// One message as a websocket carries it, with the type of its packet (`4`) before it.
+    Encoded(Str),
+}
+
+impl Group {
+    /// For a transport that encodes packets itself.
+    pub(crate) fn into_packets(self) -> PacketBuf {
+        match self {
+            Group::Packets(packets) => *packets,
+            Group::Encoded(message) => smallvec![Packet::Message(message.slice(1..))],
+        }
+    }
+}
+
+impl From<PacketBuf> for Group {
+    fn from(packets: PacketBuf) -> Self {
+        Group::Packets(Box::new(packets))
+    }
+}
+
+/// A message that is encoded already.
+struct Encoded(Str);
+
+impl From<Encoded> for Group {
+    fn from(Encoded(message): Encoded) -> Self {
+        Group::Encoded(message)
+    }
+}
 
 /// A bounded queue with one reader, and beside it the latest volatile packets.
 #[derive(Debug)]
@@ -26,8 +61,7 @@ pub(crate) struct Outbox {
 
 #[derive(Debug, Default)]
 struct State {
-    /// In boxes, because most of the time there is room for more than waits.
-    waiting: VecDeque<Box<PacketBuf>>,
+    waiting: VecDeque<Group>,
     reserved: usize,
     /// Only the latest; a later one replaces it.
     volatile: Option<Box<PacketBuf>>,
@@ -66,13 +100,25 @@ impl Outbox {
 
     /// Adds packets that are sent together, if there is room.
     pub(crate) fn try_send(&self, packets: PacketBuf) -> Result<(), TrySendError<PacketBuf>> {
+        self.add(packets)
+    }
+
+    /// Adds a message that is encoded already, if there is room.
+    pub(crate) fn try_send_encoded(&self, message: Str) -> Result<(), TrySendError<Str>> {
+        self.add(Encoded(message)).map_err(|error| match error {
+            TrySendError::Full(Encoded(message)) => TrySendError::Full(message),
+            TrySendError::Closed(Encoded(message)) => TrySendError::Closed(message),
+        })
+    }
+
+    fn add<T: Into<Group>>(&self, group: T) -> Result<(), TrySendError<T>> {
         self.change(|state| match state.room(self.capacity) {
             Ok(()) => {
-                state.waiting.push_back(Box::new(packets));
+                state.push(group.into());
                 Ok(())
             }
-            Err(TrySendError::Full(())) => Err(TrySendError::Full(packets)),
-            Err(TrySendError::Closed(())) => Err(TrySendError::Closed(packets)),
+            Err(TrySendError::Full(())) => Err(TrySendError::Full(group)),
+            Err(TrySendError::Closed(())) => Err(TrySendError::Closed(group)),
         })
     }
 
@@ -80,7 +126,7 @@ impl Outbox {
     pub(crate) fn send_control(&self, packets: PacketBuf) -> bool {
         self.change(|state| {
             if !state.is_closed {
-                state.waiting.push_back(Box::new(packets));
+                state.push(packets.into());
             }
             !state.is_closed
         })
@@ -106,16 +152,16 @@ impl Outbox {
 
     /// The next packets: those that wait before the volatile ones, `None` once it is stopped or
     /// closed, and empty. Only the last task that asked is woken.
-    pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<PacketBuf>> {
+    pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<Group>> {
         let mut state = self.state();
-        if let Some(packets) = state.waiting.pop_front() {
+        if let Some(group) = state.waiting.pop_front() {
             if state.waiting.is_empty() && state.waiting.capacity() > KEPT_ROOM {
                 state.waiting = VecDeque::new();
             }
-            return Poll::Ready(Some(*packets));
+            return Poll::Ready(Some(group));
         }
         if let Some(packets) = state.volatile.take() {
-            return Poll::Ready(Some(*packets));
+            return Poll::Ready(Some(Group::Packets(packets)));
         }
         if state.is_stopped || state.is_closed {
             return Poll::Ready(None);
@@ -165,6 +211,14 @@ impl Outbox {
 }
 
 impl State {
+    fn push(&mut self, group: Group) {
+        // Mostly one waits at a time, and the room is kept.
+        if self.waiting.capacity() == 0 {
+            self.waiting.reserve_exact(1);
+        }
+        self.waiting.push_back(group);
+    }
+
     fn wake_later(&mut self, cx: &mut Context<'_>) {
         match &mut self.reader {
             Some(reader) => reader.clone_from(cx.waker()),
@@ -194,7 +248,7 @@ impl Permit<'_> {
         if let Some(outbox) = self.outbox.take() {
             outbox.change(|state| {
                 state.reserved -= 1;
-                state.waiting.push_back(Box::new(packets));
+                state.push(packets.into());
             });
         }
     }
@@ -223,7 +277,8 @@ mod tests {
     }
 
     fn next(outbox: &Outbox) -> Option<Option<PacketBuf>> {
-        poll_fn(|cx| outbox.poll_next(cx)).now_or_never()
+        let next = poll_fn(|cx| outbox.poll_next(cx)).now_or_never()?;
+        Some(next.map(Group::into_packets))
     }
 
     #[test]
@@ -237,6 +292,15 @@ mod tests {
         assert_eq!(next(&outbox), Some(Some(message("b"))));
         assert_eq!(next(&outbox), Some(Some(message("latest"))));
         assert_eq!(next(&outbox), None);
+    }
+
+    #[test]
+    fn an_encoded_message_is_the_same_packet_to_who_encodes_itself() {
+        let outbox = Outbox::new(1);
+        outbox.try_send_encoded("4a".into()).unwrap();
+        let full = outbox.try_send_encoded("4b".into());
+        assert!(matches!(full, Err(TrySendError::Full(back)) if back.as_str() == "4b"));
+        assert_eq!(next(&outbox), Some(Some(message("a"))));
     }
 
     #[test]
@@ -269,7 +333,7 @@ mod tests {
         })
         .await
         .expect("everybody should be woken");
-        assert_eq!(read, Some(message("last")));
+        assert_eq!(read.map(Group::into_packets), Some(message("last")));
         assert_eq!(next(&outbox), Some(None));
         assert!(matches!(
             outbox.try_send(message("late")),

@@ -587,7 +587,7 @@ where
             while let Some(packets) =
                 std::future::poll_fn(|cx| sock_clone.outbox.poll_next(cx)).await
             {
-                for packet in packets {
+                for packet in packets.into_packets() {
                     tx.send(packet).await.unwrap();
                 }
             }

@@ -13,7 +13,7 @@ use engineioxide_core::{Packet, ProtocolVersion, Sid, TransportType};
 
 use crate::{
     DisconnectReason, body::ResponseBody, engine::EngineIo, errors::Error,
-    handler::EngineIoHandler, transport::make_open_packet,
+    handler::EngineIoHandler, outbox::Group, transport::make_open_packet,
 };
 
 /// Create a response for http request
@@ -120,7 +120,7 @@ where
         // Prepend the packet peeked during the previous
         // polling request so it is encoded first, ahead of the newly received packets.
         let rx_stream = stream::iter(peeked_packet.take())
-            .chain(stream::poll_fn(|cx| socket.outbox.poll_next(cx)));
+            .chain(stream::poll_fn(|cx| socket.outbox.poll_next(cx)).map(Group::into_packets));
 
         // Stop waiting for the next packet as soon as the session is closed. The combinator is biased
         // towards the encoder completion, so any buffered close packet is still flushed to the client.

@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use futures_util::{FutureExt, SinkExt, StreamExt, task::AtomicWaker};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header, request::Parts,
@@ -27,7 +28,7 @@ use tokio::{
 use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{
-        self, Message,
+        self, Message, Utf8Bytes,
         handshake::derive_accept_key,
         protocol::{Role, WebSocketConfig},
     },
@@ -39,7 +40,7 @@ use engineioxide_core::{Packet, ProtocolVersion, Sid, Str, TransportType};
 use crate::{
     Companion, DisconnectReason, Socket, body::ResponseBody, companion::Worker,
     config::EngineIoConfig, engine::EngineIo, errors::Error, handler::EngineIoHandler,
-    transport::make_open_packet,
+    outbox::Group, transport::make_open_packet,
 };
 
 /// Create a response for websocket upgrade
@@ -443,18 +444,15 @@ where
             is_over = socket.outbox.poll_stopped(cx);
             break;
         }
-        let packets = match socket.outbox.poll_next(cx) {
-            Poll::Ready(Some(packets)) => packets,
+        let group = match socket.outbox.poll_next(cx) {
+            Poll::Ready(Some(group)) => group,
             Poll::Ready(None) => {
                 is_over = true;
                 break;
             }
             Poll::Pending => break,
         };
-        for packet in packets {
-            let Some(message) = to_message(packet, socket.protocol) else {
-                continue;
-            };
+        for message in messages(group, socket.protocol) {
             sending.is_waiting = true;
             if let Err(_e) = ws.start_send_unpin(message) {
                 sending.has_failed = true;
@@ -490,11 +488,8 @@ async fn say_the_rest<D: Default + Send + Sync + 'static, S>(
 {
     const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
     let rest = async {
-        while let Some(Some(packets)) = poll_fn(|cx| socket.outbox.poll_next(cx)).now_or_never() {
-            for message in packets
-                .into_iter()
-                .filter_map(|packet| to_message(packet, socket.protocol))
-            {
+        while let Some(Some(group)) = poll_fn(|cx| socket.outbox.poll_next(cx)).now_or_never() {
+            for message in messages(group, socket.protocol) {
                 ws.feed(message).await?;
             }
         }
@@ -505,6 +500,17 @@ async fn say_the_rest<D: Default + Send + Sync + 'static, S>(
 
     #[cfg(feature = "tracing")]
     tracing::trace!(sid = %socket.id, "ws closed: {_res:?}");
+}
+
+/// The websocket messages for what is sent together.
+fn messages(group: Group, protocol: ProtocolVersion) -> impl Iterator<Item = Message> {
+    let (encoded, packets) = match group {
+        Group::Encoded(text) => (Utf8Bytes::try_from(Bytes::from(text)).ok(), None),
+        Group::Packets(packets) => (None, Some(*packets)),
+    };
+    let packets = packets.into_iter().flatten();
+    let packets = packets.filter_map(move |packet| to_message(packet, protocol));
+    encoded.map(Message::Text).into_iter().chain(packets)
 }
 
 /// The websocket message for a packet, if there is one.
