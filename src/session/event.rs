@@ -11,6 +11,8 @@ use crate::domain::{
     TokenUsage,
 };
 
+/// Room for the stored form of most commits.
+const COMMIT: usize = 2048;
 /// The schema that this release writes. Older ones are upcast when they are read.
 pub const SCHEMA: u32 = 1;
 
@@ -351,7 +353,9 @@ impl Commit {
 
     /// The stored form.
     pub fn to_bytes(&self) -> Result<Vec<u8>, CommitError> {
-        Ok(serde_json::to_vec(self)?)
+        let mut bytes = Vec::with_capacity(COMMIT);
+        serde_json::to_writer(&mut bytes, self)?;
+        Ok(bytes)
     }
 
     /// Reads the stored form of this or an older release.

@@ -116,19 +116,8 @@ impl Tenancy {
         if let Some(known) = self.parts.checked.find(&entered.credential, now) {
             return Ok(known);
         }
-        let tenant = &entered.caller.tenant.id;
-        let checked = match &entered.credential {
-            CredentialId::SignIn(id) => {
-                let admission = self.records().web_sessions().check(tenant, id).await?;
-                self.admit_sign_in(admission).await
-            }
-            CredentialId::ApiKey(id) => {
-                let admission = self.records().api_keys().check(tenant, id).await?;
-                self.admit_key(admission).await
-            }
-            CredentialId::Local(id) => self.admit_local(entered, id).await,
-        };
-        match checked {
+        // In a box: this is asked before each command, and the database only each other second.
+        match Box::pin(self.look_up(entered)).await {
             Ok(checked) => {
                 self.parts.checked.remember(checked.clone(), None, now);
                 Ok(checked)
@@ -138,6 +127,22 @@ impl Tenancy {
                 Err(Error::NotValid)
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// The entry as the database has it.
+    async fn look_up(&self, entered: &Authenticated) -> Result<Authenticated, Error> {
+        let tenant = &entered.caller.tenant.id;
+        match &entered.credential {
+            CredentialId::SignIn(id) => {
+                let admission = self.records().web_sessions().check(tenant, id).await?;
+                self.admit_sign_in(admission).await
+            }
+            CredentialId::ApiKey(id) => {
+                let admission = self.records().api_keys().check(tenant, id).await?;
+                self.admit_key(admission).await
+            }
+            CredentialId::Local(id) => self.admit_local(entered, id).await,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::domain::CommitId;
 use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, decide};
 
 /// Commits after which the state is kept as a snapshot.
-const SNAPSHOT_EVERY: u64 = 64;
+const SNAPSHOT_EVERY: u64 = 128;
 
 impl LiveSession {
     /// A new command: refused while the store is away.

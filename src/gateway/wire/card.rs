@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::frame::{Json, frame_with};
+use super::frame::{Json, SMALL, frame_with};
 use crate::agent::{Frame, QueueState, ShownEvent};
 use crate::domain::{Actor, CallId, Digest, RunsIn, Schema, ToolAnnotations};
 use crate::session::{Call, CallStatus, Decider, ToolFacts};
@@ -31,15 +31,18 @@ pub(super) fn queue_value(queue: &QueueState) -> Value {
 
 fn write_queue(queue: &QueueState, to: &mut Vec<u8>) {
     let total = queue.calls.len();
+    let calls = queue.calls.iter().enumerate();
+    // Its place and what was said with it are the same as long as it is in the queue.
+    let cards = calls.map(|(index, call)| {
+        let card = || written(call, (index + 1, total), &queue.said);
+        call.card.get(card)
+    });
+    to.reserve(cards.clone().map(|card| card.len() + 1).sum::<usize>() + SMALL);
     to.extend_from_slice(b"{\"calls\":[");
-    for (index, call) in queue.calls.iter().enumerate() {
+    for (index, card) in cards.enumerate() {
         if index > 0 {
             to.push(b',');
         }
-        // Its place and what was said with it are the same as long as it is in the queue.
-        let card = call
-            .card
-            .get(|| written(call, (index + 1, total), &queue.said));
         to.extend_from_slice(card);
     }
     to.extend_from_slice(b"],\"seq\":");

@@ -9,7 +9,7 @@ use crate::domain::{Code, Fault, RequestId};
 use crate::session::Refusal;
 
 /// Room for an event that is a token.
-const SMALL: usize = 160;
+pub(super) const SMALL: usize = 160;
 /// What a message begins with that is an event of the main namespace: a message packet of Engine.IO
 /// (protocol 4), and an event packet of Socket.IO (protocol 5).
 const EVENT: &str = "42";

@@ -29,6 +29,8 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 /// After this a peer that acknowledges nothing counts as gone (a cable, a machine).
 const PEER_TIMEOUT: Duration = Duration::from_secs(15);
+/// Room for a number.
+const NUMBER: usize = 20;
 /// Commands that may wait for the socket.
 const QUEUE: usize = 1_024;
 
@@ -153,8 +155,16 @@ impl Link {
         args: &[&[u8]],
     ) -> Result<T, Error> {
         let command = |name: &str, body: &str| {
-            let mut command = redis::cmd(name);
-            command.arg(body).arg(keys.len()).arg(keys).arg(args);
+            let sizes = keys.iter().map(|it| it.len());
+            let sizes = sizes.chain(args.iter().map(|it| it.len()));
+            let size = name.len() + body.len() + sizes.sum::<usize>() + NUMBER;
+            let mut command = Cmd::with_capacity(keys.len() + args.len() + 3, size);
+            command
+                .arg(name)
+                .arg(body)
+                .arg(keys.len())
+                .arg(keys)
+                .arg(args);
             command
         };
         let mut manager = self.manager.clone();
