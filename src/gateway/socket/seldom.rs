@@ -13,21 +13,12 @@ use futures::task::AtomicWaker;
 pub(super) async fn seldom<T>(mut future: Pin<&mut impl Future<Output = T>>) -> T {
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(Arc::clone(&bell));
-    let mut known: Option<Waker> = None;
     poll_fn(|cx| {
-        let is_known = known.as_ref().is_some_and(|it| it.will_wake(cx.waker()));
-        if is_known && !bell.has_rung.load(Ordering::Acquire) {
-            return Poll::Pending;
+        if bell.has_rung_for(cx.waker()) {
+            future.as_mut().poll(&mut Context::from_waker(&waker))
+        } else {
+            Poll::Pending
         }
-        // Before the look, so that who rings after it wakes the task.
-        bell.task.register(cx.waker());
-        if !is_known {
-            known = Some(cx.waker().clone());
-        }
-        if !bell.has_rung.swap(false, Ordering::AcqRel) {
-            return Poll::Pending;
-        }
-        future.as_mut().poll(&mut Context::from_waker(&waker))
     })
     .await
 }
@@ -35,6 +26,22 @@ pub(super) async fn seldom<T>(mut future: Pin<&mut impl Future<Output = T>>) -> 
 struct Bell {
     has_rung: AtomicBool,
     task: AtomicWaker,
+}
+
+impl Bell {
+    /// Whether it rang since it was last asked; if not, its next ring wakes that task.
+    ///
+    /// The task is noted each time, and before the look: a ring marks, then takes the note to wake
+    /// with. A look that comes between the two sees the mark, and the ring takes a note that was made
+    /// for the next one.
+    fn has_rung_for(&self, task: &Waker) -> bool {
+        self.task.register(task);
+        self.has_rung.swap(false, Ordering::AcqRel)
+    }
+
+    fn mark(&self) {
+        self.has_rung.store(true, Ordering::Release);
+    }
 }
 
 impl Default for Bell {
@@ -53,7 +60,7 @@ impl Wake for Bell {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.has_rung.store(true, Ordering::Release);
+        self.mark();
         self.task.wake();
     }
 }
@@ -63,12 +70,14 @@ mod tests {
     use std::cell::Cell;
     use std::future::{Future as _, poll_fn};
     use std::pin::pin;
-    use std::task::Poll;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Poll, Wake, Waker};
     use std::time::Duration;
 
     use tokio::sync::Notify;
 
-    use super::seldom;
+    use super::{Bell, seldom};
 
     #[tokio::test]
     async fn it_goes_on_when_it_was_woken_and_only_then() {
@@ -93,6 +102,35 @@ mod tests {
         let in_time = tokio::time::timeout(Duration::from_secs(10), both).await;
         assert!(in_time.is_ok());
         assert_eq!(looks.get(), 2);
+    }
+
+    #[test]
+    fn a_look_between_mark_and_wake_costs_no_ring() {
+        let bell = Arc::new(Bell::default());
+        let (task, woken) = counted();
+        assert!(bell.has_rung_for(&task));
+        // A ring, in whose midst the task looks for another reason.
+        bell.mark();
+        assert!(bell.has_rung_for(&task));
+        bell.task.wake();
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        assert!(!bell.has_rung_for(&task));
+        bell.wake_by_ref();
+        assert_eq!(woken.0.load(Ordering::Relaxed), 2, "the next ring is lost");
+        assert!(bell.has_rung_for(&task));
+    }
+
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn counted() -> (Waker, Arc<Woken>) {
+        let woken = Arc::new(Woken(AtomicUsize::new(0)));
+        (Waker::from(Arc::clone(&woken)), woken)
     }
 
     #[tokio::test]
