@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::frame::{Json, SMALL, frame_with};
+use super::frame::{Json, SMALL, frame_with, write_fields};
 use crate::agent::{Frame, QueueState, ShownEvent};
 use crate::domain::{Actor, CallId, Digest, RunsIn, Schema, ToolAnnotations};
 use crate::session::{Call, CallStatus, Decider, ToolFacts};
@@ -45,8 +45,7 @@ fn write_queue(queue: &QueueState, to: &mut Vec<u8>) {
         }
         to.extend_from_slice(card);
     }
-    to.extend_from_slice(b"],\"seq\":");
-    queue.seq.write(to);
+    write_fields(to, &[("],\"seq\":", &queue.seq)]);
     to.push(b'}');
 }
 
@@ -61,10 +60,7 @@ pub(super) fn card_frame(
         write(call, place, said, packet);
         let at = shown.at.to_rfc3339();
         go_on(packet);
-        for (name, value) in [("\"seq\":", &shown.seq as &dyn Json), (",\"at\":", &at)] {
-            packet.extend_from_slice(name.as_bytes());
-            value.write(packet);
-        }
+        write_fields(packet, &[("\"seq\":", &shown.seq), (",\"at\":", &at)]);
         packet.push(b'}');
     })
 }

@@ -48,6 +48,14 @@ pub(super) fn frame_with(name: &'static str, args: impl FnOnce(&mut Vec<u8>)) ->
     }
 }
 
+/// Writes values, each behind its name as it is: in quotes, with a colon and what comes before it.
+pub(super) fn write_fields(to: &mut Vec<u8>, fields: &[(&str, &dyn Json)]) {
+    for (name, value) in fields {
+        to.extend_from_slice(name.as_bytes());
+        value.write(to);
+    }
+}
+
 /// The arguments of a frame.
 pub(super) fn args(frame: &Frame) -> Vec<Value> {
     let array = frame.packet.strip_prefix(EVENT).unwrap_or_default();

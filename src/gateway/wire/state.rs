@@ -5,7 +5,7 @@ use smallvec::smallvec;
 
 use super::card::queue_frame;
 use super::event::event_frames;
-use super::frame::{Json, frame, frame_with};
+use super::frame::{Json, frame, frame_with, write_fields};
 use crate::agent::{
     Delta, DeltaKind, Frame, Frames, Notice, SessionView, Signal, UsageState, What,
 };
@@ -57,10 +57,7 @@ pub fn delta_frame(delta: &Delta) -> Frame {
             (",\"attempt\":", &delta.attempt),
             (",\"offset\":", &delta.offset),
         ];
-        for (name, value) in place {
-            packet.extend_from_slice(name.as_bytes());
-            value.write(packet);
-        }
+        write_fields(packet, &place);
         packet.extend_from_slice(b",\"kind\":\"");
         packet.extend_from_slice(kind.as_bytes());
         packet.extend_from_slice(b"\"}");
