@@ -105,6 +105,7 @@ impl Outbox {
 
     /// Adds a message that is encoded already, if there is room.
     pub(crate) fn try_send_encoded(&self, message: Str) -> Result<(), TrySendError<Str>> {
+        debug_assert!(message.starts_with('4'), "no message packet");
         self.add(Encoded(message)).map_err(|error| match error {
             TrySendError::Full(Encoded(message)) => TrySendError::Full(message),
             TrySendError::Closed(Encoded(message)) => TrySendError::Closed(message),
