@@ -19,9 +19,13 @@ pub(super) enum Change {
     Begin,
     /// Others live, or do not.
     Company(bool),
+    /// Tells whether it is followed from now on.
     Follow(SessionKey, oneshot::Sender<Result<(), Error>>),
     Unfollow(SessionKey),
 }
+
+/// A session that somebody wants to hear of, and who is told when that is so.
+type Wanted = (SessionKey, oneshot::Sender<Result<(), Error>>);
 
 /// Subscribes and unsubscribes one after the other, so that the last word counts.
 pub(super) struct Ears {
@@ -52,44 +56,66 @@ impl Ears {
     pub(super) async fn listen(
         mut self,
         mut changes: mpsc::UnboundedReceiver<Change>,
-        reconnected: impl Fn() + Send,
+        reconnected: impl Fn() + Send + Sync,
     ) {
-        while let Some(change) = changes.recv().await {
+        let mut waiting = Vec::new();
+        while changes.recv_many(&mut waiting, CHANNELS).await > 0 {
             if !self.has_own {
                 let own = [EVERYBODY.to_owned(), gateway(&self.life)];
                 self.has_own = punctual(self.manager.subscribe(&own)).await.is_ok();
             }
-            match change {
-                Change::Company(true) if !self.has_company => {
-                    // If that fails, it is said again.
-                    self.has_company = self.subscribe_all().await.is_ok();
-                    if self.has_company {
-                        reconnected();
-                    }
-                }
-                Change::Company(false) if self.has_company => {
-                    self.has_company = false;
-                    self.unsubscribe(self.followed.clone().into_iter()).await;
-                }
-                Change::Begin | Change::Company(_) => {}
-                Change::Follow(key, reply) => {
-                    let done = if self.has_company && !self.followed.contains(&key) {
-                        punctual(self.manager.subscribe(Keys::of(&key).wake)).await
-                    } else {
-                        Ok(())
-                    };
-                    if done.is_ok() {
-                        self.followed.insert(key);
-                    }
-                    // Who asked may be gone.
-                    let _ = reply.send(done);
-                }
-                Change::Unfollow(key) => {
-                    if self.followed.remove(&key) && self.has_company {
-                        self.unsubscribe(std::iter::once(key)).await;
-                    }
+            let mut wanted = Vec::new();
+            for change in waiting.drain(..) {
+                if let Change::Follow(key, reply) = change {
+                    wanted.push((key, reply));
+                } else {
+                    self.follow(std::mem::take(&mut wanted)).await;
+                    self.take_in(change, &reconnected).await;
                 }
             }
+            self.follow(wanted).await;
+        }
+    }
+
+    async fn take_in(&mut self, change: Change, reconnected: impl Fn() + Send + Sync) {
+        match change {
+            Change::Company(true) if !self.has_company => {
+                // If that fails, it is said again.
+                self.has_company = self.subscribe_all().await.is_ok();
+                if self.has_company {
+                    reconnected();
+                }
+            }
+            Change::Company(false) if self.has_company => {
+                self.has_company = false;
+                self.unsubscribe(self.followed.clone().into_iter()).await;
+            }
+            Change::Begin | Change::Company(_) => {}
+            Change::Follow(key, reply) => self.follow(vec![(key, reply)]).await,
+            Change::Unfollow(key) => {
+                if self.followed.remove(&key) && self.has_company {
+                    self.unsubscribe(std::iter::once(key)).await;
+                }
+            }
+        }
+    }
+
+    /// All that wait are one command: while Redis is away, none waits for the refusals of the others.
+    async fn follow(&mut self, wanted: Vec<Wanted>) {
+        let unheard = wanted.iter().map(|(key, _)| key);
+        let unheard = unheard.filter(|key| !self.followed.contains(key));
+        let channels: Vec<String> = unheard.map(|key| Keys::of(key).wake).collect();
+        let done = if self.has_company && !channels.is_empty() {
+            punctual(self.manager.subscribe(channels)).await
+        } else {
+            Ok(())
+        };
+        for (key, reply) in wanted {
+            if done.is_ok() {
+                self.followed.insert(key);
+            }
+            // Who asked may be gone.
+            let _ = reply.send(done.clone());
         }
     }
 
@@ -108,5 +134,56 @@ impl Ears {
                 tracing::debug!(?error, "Still told of sessions that nobody asks for");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use futures::future::join_all;
+    use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+    use tokio::net::TcpListener;
+    use tokio::sync::{mpsc, oneshot};
+
+    use super::{Change, Ears};
+    use crate::domain::{SessionId, SessionKey, TenantId};
+    use crate::store::live::redis::link::TRIP;
+
+    #[tokio::test]
+    async fn many_that_come_together_wait_no_longer_than_one() {
+        // It takes connections and says nothing.
+        let silent = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let url = format!("redis://{}/", silent.local_addr().unwrap());
+        let manager = ConnectionManager::new_lazy_with_config(
+            redis::Client::open(url).unwrap(),
+            ConnectionManagerConfig::new().set_number_of_retries(usize::MAX),
+        );
+        let mut ears = Ears::new(manager.unwrap(), "life".to_owned());
+        (ears.has_own, ears.has_company) = (true, true);
+        let (changes, queue) = mpsc::unbounded_channel();
+        let answers = (0..20).map(|number| {
+            let key = SessionKey {
+                tenant: TenantId::from_bits(1),
+                session: SessionId::from_bits(number),
+            };
+            let (reply, answer) = oneshot::channel();
+            assert!(changes.send(Change::Follow(key, reply)).is_ok());
+            answer
+        });
+        let answers: Vec<_> = answers.collect();
+        let began = Instant::now();
+        let answered = async {
+            tokio::select! {
+                () = ears.listen(queue, || {}) => panic!("it listens for ever"),
+                answers = join_all(answers) => answers,
+            }
+        };
+        let answers = tokio::time::timeout(Duration::from_secs(60), answered).await;
+        assert!(answers.unwrap().into_iter().all(|it| it.unwrap().is_err()));
+        assert!(
+            began.elapsed() < 5 * TRIP,
+            "they waited one after the other"
+        );
     }
 }
