@@ -1,5 +1,7 @@
 //! Carries the allowed calls out.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use hyper::{
@@ -18,6 +20,7 @@ use crate::{
     filter::filter,
     name::{self, ContainerName},
     owned::{self, Volume},
+    quota::{Place, Quota},
     refusal::Refusal,
     request::{self, Query},
     route::{self, Call},
@@ -32,7 +35,11 @@ pub(crate) type Answer = Response<BoxBody<Bytes, hyper::Error>>;
 #[derive(Debug)]
 pub(crate) struct Door {
     pub(crate) settings: Settings,
-    pub(crate) engine: Engine,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) containers: Arc<Quota>,
+    pub(crate) volumes: Arc<Quota>,
+    /// What the engine was asked to make and has not answered.
+    pub(crate) making: TaskTracker,
     /// The streams that run.
     pub(crate) streams: TaskTracker,
     pub(crate) shutdown: CancellationToken,
@@ -160,10 +167,14 @@ impl Door {
         if let Some(volume) = &made.volume {
             self.not_foreign(volume).await?;
         }
-        let question = Question::post("/containers/create")
-            .with("name", &name.name)
-            .body(&made.body);
-        let told = self.engine.ask(&question).await;
+        let listed = async {
+            let listed = self.own_containers("1", None).await?;
+            let names = listed.iter().filter_map(owned::container_name);
+            Ok(names.collect())
+        };
+        let place = self.containers.admit(&name.name, listed).await?;
+        let question = Question::post("/containers/create").with("name", &name.name);
+        let told = self.make(place, question, made.body).await;
         if matches!(&told, Err(Refusal::Engine { status, .. }) if *status == StatusCode::CONFLICT) {
             // Sepal removes what is its own and tries again; what is not would stay for ever.
             let label = &self.settings.label;
@@ -173,19 +184,42 @@ impl Door {
     }
 
     async fn list(&self, query: &Query) -> Result<Answer, Refusal> {
-        let label = &self.settings.label;
         let all = if query.is_set("all") { "1" } else { "0" };
+        let own = self.own_containers(all, query.get("filters")).await?;
+        let own: Vec<Value> = own.iter().map(answer::listed).collect();
+        Ok(json(StatusCode::OK, &Value::Array(own)))
+    }
+
+    /// What is ours of the engine's list.
+    async fn own_containers(&self, all: &str, asked: Option<&str>) -> Result<Vec<Value>, Refusal> {
+        let label = &self.settings.label;
         let question = Question::get("/containers/json")
             .with("all", all)
-            .with("filters", filter(query.get("filters"), label)?);
-        let listed = self.engine.ask(&question).await?;
-        let listed = listed.as_array().map_or(&[][..], Vec::as_slice);
+            .with("filters", filter(asked, label)?);
+        let mut listed = self.engine.ask(&question).await?;
+        let listed = listed.as_array_mut().map(std::mem::take);
+        let mut listed = listed.unwrap_or_default();
         // Once more, should an engine read a filter in another way.
-        let own = listed
-            .iter()
-            .filter(|it| owned::has_label(it.get("Labels"), label));
-        let own: Vec<Value> = own.map(answer::listed).collect();
-        Ok(json(StatusCode::OK, &Value::Array(own)))
+        listed.retain(|it| owned::has_label(it.get("Labels"), label));
+        Ok(listed)
+    }
+
+    /// Has the engine make something. That is seen through even if nobody waits for it any more,
+    /// because what is made has to have its place.
+    async fn make(
+        &self,
+        place: Place,
+        question: Question<'static>,
+        body: Value,
+    ) -> Result<Value, Refusal> {
+        let engine = Arc::clone(&self.engine);
+        let making = self.making.spawn(async move {
+            let told = engine.ask(&question.body(&body)).await;
+            drop(place);
+            told
+        });
+        let made = making.await;
+        made.unwrap_or_else(|error| Err(Refusal::Odd(error.to_string())))
     }
 
     async fn attach(&self, mut asked: Asked) -> Result<Answer, Refusal> {
@@ -252,9 +286,22 @@ impl Door {
     async fn create_volume(&self, asked: Asked) -> Result<Answer, Refusal> {
         let body = request::body(asked.request).await?;
         let (name, made) = template::volume(&body, &self.settings)?;
-        self.not_foreign(&name).await?;
-        let question = Question::post("/volumes/create").body(&made);
-        let about = self.engine.ask(&question).await?;
+        let question = Question::post("/volumes/create");
+        let label = &self.settings.label;
+        let about = match owned::volume(&self.engine, label, &name).await? {
+            Volume::Foreign => return Err(foreign_volume(&name)),
+            // The engine gives what is there.
+            Volume::Own => self.engine.ask(&question.body(&made)).await?,
+            Volume::Missing => {
+                let listed = async {
+                    let listed = self.own_volumes(None).await?;
+                    let names = listed.iter().filter_map(owned::volume_name);
+                    Ok(names.collect())
+                };
+                let place = self.volumes.admit(&name, listed).await?;
+                self.make(place, question, made).await?
+            }
+        };
         // An engine gives an existing one of that name, whatever it is.
         if !owned::is_own_volume(&about, &self.settings.label) {
             return Err(foreign_volume(&name));
@@ -263,18 +310,23 @@ impl Door {
     }
 
     async fn volumes(&self, query: &Query) -> Result<Answer, Refusal> {
-        let label = &self.settings.label;
-        let filters = filter(query.get("filters"), label)?;
-        let question = Question::get("/volumes").with("filters", filters);
-        let listed = self.engine.ask(&question).await?;
-        let listed = listed.get("Volumes").and_then(Value::as_array);
-        let own = listed.into_iter().flatten();
-        let own = own.filter(|it| owned::is_own_volume(it, label));
-        let own: Vec<Value> = own.map(answer::volume).collect();
+        let own = self.own_volumes(query.get("filters")).await?;
+        let own: Vec<Value> = own.iter().map(answer::volume).collect();
         Ok(json(
             StatusCode::OK,
             &json!({ "Volumes": own, "Warnings": [] }),
         ))
+    }
+
+    /// What is ours of the engine's list.
+    async fn own_volumes(&self, asked: Option<&str>) -> Result<Vec<Value>, Refusal> {
+        let label = &self.settings.label;
+        let question = Question::get("/volumes").with("filters", filter(asked, label)?);
+        let mut listed = self.engine.ask(&question).await?;
+        let listed = listed.get_mut("Volumes").and_then(Value::as_array_mut);
+        let mut listed = listed.map(std::mem::take).unwrap_or_default();
+        listed.retain(|it| owned::is_own_volume(it, label));
+        Ok(listed)
     }
 
     async fn remove_volume(&self, name: &str) -> Result<Answer, Refusal> {

@@ -17,6 +17,7 @@ mod filter;
 mod fuzz;
 mod name;
 mod owned;
+mod quota;
 mod refusal;
 mod request;
 mod route;

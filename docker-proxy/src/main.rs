@@ -53,6 +53,14 @@ struct Options {
     network: Option<String>,
     #[command(flatten)]
     most: MostOptions,
+    /// Containers that exist at the same time, running or not; a sandbox has one for itself, one for
+    /// each further server, and now and then one that counts its workspace
+    #[arg(long, env = "SEPAL_DOCKER_PROXY_MAX_CONTAINERS", default_value_t = 512)]
+    max_containers: u16,
+    /// Volumes that exist at the same time; each session that has run a tool has one until it is
+    /// deleted
+    #[arg(long, env = "SEPAL_DOCKER_PROXY_MAX_VOLUMES", default_value_t = 20_000)]
+    max_volumes: u16,
     /// Connections at the same time; a running sandbox has two
     #[arg(
         long,
@@ -138,6 +146,8 @@ impl Options {
             runtime: given(&self.runtime),
             network: given(&self.network),
             most: Most::from(&self.most),
+            max_containers: usize::from(self.max_containers),
+            max_volumes: usize::from(self.max_volumes),
             max_connections: usize::from(self.max_connections),
         }
     }

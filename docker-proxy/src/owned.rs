@@ -74,6 +74,17 @@ pub(crate) async fn not_foreign_container(
     }
 }
 
+/// The name of a container as lists have it.
+pub(crate) fn container_name(listed: &Value) -> Option<String> {
+    let name = listed.get("Names")?.get(0)?.as_str()?;
+    Some(name.trim_start_matches('/').to_owned())
+}
+
+/// The name of a volume as lists have it.
+pub(crate) fn volume_name(listed: &Value) -> Option<String> {
+    Some(listed.get("Name")?.as_str()?.to_owned())
+}
+
 /// Whether a volume is a plain one of ours. One with options may be any folder of the machine,
 /// whatever its labels say.
 pub(crate) fn is_own_volume(about: &Value, label: &Label) -> bool {

@@ -34,6 +34,16 @@ pub(crate) enum Refusal {
          proxy the label that it carries (`--label`)"
     )]
     Foreign { kind: &'static str, name: String },
+    /// There are as many as may be.
+    #[error(
+        "there are {limit} {kind} of Sepal's already, as many as its Docker proxy allows; remove what \
+         is not needed, or let it have more (`{setting}`)"
+    )]
+    Full {
+        kind: &'static str,
+        limit: usize,
+        setting: &'static str,
+    },
     /// The engine's own answer.
     #[error("{message}")]
     Engine { status: StatusCode, message: String },
@@ -68,6 +78,8 @@ impl Refusal {
                 StatusCode::FORBIDDEN
             }
             Self::Missing { .. } => StatusCode::NOT_FOUND,
+            // Not the engine's 409, by which Sepal knows that a name is taken.
+            Self::Full { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Engine { status, .. } => *status,
             Self::Away { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::Odd(_) => StatusCode::BAD_GATEWAY,
@@ -84,6 +96,7 @@ impl Refusal {
             | Self::NoCall { .. }
             | Self::Field { .. }
             | Self::Foreign { .. }
+            | Self::Full { .. }
             | Self::Away { .. }
             | Self::Odd(_) => true,
             Self::Missing { .. } | Self::Engine { .. } => false,

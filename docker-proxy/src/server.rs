@@ -31,6 +31,7 @@ use crate::{
     address::{self, Address, Stream},
     calls::{self, Answer, Door},
     engine::Engine,
+    quota::Quota,
     refusal::Refusal,
     settings::Settings,
 };
@@ -125,7 +126,10 @@ async fn remove_stale(path: &Path) -> io::Result<()> {
 /// once, which ends what reads them.
 pub async fn serve(settings: Settings, listener: Listener, shutdown: CancellationToken) {
     let door = Arc::new(Door {
-        engine: Engine::new(settings.engine.clone()),
+        engine: Arc::new(Engine::new(settings.engine.clone())),
+        containers: Quota::new("containers", "--max-containers", settings.max_containers),
+        volumes: Quota::new("volumes", "--max-volumes", settings.max_volumes),
+        making: TaskTracker::new(),
         settings,
         streams: TaskTracker::new(),
         shutdown,
@@ -142,10 +146,19 @@ pub async fn serve(settings: Settings, listener: Listener, shutdown: Cancellatio
     drop(listener);
     connections.close();
     connections.wait().await;
+    end(&door).await;
+    info!("Everything has ended");
+}
+
+/// Waits for what requests began.
+async fn end(door: &Door) {
+    door.making.close();
+    if timeout(GRACE, door.making.wait()).await.is_err() {
+        warn!("The engine has not answered what it was asked to make");
+    }
     door.streams.close();
     door.streams.wait().await;
     door.engine.close().await;
-    info!("Everything has ended");
 }
 
 /// Takes connections for ever.

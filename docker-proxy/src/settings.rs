@@ -22,6 +22,10 @@ pub struct Settings {
     pub network: Option<String>,
     /// The most that one container may ask for, and what it gets where it asks for nothing.
     pub most: Most,
+    /// Containers of ours that exist at the same time, running or not.
+    pub max_containers: usize,
+    /// Volumes of ours that exist at the same time: one for each session that has run a tool.
+    pub max_volumes: usize,
     /// Connections at the same time. A running sandbox has two: its streams and who waits for its
     /// end.
     pub max_connections: usize,
@@ -130,7 +134,13 @@ impl Settings {
             ("processes", most.processes),
             ("workspace", most.file_bytes),
         ];
-        match limits.into_iter().find(|(_, most)| *most <= 0) {
+        let counts = [
+            ("containers", self.max_containers),
+            ("volumes", self.max_volumes),
+        ];
+        let limits = limits.into_iter().map(|(name, most)| (name, most <= 0));
+        let counts = counts.into_iter().map(|(name, most)| (name, most == 0));
+        match limits.chain(counts).find(|(_, is_nothing)| *is_nothing) {
             Some((name, _)) => Err(SettingsError::Limit(name)),
             None => Ok(()),
         }
@@ -157,6 +167,8 @@ pub(crate) mod tests {
             runtime: None,
             network: None,
             most: Most::default(),
+            max_containers: 10,
+            max_volumes: 10,
             max_connections: 10,
         }
     }
@@ -193,6 +205,8 @@ pub(crate) mod tests {
         check(|it| it.image = "../x".to_owned(), "`../x`");
         check(|it| it.runtime = Some("a b".to_owned()), "`a b`");
         check(|it| it.most.memory_bytes = 0, "`memory`");
+        check(|it| it.max_containers = 0, "`containers`");
+        check(|it| it.max_volumes = 0, "`volumes`");
     }
 
     #[test]

@@ -45,6 +45,8 @@ impl Proxy {
             runtime: None,
             network: None,
             most: Most::default(),
+            max_containers: 100,
+            max_volumes: 100,
             max_connections: 100,
         };
         change(&mut settings);
@@ -167,6 +169,9 @@ impl Drop for Proxy {
         let filter = format!("label={}", self.label);
         for id in lines(&["ps", "-aq", "--filter", &filter]) {
             docker(&["rm", "-f", &id]);
+        }
+        for volume in lines(&["volume", "ls", "-q", "--filter", &filter]) {
+            docker(&["volume", "rm", "-f", &volume]);
         }
         docker(&["volume", "rm", "-f", &self.volume()]);
     }

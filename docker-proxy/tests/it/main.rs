@@ -12,5 +12,6 @@ mod creating;
 mod foreign;
 mod harness;
 mod program;
+mod quota;
 mod streams;
 mod wire;

@@ -61,6 +61,8 @@ impl Proxy {
             runtime: None,
             network: None,
             most: Most::default(),
+            max_containers: 500,
+            max_volumes: 500,
             max_connections: 1000,
         };
         let address = Address::Unix(folder.path().join("proxy.sock"));

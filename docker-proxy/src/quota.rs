@@ -1,0 +1,181 @@
+//! How many containers or volumes of ours there may be at once, whoever asks for them.
+//!
+//! The engine's own list is what counts, so nothing is forgotten with the proxy. It is asked for
+//! only when there might be too many: in between, everything that was admitted is added up, and
+//! what was removed is not seen until the next list.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::refusal::Refusal;
+
+/// The most of one kind.
+#[derive(Debug)]
+pub(crate) struct Quota {
+    kind: &'static str,
+    /// The option that says how many.
+    setting: &'static str,
+    limit: usize,
+    /// At most so many are there or being made; `None` until the engine was asked. Held while it is
+    /// asked, so that nobody is admitted meanwhile.
+    most: tokio::sync::Mutex<Option<usize>>,
+    /// The names that are being made. Never held across an await.
+    making: Mutex<BTreeMap<String, usize>>,
+}
+
+/// Something that may be made; dropping it says that the engine has answered.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Place {
+    quota: Arc<Quota>,
+    name: String,
+}
+
+impl Quota {
+    pub(crate) fn new(kind: &'static str, setting: &'static str, limit: usize) -> Arc<Self> {
+        Arc::new(Self {
+            kind,
+            setting,
+            limit,
+            most: tokio::sync::Mutex::default(),
+            making: Mutex::default(),
+        })
+    }
+
+    /// A place for `name`, unless all are taken. `list` gives the names of those that exist; it is
+    /// awaited only where that has to be known.
+    pub(crate) async fn admit(
+        self: &Arc<Self>,
+        name: &str,
+        list: impl Future<Output = Result<BTreeSet<String>, Refusal>>,
+    ) -> Result<Place, Refusal> {
+        let mut most = self.most.lock().await;
+        if let Some(known) = most.filter(|known| *known < self.limit) {
+            *most = Some(known + 1);
+            return Ok(self.place(name));
+        }
+        // Noted before the list is asked for: what is ready by then is in it.
+        let mut names: BTreeSet<String> = self.making().keys().cloned().collect();
+        names.extend(list.await?);
+        // The engine refuses a second one of that name by itself, in words that Sepal understands.
+        let is_new = names.insert(name.to_owned());
+        let wanted = names.len();
+        if is_new && wanted > self.limit {
+            *most = Some(wanted - 1);
+            return Err(Refusal::Full {
+                kind: self.kind,
+                limit: self.limit,
+                setting: self.setting,
+            });
+        }
+        *most = Some(wanted);
+        Ok(self.place(name))
+    }
+
+    fn place(self: &Arc<Self>, name: &str) -> Place {
+        *self.making().entry(name.to_owned()).or_default() += 1;
+        Place {
+            quota: Arc::clone(self),
+            name: name.to_owned(),
+        }
+    }
+
+    fn making(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
+        self.making.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut making = self.quota.making();
+        if let Some(count) = making.get_mut(&self.name) {
+            *count -= 1;
+            if *count == 0 {
+                making.remove(&self.name);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{Ready, poll_fn, ready};
+
+    use super::*;
+
+    type Listed = Result<BTreeSet<String>, Refusal>;
+
+    fn quota() -> Arc<Quota> {
+        Quota::new("containers", "--max-containers", 3)
+    }
+
+    /// An engine that has these.
+    fn has(names: &[&str]) -> Ready<Listed> {
+        ready(Ok(names.iter().map(|name| (*name).to_owned()).collect()))
+    }
+
+    /// An engine that must not be asked.
+    fn unasked() -> impl Future<Output = Listed> {
+        poll_fn(|_| panic!("it is known without asking"))
+    }
+
+    #[tokio::test]
+    async fn what_an_earlier_life_made_counts_and_what_is_gone_does_not() {
+        let quota = quota();
+        drop(quota.admit("c", has(&["a", "b"])).await.unwrap());
+        let refused = quota.admit("d", has(&["a", "b", "c"])).await.unwrap_err();
+        assert_eq!(refused.status(), 429);
+        assert!(
+            refused.to_string().contains("`--max-containers`"),
+            "{refused}"
+        );
+        drop(quota.admit("d", has(&["a", "c"])).await.unwrap());
+        let refused = quota.admit("e", has(&["a", "c", "d"])).await;
+        assert!(refused.is_err());
+    }
+
+    #[tokio::test]
+    async fn the_engine_is_asked_only_where_there_might_be_too_many() {
+        let quota = quota();
+        drop(quota.admit("a", has(&[])).await.unwrap());
+        drop(quota.admit("b", unasked()).await.unwrap());
+        drop(quota.admit("c", unasked()).await.unwrap());
+        // Three were made, and all but one are gone again.
+        drop(quota.admit("d", has(&["c"])).await.unwrap());
+        drop(quota.admit("e", unasked()).await.unwrap());
+        assert!(quota.admit("f", has(&["c", "d", "e"])).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn what_is_being_made_counts_once_whether_it_is_listed_or_not() {
+        let quota = quota();
+        let places = [
+            quota.admit("a", has(&[])).await.unwrap(),
+            quota.admit("b", unasked()).await.unwrap(),
+            quota.admit("c", unasked()).await.unwrap(),
+        ];
+        assert!(quota.admit("d", has(&[])).await.is_err(), "none is ready");
+        assert!(quota.admit("d", has(&["a", "b"])).await.is_err());
+        drop(places);
+        drop(quota.admit("d", has(&["a", "b"])).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_name_that_exists_is_the_engines_to_refuse() {
+        let quota = quota();
+        let listed = ["a", "b", "c"];
+        drop(quota.admit("b", has(&listed)).await.unwrap());
+        assert!(quota.admit("d", has(&listed)).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn while_the_engine_does_not_tell_nothing_is_admitted() {
+        let quota = quota();
+        let away = ready(Err(Refusal::Odd("nothing".to_owned())));
+        assert!(quota.admit("a", away).await.is_err());
+        drop(quota.admit("a", has(&["b", "c"])).await.unwrap());
+        assert!(quota.admit("d", has(&["a", "b", "c"])).await.is_err());
+    }
+}
