@@ -33,6 +33,7 @@ pub struct Instruments {
     registry: Registry,
     sessions: Gauge,
     sockets: Gauge,
+    sandboxed: Gauge,
     turns: Counters<1>,
     turn_seconds: Histograms<1>,
     first_token: Histograms<1>,
@@ -44,6 +45,7 @@ pub struct Instruments {
     appends: Histograms<1>,
     dropped: Counter,
     replayed: Counter,
+    spans: Counters<1>,
 }
 
 /// The instruments of this process.
@@ -102,6 +104,7 @@ impl Instruments {
         let instruments = Self {
             sessions: register(to, "sepal_sessions_live", Gauge::default()),
             sockets: register(to, "sepal_sockets_open", Gauge::default()),
+            sandboxed: register(to, "sepal_sandbox_ready", Gauge::default()),
             turns: register(to, "sepal_turns_total", Family::default()),
             turn_seconds: register(to, "sepal_turn_duration_seconds", family(long)),
             first_token: register(to, "sepal_first_token_seconds", family(long)),
@@ -113,6 +116,7 @@ impl Instruments {
             appends: register(to, "sepal_store_append_seconds", family(short)),
             dropped: register(to, "sepal_signals_dropped_total", Counter::default()),
             replayed: register(to, "sepal_events_replayed_total", Counter::default()),
+            spans: register(to, "sepal_spans_lost_total", Family::default()),
             registry: Registry::default(),
         };
         registry.register_collector(Box::new(process::Process));
@@ -130,6 +134,11 @@ impl Instruments {
     /// A client is connected while this lives.
     pub fn socket_opened(&'static self) -> Present {
         Present::of(&self.sockets)
+    }
+
+    /// Tools that need a sandbox can run while this lives.
+    pub fn sandbox_ready(&'static self) -> Present {
+        Present::of(&self.sandboxed)
     }
 
     /// A turn ended as `answered`, `failed` or `cancelled`.
@@ -197,6 +206,12 @@ impl Instruments {
         self.dropped.inc_by(count);
     }
 
+    /// So many spans of traces were lost: they did not fit the `queue`, or the `collector` did not
+    /// take them.
+    pub fn spans_lost(&self, place: &'static str, count: u64) {
+        self.spans.get_or_create(&[("at", place)]).inc_by(count);
+    }
+
     /// So many events were read from a journal for a client.
     pub fn events_replayed(&self, count: usize) {
         self.replayed.inc_by(u64::try_from(count).unwrap_or(0));
@@ -258,6 +273,7 @@ mod tests {
         let all = instruments();
         let second = Duration::from_secs(1);
         drop((all.session_opened(), all.socket_opened(), all.append("x")));
+        drop(all.sandbox_ready());
         all.turn_ended("x");
         all.turn_took("x", second);
         all.first_token("x", second);
@@ -268,6 +284,7 @@ mod tests {
         all.sandbox_started("x", ("x", "x"), second);
         all.signals_dropped(2);
         all.events_replayed(3);
+        all.spans_lost("x", 1);
     }
 
     #[tokio::test]

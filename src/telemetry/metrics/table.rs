@@ -113,6 +113,12 @@ pub const FIGURES: &[Figure] = &[
         "How long calls waited for a person's decision",
     ),
     figure(
+        "sepal_sandbox_ready",
+        Kind::Gauge,
+        &[],
+        "1 where tools that need a sandbox can run; 0 where they are off, or while an engine is looked for",
+    ),
+    figure(
         "sepal_sandbox_start_seconds",
         Kind::Histogram,
         &["driver", "way", "outcome"],
@@ -135,6 +141,12 @@ pub const FIGURES: &[Figure] = &[
         Kind::Counter,
         &[],
         "Events that were read from the journal for clients that came back or fell behind",
+    ),
+    figure(
+        "sepal_spans_lost_total",
+        Kind::Counter,
+        &["at"],
+        "Spans of traces that were lost: the queue was full, or the collector did not take them",
     ),
     figure(
         "sepal_tasks",

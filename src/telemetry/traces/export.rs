@@ -1,10 +1,10 @@
-//! Sends batches of spans to the collector. What it does not take is lost, and says so in the log
-//! at most once a minute.
+//! Sends batches of spans to the collector. What it does not take is lost, which is counted, and
+//! said in the log at most once a minute.
 //!
 //! The sender of `opentelemetry-otlp` is not used: it reads the environment behind the settings'
 //! back, and its clients are not built by `net`.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
@@ -26,7 +26,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
 
+use super::queue::Queue;
 use crate::config;
+use crate::telemetry::instruments;
 
 /// How long one request may take.
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
@@ -66,6 +68,8 @@ pub(super) struct Exporter {
     resource: ResourceAttributesWithSchema,
     runtime: Handle,
     requests: TaskTracker,
+    /// Where spans wait for it.
+    queue: Arc<Queue>,
     /// When was last said that spans are lost, and how many were since. Never held across an await.
     lost: Mutex<(Option<Instant>, usize)>,
 }
@@ -83,7 +87,7 @@ impl Exporter {
     pub(super) fn new(
         settings: &config::Telemetry,
         http: Client,
-        closing: CancellationToken,
+        (closing, queue): (CancellationToken, Arc<Queue>),
     ) -> Option<Self> {
         let url = traces_url(settings.otlp_endpoint.as_ref()?);
         let headers = settings.otlp_headers.iter();
@@ -101,11 +105,17 @@ impl Exporter {
             resource: (&resource(settings)).into(),
             runtime: Handle::current(),
             requests: TaskTracker::new(),
+            queue,
             lost: Mutex::default(),
         })
     }
 
     fn complain(&self, error: &Error, spans: usize) {
+        let lost = match error {
+            Error::Partly(rejected) => u64::try_from(*rejected).unwrap_or_default(),
+            Error::Away(_) | Error::Refused(_) => u64::try_from(spans).unwrap_or_default(),
+        };
+        instruments().spans_lost("collector", lost);
         let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         lost.1 += spans;
         let is_due = lost.0.is_none_or(|said| said.elapsed() >= COMPLAIN_EVERY);
@@ -124,6 +134,7 @@ impl Exporter {
 impl SpanExporter for Exporter {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let spans = batch.len();
+        self.queue.leave(spans);
         let request = ExportTraceServiceRequest {
             resource_spans: group_spans_by_resource_and_scope(batch, &self.resource),
         };

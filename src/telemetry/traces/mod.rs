@@ -4,6 +4,7 @@
 //! nothing that a library or a log line says can come here. Without a collector nothing is built.
 
 mod export;
+mod queue;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,8 +24,9 @@ pub use opentelemetry::Value;
 use crate::config;
 use crate::domain::Timestamp;
 use export::Exporter;
+use queue::Queue;
 
-/// Finished spans that wait for the collector; the newest beyond it are dropped.
+/// Finished spans that wait for the collector; the newest beyond it are dropped and counted.
 const QUEUE: usize = 2_048;
 /// Spans of one request to the collector.
 const BATCH: usize = 512;
@@ -41,6 +43,7 @@ pub struct Traces(Option<Arc<Pipe>>);
 
 struct Pipe {
     batches: BatchSpanProcessor,
+    queue: Arc<Queue>,
     scope: InstrumentationScope,
     /// Tells the exporter that nobody waits for a second attempt any more.
     closing: CancellationToken,
@@ -51,7 +54,12 @@ impl Traces {
     /// runtime: requests run there.
     pub fn open(settings: &config::Telemetry, http: &reqwest::Client) -> Self {
         let closing = CancellationToken::new();
-        let exporter = Exporter::new(settings, http.clone(), closing.clone());
+        let queue = Arc::new(Queue::new(QUEUE));
+        let exporter = Exporter::new(
+            settings,
+            http.clone(),
+            (closing.clone(), Arc::clone(&queue)),
+        );
         Self(exporter.map(|exporter| {
             let limits = BatchConfigBuilder::default()
                 .with_max_queue_size(QUEUE)
@@ -63,6 +71,7 @@ impl Traces {
                 .build();
             Arc::new(Pipe {
                 batches: BatchSpanProcessor::new(exporter, limits),
+                queue,
                 scope,
                 closing,
             })
@@ -74,9 +83,13 @@ impl Traces {
         self.0.is_some()
     }
 
-    /// Hands a span over that ended then. Never waits: what does not fit the queue is dropped.
+    /// Hands a span over that ended then. Never waits: what does not fit the queue is dropped and
+    /// counted.
     pub fn end(&self, span: Span, at: Timestamp) {
         let Some(pipe) = &self.0 else { return };
+        if !pipe.queue.enter() {
+            return;
+        }
         let mut data = span.0;
         // Clocks of two gateways may differ; a span never ends before it began.
         data.end_time = time(at).max(data.start_time);

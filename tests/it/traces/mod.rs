@@ -1,6 +1,7 @@
 //! Traces as a collector gets them: what spans there are, what they say and what they never say.
 
 mod collector;
+mod full;
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
