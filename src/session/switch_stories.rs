@@ -1,4 +1,4 @@
-//! Stories of a session whose model is switched.
+//! Stories of a session whose model is switched, or whose gateway gets an engine.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "a story looks at the events that it is about"
@@ -88,4 +88,30 @@ fn the_window_is_chosen_once_and_holds_until_it_is_taken_back() {
         })
         .collect();
     assert_eq!(told, [true, false]);
+}
+
+#[test]
+fn an_engine_that_came_since_keeps_the_files_of_what_starts_next() {
+    let mut world = World::new();
+    world.has_engine = false;
+    world.tell(&say("go")).unwrap();
+    assert_eq!(world.state.control.runner_engine, None);
+    // It comes while the model answers.
+    world.has_engine = true;
+    world.answer(
+        "I will",
+        vec![proposal("a", json!({})), proposal("b", json!({}))],
+    );
+    for call in world.queue() {
+        world.tell(&approve(&call)).unwrap();
+    }
+    let control = &world.state.control;
+    assert!(control.engine.is_some(), "{control:?}");
+    let reign = control.reign;
+    for call in world.queue() {
+        world.finish(&call);
+    }
+    world.answer("done", vec![]);
+    world.tell(&say("and now")).unwrap();
+    assert_eq!(world.state.control.reign, reign, "it came once");
 }

@@ -168,6 +168,7 @@ impl<'a> Draft<'a> {
 
     /// Work that begins while nothing runs is the deciding process's own, so that it does not
     /// depend on another one's life; unless the session's files are where somebody else lives.
+    /// Once more where it has got an engine since: what starts next keeps its files there.
     fn claim_work(&mut self) {
         let (control, gateway) = (&self.control, &self.inputs.gateway);
         let has_files_here = control
@@ -175,7 +176,13 @@ impl<'a> Draft<'a> {
             .as_deref()
             .is_none_or(|engine| Some(engine) == gateway.engine);
         let is_mine = control.is_run_by(gateway.life);
-        if !is_mine && (has_files_here || !gateway.is_runner_alive) {
+        let has_new_engine = control.runner_engine.is_none() && gateway.engine.is_some();
+        let may_claim = if is_mine {
+            has_new_engine
+        } else {
+            has_files_here || !gateway.is_runner_alive
+        };
+        if may_claim {
             self.claim();
         }
     }

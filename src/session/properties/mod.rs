@@ -219,13 +219,15 @@ proptest! {
     ) {
         let mut world = World::new();
         rules(&mut world, seed);
+        world.has_engine = seed % 4 > 0;
         // A second gateway that has read the journal up to some point.
         let mut other = (0, SessionState::default());
         for step in steps {
             match step.0 {
                 230..=240 => world.crash(),
                 241..=246 => world.take_snapshot(),
-                247..=250 => world.now += 20 * 60 * 1000,
+                247..=248 => world.now += 20 * 60 * 1000,
+                249..=250 => world.has_engine = true,
                 251..=255 => {
                     // It decides on what it knows; a journal that went on gives a conflict, and
                     // it reads and decides again.

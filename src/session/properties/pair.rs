@@ -179,6 +179,7 @@ proptest! {
         rules(&mut world, seed);
         world.is_shared = true;
         world.shares_files = seed < 128;
+        world.has_engine = seed % 4 > 0;
         let mut gateways = [Gateway::new("a"), Gateway::new("b")];
         for (step, who) in steps {
             let gateway = &mut gateways[usize::from(who % 2)];
@@ -189,7 +190,8 @@ proptest! {
                 40..=69 => gateway.end_something(&mut world, step),
                 70..=74 => gateway.die(&world),
                 75..=82 => gateway.take_over(&mut world),
-                83..=85 => world.now += 20 * 60 * 1000,
+                83..=84 => world.now += 20 * 60 * 1000,
+                85 => world.has_engine = true,
                 // Somebody says or decides something, on a page that may be behind.
                 _ => {
                     let command = command(&world, (step.0 % 230, step.1, step.2));

@@ -30,6 +30,8 @@ pub(crate) struct World {
     pub(crate) is_shared: bool,
     /// All gateways reach the same workspaces.
     pub(crate) shares_files: bool,
+    /// Whether the engine has come.
+    pub(crate) has_engine: bool,
     /// Calls that this life runs.
     running: BTreeSet<CallId>,
     runs: BTreeMap<CallId, u32>,
@@ -128,6 +130,7 @@ impl World {
             lives: 0,
             is_shared: false,
             shares_files: false,
+            has_engine: true,
             running: BTreeSet::new(),
             runs: BTreeMap::new(),
             approved: BTreeMap::new(),
@@ -172,7 +175,7 @@ impl World {
         let inputs = Inputs {
             gateway: Gateway {
                 life,
-                engine: Some(if self.shares_files {
+                engine: self.has_engine.then_some(if self.shares_files {
                     "both"
                 } else {
                     &life[..1]
