@@ -15,6 +15,7 @@ mod live;
 mod lives;
 mod message;
 mod model;
+mod outcome;
 mod place;
 mod presence;
 mod projection;

@@ -9,7 +9,7 @@ use crate::store::{self, Records};
 
 /// Where sandboxed tools run, for all sessions.
 pub struct SandboxPlace {
-    /// The runtime that was found at start.
+    /// The runtime that was found at start, or that may still come.
     pub runtime: Arc<dyn Runtime>,
     /// Where it is kept which sandbox is whose.
     pub records: Records,
@@ -22,7 +22,7 @@ pub struct SandboxPlace {
 }
 
 impl SandboxPlace {
-    /// Whether there are sandboxed tools at all.
+    /// Whether there are sandboxed tools at all; once there are, there always are.
     pub fn is_on(&self) -> bool {
         self.runtime.kind() != SandboxKind::None
     }

@@ -2,18 +2,19 @@
 //! session's own connections to those servers.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::home::Home;
+use super::outcome::{ended, failed};
 use super::place::SandboxPlace;
 use super::servers::{BUNDLED, Held, Link, Opened, ServerEntry, Servers, View};
-use crate::domain::{Code, Digest, Memo, Tool, ToolRef};
-use crate::mcp::{self, ToolAnswer, ToolCall, ToolProgress, ToolboxTool};
-use crate::session::{Call, Edit, Outcome, Output, Resolution, Rules, ToolFacts};
+use crate::domain::{Code, Digest, Memo, RunsInKind, Tool, ToolRef};
+use crate::mcp::{self, ToolCall, ToolProgress, ToolboxTool};
+use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
 use crate::store::live::wake::Site;
 use crate::telemetry;
 
@@ -26,7 +27,8 @@ const CALL_LIMIT: Duration = Duration::from_mins(1);
 pub struct SessionTools {
     servers: Servers,
     /// What keeps the workspaces of this gateway; others with the same name reach them too.
-    engine: Option<String>,
+    /// Known as soon as there are sandboxes.
+    engine: OnceLock<String>,
     place: Arc<SandboxPlace>,
     home: Home,
     /// Never held across an await.
@@ -40,7 +42,7 @@ impl SessionTools {
         Self {
             view: Mutex::new(servers.bare_view()),
             servers,
-            engine: place.is_on().then(|| place.runtime.keeper()),
+            engine: OnceLock::new(),
             place,
             home,
             links: Mutex::default(),
@@ -49,7 +51,12 @@ impl SessionTools {
 
     /// What holds the workspace of a session that runs here.
     pub(super) fn engine(&self) -> Option<&str> {
-        self.engine.as_deref()
+        let is_on = self.place.is_on();
+        is_on.then(|| {
+            self.engine
+                .get_or_init(|| self.place.runtime.keeper())
+                .as_str()
+        })
     }
 
     /// What the session is offered, as it was last looked up.
@@ -102,7 +109,7 @@ impl SessionTools {
     /// Where the session's files are and what runs for it here, as far as it was used.
     pub(super) fn site(&self) -> Site {
         let sandbox = self.home.settled();
-        let files = self.engine.clone().zip(sandbox.cloned());
+        let files = self.engine().map(ToOwned::to_owned).zip(sandbox.cloned());
         let bundled = self.links().get(BUNDLED).cloned();
         let is_running = bundled.is_some_and(|link| link.is_live());
         let container = sandbox.filter(|_| is_running);
@@ -264,8 +271,7 @@ impl SessionTools {
         let entry = view.toolbox.find(&call.name);
         let server = entry.and_then(|entry| view.entry(&entry.at.server));
         let (Some(entry), Some(server), Some(facts)) = (entry, server, &call.facts) else {
-            let text = "not run: the tool is gone".to_owned();
-            return Err(Box::new(failed(Code::ToolFailed, text)));
+            return Err(Box::new(self.gone_tool(call)));
         };
         if self.digest(view, entry, &call.args) == facts.digest {
             return Ok((entry.at.clone(), Arc::clone(server)));
@@ -274,6 +280,17 @@ impl SessionTools {
         let text = "not run: the tool's definition, its server or its sandbox changed since it \
                     was approved; ask for it again, and a person decides about it as it is now";
         Err(Box::new(failed(Code::ChangedSinceShown, text.to_owned())))
+    }
+
+    /// Why an approved call has no tool.
+    fn gone_tool(&self, call: &Call) -> Outcome {
+        let runs_in = call.facts.as_ref().map(|facts| facts.runs_in.kind);
+        match self.place.runtime.lack() {
+            Some(lack) if runs_in != Some(RunsInKind::Remote) => {
+                failed(Code::SandboxUnavailable, format!("not run: {lack}"))
+            }
+            Some(_) | None => failed(Code::ToolFailed, "not run: the tool is gone".to_owned()),
+        }
     }
 
     async fn broken(
@@ -365,36 +382,4 @@ impl SessionTools {
 /// What calls that ask the same have in common, whatever the tool's definition says by now.
 fn equal(entry: &ToolboxTool, args: &Value) -> Digest {
     Digest::of_call(&entry.at, &Digest::from_wire(""), args, "")
-}
-
-fn ended(answer: ToolAnswer) -> Outcome {
-    let ToolAnswer {
-        text,
-        structured,
-        truncated_bytes,
-        is_error,
-    } = answer;
-    let output = Output {
-        text,
-        structured,
-        truncated_bytes,
-    };
-    if is_error {
-        Outcome::Failed {
-            code: Code::ToolFailed,
-            output,
-        }
-    } else {
-        Outcome::Completed { output }
-    }
-}
-
-fn failed(code: Code, text: String) -> Outcome {
-    Outcome::Failed {
-        code,
-        output: Output {
-            text,
-            ..Output::default()
-        },
-    }
 }

@@ -23,7 +23,7 @@ pub(super) fn report(
     model: &Models,
     store: &Store,
 ) -> SystemInfo {
-    let sandbox = sandbox_report(place);
+    let (sandbox, checked) = self::sandbox(place);
     let storage = storage_report(store);
     let checks = vec![
         Check {
@@ -32,7 +32,7 @@ pub(super) fn report(
             detail: storage.detail.clone(),
             remedy: None,
         },
-        sandbox_check(place, &sandbox),
+        checked,
         model_check(model),
         page_check(),
     ];
@@ -65,6 +65,13 @@ fn storage_report(store: &Store) -> StorageInfo {
     }
 }
 
+/// What seals tools in, and what is to be done where nothing does.
+pub(super) fn sandbox(place: &OpenPlace) -> (SandboxInfo, Check) {
+    let report = sandbox_report(place);
+    let check = sandbox_check(place, &report);
+    (report, check)
+}
+
 fn sandbox_report(place: &OpenPlace) -> SandboxInfo {
     let runtime = &place.runtime;
     let kind = runtime.kind();
@@ -93,10 +100,17 @@ fn sandbox_report(place: &OpenPlace) -> SandboxInfo {
 
 fn sandbox_check(place: &OpenPlace, report: &SandboxInfo) -> Check {
     let remedy = place.problem.as_ref().map(|problem| {
-        format!(
-            "{}; then start again: sessions work without tools until then",
-            problem.remedy()
-        )
+        let remedy = problem.remedy();
+        let next = match (&place.search, &place.passed_over) {
+            (None, _) => "; then start again".to_owned(),
+            (Some(_), None) => ", which is noticed without a restart".to_owned(),
+            // Of the two ways only the engine is looked for again.
+            (Some(_), Some(engine)) => format!(
+                " and start again; or {}, which is noticed without a restart",
+                engine.remedy()
+            ),
+        };
+        format!("{remedy}{next}: sessions work without tools until then")
     });
     Check {
         name: "sandbox".to_owned(),
@@ -152,7 +166,7 @@ pub async fn examine(settings: &Settings) -> Vec<Check> {
         &TaskTracker::new(),
     );
     let place = place::open(&settings.sandbox, names, trial).await;
-    checks.push(sandbox_check(&place, &sandbox_report(&place)));
+    checks.push(sandbox(&place).1);
     place.runtime.close().await;
     if scratch.exists()
         && let Err(error) = std::fs::remove_dir_all(&scratch)

@@ -8,12 +8,12 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Parts, doctor, model, place, servers};
+use super::{Parts, doctor, late, model, place, servers};
 use crate::agent::{
     AgentFactory, Prompts, Providers, SandboxPlace, Servers, Sessions, SessionsSettings,
 };
 use crate::config::{self, Settings};
-use crate::gateway::SystemInfo;
+use crate::gateway::System;
 use crate::history::{self, Input, SystemPrompt};
 use crate::llm::Catalogue;
 use crate::net::{self, Guard};
@@ -32,14 +32,14 @@ pub(super) struct House {
     pub(super) store: Store,
     pub(super) tenancy: Tenancy,
     pub(super) providers: Providers,
-    pub(super) report: Arc<SystemInfo>,
+    pub(super) report: System,
     pub(super) sessions: Sessions,
     pub(super) servers: Servers,
     pub(super) agents: (TaskTracker, CancellationToken),
     traces: Traces,
     writer: (TaskTracker, CancellationToken),
     runtime: Arc<dyn Runtime>,
-    janitor: Janitor,
+    janitor: Option<Janitor>,
 }
 
 impl House {
@@ -72,17 +72,19 @@ impl House {
         let names = (installation.clone(), Peers::new(store.wakes()));
         let place = place::open(&settings.sandbox, names, trial).await;
         let model = model.await??;
-        let report = Arc::new(doctor::report(settings, &place, &model, &store));
+        let report = System::new(doctor::report(settings, &place, &model, &store));
         let providers = model.register(&store, &settings.auth).await?;
         let runtime = Arc::clone(&place.runtime);
         agents
             .0
             .spawn(model::refresh(providers.clone(), agents.1.clone()));
-        let place = Arc::new(place.for_sessions(&settings.sandbox, store.records()));
         // Before anything new is started: what it finds now is of an earlier life.
-        let kept = (store.live(), store.wakes());
-        let janitor = Janitor::start(Arc::clone(&runtime), store.records(), kept).await?;
+        let janitor = late::janitor(&place, &store).await?;
+        let found = place.clone();
+        let place = Arc::new(place.for_sessions(&settings.sandbox, store.records()));
         let servers = servers::open(settings, &store, (Arc::clone(&place), guard), &agents)?;
+        let told = (report.clone(), servers.clone());
+        late::begin(found, told, &store, &agents);
         let traces = open_traces(&settings.telemetry)?;
         let factory = AgentFactory {
             traces: traces.clone(),

@@ -4,6 +4,7 @@ mod address;
 mod agent;
 mod doctor;
 mod house;
+mod late;
 mod metrics;
 mod model;
 mod place;
@@ -15,7 +16,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::serve::ListenerExt as _;
-use serde_json::json;
 use socketioxide::SocketIo;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -32,7 +32,7 @@ use house::House;
 use crate::agent::{Providers, Servers, Sessions};
 use crate::config::{AuthMode, Settings};
 use crate::gateway::{
-    self, AccessRules, GatewayState, Installation, ModelList, SystemInfo, mcp, socket,
+    self, AccessRules, GatewayState, Installation, ModelList, System, SystemInfo, mcp, socket,
 };
 use crate::llm::Catalogue;
 use crate::sandbox::{Janitor, Runtime};
@@ -55,7 +55,7 @@ pub struct App {
     pub metrics: Option<SocketAddr>,
     /// The name by which it labels what it makes on this machine.
     pub installation: String,
-    /// What this machine offers and lacks.
+    /// What this machine offered and lacked at start.
     pub report: Arc<SystemInfo>,
     /// The corridor to sessions, for tests and metrics.
     pub sessions: Sessions,
@@ -71,7 +71,8 @@ pub struct App {
 struct Parts {
     doors: CancellationToken,
     agents: (TaskTracker, CancellationToken),
-    janitor: Janitor,
+    /// None where the runtime comes later.
+    janitor: Option<Janitor>,
     sessions: Sessions,
     runtime: Arc<dyn Runtime>,
     writer: (TaskTracker, CancellationToken),
@@ -120,7 +121,6 @@ impl App {
         let (layer, io) = socket::layer(
             state.clone(),
             socket_settings(settings),
-            &installation_view(report),
             (agents.0.clone(), doors.clone()),
         );
         let life = mcp::Life {
@@ -138,7 +138,7 @@ impl App {
             setup,
             metrics,
             installation: house.installation.clone(),
-            report: Arc::clone(report),
+            report: report.now(),
             sessions: sessions.clone(),
             tenancy: tenancy.clone(),
             listener,
@@ -202,7 +202,9 @@ impl Parts {
                 "Some sessions did not come to rest; they are taken over at the next start"
             );
         }
-        self.janitor.stop().await;
+        if let Some(janitor) = self.janitor {
+            janitor.stop().await;
+        }
         self.runtime.close().await;
         // Other gateways go on from here, without waiting for signs of life.
         self.sessions.hand_over().await;
@@ -217,7 +219,7 @@ impl Parts {
 
 fn gateway_state(
     settings: &Settings,
-    (providers, report): (Providers, &Arc<SystemInfo>),
+    (providers, report): (Providers, &System),
     (sessions, tenancy, store): (&Sessions, &Tenancy, &Store),
     servers: Servers,
 ) -> GatewayState {
@@ -232,7 +234,7 @@ fn gateway_state(
             name: settings.agent.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }),
-        system: Arc::clone(report),
+        system: report.clone(),
         models: Arc::new(ModelList::new(Arc::new(Catalogue::built_in()))),
         providers,
         body_limit: socket_settings(settings).frame_bytes,
@@ -264,13 +266,4 @@ fn access_rules(settings: &Settings) -> AccessRules {
         &settings.runtime.http,
         &settings.runtime.transports.http.host,
     )
-}
-
-/// What `system:ready` says of this installation.
-fn installation_view(report: &SystemInfo) -> serde_json::Value {
-    json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "sandbox": report.sandbox,
-        "storage": { "kind": report.storage.kind },
-    })
 }

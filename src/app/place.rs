@@ -10,8 +10,8 @@ use tokio_util::task::TaskTracker;
 use crate::agent::SandboxPlace;
 use crate::config::{Sandbox, SandboxDriver};
 use crate::sandbox::{
-    Bounds, Bubblewrap, Capacity, Docker, DockerProblem, DockerSettings, Error, Off, Peers, Room,
-    Runtime, Settings as BubblewrapSettings,
+    Bounds, Bubblewrap, Capacity, Docker, DockerProblem, DockerSettings, Error, Late, Off, Peers,
+    Room, Runtime, Settings as BubblewrapSettings,
 };
 use crate::store::Records;
 
@@ -80,22 +80,27 @@ impl Trial {
 }
 
 /// What seals tools in, and why nothing does if so.
+#[derive(Clone)]
 pub(super) struct OpenPlace {
     pub(super) runtime: Arc<dyn Runtime>,
-    pub(super) problem: Option<Error>,
+    pub(super) problem: Option<Arc<Error>>,
     /// Why `auto` did not take Docker.
-    pub(super) passed_over: Option<Error>,
+    pub(super) passed_over: Option<Arc<Error>>,
+    /// An engine may still come: how it is looked for.
+    pub(super) search: Option<Search>,
+}
+
+/// How an engine is looked for that did not answer, or that lacked something.
+#[derive(Clone)]
+pub(super) struct Search {
+    pub(super) late: Arc<Late>,
+    settings: Sandbox,
+    names: Names,
 }
 
 /// Opens the runtime of the settings; without one, sessions work without sandboxed tools.
 pub(super) async fn open(settings: &Sandbox, names: Names, trial: Trial) -> OpenPlace {
-    let mut place = runtime(settings, names, trial).await;
-    let room = Room {
-        max: usize::try_from(settings.max).unwrap_or(usize::MAX),
-        idle: settings.idle,
-        patience: PATIENCE,
-    };
-    place.runtime = Arc::new(Capacity::new(place.runtime, room));
+    let place = runtime(settings, names, trial).await;
     if let Some(problem) = &place.problem {
         tracing::warn!(error = ?problem, "Tools that need a sandbox are off: {problem}");
     }
@@ -104,18 +109,35 @@ pub(super) async fn open(settings: &Sandbox, names: Names, trial: Trial) -> Open
 }
 
 impl OpenPlace {
-    fn on(runtime: Arc<dyn Runtime>) -> Self {
+    pub(super) fn on(runtime: Arc<dyn Runtime>) -> Self {
         Self {
             runtime,
             problem: None,
             passed_over: None,
+            search: None,
         }
     }
 
+    /// Nothing seals tools in, and nothing will until the next start.
     fn off(problem: Error) -> Self {
         Self {
-            problem: Some(problem),
+            problem: Some(Arc::new(problem)),
             ..Self::on(Arc::new(Off))
+        }
+    }
+
+    /// Nothing does yet. What is missing at the engine is looked for again.
+    fn awaiting(lack: Error, settings: &Sandbox, names: Names) -> Self {
+        let lack = Arc::new(lack);
+        let late = Arc::new(Late::new(Arc::clone(&lack)));
+        Self {
+            problem: Some(lack),
+            search: Some(Search {
+                late: Arc::clone(&late),
+                settings: settings.clone(),
+                names,
+            }),
+            ..Self::on(late)
         }
     }
 
@@ -145,6 +167,26 @@ impl OpenPlace {
     }
 }
 
+impl Search {
+    /// Looks once. What is found has so much room as the settings say, and what an earlier life left
+    /// there has ended.
+    pub(super) async fn look(&self) -> Result<Arc<dyn Runtime>, Error> {
+        let found = docker(&self.settings, self.names.clone()).await?;
+        let found = with_room(found, &self.settings);
+        reap(&*found).await;
+        Ok(found)
+    }
+}
+
+fn with_room(runtime: Arc<dyn Runtime>, settings: &Sandbox) -> Arc<dyn Runtime> {
+    let room = Room {
+        max: usize::try_from(settings.max).unwrap_or(usize::MAX),
+        idle: settings.idle,
+        patience: PATIENCE,
+    };
+    Arc::new(Capacity::new(runtime, room))
+}
+
 async fn reap(runtime: &dyn Runtime) {
     match runtime.reap().await {
         Ok(0) => {}
@@ -156,34 +198,33 @@ async fn reap(runtime: &dyn Runtime) {
 async fn runtime(settings: &Sandbox, names: Names, trial: Trial) -> OpenPlace {
     match settings.driver {
         SandboxDriver::None => OpenPlace::off(Error::Off),
-        SandboxDriver::Docker => match awaited_docker(settings, names).await {
-            Ok(docker) => OpenPlace::on(docker),
-            Err(error) => OpenPlace::off(error),
+        SandboxDriver::Docker => match awaited_docker(settings, names.clone()).await {
+            Ok(docker) => OpenPlace::on(with_room(docker, settings)),
+            Err(lack) => OpenPlace::awaiting(lack, settings, names),
         },
         SandboxDriver::Bubblewrap => match trial.end().await {
-            Ok(bubblewrap) => OpenPlace::on(bubblewrap),
+            Ok(bubblewrap) => OpenPlace::on(with_room(bubblewrap, settings)),
             Err(error) => OpenPlace::off(error),
         },
         SandboxDriver::Auto => whatever_works(settings, names, trial).await,
     }
 }
 
-/// Docker, else bubblewrap, else nothing; what was passed over is said.
+/// Docker, else bubblewrap, else nothing; what was passed over is said. What was taken is kept until
+/// the next start, because files are where they were made; only from nothing it may become Docker.
 async fn whatever_works(settings: &Sandbox, names: Names, trial: Trial) -> OpenPlace {
-    let passed_over = match docker(settings, names).await {
-        Ok(docker) => return OpenPlace::on(docker),
-        Err(error) => error,
+    let passed_over = match docker(settings, names.clone()).await {
+        Ok(docker) => return OpenPlace::on(with_room(docker, settings)),
+        Err(error) => Arc::new(error),
     };
     tracing::info!("Docker is passed over: {passed_over}");
-    match trial.end().await {
-        Ok(bubblewrap) => OpenPlace {
-            passed_over: Some(passed_over),
-            ..OpenPlace::on(bubblewrap)
-        },
-        Err(error) => OpenPlace {
-            passed_over: Some(passed_over),
-            ..OpenPlace::off(error)
-        },
+    let place = match trial.end().await {
+        Ok(bubblewrap) => OpenPlace::on(with_room(bubblewrap, settings)),
+        Err(lack) => OpenPlace::awaiting(lack, settings, names),
+    };
+    OpenPlace {
+        passed_over: Some(passed_over),
+        ..place
     }
 }
 

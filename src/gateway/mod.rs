@@ -26,8 +26,8 @@ pub use auth::{Entered, authenticate_handshake};
 pub use error::{ApiError, FieldError};
 pub use guard::guard;
 pub use http::{
-    Check, Installation, ModelInfo, ModelList, SandboxInfo, SandboxLimits, StorageInfo, SystemInfo,
-    open_metrics,
+    Check, Installation, ModelInfo, ModelList, SandboxInfo, SandboxLimits, StorageInfo, System,
+    SystemInfo, open_metrics,
 };
 pub use openapi::openapi_json;
 pub use spa::page_is_built;
@@ -56,7 +56,7 @@ pub struct GatewayState {
     /// Which Sepal this is.
     pub installation: Arc<Installation>,
     /// What it runs on.
-    pub system: Arc<SystemInfo>,
+    pub system: System,
     /// What providers list.
     pub models: Arc<ModelList>,
     /// The model providers that sessions may use.

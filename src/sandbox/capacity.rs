@@ -20,6 +20,7 @@ use tracing::info;
 
 use super::{Error, Launch, Life, Limits, Network, Running, Runtime, running::Kill, usage::Usage};
 use crate::domain::{SandboxId, SandboxKind};
+use crate::telemetry::{Present, instruments};
 
 /// How long a full house is looked at again at the latest: a warm sandbox comes up unseen.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -41,6 +42,8 @@ pub struct Capacity {
     room: Room,
     places: Arc<Places>,
     tasks: TaskTracker,
+    /// Says in the figures that there is something to run in; none where there is not.
+    _ready: Option<Present>,
 }
 
 /// What runs or starts. Locked before the pool of warm ones, and never across an await.
@@ -68,7 +71,9 @@ struct Place {
 impl Capacity {
     /// Gives `inner` so much room.
     pub fn new(inner: Arc<dyn Runtime>, room: Room) -> Self {
+        let is_ready = inner.kind() != SandboxKind::None;
         Self {
+            _ready: is_ready.then(|| instruments().sandbox_ready()),
             inner,
             room,
             places: Arc::default(),
@@ -212,6 +217,10 @@ impl Runtime for Capacity {
 
     fn keeper(&self) -> String {
         self.inner.keeper()
+    }
+
+    fn lack(&self) -> Option<Error> {
+        self.inner.lack()
     }
 
     fn container(&self, sandbox: &SandboxId) -> Option<String> {

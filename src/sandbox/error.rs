@@ -1,6 +1,6 @@
 //! What can go wrong with sandboxes.
 
-use std::{io, path::PathBuf};
+use std::{io, path::PathBuf, sync::Arc};
 
 use super::DockerProblem;
 use crate::domain::Fault;
@@ -53,6 +53,9 @@ pub enum Error {
          of them run: `sandbox.max` (SPL_SANDBOX_MAX)"
     )]
     Full(usize),
+    /// There is no runtime yet, and this is why; it is looked for again.
+    #[error(transparent)]
+    Awaited(Arc<Error>),
     /// [`super::Runtime::close`] was called.
     #[error("the sandboxes are being closed")]
     Closed,
@@ -67,6 +70,7 @@ impl Error {
             Self::Refused { remedy, .. } => (*remedy).to_owned(),
             Self::NoServer(_) => "run `./run build`, or reinstall".to_owned(),
             Self::Engine(problem) => problem.remedy(),
+            Self::Awaited(lack) => lack.remedy(),
             Self::Full(_) => "try again when a call has ended, or raise `sandbox.max` \
                               (SPL_SANDBOX_MAX)"
                 .to_owned(),
@@ -88,6 +92,7 @@ impl Error {
             Self::Start(_) | Self::Closed => Fault::Transient,
             Self::Workspace { .. } => Fault::Internal,
             Self::Engine(problem) => problem.fault(),
+            Self::Awaited(lack) => lack.fault(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Sealed places in which a session's tools run: no network, a workspace, hard limits.
 //!
-//! [`Runtime`] is the seam: [`Docker`], [`Bubblewrap`] on a machine without an engine, [`Off`] where there is neither. What
+//! [`Runtime`] is the seam: [`Docker`], [`Bubblewrap`] on a machine without an engine, [`Off`] where there is neither, [`Late`] where one may still come. What
 //! is started comes back as byte streams and a [`Life`]; nothing above hears of namespaces or
 //! containers.
 
@@ -9,6 +9,7 @@ mod capacity;
 mod docker;
 mod error;
 mod janitor;
+mod late;
 mod launch;
 mod off;
 mod peers;
@@ -28,6 +29,7 @@ pub use self::{
     docker::{Docker, DockerProblem, DockerSettings},
     error::Error,
     janitor::Janitor,
+    late::Late,
     launch::{Access, Bounds, Launch, Program},
     off::Off,
     peers::Peers,

@@ -23,6 +23,10 @@ impl Runtime for Off {
         Network::Sealed
     }
 
+    fn lack(&self) -> Option<Error> {
+        Some(Error::Off)
+    }
+
     async fn start(&self, _launch: Launch) -> Result<Running, Error> {
         Err(Error::Off)
     }

@@ -24,6 +24,11 @@ pub trait Runtime: Send + Sync {
         self.kind().as_str().to_owned()
     }
 
+    /// Why nothing can be started, as far as that is known without trying; `None` if something can.
+    fn lack(&self) -> Option<Error> {
+        None
+    }
+
     /// What the engine calls the container of a sandbox's bundled server, for people who look
     /// there.
     fn container(&self, _sandbox: &SandboxId) -> Option<String> {

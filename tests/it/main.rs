@@ -21,6 +21,7 @@ mod idle;
 mod isolation;
 mod kill;
 mod landings;
+mod late_engine;
 mod llm;
 mod logs;
 mod metrics;

@@ -119,6 +119,8 @@ impl ServerEntry {
     /// What its definitions are kept under: everything that decides what it offers. Entries of two
     /// tenants never share one, even when they read the same.
     pub(super) fn definitions_key(&self, image: &str) -> Digest {
+        // What runs elsewhere is the same whatever seals tools in here.
+        let image = (!self.is_remote()).then_some(image);
         let McpServerConfig {
             transport: _,
             enabled: _,

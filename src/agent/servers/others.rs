@@ -3,6 +3,7 @@
 
 use tokio::sync::broadcast;
 
+use super::entry::BUNDLED;
 use super::news::{Change, News, NewsKind, Told};
 use super::registry::Servers;
 use crate::agent::clock::now;
@@ -16,6 +17,14 @@ impl Servers {
             server: name.to_owned(),
             kind,
         });
+    }
+
+    /// There are sandboxes from now on: sessions are offered their tools with their next request,
+    /// and what could not be listed without is listed.
+    pub fn place_came(&self) {
+        self.stale();
+        self.0.bell.notify_one();
+        self.tell(None, BUNDLED, NewsKind::Added);
     }
 
     /// Its secrets are others now.

@@ -6,11 +6,9 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::system::SANDBOX_CHECK;
 use crate::domain::SandboxKind;
 use crate::gateway::GatewayState;
-
-/// The name of the check of the sandbox in [`crate::gateway::SystemInfo`].
-const SANDBOX_CHECK: &str = "sandbox";
 
 /// The process answers.
 #[derive(Serialize, ToSchema)]
@@ -55,9 +53,10 @@ pub(super) async fn read_readiness(
             (StatusCode::SERVICE_UNAVAILABLE, "not_ready")
         }
     };
-    let sandbox = &state.system.sandbox;
+    let system = state.system.now();
+    let sandbox = &system.sandbox;
     let is_sandboxed = sandbox.ok && sandbox.kind != SandboxKind::None;
-    let mut checks = state.system.checks.iter();
+    let mut checks = system.checks.iter();
     let lack = checks.find(|check| check.name == SANDBOX_CHECK && !is_sandboxed);
     let readiness = Readiness {
         status: word,

@@ -14,7 +14,7 @@ mod system;
 pub use auth::Installation;
 pub use metrics::open_metrics;
 pub use models::ModelList;
-pub use system::{Check, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo, SystemInfo};
+pub use system::{Check, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo, System, SystemInfo};
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;

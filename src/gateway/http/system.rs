@@ -1,8 +1,11 @@
 //! What this installation runs on (`/api/system`): the page's status bar and doctor.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
+use tokio::sync::watch;
 use utoipa::ToSchema;
 
 use crate::domain::{Caller, Enforcement, SandboxKind};
@@ -10,7 +13,43 @@ use crate::gateway::GatewayState;
 use crate::gateway::error::Problem;
 use crate::llm::ProviderKind;
 
-/// What was found at start. The store is asked anew for each answer.
+/// The name of the check of the sandbox.
+pub(super) const SANDBOX_CHECK: &str = "sandbox";
+
+/// What this installation runs on, as far as it is known by now. Clones share it.
+#[derive(Debug, Clone)]
+pub struct System(watch::Sender<Arc<SystemInfo>>);
+
+impl System {
+    /// What was found at start.
+    pub fn new(found: SystemInfo) -> Self {
+        Self(watch::Sender::new(Arc::new(found)))
+    }
+
+    /// As it is known now.
+    pub fn now(&self) -> Arc<SystemInfo> {
+        Arc::clone(&self.0.borrow())
+    }
+
+    /// The sandbox is another than before.
+    pub fn put_sandbox(&self, sandbox: SandboxInfo, check: Check) {
+        self.0.send_modify(|known| {
+            let known = Arc::make_mut(known);
+            known.sandbox = sandbox;
+            let mut checks = known.checks.iter_mut();
+            if let Some(before) = checks.find(|it| it.name == check.name) {
+                *before = check;
+            }
+        });
+    }
+
+    /// Tells of each change.
+    pub(in crate::gateway) fn changes(&self) -> watch::Receiver<Arc<SystemInfo>> {
+        self.0.subscribe()
+    }
+}
+
+/// What was found at start or came later. The store is asked anew for each answer.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct SystemInfo {
     /// Sepal's version.
@@ -104,7 +143,7 @@ pub(super) async fn read_system(
     State(state): State<GatewayState>,
     caller: Caller,
 ) -> Json<SystemInfo> {
-    let mut system = (*state.system).clone();
+    let mut system = (*state.system.now()).clone();
     let choice = state.providers.default_choice(&caller.tenant.id);
     if let Some(offer) = state.providers.find(&caller.tenant.id, &choice.provider) {
         let detail = format!("{} · {}", offer.id(), choice.model);

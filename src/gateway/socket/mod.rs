@@ -69,10 +69,24 @@ struct Doors {
     state: GatewayState,
     settings: SocketSettings,
     seats: Arc<Seats>,
-    /// Sandbox, storage, version and limits, as `system:ready` says them.
-    installation: Value,
     tasks: TaskTracker,
     stop: CancellationToken,
+}
+
+impl Doors {
+    /// What `system:ready` says of this installation: sandbox, storage, version and limits.
+    fn installation(&self) -> Value {
+        let system = self.state.system.now();
+        json!({
+            "version": system.version,
+            "sandbox": system.sandbox,
+            "storage": { "kind": system.storage.kind },
+            "limits": {
+                "frameBytes": self.settings.frame_bytes,
+                "commandsPerSocket": self.settings.commands_per_socket,
+            },
+        })
+    }
 }
 
 /// Builds the layer that answers below `/socket.io`. Call [`SocketIo::close`] when stopping: a
@@ -80,7 +94,6 @@ struct Doors {
 pub fn layer(
     state: GatewayState,
     settings: SocketSettings,
-    installation: &Value,
     (tasks, stop): (TaskTracker, CancellationToken),
 ) -> (SocketIoLayer, SocketIo) {
     let (layer, io) = SocketIo::builder()
@@ -93,20 +106,11 @@ pub fn layer(
         .ws_read_buffer_size(READ_BUFFER)
         .connect_timeout(Duration::from_secs(10))
         .build_layer();
-    let mut installation = installation.clone();
-    if let Some(map) = installation.as_object_mut() {
-        let limits = json!({
-            "frameBytes": settings.frame_bytes,
-            "commandsPerSocket": settings.commands_per_socket,
-        });
-        map.insert("limits".into(), limits);
-    }
     let seats = Arc::new(Seats::new(&settings));
     let doors = Arc::new(Doors {
         state,
         settings,
         seats,
-        installation,
         tasks,
         stop,
     });

@@ -169,7 +169,7 @@ impl<'a> Pump<'a> {
         let ready = Ready {
             session: &self.seat.key.session,
             caller: &self.seat.entered.caller,
-            installation: &self.doors.installation,
+            installation: &self.doors.installation(),
             is_resumed,
             page,
         };

@@ -1,6 +1,6 @@
 //! What concerns sockets whatever session they show, told to all of them by one task: news of their
-//! tenant, the end of a person's right to be here, the end of the server. Thousands of tasks that
-//! wait for the same three things would each look at them with every event they send.
+//! tenant, another sandbox, the end of a person's right to be here, the end of the server. Thousands of tasks that
+//! wait for the same four things would each look at them with every event they send.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::seat::{End, Errand, Seat};
 use super::{Doors, stopping};
+use crate::agent::Frame;
 use crate::agent::servers::News;
 use crate::domain::Code;
 use crate::gateway::wire;
@@ -24,6 +25,7 @@ const PARTS: u32 = 30;
 /// Watches until the server stops.
 pub(super) async fn run(doors: Arc<Doors>) {
     let mut news = doors.state.servers.news();
+    let mut systems = doors.state.system.changes();
     let mut revocations = doors.state.tenancy.revocations();
     let mut part = 0;
     let mut rechecks = tokio::time::interval(RECHECK / PARTS);
@@ -37,6 +39,11 @@ pub(super) async fn run(doors: Arc<Doors>) {
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return doors.seats.dismiss(&stopping()),
             },
+            // Its sender is the state's own, so it does not end before us.
+            Ok(()) = systems.changed() => {
+                let frame = wire::sandbox_frame(&systems.borrow_and_update().sandbox);
+                tell(&doors, frame, |_| true);
+            }
             revoked = revocations.recv() => match revoked {
                 Ok(revoked) => check(&doors, concerned(&doors, &revoked)),
                 Err(RecvError::Lagged(_)) => check(&doors, doors.seats.all(|_| true)),
@@ -51,9 +58,14 @@ pub(super) async fn run(doors: Arc<Doors>) {
 }
 
 fn pass_on(doors: &Doors, news: &News) {
-    let frame = Arc::new(wire::news_frame(news));
+    let concerned = |seat: &Seat| news.concerns(&seat.entered.caller.tenant.id);
+    tell(doors, wire::news_frame(news), concerned);
+}
+
+fn tell(doors: &Doors, frame: Frame, concerned: impl Fn(&Seat) -> bool) {
+    let frame = Arc::new(frame);
     for seat in doors.seats.all(|_| true) {
-        if news.concerns(&seat.entered.caller.tenant.id) {
+        if concerned(&seat) {
             seat.errands.push(Errand::Tell(Arc::clone(&frame)));
         }
     }

@@ -16,7 +16,7 @@ mod state;
 pub use command::{COMMANDS, CommandSpec, Parsed, parse};
 pub use event::event_frames;
 pub use frame::{Refused, refused};
-pub use news::news_frame;
+pub use news::{news_frame, sandbox_frame};
 pub use ready::{Ready, ready, transcript_items};
 pub use state::{delta_frame, signal_frames, view_frames};
 

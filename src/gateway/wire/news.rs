@@ -1,5 +1,6 @@
-//! News of a tenant's MCP servers.
+//! News of a tenant's MCP servers, and of the sandbox.
 
+use serde::Serialize;
 use serde_json::json;
 
 use super::frame::frame;
@@ -19,4 +20,9 @@ pub fn news_frame(news: &News) -> Frame {
             frame("mcp:health", &[&what])
         }
     }
+}
+
+/// The frame that says what seals tools in by now; no part of any session's stream.
+pub fn sandbox_frame(sandbox: &impl Serialize) -> Frame {
+    frame("system:sandbox", &[&json!({ "sandbox": sandbox })])
 }

@@ -14,6 +14,7 @@ import type {
   DecideAll,
   JsonObject,
   QueueCall,
+  SandboxState,
   SessionUsage,
   Settlement,
   StoredEvent,
@@ -160,6 +161,9 @@ export const useSession = defineStore('session', () => {
         return takeQueue((data.calls ?? []) as QueueCall[])
       case 'session:usage':
         usage.value = data as unknown as SessionUsage
+        return
+      case 'system:sandbox':
+        if (ready.value) ready.value = { ...ready.value, sandbox: data.sandbox as SandboxState }
         return
       case 'system:message':
         return systemMessage(data)

@@ -247,7 +247,9 @@ impl Opener {
                 let url = url.unwrap_or_default();
                 Ok(Started::Remote(Remote { url, headers }))
             }
-            McpTransport::StdioDocker if self.place.runtime.kind() != SandboxKind::Docker => {
+            McpTransport::StdioDocker
+                if self.place.is_on() && self.place.runtime.kind() != SandboxKind::Docker =>
+            {
                 Err(Cause::Unsupported(
                     "an image needs a Docker engine, and the sandboxes of this installation \
                      run without one; use transport `stdio`, or set `sandbox.driver` to `docker`",
