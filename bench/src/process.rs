@@ -149,6 +149,7 @@ impl Program {
         let admin = Admin {
             sepal: path,
             folder: folder.path(),
+            env: &[],
         };
         admin.add_tenant("bench")?;
         admin.add_member("bench", "ana")
@@ -228,6 +229,8 @@ pub(crate) struct Admin<'a> {
     pub(crate) sepal: &'a Path,
     /// The gateway's folder.
     pub(crate) folder: &'a Path,
+    /// What it must know beside that: where records are that do not lie there.
+    pub(crate) env: &'a [(&'static str, String)],
 }
 
 impl Admin<'_> {
@@ -245,6 +248,7 @@ impl Admin<'_> {
 
     fn run(&self, args: &[&str]) -> Result<String> {
         let mut command = sepal(self.sepal, self.folder);
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
         let output = command.arg("admin").args(args).output()?;
         if !output.status.success() {
             bail!("{}", String::from_utf8_lossy(&output.stderr));

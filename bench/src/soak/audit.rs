@@ -73,11 +73,10 @@ pub(crate) fn is_at_rest(items: &[Value]) -> bool {
 
 /// Compares the whole transcript with what was acknowledged (`account`) and shown (`seen`).
 pub(crate) fn audit(items: &[Value], account: &Account, seen: &Stream) -> Findings {
-    let mut findings = Findings::default();
-    match stream_of(items) {
-        Ok(stream) => findings.problems.extend(differences(&stream, seen)),
-        Err(problem) => findings.problems.push(problem),
-    }
+    let mut findings = Findings {
+        problems: unlike(items, seen),
+        ..Findings::default()
+    };
     findings.problems.extend(messages(items, account));
     findings.problems.extend(answers(items, account));
     let lives = lives(items);
@@ -106,6 +105,14 @@ pub(crate) fn audit(items: &[Value], account: &Account, seen: &Stream) -> Findin
         judge(&call, life, &mut findings);
     }
     findings
+}
+
+/// What of the transcript is not in its place, or not as it was shown.
+pub(crate) fn unlike(items: &[Value], seen: &Stream) -> Vec<String> {
+    match stream_of(items) {
+        Ok(stream) => differences(&stream, seen),
+        Err(problem) => vec![problem],
+    }
 }
 
 fn differences(stream: &Stream, seen: &Stream) -> Vec<String> {

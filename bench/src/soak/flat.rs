@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::vitals::{DROPPED, Vitals};
+use super::vitals::{DROPPED, TO_RECORDS, Vitals};
 
 /// Memory may grow by this share of what it was after the warm-up, and by `GROWTH_KIB`.
 const GROWTH_SHARE: f64 = 0.10;
@@ -18,6 +18,8 @@ const THREADS_MORE: u64 = 2;
 const DATABASE: &[&str] = &["sepal.db", "sepal.db-wal"];
 /// Two that write, and a pool of four that read, which are opened as they are needed and stay.
 const DATABASE_CONNECTIONS: usize = 6;
+/// The pool of connections to PostgreSQL, which are opened as they are needed and stay.
+const POOL: usize = 10;
 
 /// Memory in a quiet moment.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -115,6 +117,8 @@ pub(crate) fn left_over(before: &Vitals, now: &Vitals) -> Vec<String> {
             let was = before.get(name).copied().unwrap_or(0);
             let may_be = if DATABASE.contains(&name.as_str()) {
                 was.max(DATABASE_CONNECTIONS)
+            } else if name == TO_RECORDS {
+                was.max(POOL)
             } else {
                 was
             };

@@ -1,26 +1,53 @@
-//! One installation: its gateways, its Redis, its people. What it keeps lies in one folder.
+//! One installation: its gateways, its Redis, its records, its people. What it keeps lies in one
+//! folder, but for records that several gateways read.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
+use fastrand::Rng;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
+use super::gateway::{Env, Gateway};
+use super::records::Records;
 use crate::process::{Admin, Program, free_address};
 
-/// Where live sessions are kept.
+/// All gateways of an installation have the same.
+const SECRET_KEY: &str = "a key of thirty-two characters or more";
+
+/// Where live sessions are kept, and how many gateways there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Store {
-    /// In the embedded database.
+    /// One gateway; in the embedded database.
     Sqlite,
-    /// In Redis, which is stopped and killed.
+    /// One gateway; in Redis, which is stopped and killed.
     Redis,
+    /// Two gateways, one of which is killed now and then; in such a Redis, with records in
+    /// PostgreSQL.
+    Replicas,
+}
+
+impl Store {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Redis => "redis",
+            Self::Replicas => "replicas",
+        }
+    }
+
+    /// What is told apart of its gateways.
+    fn signs(self) -> &'static [&'static str] {
+        match self {
+            Self::Sqlite | Self::Redis => &[""],
+            Self::Replicas => &["-a", "-b"],
+        }
+    }
 }
 
 /// Somebody with a key.
@@ -36,12 +63,16 @@ pub(crate) struct Person {
 pub(crate) struct House {
     /// Its name in reports.
     pub(crate) name: &'static str,
-    /// The gateway.
-    pub(crate) gateway: Gateway,
+    /// Its gateways: at least one.
+    pub(crate) gateways: Vec<Arc<Gateway>>,
     /// Its Redis, if it has one.
     pub(crate) redis: Option<Redis>,
+    /// Its records, if they are not the gateway's own.
+    pub(crate) records: Option<Records>,
     /// Two tenants with two people each.
     pub(crate) people: Vec<Person>,
+    /// Whose turn it is to be asked.
+    turn: AtomicUsize,
     _folder: TempDir,
 }
 
@@ -53,32 +84,102 @@ impl House {
         model: SocketAddr,
         sessions: usize,
     ) -> Result<Self> {
-        let folder = TempDir::new()?;
+        let (folder, signs) = (TempDir::new()?, store.signs());
         let redis = match store {
             Store::Sqlite => None,
-            Store::Redis => Some(Redis::start(folder.path().join("redis"))?),
+            Store::Redis | Store::Replicas => Some(Redis::start(folder.path().join("redis"))?),
         };
-        let mut env = environment(model, sessions);
+        let mut env = environment(model, sessions / signs.len());
         if let Some(redis) = &redis {
             env.push(("SPL_REDIS_URL", format!("redis://{}/0", redis.address)));
         }
-        let gateway = Gateway::new(sepal.to_owned(), folder.path().join("gateway"), env)?;
-        gateway.start()?;
-        let people = gateway.people()?;
+        let (mut records, mut shared) = (None, Env::new());
+        if store == Store::Replicas {
+            let made = Records::make()?;
+            shared.push(("DATABASE_URL", made.url.clone()));
+            shared.push(("SPL_SECRET_KEY", SECRET_KEY.to_owned()));
+            records = Some(made);
+        }
+        env.extend_from_slice(&shared);
+        let mut gateways = Vec::new();
+        for sign in signs {
+            let folder = folder.path().join(format!("gateway{sign}"));
+            let name = format!("{}{sign}", store.name());
+            let gateway = Gateway::new(name, sepal, folder, env.clone())?;
+            gateway.start()?;
+            gateways.push(Arc::new(gateway));
+        }
+        let first = gateways.first().context("a gateway is there")?;
+        let people = people(&Admin {
+            sepal,
+            folder: &first.folder,
+            env: &shared,
+        })?;
         Ok(Self {
-            name: match store {
-                Store::Sqlite => "sqlite",
-                Store::Redis => "redis",
-            },
-            gateway,
+            name: store.name(),
+            gateways,
             redis,
+            records,
             people,
+            turn: AtomicUsize::new(0),
             _folder: folder,
         })
     }
+
+    /// The number of some gateway.
+    pub(crate) fn any(&self, rng: &mut Rng) -> usize {
+        rng.usize(0..self.gateways.len())
+    }
+
+    /// The gateway of that number.
+    pub(crate) fn gateway(&self, number: usize) -> Option<&Gateway> {
+        let gateway = self.gateways.get(number % self.gateways.len());
+        gateway.map(AsRef::as_ref)
+    }
+
+    /// One gateway after the other: whoever asks again asks another one.
+    pub(crate) fn next(&self) -> Option<&Gateway> {
+        self.gateway(self.turn.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The workspaces in which a session left its marks.
+    pub(crate) fn workspaces_of(&self, tag: &str) -> Vec<PathBuf> {
+        let workspaces = self
+            .gateways
+            .iter()
+            .flat_map(|gateway| gateway.workspaces());
+        workspaces
+            .filter(|workspace| workspace.join(format!("ran-{tag}")).exists())
+            .collect()
+    }
+
+    /// How often each call of a session left its mark.
+    pub(crate) fn marks(&self, tag: &str) -> BTreeMap<String, usize> {
+        let mut marks = BTreeMap::new();
+        for workspace in self.workspaces_of(tag) {
+            let path = workspace.join(format!("ran-{tag}"));
+            for mark in fs::read_to_string(path).unwrap_or_default().lines() {
+                *marks.entry(mark.to_owned()).or_default() += 1;
+            }
+        }
+        marks
+    }
 }
 
-fn environment(model: SocketAddr, sessions: usize) -> Vec<(&'static str, String)> {
+fn people(admin: &Admin<'_>) -> Result<Vec<Person>> {
+    let mut people = Vec::new();
+    for (tenant, name) in ["acme", "umbrella"].into_iter().enumerate() {
+        admin.add_tenant(name)?;
+        for person in ["ana", "bo"] {
+            let key = admin.add_member(name, person)?;
+            people.push(Person { tenant, key });
+        }
+    }
+    Ok(people)
+}
+
+/// Settings of one of the gateways, which has about so many sessions at a time.
+fn environment(model: SocketAddr, sessions: usize) -> Env {
     // Fewer sandboxes than sessions: somebody's has to go for somebody else's.
     let sandboxes = (sessions / 3).max(2);
     let text = |value: &str| value.to_owned();
@@ -93,142 +194,6 @@ fn environment(model: SocketAddr, sessions: usize) -> Vec<(&'static str, String)
         ("SPL_SANDBOX_IDLE_MINUTES", text("1")),
         ("SPL_SANDBOX_COMMAND_TIMEOUT", text("10")),
     ]
-}
-
-/// A gateway that is started again on the same data and at the same address.
-pub(crate) struct Gateway {
-    /// Where clients connect.
-    pub(crate) address: SocketAddr,
-    /// Where its figures are.
-    pub(crate) metrics: SocketAddr,
-    sepal: PathBuf,
-    folder: PathBuf,
-    env: Vec<(&'static str, String)>,
-    program: Mutex<Option<Program>>,
-}
-
-impl Gateway {
-    fn new(sepal: PathBuf, folder: PathBuf, mut env: Vec<(&'static str, String)>) -> Result<Self> {
-        let (address, metrics) = (free_address()?, free_address()?);
-        let gateway_tmp = folder.join("tmp");
-        fs::create_dir_all(&gateway_tmp)?;
-        env.push(("SPL_HTTP_PORT", address.port().to_string()));
-        env.push(("SPL_METRICS_LISTEN", metrics.to_string()));
-        env.push(("TMPDIR", gateway_tmp.display().to_string()));
-        Ok(Self {
-            address,
-            metrics,
-            sepal,
-            folder,
-            env,
-            program: Mutex::default(),
-        })
-    }
-
-    /// Starts it; waits until it takes connections.
-    pub(crate) fn start(&self) -> Result<()> {
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(self.log_path())?;
-        let program = Program::gateway(&self.sepal, &self.folder, &self.env, Some(log))?;
-        *lock(&self.program) = Some(program);
-        Ok(())
-    }
-
-    /// An orderly end; how it ended, and how long that took.
-    pub(crate) fn stop(&self) -> Result<(ExitStatus, Duration)> {
-        let mut program = lock(&self.program).take().context("it runs")?;
-        let began = Instant::now();
-        let status = program.end_by(Signal::TERM)?;
-        Ok((status, began.elapsed()))
-    }
-
-    /// Its process.
-    pub(crate) fn pid(&self) -> Option<u32> {
-        lock(&self.program).as_ref().map(Program::pid)
-    }
-
-    /// Processor seconds of its process.
-    pub(crate) fn cpu_seconds(&self) -> Option<f64> {
-        lock(&self.program).as_ref()?.cpu_seconds().ok()
-    }
-
-    fn people(&self) -> Result<Vec<Person>> {
-        let admin = Admin {
-            sepal: &self.sepal,
-            folder: &self.folder,
-        };
-        let mut people = Vec::new();
-        for (tenant, name) in ["acme", "umbrella"].into_iter().enumerate() {
-            admin.add_tenant(name)?;
-            for person in ["ana", "bo"] {
-                let key = admin.add_member(name, person)?;
-                people.push(Person { tenant, key });
-            }
-        }
-        Ok(people)
-    }
-
-    fn log_path(&self) -> PathBuf {
-        self.folder.join("log")
-    }
-
-    /// What it logged.
-    pub(crate) fn log(&self) -> String {
-        let log = fs::read(self.log_path()).unwrap_or_default();
-        String::from_utf8_lossy(&log).into_owned()
-    }
-
-    /// Names of all temporary files, and of all of its data but workspaces.
-    pub(crate) fn files(&self) -> Vec<String> {
-        let mut files = Vec::new();
-        for part in ["tmp", "data"] {
-            collect(&self.folder.join(part), part, &mut files);
-        }
-        files.sort();
-        files
-    }
-
-    /// The workspaces, by the name of their sandbox.
-    pub(crate) fn workspaces(&self) -> Vec<PathBuf> {
-        let folder = self.folder.join("data/workspaces");
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).collect()
-    }
-
-    /// The workspace in which a session left its marks.
-    pub(crate) fn workspace_of(&self, tag: &str) -> Option<PathBuf> {
-        let mut workspaces = self.workspaces().into_iter();
-        workspaces.find(|workspace| workspace.join(format!("ran-{tag}")).exists())
-    }
-
-    /// How often each call of a session left its mark.
-    pub(crate) fn marks(&self, tag: &str) -> BTreeMap<String, usize> {
-        let mut marks = BTreeMap::new();
-        for workspace in self.workspaces() {
-            let path = workspace.join(format!("ran-{tag}"));
-            for mark in fs::read_to_string(path).unwrap_or_default().lines() {
-                *marks.entry(mark.to_owned()).or_default() += 1;
-            }
-        }
-        marks
-    }
-}
-
-/// All paths below `path` but workspaces, as `name/…`.
-fn collect(path: &Path, name: &str, into: &mut Vec<String>) {
-    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        let name = format!("{name}/{}", entry.file_name().to_string_lossy());
-        if name == "data/workspaces" {
-            continue;
-        }
-        if entry.path().is_dir() {
-            collect(&entry.path(), &name, into);
-        } else {
-            into.push(name);
-        }
-    }
 }
 
 /// A Redis that is stopped, killed and started again on the same data. Every commit is synced: what
@@ -268,6 +233,7 @@ impl Redis {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// A mutex is used whatever became of whoever held it.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

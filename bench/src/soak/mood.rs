@@ -237,6 +237,11 @@ impl Mood {
         }
     }
 
+    /// Nobody waits for this session any more.
+    pub(crate) fn leave(&mut self) {
+        self.set_running(false);
+    }
+
     fn end(&mut self, how: &str) {
         self.ledger.count(how);
         self.set_running(false);
@@ -245,7 +250,7 @@ impl Mood {
 
 impl Drop for Mood {
     fn drop(&mut self) {
-        self.set_running(false);
+        self.leave();
     }
 }
 

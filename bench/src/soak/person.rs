@@ -4,13 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
+use futures::future::{OptionFuture, join};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::audit::Account;
-use super::books;
+use super::books::{self, Rest};
 use super::mood::{Mood, Step, Unsaid, later};
-use super::talk::{Heard, Lost, Talk, World, text};
+use super::tab::{Goal, Tab};
+use super::talk::{BROKEN, Heard, Lost, Talk, text};
+use super::world::World;
 
 /// The gateway may say these to any command while Redis is away or too much is asked.
 const PASSING: &[&str] = &["store_unavailable", "server_stopping", "too_many_requests"];
@@ -40,6 +44,10 @@ pub(crate) async fn live(world: Arc<World>, index: usize, mut rng: Rng) {
         }
         let name = format!("{}-{index}-{number}", world.house.name);
         let talk = Talk::new(Arc::clone(&world), person.clone(), name);
+        let (goal, told) = watch::channel(Goal::default());
+        let has_tab = world.house.gateways.len() > 1 && rng.u32(0..3) == 0;
+        let tab = has_tab.then(|| Tab::beside(&talk, rng.fork()));
+        let tab = OptionFuture::from(tab.map(|tab| tab.look(told)));
         let mood = Mood::new(
             Arc::clone(&world.sky),
             Arc::clone(&world.ledger),
@@ -52,8 +60,13 @@ pub(crate) async fn live(world: Arc<World>, index: usize, mut rng: Rng) {
             rng: rng.fork(),
             is_stuck: false,
             forgets: rng.u32(0..5) == 0,
+            goal,
         };
-        Box::pin(visit.run()).await;
+        Box::pin(async {
+            let (visit, tab) = join(visit.run(), tab).await;
+            visit.close(tab.as_ref()).await;
+        })
+        .await;
         if rng.u32(0..4) == 0 {
             look_over_the_fence(&world, &person.key, person.tenant, &mut rng).await;
         }
@@ -71,12 +84,13 @@ async fn look_over_the_fence(world: &Arc<World>, key: &str, tenant: usize, rng: 
     };
     let mut talk = Talk::new(Arc::clone(world), person, session.clone());
     let auth = json!({ "token": key, "sessionId": session });
-    match talk.enter(&auth, false).await {
+    match talk.enter(world.house.any(rng), &auth, false).await {
         Ok(_) => talk.fail("a session of another tenant opened"),
         Err(reason) if reason.starts_with("session_not_found") => {
             world.ledger.count("looks at another tenant's session");
         }
         Err(reason) if reason.starts_with("store_unavailable") => {}
+        Err(reason) if reason.starts_with(BROKEN) => talk.broke(&reason),
         Err(reason) => talk.fail(format!("another tenant's session said `{reason}`")),
     }
 }
@@ -90,13 +104,19 @@ struct Visit {
     is_stuck: bool,
     /// Leaves for good when the last turn has a card.
     forgets: bool,
+    /// What the second tab, if there is one, still has to do.
+    goal: watch::Sender<Goal>,
 }
 
 impl Visit {
-    async fn run(mut self) {
-        let mut is_at_rest = false;
-        while !is_at_rest {
-            let Ok(ready) = self.talk.connect(&mut self.rng).await else {
+    /// Until it is at rest, or forgotten.
+    async fn run(mut self) -> Self {
+        let mut rest = Rest::Turn;
+        while rest == Rest::Turn {
+            // Whoever comes back may come to another gateway.
+            let gateway = self.talk.world.house.any(&mut self.rng);
+            self.goal.send_replace(Goal::BesideOneAt(gateway));
+            let Ok(ready) = self.talk.connect(gateway, &mut self.rng).await else {
                 let pause = later(&mut self.rng, 200, 2_000);
                 tokio::time::sleep_until(pause).await;
                 continue;
@@ -110,25 +130,31 @@ impl Visit {
             if stayed.is_ok() || self.mood.is_done() {
                 self.talk.leave();
                 // A message that waited may have begun a turn of its own, with cards: come back.
-                is_at_rest = self.account.said.is_empty() || books::is_over(&self.talk).await;
+                if self.account.said.is_empty() {
+                    break;
+                }
+                rest = books::rest(&self.talk).await;
             }
-            if !is_at_rest {
+            if rest == Rest::Turn {
                 let pause = later(&mut self.rng, 0, 3_000);
                 tokio::time::sleep_until(pause).await;
             }
         }
-        let Self {
-            mut talk,
-            account,
-            mut rng,
-            mood,
-            ..
-        } = self;
-        drop(mood);
-        talk.leave();
+        self.talk.leave();
+        self.mood.leave();
+        self.goal.send_replace(match rest {
+            Rest::At(last) => Goal::See(last),
+            Rest::Turn | Rest::Unreadable => Goal::Leave,
+        });
+        self
+    }
+
+    /// Its books, and those of the second tab.
+    async fn close(mut self, tab: Option<&Talk>) {
+        let (talk, account) = (&self.talk, &self.account);
         if let Some(session) = talk.session.clone().filter(|_| !account.said.is_empty()) {
             talk.world.tell(talk.person.tenant, session);
-            books::close(&talk, &account, &mut rng).await;
+            books::close(talk, tab, account, &mut self.rng).await;
         }
     }
 

@@ -1,20 +1,17 @@
 //! One person's side of a session: connecting, commands with their answers, events.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use reqwest::Client;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
-use tokio_util::task::TaskTracker;
 
-use super::books::Kept;
-use super::house::{House, Person};
-use super::ledger::{Ledger, Place};
-use super::sky::Sky;
+use super::gateway::{Era, Gateway};
+use super::house::Person;
+use super::ledger::Place;
 use super::witness::Witness;
+use super::world::World;
 use crate::line::Line;
 
 /// How long an answer of the gateway may take, whatever is away.
@@ -23,82 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PASSING: &[&str] = &["store_unavailable", "server_stopping"];
 
 /// Stands before a reason that is no code of the gateway's.
-const BROKEN: &str = "the connection broke";
-
-/// What all people of one installation share.
-pub(crate) struct World {
-    pub(crate) sky: Arc<Sky>,
-    pub(crate) ledger: Arc<Ledger>,
-    pub(crate) house: Arc<House>,
-    pub(crate) client: Client,
-    /// Connections that nobody reads any more.
-    pub(crate) abandoned: TaskTracker,
-    /// Sessions that are over and stay.
-    kept: Mutex<Vec<Kept>>,
-    /// Sessions of each tenant, which the other must not see.
-    known: Mutex<Vec<(usize, String)>>,
-    /// Answers that were compared with their pieces, and those of which pieces were missing.
-    answers: [AtomicU64; 2],
-}
-
-impl World {
-    pub(crate) fn new(
-        (sky, ledger): (&Arc<Sky>, &Arc<Ledger>),
-        house: House,
-        client: Client,
-    ) -> Self {
-        Self {
-            sky: Arc::clone(sky),
-            ledger: Arc::clone(ledger),
-            house: Arc::new(house),
-            client,
-            abandoned: TaskTracker::new(),
-            kept: Mutex::default(),
-            known: Mutex::default(),
-            answers: <[AtomicU64; 2]>::default(),
-        }
-    }
-
-    /// So many answers were compared with their pieces, of so many pieces were missing.
-    pub(crate) fn compared(&self, compared: u64, incomplete: u64) {
-        for (sum, more) in self.answers.iter().zip([compared, incomplete]) {
-            sum.fetch_add(more, Ordering::Relaxed);
-        }
-    }
-
-    /// All of both.
-    pub(crate) fn answers(&self) -> [u64; 2] {
-        self.answers
-            .each_ref()
-            .map(|sum| sum.load(Ordering::Relaxed))
-    }
-
-    /// A session of that tenant has something in it.
-    pub(crate) fn tell(&self, tenant: usize, session: String) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.push((tenant, session));
-    }
-
-    /// A session is over and stays.
-    pub(crate) fn keep(&self, kept: Kept) {
-        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push(kept);
-    }
-
-    /// All of them.
-    pub(crate) fn all_kept(&self) -> Vec<Kept> {
-        let all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        all.clone()
-    }
-
-    /// Some session of another tenant.
-    pub(crate) fn foreign(&self, tenant: usize, rng: &mut Rng) -> Option<String> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let others: Vec<_> = known.iter().filter(|(of, _)| *of != tenant).collect();
-        let (_, session) = rng.choice(others)?;
-        Some(session.clone())
-    }
-}
+pub(crate) const BROKEN: &str = "the connection broke";
 
 /// The connection is gone.
 #[derive(Debug)]
@@ -127,6 +49,8 @@ pub(crate) struct Talk {
     pub(crate) witness: Witness,
     line: Option<Line>,
     commands: u64,
+    /// The number of the gateway that it is or was connected to, and when that began.
+    at: Option<(usize, Era)>,
 }
 
 impl Talk {
@@ -140,22 +64,35 @@ impl Talk {
             witness: Witness::default(),
             line: None,
             commands: 0,
+            at: None,
         }
+    }
+
+    /// The gateway that it is or was connected to.
+    fn gateway(&self) -> Option<(&Gateway, Era)> {
+        let (number, era) = self.at?;
+        Some((self.world.house.gateway(number)?, era))
     }
 
     /// Writes down what must not be.
     pub(crate) fn fail(&self, what: impl Into<String>) {
+        let gateway = self.gateway().map(|(gateway, _)| gateway.name.as_str());
         let place = Place {
-            house: self.world.house.name,
+            house: gateway.unwrap_or(self.world.house.name),
             session: self.session.as_deref().unwrap_or(&self.name),
             seq: self.witness.known(),
         };
         self.world.ledger.fail(place, what);
     }
 
-    /// A connection ended that should not have. A machine that stands still ends connections too.
+    /// A connection ended that should not have. A gateway that is killed ends it too, and so does a
+    /// machine that stands still.
     pub(crate) fn broke(&self, what: &str) {
-        if self.world.sky.stood_still() {
+        let gateway = self.gateway();
+        if gateway.is_some_and(|(gateway, era)| gateway.was_killed_since(era)) {
+            let what = "connections that ended with their gateway, or found none";
+            self.world.ledger.count(what);
+        } else if self.world.sky.stood_still() {
             let what = "connections that broke after the machine stood still";
             self.world.ledger.count(what);
         } else {
@@ -163,8 +100,10 @@ impl Talk {
         }
     }
 
-    /// Connects, by websocket or polling, going on from what was seen or afresh; `system:ready`.
-    pub(crate) async fn connect(&mut self, rng: &mut Rng) -> Result<Value, Lost> {
+    /// Connects to that gateway, by websocket or polling, going on from what was seen or afresh;
+    /// `system:ready`.
+    pub(crate) async fn connect(&mut self, gateway: usize, rng: &mut Rng) -> Result<Value, Lost> {
+        let has_moved = self.at.is_some_and(|(before, _)| before != gateway);
         let goes_on = self.journal.is_some() && rng.u32(0..4) > 0;
         let session = self.session.as_ref().filter(|_| rng.bool());
         let mut auth = json!({
@@ -175,8 +114,13 @@ impl Talk {
             auth["journalId"] = json!(self.journal);
         }
         let by_polling = rng.u32(0..10) == 0;
-        match self.enter(&auth, by_polling).await {
+        match self.enter(gateway, &auth, by_polling).await {
             Ok(ready) => {
+                if has_moved {
+                    self.world
+                        .ledger
+                        .count("connections to another gateway than before");
+                }
                 self.journal = ready["journalId"].as_str().map(ToOwned::to_owned);
                 self.session = ready["sessionId"].as_str().map(ToOwned::to_owned);
                 self.world.ledger.count(match (goes_on, by_polling) {
@@ -204,9 +148,18 @@ impl Talk {
         }
     }
 
-    /// Connects and waits for `system:ready`; or the code and why not.
-    pub(crate) async fn enter(&mut self, auth: &Value, by_polling: bool) -> Result<Value, String> {
-        let (address, client) = (self.world.house.gateway.address, self.world.client.clone());
+    /// Connects to that gateway and waits for `system:ready`; or the code and why not.
+    pub(crate) async fn enter(
+        &mut self,
+        gateway: usize,
+        auth: &Value,
+        by_polling: bool,
+    ) -> Result<Value, String> {
+        let client = self.world.client.clone();
+        let there = self.world.house.gateway(gateway);
+        let there = there.ok_or("there is no gateway")?;
+        let address = there.address;
+        self.at = Some((gateway, there.era()));
         let deadline = Instant::now() + PATIENCE;
         let connecting = async {
             if by_polling {
@@ -313,6 +266,11 @@ impl Talk {
                 drop(line);
             });
         }
+    }
+
+    /// Whether there is a connection, as far as one can see.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.line.is_some()
     }
 
     /// Ends the connection, because the person leaves.

@@ -34,9 +34,17 @@ const GAUGES: &[&str] = &[
     DROPPED,
 ];
 
+/// Connections to a database server, as a kind of open files.
+pub(crate) const TO_RECORDS: &str = "socket to PostgreSQL";
+
 impl Vitals {
-    /// Looks.
-    pub(crate) async fn of(pid: u32, metrics: SocketAddr, client: &Client) -> Result<Self> {
+    /// Looks at the process that has its figures there. Connections to the port of its `records`, if
+    /// it has one, are told apart.
+    pub(crate) async fn of(
+        pid: u32,
+        (metrics, client): (SocketAddr, &Client),
+        records: Option<u16>,
+    ) -> Result<Self> {
         let gauges = gauges(metrics, client).await.unwrap_or_default();
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
         let field = |name: &str| -> Result<u64> {
@@ -47,7 +55,7 @@ impl Vitals {
         Ok(Self {
             memory_kib: field("VmRSS:")?,
             threads: field("Threads:")?,
-            files: files(pid),
+            files: files(pid, records),
             children: children(pid),
             gauges,
         })
@@ -82,7 +90,10 @@ async fn gauges(address: SocketAddr, client: &Client) -> Result<BTreeMap<String,
         .collect())
 }
 
-fn files(pid: u32) -> BTreeMap<String, usize> {
+fn files(pid: u32, records: Option<u16>) -> BTreeMap<String, usize> {
+    let table = records.and_then(|_| fs::read_to_string(format!("/proc/{pid}/net/tcp")).ok());
+    let table = table.unwrap_or_default();
+    let to_records = records.map_or_else(BTreeSet::new, |port| sockets_to(port, &table));
     let mut kinds = BTreeMap::new();
     let entries = fs::read_dir(format!("/proc/{pid}/fd"))
         .into_iter()
@@ -90,10 +101,28 @@ fn files(pid: u32) -> BTreeMap<String, usize> {
     for entry in entries.flatten() {
         // One that was closed meanwhile is none.
         if let Ok(target) = fs::read_link(entry.path()) {
-            *kinds.entry(kind_of(&target.to_string_lossy())).or_default() += 1;
+            let target = target.to_string_lossy();
+            let kind = if to_records.contains(&*target) {
+                TO_RECORDS.to_owned()
+            } else {
+                kind_of(&target)
+            };
+            *kinds.entry(kind).or_default() += 1;
         }
     }
     kinds
+}
+
+/// The sockets, as the kernel names open files, that are connected to that port, of a table of all.
+fn sockets_to(port: u16, table: &str) -> BTreeSet<String> {
+    let there = format!(":{port:04X}");
+    let sockets = table.lines().filter_map(|line| {
+        let mut fields = line.split_whitespace().skip(2);
+        let is_there = fields.next()?.ends_with(&there);
+        let inode = fields.nth(6)?;
+        is_there.then(|| format!("socket:[{inode}]"))
+    });
+    sockets.collect()
 }
 
 /// `socket:[7]` is a `socket`; of a path its last part counts.
@@ -213,7 +242,16 @@ pub(crate) fn groups_of(sandboxes: &BTreeSet<String>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::kind_of;
+    use super::{kind_of, sockets_to};
+
+    #[test]
+    fn connections_to_a_port_are_told_apart() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:0BB8 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 71 1 0
+   1: 0100007F:C350 0100007F:1538 01 00000000:00000000 00:00000000 00000000     0        0 72 1 0
+   2: 0100007F:1538 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 73 1 0";
+        assert_eq!(sockets_to(5432, table), ["socket:[72]".to_owned()].into());
+    }
 
     #[test]
     fn files_are_counted_by_kind() {

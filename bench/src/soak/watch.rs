@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use serde::Serialize;
 
-use super::flat::Quiet;
-use super::ledger::Place;
-use super::talk::World;
-use super::vitals::Vitals;
+use super::flat::{Memory, Quiet};
+use super::gateway::Gateway;
+use super::ledger::Ledger;
+use super::sky::Sky;
+use super::vitals::{DROPPED, Vitals};
+use super::world::World;
 
 /// Between two lines of progress.
 const PROGRESS: Duration = Duration::from_secs(10);
@@ -20,16 +22,47 @@ const PATIENCE: Duration = Duration::from_secs(25);
 const LOOKS: usize = 4;
 const LOOK: Duration = Duration::from_secs(1);
 
+/// A gateway that is watched.
+pub(crate) struct Watched {
+    pub(crate) world: Arc<World>,
+    pub(crate) gateway: Arc<Gateway>,
+    /// As it was before anybody came.
+    pub(crate) before: Vitals,
+    /// Its files then.
+    pub(crate) files: Vec<String>,
+    pub(crate) course: Course,
+}
+
 /// What was seen of one gateway.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Course {
-    /// Memory in quiet moments after the warm-up.
-    pub(crate) quiet: Vec<Quiet>,
+    /// Its processes, one after the other: a new one follows each time that it is killed.
+    pub(crate) lives: Vec<Life>,
     /// The most of everything that was ever seen.
     pub(crate) most: BTreeMap<&'static str, u64>,
     /// Everything, every ten seconds.
     samples: Vec<Sample>,
+}
+
+/// One process of a gateway.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Life {
+    pid: u32,
+    /// Seconds since the start.
+    born_s: f64,
+    /// Memory in quiet moments after its own warm-up.
+    quiet: Vec<Quiet>,
+    /// Signals that it had dropped when it was last looked at.
+    pub(crate) dropped: i64,
+}
+
+impl Life {
+    /// What is said of its memory, if it lived long enough.
+    pub(crate) fn memory(&self) -> Option<Memory> {
+        Memory::of(&self.quiet)
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -48,7 +81,15 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Memory is compared from here on.
+    /// Which part of the run it is now, of so many equal ones.
+    pub(crate) fn part(self, parts: usize) -> usize {
+        let share = self.began.elapsed().as_secs_f64() / self.whole.as_secs_f64();
+        (1..parts)
+            .filter(|part| share >= *part as f64 / parts as f64)
+            .count()
+    }
+
+    /// Memory of a process is compared when it is so old.
     fn warm(self) -> Duration {
         self.whole.mul_f64(0.15).min(Duration::from_mins(10))
     }
@@ -70,100 +111,146 @@ impl Times {
 }
 
 /// Watches until the end of the run.
-pub(crate) async fn watch(worlds: &[Arc<World>], times: Times) -> Vec<Course> {
-    let mut courses: Vec<Course> = worlds.iter().map(|_| Course::default()).collect();
+pub(crate) async fn watch(all: &mut [Watched], (sky, ledger): (&Sky, &Ledger), times: Times) {
     let mut lulls = times.lulls().into_iter().peekable();
     let mut next_line = PROGRESS;
     while times.began.elapsed() < times.whole {
         let now = times.began.elapsed();
-        for world in worlds {
-            if now >= times.calm() && !world.sky.calm.is_cancelled() {
-                eprintln!("{:>5} s: faults stop", now.as_secs());
-                world.sky.calm.cancel();
-            }
+        if now >= times.calm() && !sky.calm.is_cancelled() {
+            eprintln!("{:>5} s: faults stop", now.as_secs());
+            sky.calm.cancel();
+        }
+        for one in all.iter_mut() {
+            one.notice_birth(now);
         }
         if lulls.peek().is_some_and(|at| now >= *at) {
             lulls.next();
-            lull(worlds, &mut courses, times).await;
+            lull(all, sky, times).await;
         }
         if now >= next_line {
             next_line = now + PROGRESS;
-            for (world, course) in worlds.iter().zip(&mut courses) {
-                if let Err(error) = sample(world, course, times).await {
-                    let place = Place {
-                        house: world.house.name,
-                        session: "",
-                        seq: 0,
-                    };
-                    world
-                        .ledger
-                        .fail(place, format!("it cannot be looked at: {error:#}"));
-                }
+            for one in all.iter_mut() {
+                one.sample(times).await;
             }
-            line(worlds, &courses, times);
+            line(all, ledger, times);
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    courses
 }
 
 /// Lets all turns end, looks at memory, and goes on.
-async fn lull(worlds: &[Arc<World>], courses: &mut [Course], times: Times) {
-    let Some(sky) = worlds.first().map(|world| &world.sky) else {
-        return;
-    };
+async fn lull(all: &mut [Watched], sky: &Sky, times: Times) {
     sky.set_lull(true);
     let began = Instant::now();
     while sky.busy() > 0 && began.elapsed() < PATIENCE {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let mut least = vec![u64::MAX; courses.len()];
+    let eras: Vec<_> = all.iter().map(|one| one.gateway.era()).collect();
+    let mut least = vec![u64::MAX; all.len()];
     for _ in 0..LOOKS {
         tokio::time::sleep(LOOK).await;
-        for (world, least) in worlds.iter().zip(&mut least) {
-            if let Ok(now) = vitals(world).await {
+        for (one, least) in all.iter().zip(&mut least) {
+            if let Ok(now) = one.vitals().await {
                 *least = now.memory_kib.min(*least);
             }
         }
     }
     sky.set_lull(false);
-    let at_s = times.began.elapsed().as_secs_f64();
-    for (course, memory_kib) in courses.iter_mut().zip(least) {
-        course.quiet.push(Quiet { at_s, memory_kib });
+    let at = times.began.elapsed();
+    for ((one, memory_kib), era) in all.iter_mut().zip(least).zip(eras) {
+        // What was seen of two processes, or of none, is no quiet moment.
+        if !one.gateway.was_killed_since(era) {
+            one.notice_birth(at);
+            one.course.was_quiet(at, memory_kib, times);
+        }
     }
 }
 
-/// A look at the gateway of this world.
-pub(crate) async fn vitals(world: &World) -> Result<Vitals> {
-    let pid = world.house.gateway.pid();
-    let pid = pid.ok_or_else(|| anyhow::anyhow!("the gateway does not run"))?;
-    Vitals::of(pid, world.house.gateway.metrics, &world.client).await
-}
-
-async fn sample(world: &World, course: &mut Course, times: Times) -> Result<()> {
-    let vitals = vitals(world).await?;
-    let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-    for (name, value) in [
-        ("memoryKib", vitals.memory_kib),
-        ("threads", vitals.threads),
-        ("handles", count(vitals.file_count())),
-        ("processes", count(vitals.child_count())),
-        ("tasks", vitals.gauge("sepal_tasks").unsigned_abs()),
-    ] {
-        let most = course.most.entry(name).or_default();
-        *most = value.max(*most);
+impl Course {
+    fn was_quiet(&mut self, at: Duration, memory_kib: u64, times: Times) {
+        let at_s = at.as_secs_f64();
+        if let Some(life) = self.lives.last_mut()
+            && at_s - life.born_s >= times.warm().as_secs_f64()
+        {
+            life.quiet.push(Quiet { at_s, memory_kib });
+        }
     }
-    course.samples.push(Sample {
-        at_s: times.began.elapsed().as_secs(),
-        vitals,
-    });
-    Ok(())
 }
 
-fn line(worlds: &[Arc<World>], courses: &[Course], times: Times) {
-    let Some(ledger) = worlds.first().map(|world| &world.ledger) else {
-        return;
-    };
+impl Watched {
+    /// A gateway before anybody comes.
+    pub(crate) async fn new(world: &Arc<World>, gateway: &Arc<Gateway>) -> Result<Self> {
+        Ok(Self {
+            world: Arc::clone(world),
+            gateway: Arc::clone(gateway),
+            before: vitals(world, gateway).await?,
+            files: gateway.files(),
+            course: Course::default(),
+        })
+    }
+
+    /// Writes down what must not be.
+    pub(crate) fn fail(&self, what: impl Into<String>) {
+        self.world.fail(&self.gateway.name, what);
+    }
+
+    /// A look at it.
+    pub(crate) async fn vitals(&self) -> Result<Vitals> {
+        vitals(&self.world, &self.gateway).await
+    }
+
+    fn notice_birth(&mut self, now: Duration) {
+        let last = self.course.lives.last().map(|life| life.pid);
+        if let Some(pid) = self.gateway.pid().filter(|pid| Some(*pid) != last) {
+            // The first ones were there before anybody came.
+            let born_s = last.map_or(0.0, |_| now.as_secs_f64());
+            self.course.lives.push(Life {
+                pid,
+                born_s,
+                quiet: Vec::new(),
+                dropped: 0,
+            });
+        }
+    }
+
+    async fn sample(&mut self, times: Times) {
+        let era = self.gateway.era();
+        let vitals = match self.vitals().await {
+            // It may be half of one process and half of another.
+            _ if self.gateway.was_killed_since(era) => return,
+            Ok(vitals) => vitals,
+            Err(error) => return self.fail(format!("it cannot be looked at: {error:#}")),
+        };
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        for (name, value) in [
+            ("memoryKib", vitals.memory_kib),
+            ("threads", vitals.threads),
+            ("handles", count(vitals.file_count())),
+            ("processes", count(vitals.child_count())),
+            ("tasks", vitals.gauge("sepal_tasks").unsigned_abs()),
+        ] {
+            let most = self.course.most.entry(name).or_default();
+            *most = value.max(*most);
+        }
+        self.notice_birth(times.began.elapsed());
+        if let Some(life) = self.course.lives.last_mut() {
+            life.dropped = vitals.gauge(DROPPED);
+        }
+        self.course.samples.push(Sample {
+            at_s: times.began.elapsed().as_secs(),
+            vitals,
+        });
+    }
+}
+
+async fn vitals(world: &World, gateway: &Gateway) -> Result<Vitals> {
+    let pid = gateway.pid();
+    let pid = pid.ok_or_else(|| anyhow!("the gateway does not run"))?;
+    let records = world.house.records.as_ref().map(|records| records.port);
+    Vitals::of(pid, (gateway.metrics, &world.client), records).await
+}
+
+fn line(all: &[Watched], ledger: &Ledger, times: Times) {
     let counts = ledger.counts();
     let sum = |begins: &str| -> u64 {
         let of = counts.iter().filter(|(name, _)| name.starts_with(begins));
@@ -179,13 +266,13 @@ fn line(worlds: &[Arc<World>], courses: &[Course], times: Times) {
         sum("fault: "),
         sum("failures"),
     );
-    for (world, course) in worlds.iter().zip(courses) {
-        let Some(Sample { vitals, .. }) = course.samples.last() else {
+    for one in all {
+        let Some(Sample { vitals, .. }) = one.course.samples.last() else {
             continue;
         };
         eprintln!(
             "         {}: {} MiB, {} threads, {} handles, {} processes, {} sessions, {} sockets, {} tasks, {:.0} s of processor",
-            world.house.name,
+            one.gateway.name,
             vitals.memory_kib / 1024,
             vitals.threads,
             vitals.file_count(),
@@ -193,7 +280,7 @@ fn line(worlds: &[Arc<World>], courses: &[Course], times: Times) {
             vitals.gauge("sepal_sessions_live"),
             vitals.gauge("sepal_sockets_open"),
             vitals.gauge("sepal_tasks"),
-            world.house.gateway.cpu_seconds().unwrap_or_default(),
+            one.gateway.cpu_seconds().unwrap_or_default(),
         );
     }
 }
