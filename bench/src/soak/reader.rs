@@ -16,6 +16,8 @@ const PAGE: &str = "500";
 /// How long a turn that goes on behind a closed connection may take, a store may be away, or files of
 /// a deleted session may stay: somebody looks for those every minute.
 const PATIENCE: Duration = Duration::from_mins(2);
+/// When a gateway must have heard of what another one did, also if Redis was away for a moment.
+const HEARD_WITHIN: Duration = Duration::from_secs(10);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -67,18 +69,22 @@ impl Reader<'_> {
     pub(crate) async fn delete(&self, session: &str, name: &str) -> Result<()> {
         let path = format!("/api/sessions/{session}");
         let delete = |at: &Gateway, client: &Client| client.delete(url(at, &path));
-        let (status, body) = self.persist(delete).await?;
+        let first = self.world.house.next();
+        let (status, body) = self.persist_at(|| first, delete).await?;
         // It may have been deleted by an attempt whose answer said that the store is away, or whose
         // gateway was killed.
         if status != StatusCode::NO_CONTENT && status != StatusCode::NOT_FOUND {
             bail!("{status}: {body}");
         }
         for gateway in &self.world.house.gateways {
-            let status = self.look(gateway, &path).await?;
-            if status != StatusCode::NOT_FOUND {
-                let name = &gateway.name;
-                bail!("it was deleted and is still there at {name}: {status}");
-            }
+            // The others hear of it.
+            let is_first = first.is_some_and(|first| first.name == gateway.name);
+            let patience = if is_first {
+                Duration::ZERO
+            } else {
+                HEARD_WITHIN
+            };
+            self.wait_until_gone(gateway, &path, patience).await?;
         }
         let began = Instant::now();
         let has_files = || tokio::task::block_in_place(|| self.world.house.workspaces_of(name));
@@ -89,6 +95,26 @@ impl Reader<'_> {
             tokio::time::sleep(PAUSE).await;
         }
         Ok(())
+    }
+
+    async fn wait_until_gone(
+        &self,
+        gateway: &Gateway,
+        path: &str,
+        patience: Duration,
+    ) -> Result<()> {
+        let began = Instant::now();
+        loop {
+            let status = self.look(gateway, path).await?;
+            if status == StatusCode::NOT_FOUND {
+                return Ok(());
+            }
+            if began.elapsed() >= patience {
+                let name = &gateway.name;
+                bail!("it was deleted and is still there at {name}: {status}");
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// How that path is answered at this gateway.

@@ -222,11 +222,25 @@ impl Talk {
                 if !PASSING.contains(&code) {
                     self.fail(format!("the gateway ended the session: {args:?}"));
                 }
+            } else if name == "system:ready" {
+                self.hear_again(args.last().unwrap_or(&Value::Null));
             } else if let Err(problem) = self.witness.event(name, args) {
                 self.fail(problem);
             }
         }
         Ok(heard)
+    }
+
+    /// `system:ready` on a connection that had it before: another gateway has stored the session. What
+    /// was seen stays, and whatever came meanwhile follows.
+    fn hear_again(&mut self, ready: &Value) {
+        self.world
+            .ledger
+            .count("sessions that were stored at another gateway");
+        self.journal = ready["journalId"].as_str().map(ToOwned::to_owned);
+        if let Err(problem) = self.witness.ready(ready, true) {
+            self.fail(problem);
+        }
     }
 
     /// Sends a command; the number of its answer.

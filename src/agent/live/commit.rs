@@ -135,6 +135,7 @@ impl LiveSession {
                 .catch_up(&mut self.state, |commit| commits.push(commit.clone()));
             let read = read.await;
             self.widen().await;
+            self.show_creation(from);
             for commit in &commits {
                 self.show(commit);
             }
@@ -185,10 +186,19 @@ impl LiveSession {
         if commit.version == version.saturating_add(1) {
             self.state.apply(commit);
             self.widen().await;
+            self.show_creation(version);
             self.show(commit);
             self.follow_creation(version).await;
         } else if commit.version > version {
             self.catch_up().await;
+        }
+    }
+
+    /// Another gateway created the session: who waits for it here was told another name of its
+    /// journal, and could not go on from what it is about to be shown.
+    fn show_creation(&self, from: u64) {
+        if from == 0 && self.state.control.version > 0 {
+            self.feed.show(What::Moved(self.state.control.seq));
         }
     }
 

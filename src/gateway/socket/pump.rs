@@ -45,6 +45,9 @@ pub(super) struct Pump<'a> {
     seq: u64,
     /// How much of the running answer it took.
     told: Told,
+    /// Whether the session was not stored when the client was told of it: then another gateway may
+    /// create it, under another name of its journal.
+    is_unnamed: bool,
 }
 
 impl<'a> Pump<'a> {
@@ -55,6 +58,7 @@ impl<'a> Pump<'a> {
             seat,
             seq: 0,
             told: Told::default(),
+            is_unnamed: false,
         }
     }
 
@@ -108,11 +112,14 @@ impl<'a> Pump<'a> {
         has: Option<ResumePoint>,
     ) -> Result<broadcast::Receiver<Arc<Signal>>, End> {
         let Joined { signals, view } = *joined;
-        let missed = match has {
-            Some((seq, journal)) if journal.as_ref().is_none_or(|it| *it == view.journal) => {
-                self.missed(seq, &view).await?
-            }
-            Some(_) | None => None,
+        self.is_unnamed = !view.is_stored;
+        // Whoever has seen nothing has nothing of another journal.
+        let is_of = |(seq, journal): &ResumePoint| {
+            *seq == 0 || journal.as_ref().is_none_or(|it| *it == view.journal)
+        };
+        let missed = match has.filter(is_of) {
+            Some((seq, _)) => self.missed(seq, &view).await?,
+            None => None,
         };
         match missed {
             Some((seq, missed)) => {
@@ -228,9 +235,11 @@ impl<'a> Pump<'a> {
     ) -> Result<(), End> {
         let batch = Batch::take(first, signals);
         for signal in &batch.signals {
-            if matches!(signal.what, What::Rewound) {
+            let is_named = self.is_unnamed && matches!(signal.what, What::Moved(_));
+            if is_named || matches!(signal.what, What::Rewound) {
+                let has = is_named.then_some((self.seq, None));
                 // The rest of the batch is part of what is told now.
-                *signals = Box::pin(self.begin_anew(None)).await?;
+                *signals = Box::pin(self.begin_anew(has)).await?;
                 return Ok(());
             }
             self.show(signal).await?;
@@ -263,7 +272,7 @@ impl<'a> Pump<'a> {
                 }
                 self.end_answer(event).await?;
                 self.send(signal).await?;
-                self.seq = event.seq;
+                (self.seq, self.is_unnamed) = (event.seq, false);
                 return Ok(());
             }
             What::Delta(delta) => {

@@ -224,3 +224,44 @@ async fn the_list_of_sessions_is_the_same_at_both() {
     cancel(&mut b).await;
     a.wait_for("agent:cancelled").await;
 }
+
+#[tokio::test]
+async fn who_waits_at_one_gateway_in_a_session_that_the_other_stores_goes_on_from_what_was_seen() {
+    let pair = Pair::start().await;
+    let (person, mut a, mut b) = pair.sockets("first-words").await;
+    assert_ne!(
+        a.ready["journalId"], b.ready["journalId"],
+        "nothing is stored"
+    );
+    // Somebody else's socket that is away when it is stored has seen nothing.
+    let away = TestSocket::open(pair.b.address, &person, Some("first-words")).await;
+    let nothing = away.ready["journalId"].clone();
+    away.vanish();
+    pair.a.model.will_say("hello");
+    a.say("hi").await;
+    assert_eq!(a.wait_for_answer().await, "hello");
+    assert_eq!(b.wait_for_answer().await, "hello");
+    assert_same_stream(&a, &b);
+    let again = b.log.iter().rfind(|said| said.name == "system:ready");
+    let again = again.unwrap().rest().clone();
+    assert_eq!(again["journalId"], a.ready["journalId"]);
+    assert_eq!(again["resumed"], true);
+
+    pair.a.model.will_say("more");
+    b.say("and?").await;
+    assert_eq!(a.wait_for_answer().await, "more");
+    for (address, last, journal) in [
+        (pair.a.address, 2, &again["journalId"]),
+        (pair.b.address, 2, &again["journalId"]),
+        (pair.a.address, 0, &nothing),
+    ] {
+        let auth = json!({
+            "token": person.key, "sessionId": "first-words", "lastSeq": last, "journalId": journal,
+        });
+        let mut back = TestSocket::try_open(address, auth).await.unwrap();
+        assert_eq!(back.ready["resumed"], true, "{}", back.ready);
+        back.wait_where(|said| said.seq() == Some(6)).await;
+        let seqs: Vec<u64> = back.shown().iter().map(|(seq, _)| *seq).collect();
+        assert_eq!(seqs, (last + 1..=6).collect::<Vec<u64>>());
+    }
+}
