@@ -105,7 +105,9 @@ impl Talk {
     pub(crate) async fn connect(&mut self, gateway: usize, rng: &mut Rng) -> Result<Value, Lost> {
         let has_moved = self.at.is_some_and(|(before, _)| before != gateway);
         let goes_on = self.journal.is_some() && rng.u32(0..4) > 0;
-        let session = self.session.as_ref().filter(|_| rng.bool());
+        // The id of a session that is not stored yet says nothing to another gateway; its name does.
+        let is_stored = self.witness.known() > 0 || self.world.house.gateways.len() == 1;
+        let session = self.session.as_ref().filter(|_| is_stored && rng.bool());
         let mut auth = json!({
             "token": self.person.key, "sessionId": session.unwrap_or(&self.name),
         });
