@@ -1,10 +1,11 @@
 //! Which gateways live, as far as this one knows. A hint: the journal decides.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::domain::SessionKey;
 use crate::store::Error;
 use crate::store::live::wake::Wakes;
 
@@ -36,10 +37,14 @@ struct Known {
     heard: Option<Instant>,
     /// Before this nobody is called dead.
     patient_until: Option<Instant>,
+    /// What rounds have found that nobody has acted on yet.
+    found: Round,
+    /// Sessions that had to be read and could not be.
+    behind: HashSet<SessionKey>,
 }
 
 /// What a round of signs of life says.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Round {
     /// Somebody is gone.
     pub(super) is_somebody_gone: bool,
@@ -59,6 +64,8 @@ impl Lives {
                 company: None,
                 heard: None,
                 patient_until: None,
+                found: Round::default(),
+                behind: HashSet::new(),
             }),
             began: Instant::now(),
             ticked: AtomicU64::new(0),
@@ -132,6 +139,21 @@ impl Lives {
         round
     }
 
+    /// What all rounds have found since this was asked, whoever made them.
+    pub(super) fn take_found(&self) -> Round {
+        std::mem::take(&mut self.known().found)
+    }
+
+    /// Something of a session may have been missed, and it cannot be read now.
+    pub(super) fn fall_behind(&self, key: &SessionKey) {
+        self.known().behind.insert(key.clone());
+    }
+
+    /// The sessions of which that is so, once the store answers again.
+    pub(super) fn take_behind(&self) -> HashSet<SessionKey> {
+        std::mem::take(&mut self.known().behind)
+    }
+
     /// A message is a sign of life.
     pub(super) fn saw(&self, life: &str) {
         let was_alone = self.is_alone();
@@ -165,10 +187,13 @@ impl Lives {
             known.alive = alive;
         }
         known.meet(now);
-        Round {
+        let round = Round {
             is_somebody_gone: !is_patient && (is_gone || was_patient),
             was_away: silent.is_some_and(|silent| silent > PATIENCE),
-        }
+        };
+        known.found.is_somebody_gone |= round.is_somebody_gone;
+        known.found.was_away |= round.was_away;
+        round
     }
 
     /// That one says itself that it is over.

@@ -167,7 +167,7 @@ impl LiveSession {
         Err(Failure::Refused(refusal))
     }
 
-    /// Reads what was missed; what cannot be read now is read at the next occasion.
+    /// Reads what was missed; what cannot be read now is read as soon as the store answers.
     pub(super) async fn catch_up(&mut self) {
         match self.read_on().await {
             Ok(()) | Err(Failure::Damaged) => {}
@@ -176,6 +176,7 @@ impl LiveSession {
             }
             Err(Failure::Away(error)) => {
                 tracing::warn!(session.id = %self.key.session, ?error, "The store is away");
+                self.lives.fall_behind(&self.key);
             }
         }
     }

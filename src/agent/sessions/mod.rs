@@ -16,11 +16,11 @@ use super::factory::AgentFactory;
 use super::feed::{Feed, Joined, ShownEvent, What};
 use super::journal::{Journal, JournalError};
 use super::lives::Lives;
-use super::message::{Accepted, Ask, Message, stopping};
+use super::message::{Accepted, Ask, Message, stopping, store_away};
 use super::presence::Presence;
 use super::projection::Projection;
 use super::relay::{Letter, Note, Relay};
-use crate::domain::{Caller, Code, SessionId, SessionKey};
+use crate::domain::{Caller, Code, SessionId, SessionKey, UserId};
 use crate::session::{Command, ModelChoice, Refusal};
 use crate::store::live::wake::Wakes;
 use crate::store::{LiveStore, Records};
@@ -192,13 +192,18 @@ impl Sessions {
         events.map_err(|error| unreadable(key, &error))
     }
 
-    /// Deletes a session with its journal and workspace.
+    /// Deletes a session with its journal and workspace. A deletion that was cut off, by the store or
+    /// by the end of its gateway, is finished by the next attempt.
     pub async fn delete(&self, key: &SessionKey, caller: &Caller) -> Result<(), Refusal> {
         let by = caller.user.id.clone();
         let left = self.request(key, caller, |reply| Message::Leave { by, reply });
         let left = match left.await {
             // Its owner may give it up; the workspace is found by the janitor.
             Err(refusal) if refusal.code == Code::SessionUnreadable => None,
+            Err(refusal) if refusal.code == Code::SessionNotFound => {
+                self.unless_cut_off(key, &caller.user.id, refusal).await?;
+                None
+            }
             left => left?,
         };
         let removed = self.0.store.remove(key).await;
@@ -217,6 +222,24 @@ impl Sessions {
                 .tell_everybody(Letter::Removed { key, sandbox });
         }
         Ok(())
+    }
+
+    /// Nothing where a deletion was cut off: the journal is gone, and the list still has the session as
+    /// this person's. Otherwise `refusal`.
+    async fn unless_cut_off(
+        &self,
+        key: &SessionKey,
+        by: &UserId,
+        refusal: Refusal,
+    ) -> Result<(), Refusal> {
+        match self.0.factory.place.records.sessions().find(key).await {
+            Ok(Some(row)) if row.owner == *by => Ok(()),
+            Ok(Some(_) | None) => Err(refusal),
+            Err(error) => {
+                tracing::warn!(session.id = %key.session, ?error, "The list of sessions cannot be read");
+                Err(store_away())
+            }
+        }
     }
 
     /// Waits until the session list shows everything that was acknowledged so far.

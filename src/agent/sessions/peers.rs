@@ -102,18 +102,22 @@ pub(super) async fn beat(inner: Weak<Inner>) {
             () = inner.stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        let is_due = match inner.hear_lives().await {
-            Ok(is_somebody_gone) => is_somebody_gone || scanned.elapsed() > scan_every,
+        let is_somebody_gone = match inner.hear_lives().await {
+            Ok(is_somebody_gone) => is_somebody_gone,
             Err(error) => {
                 tracing::debug!(?error, "No sign of life could be given");
-                false
+                continue;
             }
         };
-        if is_due {
+        if is_somebody_gone || scanned.elapsed() > scan_every {
             scanned = tokio::time::Instant::now();
             if let Err(error) = inner.scan().await {
                 tracing::warn!(?error, "Unfinished sessions cannot be looked at");
             }
+        }
+        if is_somebody_gone {
+            // What it stored last it may not have told, and its session may be at rest since.
+            inner.look_at_all();
         }
     }
 }
@@ -121,12 +125,16 @@ pub(super) async fn beat(inner: Weak<Inner>) {
 impl Inner {
     /// A sign of life for a word on the others; whether one of them is gone.
     pub(super) async fn hear_lives(self: &Arc<Self>) -> Result<bool, Error> {
-        let round = self.lives.round().await?;
-        if round.was_away {
+        self.lives.round().await?;
+        let found = self.lives.take_found();
+        if found.was_away {
             // Others may hold it for dead and have gone on with its sessions.
             self.look_at_all();
         }
-        Ok(round.is_somebody_gone)
+        for key in self.lives.take_behind() {
+            self.look_at(&key);
+        }
+        Ok(found.is_somebody_gone)
     }
 
     async fn read(self: &Arc<Self>, to: &Address, letter: Letter) {

@@ -252,6 +252,9 @@ impl Inner {
                 let refusal = unreadable(key, &error);
                 if error.is_damage() {
                     feed.show(What::Damaged);
+                } else if feed.is_watched() {
+                    // Nobody may tell it anything more.
+                    self.lives.fall_behind(key);
                 }
                 refuse_all(messages, &refusal).await;
                 return None;

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{Pair, assert_same_stream};
 use crate::model_stub::Reply;
+use crate::support::{DEADLINE, TestApp};
 
 #[tokio::test]
 async fn what_was_lost_while_redis_was_away_is_read_when_it_is_back() {
@@ -55,6 +56,92 @@ async fn wakes_that_are_lost_again_and_again_cost_nothing_but_time() {
     assert_same_stream(&a, &b);
 }
 
+/// Redis refuses or allows commands to everybody, as `ACL SETUSER` writes them.
+fn let_redis(pair: &Pair, rules: &[&str]) {
+    let mut acl = redis::cmd("ACL");
+    acl.arg("SETUSER").arg("default").arg(rules);
+    acl.exec(&mut pair.redis.connection()).unwrap();
+}
+
+#[tokio::test]
+async fn a_journal_that_cannot_be_read_when_the_line_is_back_is_read_as_soon_as_it_can_be() {
+    let pair = Pair::start().await;
+    let (_, mut a, mut b) = pair.sockets("behind").await;
+    pair.a.model.will_say("before");
+    a.say("one").await;
+    assert_eq!(a.wait_for_answer().await, "before");
+    assert_eq!(b.wait_for_answer().await, "before");
+    // Nothing is told, and nothing can be read.
+    let_redis(&pair, &["-publish", "-xrange"]);
+    pair.a.model.will_say("not told");
+    a.say("two").await;
+    assert_eq!(a.wait_for_answer().await, "not told");
+    let mut redis = pair.redis.connection();
+    let mut kill = redis::cmd("CLIENT");
+    kill.arg("KILL").arg("TYPE").arg("pubsub");
+    kill.exec(&mut redis).unwrap();
+    // Whoever has looked was refused.
+    let has_looked = |redis: &mut redis::Connection| {
+        let log: redis::Value = redis::cmd("ACL").arg("LOG").query(redis).unwrap();
+        format!("{log:?}").contains("xrange")
+    };
+    let deadline = Instant::now() + DEADLINE;
+    while !has_looked(&mut redis) {
+        assert!(Instant::now() < deadline, "nobody has looked");
+        tokio::task::yield_now().await;
+    }
+    let_redis(&pair, &["+xrange"]);
+    assert_eq!(b.wait_for_answer().await, "not told");
+    assert_same_stream(&a, &b);
+}
+
+#[tokio::test]
+async fn a_deletion_that_was_cut_off_is_finished_by_the_next_attempt() {
+    let pair = Pair::start().await;
+    let (person, mut a, mut b) = pair.sockets("half-gone").await;
+    pair.a.model.will_say("hello");
+    a.say("hello").await;
+    a.wait_for_answer().await;
+    b.wait_for_answer().await;
+    let http = TestApp::http();
+    let list = async |app: &TestApp| {
+        let asked = http.get(app.url("/api/sessions")).bearer_auth(&person.key);
+        let page: serde_json::Value = asked.send().await.unwrap().json().await.unwrap();
+        page["items"].as_array().unwrap().len()
+    };
+    while list(&pair.b).await == 0 {
+        tokio::task::yield_now().await;
+    }
+    // The store has done it, and whoever asked for it is gone.
+    let mut redis = pair.redis.connection();
+    let keys: Vec<String> = redis::cmd("KEYS")
+        .arg("mcp:*{*}*")
+        .query(&mut redis)
+        .unwrap();
+    redis::cmd("DEL").arg(keys).exec(&mut redis).unwrap();
+    let delete = async |app: &TestApp| {
+        let url = app.url(&format!("/api/sessions/{}", a.session()));
+        let asked = http.delete(url).bearer_auth(&person.key);
+        asked.send().await.unwrap().status()
+    };
+    // What it has in memory is not looked at: a gateway that begins has nothing there.
+    let env = pair.env();
+    let env: Vec<(&str, &str)> = env
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    let third = TestApp::start_with(&env).await;
+    assert_eq!(delete(&third).await, 204);
+    assert_eq!(delete(&third).await, 404);
+    for socket in [&mut a, &mut b] {
+        assert_eq!(
+            socket.wait_for("error").await.rest()["code"],
+            "session_not_found"
+        );
+    }
+    assert_eq!(list(&pair.a).await, 0);
+}
+
 #[tokio::test]
 async fn an_orderly_stop_hands_the_session_over_at_once() {
     let pair = Pair::start().await;
@@ -67,6 +154,7 @@ async fn an_orderly_stop_hands_the_session_over_at_once() {
         a: first,
         b: _second,
         redis: _redis,
+        ..
     } = pair;
     first.model.will_say("whole");
     let began = Instant::now();
@@ -94,6 +182,7 @@ async fn files_that_are_elsewhere_are_never_an_empty_workspace() {
         a: first,
         b: _second,
         redis: _redis,
+        ..
     } = pair;
     let model = first.stop().await;
     model

@@ -230,6 +230,27 @@ async fn begin(
 }
 
 #[tokio::test]
+async fn what_a_killed_gateway_stored_and_had_not_told_is_shown_by_the_other() {
+    let mut machines = Machines::start("none").await;
+    let mut there = machines.socket(0, "untold").await;
+    let mut here = machines.socket(1, "untold").await;
+    machines.model.will_say("told");
+    there.say("one").await;
+    assert_eq!(there.wait_for_answer().await, "told");
+    assert_eq!(here.wait_for_answer().await, "told");
+    // Nobody hears anything any more, and then the turn is over: nothing is left to be taken over.
+    let mut mute = redis::cmd("ACL");
+    mute.arg("SETUSER").arg("default").arg("-publish");
+    mute.exec(&mut machines.redis.connection()).unwrap();
+    machines.model.will_say("not told");
+    there.say("two").await;
+    assert_eq!(there.wait_for_answer().await, "not told");
+    machines.kill(0);
+    assert_eq!(here.wait_for_answer().await, "not told");
+    assert_same_stream(&there, &here);
+}
+
+#[tokio::test]
 async fn a_frozen_gateway_that_comes_back_shows_and_stores_nothing_of_what_was_taken_over() {
     let machines = Machines::start("none").await;
     let mut there = machines.socket(0, "frozen").await;

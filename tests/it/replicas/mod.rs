@@ -20,6 +20,7 @@ struct Pair {
     a: TestApp,
     b: TestApp,
     redis: RedisServer,
+    database: String,
 }
 
 impl Pair {
@@ -41,7 +42,22 @@ impl Pair {
         let model = a.model.base_url();
         env.push(("OPENAI_BASE_URL", &model));
         let b = TestApp::start_with(&env).await;
-        Self { a, b, redis }
+        Self {
+            a,
+            b,
+            redis,
+            database,
+        }
+    }
+
+    /// What another gateway beside them needs.
+    fn env(&self) -> [(&'static str, String); 4] {
+        [
+            ("SPL_REDIS_URL", self.redis.url()),
+            ("DATABASE_URL", self.database.clone()),
+            ("SPL_SECRET_KEY", SECRET_KEY.to_owned()),
+            ("SPL_SANDBOX", "none".to_owned()),
+        ]
     }
 
     /// One person with a socket at each gateway, on the same session.
