@@ -12,7 +12,7 @@ use super::books;
 use super::flat::{left_over, new_names};
 use super::gateway::Gateway;
 use super::vitals::{DROPPED, Vitals, groups_of, of_sandboxes};
-use super::watch::Watched;
+use super::watch::{Life, Watched};
 use super::world::World;
 
 /// How long sessions may take to end their turns when it is over.
@@ -61,7 +61,7 @@ pub(crate) async fn end(worlds: &[Arc<World>], watched: &mut [Watched]) -> Value
         start_again(world).await;
         let gateways = theirs
             .into_iter()
-            .map(|(one, settled)| report(one, settled));
+            .map(|(one, settled)| report(one, settled.as_ref()));
         json!({ "store": world.house.name, "gateways": gateways.collect::<Value>() })
     });
     join_all(ends).await.into()
@@ -89,7 +89,7 @@ async fn start_again(world: &World) {
     }
 }
 
-fn report(one: &Watched, settled: &Option<Vitals>) -> Value {
+fn report(one: &Watched, settled: Option<&Vitals>) -> Value {
     let log = one.gateway.log();
     for line in log.lines().filter(|line| line.contains("panicked")) {
         one.fail(format!("its log says: {line}"));
@@ -112,7 +112,7 @@ fn report(one: &Watched, settled: &Option<Vitals>) -> Value {
 fn look_at_memory(one: &Watched) {
     let (name, lives) = (&one.gateway.name, &one.course.lives);
     let is_long = one.world.sky.is_long;
-    let judged = lives.iter().filter_map(|life| life.memory());
+    let judged = lives.iter().filter_map(Life::memory);
     let judged: Vec<_> = judged.collect();
     for memory in &judged {
         eprintln!("{name}: memory: {}", memory.text());

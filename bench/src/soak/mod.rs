@@ -72,7 +72,7 @@ pub(crate) struct Options {
     /// Where chance begins; none = another one in each run.
     #[arg(long)]
     seed: Option<u64>,
-    /// Only these stores; `replicas` needs a PostgreSQL in SEPAL_TEST_POSTGRES.
+    /// Only these stores; `replicas` needs a PostgreSQL in `SEPAL_TEST_POSTGRES`.
     #[arg(long, value_delimiter = ',')]
     store: Vec<Store>,
 }

@@ -43,7 +43,8 @@ impl Tab {
     /// Another one on the session of `first`.
     pub(crate) fn beside(first: &Talk, rng: Rng) -> Self {
         let world = Arc::clone(&first.world);
-        let talk = Talk::new(world, first.person.clone(), first.name.clone());
+        let mut talk = Talk::new(world, first.person.clone(), first.name.clone());
+        talk.role = "a second tab: ";
         Self { talk, rng }
     }
 
@@ -59,7 +60,7 @@ impl Tab {
                 Goal::See(last) => {
                     let since: &mut Instant = waits_since.get_or_insert_with(Instant::now);
                     if since.elapsed() > PATIENCE {
-                        let what = format!("a second tab was not shown the last event, {last}");
+                        let what = format!("it was not shown the last event, {last}");
                         self.talk.fail(what);
                         break;
                     }

@@ -51,6 +51,8 @@ pub(crate) struct Talk {
     commands: u64,
     /// The number of the gateway that it is or was connected to, and when that began.
     at: Option<(usize, Era)>,
+    /// Whose connection it is, before what it reports.
+    pub(crate) role: &'static str,
 }
 
 impl Talk {
@@ -65,6 +67,7 @@ impl Talk {
             line: None,
             commands: 0,
             at: None,
+            role: "",
         }
     }
 
@@ -82,6 +85,7 @@ impl Talk {
             session: self.session.as_deref().unwrap_or(&self.name),
             seq: self.witness.known(),
         };
+        let what = format!("{}{}", self.role, what.into());
         self.world.ledger.fail(place, what);
     }
 

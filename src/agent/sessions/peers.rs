@@ -102,22 +102,14 @@ pub(super) async fn beat(inner: Weak<Inner>) {
             () = inner.stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        let is_somebody_gone = match inner.hear_lives().await {
-            Ok(is_somebody_gone) => is_somebody_gone,
-            Err(error) => {
-                tracing::debug!(?error, "No sign of life could be given");
-                continue;
+        match inner.hear_lives().await {
+            Ok(is_somebody_gone) => {
+                if is_somebody_gone || scanned.elapsed() > scan_every {
+                    scanned = tokio::time::Instant::now();
+                    inner.go_on(is_somebody_gone).await;
+                }
             }
-        };
-        if is_somebody_gone || scanned.elapsed() > scan_every {
-            scanned = tokio::time::Instant::now();
-            if let Err(error) = inner.scan().await {
-                tracing::warn!(?error, "Unfinished sessions cannot be looked at");
-            }
-        }
-        if is_somebody_gone {
-            // What it stored last it may not have told, and its session may be at rest since.
-            inner.look_at_all();
+            Err(error) => tracing::debug!(?error, "No sign of life could be given"),
         }
     }
 }
@@ -135,6 +127,17 @@ impl Inner {
             self.look_at(&key);
         }
         Ok(found.is_somebody_gone)
+    }
+
+    /// Goes on with what nobody runs any more.
+    async fn go_on(self: &Arc<Self>, is_somebody_gone: bool) {
+        if let Err(error) = self.scan().await {
+            tracing::warn!(?error, "Unfinished sessions cannot be looked at");
+        }
+        if is_somebody_gone {
+            // What it stored last it may not have told, and its session may be at rest since.
+            self.look_at_all();
+        }
     }
 
     async fn read(self: &Arc<Self>, to: &Address, letter: Letter) {
