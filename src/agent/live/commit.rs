@@ -1,5 +1,9 @@
 //! Decide, append, fold, show.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use super::{LiveSession, Lost};
 use crate::agent::clock::now;
 use crate::agent::feed::{ShownEvent, What};
@@ -11,6 +15,8 @@ use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, d
 
 /// Commits after which the state is kept as a snapshot.
 const SNAPSHOT_EVERY: u64 = 128;
+/// Between two looks at what became of a commit while the store is away.
+const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
 impl LiveSession {
     /// A new command: refused while the store is away.
@@ -67,6 +73,7 @@ impl LiveSession {
                 .flatten();
             match self.journal.append(&commit, is_active, wake).await {
                 Settled::Stored(bytes) => {
+                    self.unsettled = None;
                     self.count(&commit);
                     self.trace(&commit);
                     self.state.apply(&commit);
@@ -79,7 +86,10 @@ impl LiveSession {
                 }
                 Settled::Conflict => Box::pin(self.read_on()).await?,
                 Settled::Unfit(refusal) => return Err(Failure::Unfit(refusal)),
-                Settled::Away(error) => return Err(self.failure(error.into())),
+                Settled::Away(error) => {
+                    self.unsettled = Some(Instant::now() + SETTLE_EVERY);
+                    return Err(self.failure(error.into()));
+                }
             }
         }
     }
@@ -155,6 +165,7 @@ impl LiveSession {
         let head = self.journal.version().await;
         let head = head.map_err(|error| self.failure(error.into()))?;
         if head >= version {
+            self.unsettled = None;
             return Ok(());
         }
         let (lost, refusal) = if head == 0 {
@@ -165,6 +176,13 @@ impl LiveSession {
         };
         self.lost = Some(lost);
         Err(Failure::Refused(refusal))
+    }
+
+    /// Looks what became of a commit of which that is not known, and goes on from there.
+    pub(super) async fn settle(&mut self) {
+        self.unsettled = Some(Instant::now() + SETTLE_EVERY);
+        self.catch_up().await;
+        self.look().await;
     }
 
     /// Reads what was missed; what cannot be read now is read as soon as the store answers.

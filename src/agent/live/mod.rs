@@ -64,6 +64,9 @@ pub(super) struct LiveSession {
     pub(super) presence: Arc<Presence>,
     /// When the whole of an answer that is said elsewhere was asked for.
     pub(super) asked: Option<Instant>,
+    /// When to look again what became of a commit that may or may not have arrived. Until that is
+    /// known nothing new is started: it may have stopped what would be.
+    pub(super) unsettled: Option<Instant>,
     /// Why the task has to end: what it knows is not what is stored.
     pub(super) lost: Option<Lost>,
     pub(super) mailbox: mpsc::Receiver<Message>,
@@ -96,11 +99,16 @@ impl LiveSession {
         while self.lost.is_none() {
             self.tell_presence();
             let idle_at = idle_since + self.idle_after();
+            let settle_at = self.unsettled.unwrap_or(idle_at);
             let mut next = self.set_aside.take();
             if next.is_none() {
                 next = tokio::select! {
                     biased;
                     () = self.stop.cancelled() => break,
+                    () = tokio::time::sleep_until(settle_at), if self.unsettled.is_some() => {
+                        Box::pin(self.settle()).await;
+                        continue;
+                    }
                     message = self.mailbox.recv() => message,
                     () = tokio::time::sleep_until(idle_at), if self.running.is_empty() => {
                         if may_leave(&self.mailbox, self.state.control.version) {
@@ -319,6 +327,9 @@ impl LiveSession {
 
     /// Brings what runs in line with what has to run here.
     fn reconcile(&mut self) {
+        if self.unsettled.is_some() {
+            return;
+        }
         let (control, genesis) = (&self.state.control, &self.genesis);
         if !control.is_run_by(&self.life) {
             return self.stand_back();

@@ -274,6 +274,7 @@ impl Inner {
             relay: self.relay.clone(),
             presence: Arc::clone(&self.presence),
             asked: None,
+            unsettled: None,
             lost: None,
             idle_after: self.settings.idle_after,
             stop: self.stop.clone(),

@@ -96,6 +96,31 @@ async fn an_answer_that_comes_while_redis_is_away_is_kept_until_it_is_back() {
 }
 
 #[tokio::test]
+async fn nothing_is_asked_again_while_nobody_knows_whether_a_stop_was_stored() {
+    let redis = RedisServer::start();
+    let app = app_on(&redis).await;
+    let mut ana = app.socket("acme").await;
+    app.model.will_say("A long answer").stall();
+    ana.say("hello").await;
+    app.model.stalled().await;
+    ana.wait_for("agent:delta").await;
+    // It takes the stop and says nothing; it has it when it goes on.
+    redis.freeze();
+    let refused = ana.ask("agent:cancel", &[json!({})]).await;
+    assert_eq!(refused["error"]["code"], "store_unavailable", "{refused}");
+    redis.thaw();
+    // Nobody does anything more.
+    let stopped = ana.wait_for("agent:cancelled").await;
+    assert_eq!(app.model.requests().len(), 1, "it was asked again");
+    let pieces = ana.log.iter().filter(|said| said.name == "agent:delta");
+    let shown: String = pieces.filter_map(|said| said.args[0].as_str()).collect();
+    assert_eq!(stopped.rest()["text"], shown);
+    app.model.will_say("Yes");
+    insist(&mut ana, "still there?").await;
+    assert_eq!(ana.wait_for_answer().await, "Yes");
+}
+
+#[tokio::test]
 async fn a_full_redis_is_told_and_the_session_goes_on_when_there_is_room() {
     let redis = RedisServer::start();
     let app = app_on(&redis).await;
