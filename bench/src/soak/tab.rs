@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::mood::later;
 use super::talk::Talk;
+use super::witness::Witness;
 
 /// How often it looks up without anything to see.
 const LOOK: Duration = Duration::from_millis(500);
@@ -45,6 +46,7 @@ impl Tab {
         let world = Arc::clone(&first.world);
         let mut talk = Talk::new(world, first.person.clone(), first.name.clone());
         talk.role = "a second tab: ";
+        talk.witness = Witness::bystander();
         Self { talk, rng }
     }
 

@@ -191,6 +191,10 @@ impl LiveSession {
         self.running.stop_all();
         self.parts.tools.close().await;
         self.presence.leave(&self.key, &self.parts.tools);
+        // A row that was told here may have come onto the list after it was taken off elsewhere.
+        if self.lost == Some(Lost::Deleted) && matches!(self.journal.version().await, Ok(0)) {
+            self.projection.forget(&self.key);
+        }
         let refusal = match self.lost {
             Some(Lost::Rewound) => store_away(),
             Some(Lost::Damaged) => damaged(),

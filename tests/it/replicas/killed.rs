@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use sqlx::{Connection as _, PgConnection};
 use tempfile::TempDir;
 
 use super::{SECRET_KEY, assert_same_stream, said};
 use crate::model_stub::{ModelStub, Reply};
 use crate::support::postgres::new_database;
-use crate::support::{Person, RedisServer, Said, Server, TestApp, TestSocket, person};
+use crate::support::{DEADLINE, Person, RedisServer, Said, Server, TestApp, TestSocket, person};
 
 /// What the one that is left may take to go on (issue B).
 const GOES_ON_WITHIN: Duration = Duration::from_secs(5);
@@ -286,6 +287,45 @@ async fn a_frozen_gateway_that_comes_back_shows_and_stores_nothing_of_what_was_t
     assert_eq!(there.wait_for_answer().await, "both again");
     assert_same_stream(&there, &here);
     assert!(took < GOES_ON_WITHIN, "{took:?}");
+}
+
+#[tokio::test]
+async fn a_row_that_was_written_after_its_session_was_deleted_elsewhere_goes_again() {
+    let machines = Machines::start("none").await;
+    let mut there = machines.socket(0, "ghost").await;
+    let mut here = machines.socket(1, "ghost").await;
+    machines.model.will_say("hello");
+    there.say("hi").await;
+    assert_eq!(there.wait_for_answer().await, "hello");
+    assert_eq!(here.wait_for_answer().await, "hello");
+    let url = format!(
+        "http://{}/api/sessions/{}",
+        machines.server(1).address,
+        here.session()
+    );
+    let http = TestApp::http();
+    let ask = async |request: reqwest::RequestBuilder| {
+        let asked = request.bearer_auth(&machines.person.key).send().await;
+        asked.unwrap().status().as_u16()
+    };
+    let listed = Instant::now() + DEADLINE;
+    while ask(http.get(&url)).await != 200 {
+        assert!(Instant::now() < listed, "it is not listed");
+    }
+    // One of its own rows comes onto the list behind its back, as a late write of the other does.
+    let mut records = PgConnection::connect(&machines.database).await.unwrap();
+    let keep = "CREATE TABLE late AS SELECT * FROM sessions";
+    sqlx::raw_sql(keep).execute(&mut records).await.unwrap();
+    machines.server(0).freeze();
+    assert_eq!(ask(http.delete(&url)).await, 204);
+    let late = "INSERT INTO sessions SELECT * FROM late";
+    sqlx::raw_sql(late).execute(&mut records).await.unwrap();
+    assert_eq!(ask(http.get(&url)).await, 200);
+    machines.server(0).thaw();
+    let gone = Instant::now() + DEADLINE;
+    while ask(http.get(&url)).await != 404 {
+        assert!(Instant::now() < gone, "it stays on the list");
+    }
 }
 
 #[tokio::test]
