@@ -211,6 +211,16 @@ pub struct SessionView {
     pub waiting: Vec<WaitingMessage>,
 }
 
+impl SessionView {
+    /// The answer as far as this view tells it: that of the request at which the turn is. What another
+    /// gateway says may be ahead of the journal as it was read here.
+    pub fn told(&self) -> Option<&RunningAnswer> {
+        let turn = self.turn.as_ref()?;
+        let answer = self.answer.as_ref()?;
+        (answer.request() == (turn.id, turn.iteration)).then_some(answer)
+    }
+}
+
 /// Where a running turn stands.
 #[derive(Debug, Clone)]
 pub struct TurnView {

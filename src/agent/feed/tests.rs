@@ -1,6 +1,8 @@
 //! Offsets, attempts and who may speak.
 
-use super::{DeltaKind, Feed, Ticket, What};
+use super::{DeltaKind, Feed, QueueState, SessionView, Ticket, TurnView, UsageState, What};
+use crate::domain::{JournalId, Timestamp};
+use crate::session::ModelChoice;
 
 #[test]
 fn offsets_count_as_browsers_do_and_a_late_watcher_gets_the_rest_in_one_piece() {
@@ -50,4 +52,39 @@ fn a_request_that_is_made_again_replaces_what_was_shown_of_it() {
     assert!(feed.follow_answer((1, 1), 1_001), "another gateway goes on");
     feed.say(second, DeltaKind::Text, "frozen".into());
     assert_eq!(feed.running_answer().unwrap().text, "");
+}
+
+#[test]
+fn a_view_tells_only_of_the_request_at_which_its_turn_is() {
+    let feed = Feed::default();
+    let ticket = feed.begin_answer((2, 1), 1);
+    feed.say(ticket, DeltaKind::Text, "ahead".into());
+    let at = |turn: Option<(u64, u32)>| SessionView {
+        journal: JournalId::from_bits(1),
+        seq: 1,
+        title: None,
+        model: ModelChoice {
+            provider: "p".into(),
+            model: "m".into(),
+        },
+        is_stored: true,
+        queue: QueueState::default(),
+        usage: UsageState::default(),
+        turn: turn.map(|(id, iteration)| TurnView {
+            id,
+            iteration,
+            phase: "model",
+            since: Timestamp(0),
+        }),
+        answer: feed.running_answer(),
+        waiting: Vec::new(),
+    };
+    assert!(at(None).told().is_none());
+    assert!(at(Some((1, 1))).told().is_none());
+    assert!(at(Some((2, 2))).told().is_none());
+    let view = at(Some((2, 1)));
+    assert_eq!(
+        view.told().map(|answer| answer.text.as_str()),
+        Some("ahead")
+    );
 }

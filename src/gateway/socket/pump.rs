@@ -192,7 +192,7 @@ impl<'a> Pump<'a> {
         };
         self.ready(view, false, &page).await?;
         self.seq = view.seq;
-        self.told = view.answer.as_ref().map(Told::all_of).unwrap_or_default();
+        self.told = view.told().map(Told::all_of).unwrap_or_default();
         for card in open_cards(view, &page) {
             for frame in event_frames(&card) {
                 self.client.emit(&frame).await?;

@@ -69,7 +69,7 @@ fn running(view: &SessionView) -> Value {
     let Some(turn) = &view.turn else {
         return Value::Null;
     };
-    let answer = view.answer.as_ref().filter(|answer| answer.turn == turn.id);
+    let answer = view.told();
     json!({
         "turn": turn.id,
         "iteration": turn.iteration,
