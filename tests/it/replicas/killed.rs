@@ -160,7 +160,8 @@ async fn one_round(machines: &mut Machines, victim: usize, moment: Moment, name:
         // Nobody has to wait for anything: what nobody runs yet, runs here.
         let asked = |said: &&Said| said.name == "tool:approval_required";
         let card = here.log.iter().rfind(asked).unwrap().args[0].clone();
-        assert_eq!(here.decide(&card, false).await["ok"], true);
+        let decided = here.decide(&card, false).await;
+        assert_eq!(decided["ok"], true, "{decided}");
     }
     // A short answer may have been whole before the end.
     let is_answered = here.log.iter().any(|said| said.name == "agent:response");
