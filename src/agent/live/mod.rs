@@ -20,7 +20,7 @@ use super::factory::{AgentFactory, AgentParts};
 use super::feed::{Feed, What};
 use super::journal::Journal;
 use super::lives::Lives;
-use super::message::{Ask, Message, damaged, deleted, stopping, store_away};
+use super::message::{Accepted, Ask, Message, damaged, deleted, stopping, store_away};
 use super::presence::Presence;
 use super::projection::Projection;
 use super::relay::Relay;
@@ -234,10 +234,7 @@ impl LiveSession {
         match message {
             Message::Tell { ask, by, reply } => {
                 let answer = match self.admit(&by) {
-                    Ok(()) => match self.prepare(*ask) {
-                        Ok(command) => self.command(command).await,
-                        Err(refusal) => Err(refusal),
-                    },
+                    Ok(()) => Box::pin(self.tell(*ask)).await,
                     Err(refusal) => Err(refusal),
                 };
                 // The door may be gone; what was decided stays decided.
@@ -253,6 +250,26 @@ impl LiveSession {
             Message::Notes(_) => {}
         }
         self.look().await;
+    }
+
+    /// A refusal holds only if nothing was written elsewhere meanwhile: people at this gateway may have
+    /// been shown more than this task has read.
+    async fn tell(&mut self, ask: Ask) -> Result<Accepted, Refusal> {
+        let first = self.try_to_tell(ask.clone()).await;
+        let version = self.state.control.version;
+        if first.is_ok() || !self.relay.is_shared() {
+            return first;
+        }
+        self.catch_up().await;
+        if self.lost.is_some() || self.state.control.version == version {
+            return first;
+        }
+        self.try_to_tell(ask).await
+    }
+
+    async fn try_to_tell(&mut self, ask: Ask) -> Result<Accepted, Refusal> {
+        let command = self.prepare(ask)?;
+        self.command(command).await
     }
 
     /// A session is its owner's; to anybody else it does not exist.
