@@ -232,6 +232,12 @@ impl Sessions {
         by: &UserId,
         refusal: Refusal,
     ) -> Result<(), Refusal> {
+        let head = self.0.store.head(key).await;
+        let head = head.map_err(|error| unreadable(key, &JournalError::Store(error)))?;
+        if head.is_some() {
+            // The list lags behind: whose it is stands in the journal.
+            return Err(refusal);
+        }
         match self.0.factory.place.records.sessions().find(key).await {
             Ok(Some(row)) if row.owner == *by => Ok(()),
             Ok(Some(_) | None) => Err(refusal),

@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
+use reqwest::StatusCode;
 use serde_json::json;
+use sqlx::{Connection as _, PgConnection};
 
 use super::{Pair, assert_same_stream};
 use crate::model_stub::Reply;
-use crate::support::{DEADLINE, TestApp};
+use crate::support::{DEADLINE, Person, TestApp, TestSocket};
 
 #[tokio::test]
 async fn what_was_lost_while_redis_was_away_is_read_when_it_is_back() {
@@ -95,6 +97,43 @@ async fn a_journal_that_cannot_be_read_when_the_line_is_back_is_read_as_soon_as_
     assert_same_stream(&a, &b);
 }
 
+async fn delete(app: &TestApp, person: &Person, session: &str) -> StatusCode {
+    let url = app.url(&format!("/api/sessions/{session}"));
+    let asked = TestApp::http().delete(url).bearer_auth(&person.key);
+    asked.send().await.unwrap().status()
+}
+
+#[tokio::test]
+async fn a_list_that_names_another_owner_lets_them_delete_nothing() {
+    let pair = Pair::start().await;
+    let (ana, mut a, _b) = pair.sockets("hers").await;
+    pair.a.model.will_say("hello");
+    a.say("hi").await;
+    assert_eq!(a.wait_for_answer().await, "hello");
+    let bob = pair.a.person("acme").await;
+    let his = TestSocket::open(pair.a.address, &bob, None).await;
+    let mut records = PgConnection::connect(&pair.database).await.unwrap();
+    let rename = "UPDATE sessions SET owner = $1 WHERE id = $2";
+    let deadline = Instant::now() + DEADLINE;
+    // The row follows its commit in a moment.
+    loop {
+        let renamed = sqlx::query(rename)
+            .bind(his.ready["user"]["id"].as_str().unwrap())
+            .bind(a.session())
+            .execute(&mut records);
+        if renamed.await.unwrap().rows_affected() == 1 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "it is not listed");
+    }
+    assert_eq!(delete(&pair.a, &bob, &a.session()).await, 404);
+    assert_eq!(delete(&pair.b, &bob, &a.session()).await, 404);
+    pair.a.model.will_say("still here");
+    a.say("and?").await;
+    assert_eq!(a.wait_for_answer().await, "still here");
+    assert_eq!(delete(&pair.a, &ana, &a.session()).await, 204);
+}
+
 #[tokio::test]
 async fn a_deletion_that_was_cut_off_is_finished_by_the_next_attempt() {
     let pair = Pair::start().await;
@@ -119,11 +158,6 @@ async fn a_deletion_that_was_cut_off_is_finished_by_the_next_attempt() {
         .query(&mut redis)
         .unwrap();
     redis::cmd("DEL").arg(keys).exec(&mut redis).unwrap();
-    let delete = async |app: &TestApp| {
-        let url = app.url(&format!("/api/sessions/{}", a.session()));
-        let asked = http.delete(url).bearer_auth(&person.key);
-        asked.send().await.unwrap().status()
-    };
     // What it has in memory is not looked at: a gateway that begins has nothing there.
     let env = pair.env();
     let env: Vec<(&str, &str)> = env
@@ -131,8 +165,13 @@ async fn a_deletion_that_was_cut_off_is_finished_by_the_next_attempt() {
         .map(|(name, value)| (*name, value.as_str()))
         .collect();
     let third = TestApp::start_with(&env).await;
-    assert_eq!(delete(&third).await, 204);
-    assert_eq!(delete(&third).await, 404);
+    for other in ["acme", "globex"] {
+        let other = pair.a.person(other).await;
+        assert_eq!(delete(&third, &other, &a.session()).await, 404);
+    }
+    assert_eq!(list(&pair.a).await, 1, "nobody else finishes it");
+    assert_eq!(delete(&third, &person, &a.session()).await, 204);
+    assert_eq!(delete(&third, &person, &a.session()).await, 404);
     for socket in [&mut a, &mut b] {
         assert_eq!(
             socket.wait_for("error").await.rest()["code"],
