@@ -257,7 +257,12 @@ impl LiveSession {
     async fn tell(&mut self, ask: Ask) -> Result<Accepted, Refusal> {
         let first = self.try_to_tell(ask.clone()).await;
         let version = self.state.control.version;
-        if first.is_ok() || !self.relay.is_shared() {
+        let is_final = match &first {
+            Ok(_) => true,
+            // A store that is away is not waited for twice.
+            Err(refusal) => refusal.code == Code::StoreUnavailable || self.lives.is_alone(),
+        };
+        if is_final {
             return first;
         }
         self.catch_up().await;
