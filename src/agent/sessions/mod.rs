@@ -232,19 +232,19 @@ impl Sessions {
         by: &UserId,
         refusal: Refusal,
     ) -> Result<(), Refusal> {
-        let head = self.0.store.head(key).await;
-        let head = head.map_err(|error| unreadable(key, &JournalError::Store(error)))?;
-        if head.is_some() {
-            // The list lags behind: whose it is stands in the journal.
-            return Err(refusal);
-        }
         match self.0.factory.place.records.sessions().find(key).await {
-            Ok(Some(row)) if row.owner == *by => Ok(()),
-            Ok(Some(_) | None) => Err(refusal),
+            Ok(Some(row)) if row.owner == *by => {}
+            Ok(Some(_) | None) => return Err(refusal),
             Err(error) => {
                 tracing::warn!(session.id = %key.session, ?error, "The list of sessions cannot be read");
-                Err(store_away())
+                return Err(store_away());
             }
+        }
+        // The list lags behind: where there is a journal, it says whose the session is.
+        match self.0.store.head(key).await {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) => Err(refusal),
+            Err(error) => Err(unreadable(key, &JournalError::Store(error))),
         }
     }
 
