@@ -291,11 +291,8 @@ impl<'a> Pump<'a> {
                 return Err(End::Told(Refusal::new(Code::SessionNotFound, gone)));
             }
             What::Damaged => return Err(End::Told(damaged())),
-            What::Progress(..)
-            | What::Queue(_)
-            | What::Usage(_)
-            | What::Notice(_)
-            | What::Rewound => {}
+            What::Notice(notice) => self.told.heed(notice),
+            What::Progress(..) | What::Queue(_) | What::Usage(_) | What::Rewound => {}
         }
         self.send(signal).await?;
         Ok(())

@@ -1,6 +1,6 @@
 //! How much of a running answer one client has.
 
-use crate::agent::{Delta, DeltaKind, RunningAnswer, tail};
+use crate::agent::{Delta, DeltaKind, Notice, RunningAnswer, tail};
 use crate::session::Event;
 
 /// How much of a running answer a client has, in UTF-16 code units.
@@ -52,6 +52,14 @@ impl Told {
         })
     }
 
+    /// Another attempt begins: what the client has of the one before is void. The pieces of the next
+    /// one may never come here, and the end of that is not the rest of this.
+    pub(super) fn heed(&mut self, notice: &Notice) {
+        if notice.retry.is_some() {
+            *self = Self::default();
+        }
+    }
+
     /// The client has the whole of this.
     pub(super) fn all_of(answer: &RunningAnswer) -> Self {
         Self {
@@ -64,8 +72,11 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::Told;
-    use crate::domain::TokenUsage;
+    use crate::agent::Notice;
+    use crate::domain::{Code, TokenUsage};
     use crate::session::Event;
 
     fn answered(turn: u64, text: &str) -> Event {
@@ -99,5 +110,25 @@ mod tests {
         for (turn, text) in [(8, "a"), (7, "ab"), (7, "")] {
             assert_eq!(told_of(turn, text).rest(&answered(7, "ab")), None);
         }
+    }
+    #[test]
+    fn an_answer_is_not_the_rest_of_an_attempt_that_was_given_up() {
+        let notice = |retry| Notice {
+            text: "again".into(),
+            code: "model_retry".into(),
+            turn: 7,
+            retry,
+        };
+        let mut told = told_of(7, "ab");
+        told.heed(&notice(None));
+        assert!(told.rest(&answered(7, "abc")).is_some());
+        let mut told = told_of(7, "ab");
+        told.heed(&notice(Some((
+            3,
+            4,
+            Duration::from_secs(1),
+            Code::ProviderRateLimited,
+        ))));
+        assert_eq!(told.rest(&answered(7, "cdef")), None);
     }
 }
