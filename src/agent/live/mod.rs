@@ -189,12 +189,13 @@ impl LiveSession {
     ) {
         self.mailbox.close();
         self.running.stop_all();
-        self.parts.tools.close().await;
-        self.presence.leave(&self.key, &self.parts.tools);
-        // A row that was told here may have come onto the list after it was taken off elsewhere.
+        // A row that was told here may have come onto the list after it was taken off elsewhere. Not
+        // only once the tools are closed: that may take a while.
         if self.lost == Some(Lost::Deleted) && matches!(self.journal.version().await, Ok(0)) {
             self.projection.forget(&self.key);
         }
+        self.parts.tools.close().await;
+        self.presence.leave(&self.key, &self.parts.tools);
         let refusal = match self.lost {
             Some(Lost::Rewound) => store_away(),
             Some(Lost::Damaged) => damaged(),
