@@ -16,6 +16,9 @@ use crate::session::{Call, CallStatus, Decider, ToolFacts};
 /// Room for a card.
 const CARD: usize = 2048;
 
+/// `Number.MAX_SAFE_INTEGER` (ECMA-262, 21.1.2.6).
+const MOST_EXACT: u64 = (1 << 53) - 1;
+
 /// All calls of a turn.
 pub(super) fn queue_frame(queue: &QueueState) -> Frame {
     frame_with("tool:queue", |packet| write_queue(queue, packet))
@@ -98,6 +101,9 @@ struct Moving<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Value::is_null")]
     args: &'a Value,
+    /// The same as text, if a browser would read a number of it as another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args_text: Option<String>,
     call_id: &'a CallId,
     queue_position: usize,
     total_in_queue: usize,
@@ -151,6 +157,8 @@ impl<'a> Moving<'a> {
         Self {
             name: &call.name,
             args: &call.args,
+            args_text: is_inexact(&call.args)
+                .then(|| serde_json::to_string_pretty(&call.args).unwrap_or_default()),
             call_id: &call.id,
             queue_position: position,
             total_in_queue: total,
@@ -197,6 +205,19 @@ pub(super) enum Who<'a> {
     },
 }
 
+/// Whether whole numbers are in it that a browser rounds: it has no others than floating-point ones.
+fn is_inexact(args: &Value) -> bool {
+    match args {
+        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(whole), _) => whole.unsigned_abs() > MOST_EXACT,
+            (None, whole) => whole.is_some(),
+        },
+        Value::Array(items) => items.iter().any(is_inexact),
+        Value::Object(fields) => fields.values().any(is_inexact),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
+}
+
 impl<'a> Who<'a> {
     pub(super) fn of(by: &'a Decider) -> Self {
         let name = match by {
@@ -205,5 +226,23 @@ impl<'a> Who<'a> {
             Decider::System => Cow::Borrowed("Sepal"),
         };
         Self::Program { id: "", name }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::is_inexact;
+
+    #[test]
+    fn numbers_that_a_browser_rounds_are_found_wherever_they_are() {
+        let most = 9_007_199_254_740_991_i64;
+        for exact in [json!(most), json!(-most), json!(1e300), json!(0.1)] {
+            assert!(!is_inexact(&json!({ "a": [exact] })), "{exact}");
+        }
+        for inexact in [json!(most + 1), json!(-most - 1), json!(u64::MAX)] {
+            assert!(is_inexact(&json!({ "a": [{ "b": inexact }] })), "{inexact}");
+        }
     }
 }
