@@ -76,14 +76,14 @@ impl Reader<'_> {
         if status != StatusCode::NO_CONTENT && status != StatusCode::NOT_FOUND {
             bail!("{status}: {body}");
         }
-        for gateway in &self.world.house.gateways {
-            // The others hear of it.
-            let is_first = first.is_some_and(|first| first.name == gateway.name);
-            let patience = if is_first {
-                Duration::ZERO
-            } else {
-                HEARD_WITHIN
-            };
+        let gateways = &self.world.house.gateways;
+        // The others hear of it; a change of its row that was on its way there is taken off again.
+        let patience = if gateways.len() > 1 {
+            HEARD_WITHIN
+        } else {
+            Duration::ZERO
+        };
+        for gateway in gateways {
             self.wait_until_gone(gateway, &path, patience).await?;
         }
         let began = Instant::now();

@@ -191,8 +191,15 @@ impl LiveSession {
         self.running.stop_all();
         // A row that was told here may have come onto the list after it was taken off elsewhere. Not
         // only once the tools are closed: that may take a while.
-        if self.lost == Some(Lost::Deleted) && matches!(self.journal.version().await, Ok(0)) {
-            self.projection.forget(&self.key);
+        if self.lost == Some(Lost::Deleted) {
+            // Its name may have been given again. If that is not known the row goes: the next commit
+            // of such a session brings it back.
+            let version = self.journal.version().await;
+            if version.is_ok_and(|version| version > 0) {
+                tracing::info!(session.id = %self.key.session, "A deleted session was begun again");
+            } else {
+                self.projection.forget(&self.key);
+            }
         }
         self.parts.tools.close().await;
         self.presence.leave(&self.key, &self.parts.tools);
