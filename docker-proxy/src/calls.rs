@@ -11,6 +11,7 @@ use hyper::{
     upgrade,
 };
 use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -30,6 +31,18 @@ use crate::{
 
 /// What is sent back.
 pub(crate) type Answer = Response<BoxBody<Bytes, hyper::Error>>;
+
+/// The place of a connection among those that may be open: it is given up with the last clone.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectionPlace(
+    #[expect(dead_code, reason = "held, not read")] Arc<OwnedSemaphorePermit>,
+);
+
+impl ConnectionPlace {
+    pub(crate) fn new(permit: OwnedSemaphorePermit) -> Self {
+        Self(Arc::new(permit))
+    }
+}
 
 /// What the calls share.
 #[derive(Debug)]
@@ -165,7 +178,7 @@ impl Door {
         let body = request::body(asked.request).await?;
         let made = template::container(&name, &body, &self.settings)?;
         if let Some(volume) = &made.volume {
-            self.not_foreign(volume).await?;
+            self.is_own_volume(volume).await?;
         }
         let listed = async {
             let listed = self.own_containers("1", None).await?;
@@ -235,7 +248,12 @@ impl Door {
         let engine = self.engine.stream(&question).await?;
         let client = upgrade::on(&mut asked.request);
         let shutdown = self.shutdown.clone();
-        self.streams.spawn(copy_streams(client, engine, shutdown));
+        // Its connection counts as long as the streams run.
+        let place = asked.request.extensions_mut().remove::<ConnectionPlace>();
+        self.streams.spawn(async move {
+            copy_streams(client, engine, shutdown).await;
+            drop(place);
+        });
         let mut told = empty(StatusCode::SWITCHING_PROTOCOLS);
         let headers = told.headers_mut();
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -276,9 +294,14 @@ impl Door {
     }
 
     /// Refuses somebody else's volume.
-    async fn not_foreign(&self, name: &str) -> Result<(), Refusal> {
+    /// The engine would make a volume that is missing, past the limit on volumes.
+    async fn is_own_volume(&self, name: &str) -> Result<(), Refusal> {
         match owned::volume(&self.engine, &self.settings.label, name).await? {
-            Volume::Own | Volume::Missing => Ok(()),
+            Volume::Own => Ok(()),
+            Volume::Missing => Err(Refusal::Missing {
+                kind: "volume",
+                name: name.to_owned(),
+            }),
             Volume::Foreign => Err(foreign_volume(name)),
         }
     }

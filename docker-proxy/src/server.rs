@@ -29,7 +29,7 @@ use tracing::{debug, info, warn};
 
 use crate::{
     address::{self, Address, Stream},
-    calls::{self, Answer, Door},
+    calls::{self, Answer, ConnectionPlace, Door},
     engine::Engine,
     quota::Quota,
     refusal::Refusal,
@@ -179,16 +179,16 @@ async fn take_all(door: &Arc<Door>, listener: &Listener, connections: &TaskTrack
         };
         let door = Arc::clone(door);
         connections.spawn(async move {
-            converse(&door, stream).await;
-            drop(place);
+            converse(&door, stream, ConnectionPlace::new(place)).await;
         });
     }
 }
 
 /// Answers the requests of one connection.
-async fn converse(door: &Arc<Door>, stream: Box<dyn Stream>) {
-    let answering = service_fn(|request| {
+async fn converse(door: &Arc<Door>, stream: Box<dyn Stream>, place: ConnectionPlace) {
+    let answering = service_fn(|mut request: Request<Incoming>| {
         let door = Arc::clone(door);
+        request.extensions_mut().insert(place.clone());
         async move { Ok::<Answer, Infallible>(answer(&door, request).await) }
     });
     let connection = http1::Builder::new()

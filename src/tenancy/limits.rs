@@ -8,6 +8,7 @@ use governor::clock::Clock as _;
 use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
+use sha2::{Digest as _, Sha256};
 
 use super::{Clock, Error};
 
@@ -48,8 +49,9 @@ impl Limits {
     /// Counts an attempt of a peer on a name (with its tenant).
     pub(super) fn attempt(&self, peer: IpAddr, name: &str) -> Result<(), Error> {
         let peer = network(peer).to_string();
-        self.check(&self.by_name, &format!("{peer} {}", name.to_lowercase()))?;
-        self.check(&self.by_peer, &peer)
+        // First what a stranger cannot make more of: names are theirs to invent.
+        self.check(&self.by_peer, &peer)?;
+        self.check(&self.by_name, &key(&peer, name))
     }
 
     /// Counts an attempt of somebody who is signed in on their own old password.
@@ -67,8 +69,14 @@ impl Limits {
     }
 }
 
+/// What is remembered of an attempt: short, however long the name is that somebody sent.
+fn key(peer: &str, name: &str) -> String {
+    let name = Sha256::digest(name.to_lowercase().as_bytes());
+    format!("{peer} {}", hex::encode(name))
+}
+
 /// Who has one IPv6 address usually has a whole /64 of them.
-fn network(peer: IpAddr) -> IpAddr {
+pub fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => {
             let bits = u128::from(address) & !u128::from(u64::MAX);
@@ -96,7 +104,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicI64, Ordering};
 
-    use super::{Limits, network};
+    use super::{Limits, key, network};
     use crate::domain::Timestamp;
     use crate::tenancy::{Clock, Error};
 
@@ -130,6 +138,18 @@ mod tests {
                 .count(),
             60
         );
+    }
+
+    #[test]
+    fn a_stranger_cannot_make_it_remember_much() {
+        let limits = Limits::new(&Clock::new(|| Timestamp(1_000_000)));
+        let peer: IpAddr = "192.0.2.1".parse().unwrap();
+        for n in 0..1_000 {
+            let _ = limits.attempt(peer, &format!("default/{n}"));
+        }
+        assert!(limits.by_name.len() <= 60, "{}", limits.by_name.len());
+        assert!(key("192.0.2.1", &"n".repeat(1 << 20)).len() < 100);
+        assert_ne!(key("192.0.2.1", "ann"), key("192.0.2.1", "bob"));
     }
 
     #[test]

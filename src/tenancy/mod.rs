@@ -20,6 +20,7 @@ use tokio::sync::broadcast;
 pub use admin::{CreatedKey, NewPerson, Person};
 pub use credential::{Authenticated, Credential, CredentialId, Revoked};
 pub use error::Error;
+pub use limits::network;
 pub use secret::{csrf_of, key_prefix};
 pub use setup::Link;
 pub use sign_in::SignedIn;

@@ -14,6 +14,9 @@ use crate::{failure::Failure, tools::ListFiles};
 
 /// The most entries that one call returns.
 const MAX_ENTRIES: usize = 1000;
+/// The most bytes of lines that one call returns: paths may be long, and an answer is one line of the
+/// protocol with a limit of its own.
+const MAX_BYTES: usize = 200 * 1024;
 /// The most entries of one folder that are looked at before sorting.
 const MAX_FOLDER_ENTRIES: usize = 20_000;
 /// The deepest look.
@@ -50,6 +53,7 @@ pub(crate) fn list(workspace: &Workspace, arguments: &ListFiles) -> Result<Vec<S
 #[derive(Default)]
 struct Listing {
     lines: Vec<String>,
+    bytes: usize,
     left_out: usize,
     /// Some folder was too large even to count.
     is_partial: bool,
@@ -72,13 +76,14 @@ impl Listing {
         }
         entries.sort_by(|left, right| left.0.cmp(&right.0));
         for (file_name, kind) in entries {
-            if self.lines.len() == MAX_ENTRIES {
+            if self.lines.len() == MAX_ENTRIES || self.bytes >= MAX_BYTES {
                 self.left_out += 1;
                 continue;
             }
             let shown = joined(prefix, &file_name);
-            self.lines
-                .push(line(folder, &file_name, kind, &name::show(&shown)));
+            let line = line(folder, &file_name, kind, &name::show(&shown));
+            self.bytes += line.len();
+            self.lines.push(line);
             if kind.is_dir()
                 && depth > 1
                 && let Ok(inner) = folder.open_dir(&file_name)

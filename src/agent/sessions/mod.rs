@@ -150,9 +150,7 @@ impl Sessions {
         caller: &Caller,
         ask: Ask,
     ) -> Result<Accepted, Refusal> {
-        if !caller.user.role.may_act() {
-            return Err(Refusal::new(Code::NotAllowed, "a viewer may read, not act"));
-        }
+        may_act(caller)?;
         let (by, ask) = (caller.user.id.clone(), Box::new(ask));
         self.request(key, caller, |reply| Message::Tell { ask, by, reply })
             .await
@@ -195,6 +193,7 @@ impl Sessions {
     /// Deletes a session with its journal and workspace. A deletion that was cut off, by the store or
     /// by the end of its gateway, is finished by the next attempt.
     pub async fn delete(&self, key: &SessionKey, caller: &Caller) -> Result<(), Refusal> {
+        may_act(caller)?;
         let by = caller.user.id.clone();
         let left = self.request(key, caller, |reply| Message::Leave { by, reply });
         let left = match left.await {
@@ -340,4 +339,10 @@ impl Sessions {
         }
         answer.await.unwrap_or_else(|_| Err(stopping()))
     }
+}
+
+fn may_act(caller: &Caller) -> Result<(), Refusal> {
+    let may = caller.user.role.may_act();
+    may.then_some(())
+        .ok_or_else(|| Refusal::new(Code::NotAllowed, "a viewer may read, not act"))
 }

@@ -17,7 +17,7 @@ use crate::agent::Frame;
 use crate::domain::{JournalId, SessionKey, UserId};
 use crate::session::Refusal;
 use crate::telemetry::{Present, instruments};
-use crate::tenancy::{Authenticated, Tenancy};
+use crate::tenancy::{Authenticated, Tenancy, network};
 
 /// Commands that may wait for one socket, counted or not.
 const INBOX: usize = 1_000;
@@ -270,7 +270,7 @@ impl Seats {
         if failures.len() > 10_000 {
             failures.retain_recent();
         }
-        failures.check_key(&peer).is_err()
+        failures.check_key(&network(peer)).is_err()
     }
 }
 
