@@ -3,6 +3,7 @@
 
 mod drift;
 mod images;
+mod moved;
 mod registry;
 mod remote;
 mod restart;
