@@ -26,6 +26,9 @@ use crate::session::PolicyEffect;
 use crate::store;
 use crate::store::records::{McpServerRow, ToolSetting};
 
+/// Servers that a tenant has, beside those of the installation.
+const MOST_OF_A_TENANT: usize = 50;
+
 /// What is decided about one tool.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ToolChange {
@@ -58,6 +61,7 @@ impl Servers {
         let scope = scope_for(caller, new.for_everybody)?;
         check(&new)?;
         self.check_address(&scope, &new.config).await?;
+        let _alone = self.0.adding.lock().await;
         self.check_free(&scope, &new.name).await?;
         // What an entry of that name left behind, removed by hand perhaps, was given to another.
         self.forget_secrets(&scope, &new.name).await?;
@@ -151,8 +155,7 @@ impl Servers {
         administers_tenant(caller)?;
         let view = self.view(&caller.tenant.id).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
-        // Never closed, so there is always a turn.
-        let _turn = self.0.trials.acquire().await;
+        let _turn = self.0.trials.turn(&caller.tenant.id).await;
         let mut phases = Vec::new();
         let tried = monitor::try_out(self, &server.entry, &mut phases).await;
         Ok(TestReport::new(phases, tried))
@@ -179,7 +182,7 @@ impl Servers {
             sandbox: &sandbox,
             secrets: Some(&secrets),
         };
-        let _turn = self.0.trials.acquire().await;
+        let _turn = self.0.trials.turn(&caller.tenant.id).await;
         let mut phases: Vec<Phase> = Vec::new();
         let opening = &self.0.opener;
         let tried = match opening.open(&entry, place, &mut phases).await {
@@ -289,6 +292,9 @@ impl Servers {
         is_taken |= rows.iter().any(|row| row.name == name);
         if is_taken {
             return Err(Error::Taken(name.to_owned()));
+        }
+        if matches!(scope, Scope::Tenant(_)) && rows.len() >= MOST_OF_A_TENANT {
+            return Err(Error::Full(MOST_OF_A_TENANT));
         }
         Ok(())
     }

@@ -26,6 +26,8 @@ mod report;
 mod restart;
 mod running;
 mod secrets;
+mod trials;
+mod turns;
 mod view;
 
 pub use day::HealthStep;

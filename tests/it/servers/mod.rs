@@ -2,6 +2,7 @@
 //! server, and the registry that people change.
 
 mod drift;
+mod fair;
 mod images;
 mod moved;
 mod registry;
