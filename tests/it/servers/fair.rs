@@ -9,8 +9,9 @@ use super::{Api, shell, wait_for_health};
 use crate::support::{TestApp, TestSocket};
 
 /// It starts and never says a word, until the handshake is given up after half a minute.
-fn tarpit() -> Value {
-    json!({ "command": "/bin/sh", "args": ["-c", "sleep 600"] })
+fn tarpit(number: u32) -> Value {
+    let script = format!("sleep {}", 600 + number);
+    json!({ "command": "/bin/sh", "args": ["-c", script] })
 }
 
 /// The waits here end well before the first hanging handshake does.
@@ -22,9 +23,9 @@ async fn a_tenant_whose_servers_hang_holds_up_nobody_else() {
     let mut socket = TestSocket::open(app.address, &other, None).await;
     let (owner, other) = (Api::new(&app, &owner), Api::new(&app, &other));
     for number in 0..12 {
-        owner.add(&format!("tarpit-{number}"), tarpit()).await;
+        owner.add(&format!("tarpit-{number}"), tarpit(number)).await;
     }
-    let trial = json!({ "config": tarpit() });
+    let trial = json!({ "config": tarpit(99) });
     let trials = join_all((0..8).map(|_| owner.ask(Method::POST, "/api/mcp/test", &trial)));
     let others = async {
         other.add("mine", shell("say ok")).await;
