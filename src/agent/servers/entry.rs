@@ -50,7 +50,7 @@ pub struct ServerEntry {
     pub config: McpServerConfig,
     /// Counts the changes of its secrets, so that a connection with old ones is not used again.
     pub(super) epoch: u64,
-    /// Whether somebody only tries it: then it reads no environment.
+    /// Whether somebody only tries it: then it reads no environment and no kept secret.
     pub(super) is_trial: bool,
 }
 

@@ -15,6 +15,12 @@ pub enum Error {
     /// The name is taken.
     #[error("there is an MCP server `{0}` already")]
     Taken(String),
+    /// The tenant has as many as it may.
+    #[error(
+        "a tenant has at most {0} MCP servers of its own: remove one that nobody uses, or ask an \
+         installation admin for one that serves all tenants"
+    )]
+    Full(usize),
     /// The entry is the operator's.
     #[error("the MCP server `{0}` comes from the operator's settings and cannot be changed here")]
     ReadOnly(String),

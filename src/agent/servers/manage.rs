@@ -3,18 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
 use super::day::HealthStep;
 use super::entry::{BUNDLED, ServerEntry, Source};
 use super::error::Error;
-use super::fitness::{NewServer, check, check_secret, merge};
+use super::fitness::{NewServer, check, merge};
 use super::logs::LogLine;
 use super::masking::unmasked;
 use super::monitor;
+use super::moved::{goes_elsewhere, kept_secret, kept_values};
 use super::news::{Change, NewsKind};
-use super::opening::{Phase, Place, secret_context, secret_name};
+use super::opening::{Phase, Place};
 use super::permission::{administers_tenant, scope_for};
 use super::registry::Servers;
 use super::report::{ServerReport, TestReport, ToolReport};
@@ -23,7 +24,10 @@ use crate::domain::{Caller, McpServerConfig, SandboxId, Scope, TenantId, ToolRef
 use crate::mcp::config::{Author, entry_problems};
 use crate::session::PolicyEffect;
 use crate::store;
-use crate::store::records::{McpServerRow, SecretRow, ToolSetting};
+use crate::store::records::{McpServerRow, ToolSetting};
+
+/// Servers that a tenant has, beside those of the installation.
+const MOST_OF_A_TENANT: usize = 50;
 
 /// What is decided about one tool.
 #[derive(Debug, Clone, Copy, Default)]
@@ -57,7 +61,10 @@ impl Servers {
         let scope = scope_for(caller, new.for_everybody)?;
         check(&new)?;
         self.check_address(&scope, &new.config).await?;
+        let _alone = self.0.adding.lock().await;
         self.check_free(&scope, &new.name).await?;
+        // What an entry of that name left behind, removed by hand perhaps, was given to another.
+        self.forget_secrets(&scope, &new.name).await?;
         // Before the entry: the monitor lists it as soon as it is there.
         for (secret, value) in &new.secrets {
             self.keep_secret(&scope, &new.name, (secret, value)).await?;
@@ -79,7 +86,8 @@ impl Servers {
         Ok(())
     }
 
-    /// Changes an entry by a JSON merge patch; what was shown masked stays as it was.
+    /// Changes an entry by a JSON merge patch; what was shown masked stays as it was, unless it
+    /// would now go elsewhere.
     pub async fn change(&self, caller: &Caller, name: &str, patch: &Value) -> Result<(), Error> {
         let entry = self.find_own(caller, name).await?;
         let mut merged = serde_json::to_value(&entry.config).unwrap_or_default();
@@ -87,10 +95,18 @@ impl Servers {
         let mut config: McpServerConfig = serde_json::from_value(merged)
             .map_err(|error| Error::invalid("config", error.to_string()))?;
         unmasked(&mut config, &entry.config);
-        // What an operator wrote by hand stays theirs; what is changed here has to be fit for it.
+        let is_moved = goes_elsewhere(&entry.config, &config);
+        // What an operator wrote by hand stays theirs, where they wrote that it goes; what is
+        // changed here has to be fit for it.
         let known = entry_problems(&entry.config, Author::Person);
+        let is_strict = is_moved || entry.source == Source::Tenant;
         let mut problems = entry_problems(&config, Author::Person);
-        problems.retain(|problem| entry.source == Source::Tenant || !known.contains(problem));
+        problems.retain(|problem| is_strict || !known.contains(problem));
+        if is_moved {
+            problems.extend(kept_values((&entry.config, &config), patch));
+            let kept = self.secret_names(&entry.scope, name).await?;
+            problems.extend(kept.iter().map(|secret| kept_secret(name, secret)));
+        }
         if !problems.is_empty() {
             return Err(Error::Invalid(problems));
         }
@@ -126,48 +142,11 @@ impl Servers {
             self.0.records.tool_settings().forget(tenant, name).await?;
             self.0.definitions.forget(tenant, name).await?;
         }
-        let secrets = self.0.records.secrets();
-        let prefix = secret_name(name, "");
-        for secret in secrets.names(&entry.scope).await? {
-            if secret.starts_with(&prefix) {
-                secrets.delete(&entry.scope, &secret).await?;
-            }
-        }
+        self.forget_secrets(&entry.scope, name).await?;
         self.0.health.forget(entry.tenant(), &entry.name);
         self.0.logs.forget(&entry);
         self.changed(&entry.scope, name, Some(NewsKind::Removed));
         tracing::info!(mcp.server = %name, user.id = %caller.user.id, "An MCP server was removed");
-        Ok(())
-    }
-
-    /// Sets what `${secret:NAME}` of a server stands for. It never comes back.
-    pub async fn set_secret(
-        &self,
-        caller: &Caller,
-        (server, name): (&str, &str),
-        value: &SecretString,
-    ) -> Result<(), Error> {
-        let entry = self.find_own(caller, server).await?;
-        check_secret(name, value)?;
-        self.keep_secret(&entry.scope, server, (name, value))
-            .await?;
-        self.changed(&entry.scope, server, None);
-        Ok(())
-    }
-
-    /// Removes a secret.
-    pub async fn remove_secret(
-        &self,
-        caller: &Caller,
-        (server, name): (&str, &str),
-    ) -> Result<(), Error> {
-        let entry = self.find_own(caller, server).await?;
-        let kept = secret_name(server, name);
-        if !self.0.records.secrets().delete(&entry.scope, &kept).await? {
-            return Err(Error::NotFound(format!("{server}/{name}")));
-        }
-        self.secrets_changed(&entry.scope, server);
-        self.changed(&entry.scope, server, None);
         Ok(())
     }
 
@@ -176,8 +155,7 @@ impl Servers {
         administers_tenant(caller)?;
         let view = self.view(&caller.tenant.id).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
-        // Never closed, so there is always a turn.
-        let _turn = self.0.trials.acquire().await;
+        let _turn = self.0.trials.turn(&caller.tenant.id).await;
         let mut phases = Vec::new();
         let tried = monitor::try_out(self, &server.entry, &mut phases).await;
         Ok(TestReport::new(phases, tried))
@@ -204,7 +182,7 @@ impl Servers {
             sandbox: &sandbox,
             secrets: Some(&secrets),
         };
-        let _turn = self.0.trials.acquire().await;
+        let _turn = self.0.trials.turn(&caller.tenant.id).await;
         let mut phases: Vec<Phase> = Vec::new();
         let opening = &self.0.opener;
         let tried = match opening.open(&entry, place, &mut phases).await {
@@ -284,7 +262,7 @@ impl Servers {
     }
 
     /// An entry that the caller may change.
-    async fn find_own(&self, caller: &Caller, name: &str) -> Result<ServerEntry, Error> {
+    pub(super) async fn find_own(&self, caller: &Caller, name: &str) -> Result<ServerEntry, Error> {
         let view = self.view(&caller.tenant.id).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
         match server.entry.source {
@@ -315,6 +293,9 @@ impl Servers {
         if is_taken {
             return Err(Error::Taken(name.to_owned()));
         }
+        if matches!(scope, Scope::Tenant(_)) && rows.len() >= MOST_OF_A_TENANT {
+            return Err(Error::Full(MOST_OF_A_TENANT));
+        }
         Ok(())
     }
 
@@ -333,31 +314,8 @@ impl Servers {
         }
     }
 
-    async fn keep_secret(
-        &self,
-        scope: &Scope,
-        server: &str,
-        (name, value): (&str, &SecretString),
-    ) -> Result<(), Error> {
-        let name = secret_name(server, name);
-        let context = secret_context(scope, &name);
-        let sealed = self
-            .0
-            .sealer
-            .seal(&context, value.expose_secret().as_bytes())?;
-        let row = SecretRow {
-            scope: scope.clone(),
-            name,
-            sealed,
-            updated_at: now(),
-        };
-        self.0.records.secrets().put(&row).await?;
-        self.secrets_changed(scope, server);
-        Ok(())
-    }
-
     /// The registry is another: sessions see it at their next request, the monitor looks at it.
-    fn changed(&self, scope: &Scope, name: &str, news: Option<NewsKind>) {
+    pub(super) fn changed(&self, scope: &Scope, name: &str, news: Option<NewsKind>) {
         self.stale();
         self.0.bell.notify_one();
         match scope {

@@ -48,7 +48,7 @@ pub(super) fn masked(config: &McpServerConfig) -> McpServerConfig {
 }
 
 /// Text that is nothing but references and a word such as `Bearer` tells nothing.
-fn hidden(value: &str) -> String {
+pub(super) fn hidden(value: &str) -> String {
     let is_reference = value
         .split_whitespace()
         .any(|word| word.starts_with("${") && word.ends_with('}') && !references(word).is_empty());

@@ -16,6 +16,7 @@ mod logs;
 mod manage;
 mod masking;
 mod monitor;
+mod moved;
 mod news;
 mod opening;
 mod others;
@@ -24,6 +25,9 @@ mod registry;
 mod report;
 mod restart;
 mod running;
+mod secrets;
+mod trials;
+mod turns;
 mod view;
 
 pub use day::HealthStep;

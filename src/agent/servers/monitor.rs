@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -13,14 +14,13 @@ use super::entry::{ServerEntry, Source};
 use super::news::NewsKind;
 use super::opening::{Failure, Phase, Place};
 use super::registry::{Servers, ServersParts};
+use super::turns::Turns;
 use crate::domain::{Digest, SandboxId, Scope, Tool};
 use crate::mcp::config::FileState;
 use crate::store;
 
 /// How often remote servers are looked at.
 const EVERY: Duration = Duration::from_mins(1);
-/// Servers that are looked at side by side.
-const AT_ONCE: usize = 4;
 
 impl Servers {
     /// Starts the registry; its tasks run on `tasks` until `stop`.
@@ -32,22 +32,32 @@ impl Servers {
     }
 }
 
-/// Runs until `stop`.
+/// Runs until `stop`. News are heard while looks go on, which may take long each.
 async fn run(servers: Servers, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut tried = HashSet::new();
+    let mut turns = Turns::default();
+    let mut looks = FuturesUnordered::new();
     loop {
         let looks_at_all = tokio::select! {
             () = stop.cancelled() => return,
-            _ = ticks.tick() => true,
-            () = servers.0.bell.notified() => false,
+            Some(print) = looks.next() => {
+                turns.ended(&print);
+                None
+            }
+            _ = ticks.tick() => Some(true),
+            () = servers.0.bell.notified() => Some(false),
         };
-        tokio::select! {
-            () = stop.cancelled() => return,
-            looked = look(&servers, looks_at_all, &mut tried) => if let Err(error) = looked {
-                tracing::warn!(?error, "The MCP servers cannot be looked at");
-            },
+        if let Some(all) = looks_at_all {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                read = line_up(&servers, all, &mut turns) => if let Err(error) = read {
+                    tracing::warn!(?error, "The MCP servers cannot be looked at");
+                },
+            }
+        }
+        while let Some(entry) = turns.next() {
+            looks.push(glance(servers.clone(), entry));
         }
     }
 }
@@ -80,18 +90,16 @@ async fn watch_file(servers: Servers, stop: CancellationToken) {
     }
 }
 
-/// Looks at what nobody has listed yet; with `all`, at remote servers too. Each configuration is
+/// Lets wait what nobody has listed yet; with `all`, remote servers too. Each configuration is
 /// tried once: what does not start now starts when somebody mends, tests or uses it.
-async fn look(
-    servers: &Servers,
-    all: bool,
-    tried: &mut HashSet<Digest>,
-) -> Result<(), store::Error> {
+async fn line_up(servers: &Servers, all: bool, turns: &mut Turns) -> Result<(), store::Error> {
     let mut entries = servers.installation_entries(&servers.0.file.state());
     for row in servers.0.records.mcp_servers().all().await? {
         let scope = Scope::Tenant(row.tenant);
         entries.push(servers.entry(row.name, Source::Tenant, scope, row.config));
     }
+    let there: HashSet<Digest> = entries.iter().map(ServerEntry::fingerprint).collect();
+    let waiting = turns.waiting();
     let mut due = Vec::new();
     // Without a sandbox nobody can say what would run there; it is looked at when there is one.
     let has_place = servers.0.place.is_on();
@@ -99,27 +107,21 @@ async fn look(
     for entry in entries.into_iter().filter(is_due) {
         let print = entry.fingerprint();
         let key = entry.definitions_key(&servers.0.place.image());
-        let is_known = tried.contains(&print) || servers.0.definitions.get(&key).await?.is_some();
-        if !is_known || (all && entry.is_remote()) {
-            tried.insert(print);
+        let is_known = turns.was_tried(&print) || servers.0.definitions.get(&key).await?.is_some();
+        if !is_known || (entry.is_remote() && (all || waiting.contains(&print))) {
             due.push(entry);
         }
     }
-    let looks: Vec<_> = due
-        .into_iter()
-        .map(|entry| glance(servers.clone(), entry))
-        .collect();
-    futures::stream::iter(looks)
-        .buffer_unordered(AT_ONCE)
-        .for_each(|()| std::future::ready(()))
-        .await;
+    turns.wait(due, &there);
     Ok(())
 }
 
-async fn glance(servers: Servers, entry: ServerEntry) {
+/// Looks at one, and says which it was.
+async fn glance(servers: Servers, entry: ServerEntry) -> Digest {
     let mut phases = Vec::new();
     // What went wrong is in the health book.
     let _ = try_out(&servers, &entry, &mut phases).await;
+    entry.fingerprint()
 }
 
 /// Opens a server in a place that is thrown away, lists it, and closes it.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, Semaphore, broadcast};
+use tokio::sync::{Notify, broadcast};
 use tokio_util::task::TaskTracker;
 
 use super::definitions::{Accepted, Definitions};
@@ -14,6 +14,7 @@ use super::logs::Logs;
 use super::news::{Change, News, NewsKind, Teller};
 use super::opening::{Clients, Failure, Opened, Opener, Phase, Place};
 use super::running::RunningServers;
+use super::trials::Trials;
 use super::view::{Ingredient, Ingredients, View, Views};
 use crate::agent::clock::now;
 use crate::agent::place::SandboxPlace;
@@ -26,9 +27,6 @@ use crate::store::{self, Records, Sealer};
 
 /// How long a view is used without asking the records: other gateways may have changed them.
 const VIEW_AGE: Duration = Duration::from_secs(5);
-
-/// Servers that people try out at once.
-const TRIALS: usize = 4;
 
 /// What the registry is made of.
 pub struct ServersParts {
@@ -81,7 +79,9 @@ pub(super) struct Inner {
     /// Counts changes of secrets, by scope and server.
     epochs: Mutex<HashMap<(Scope, String), u64>>,
     /// Trials that run side by side, so that nobody fills the machine with them.
-    pub(super) trials: Semaphore,
+    pub(super) trials: Trials,
+    /// One is added at a time, so that what is free and within the limit stays so until it is kept.
+    pub(super) adding: tokio::sync::Mutex<()>,
     /// Rung when something is there to be listed.
     pub(super) bell: Notify,
 }
@@ -116,7 +116,8 @@ impl Servers {
             teller: Teller::default(),
             views: Mutex::default(),
             epochs: Mutex::default(),
-            trials: Semaphore::new(TRIALS),
+            trials: Trials::default(),
+            adding: tokio::sync::Mutex::default(),
             bell: Notify::new(),
         }))
     }

@@ -2,7 +2,9 @@
 //! server, and the registry that people change.
 
 mod drift;
+mod fair;
 mod images;
+mod moved;
 mod registry;
 mod remote;
 mod restart;

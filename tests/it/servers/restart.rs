@@ -81,7 +81,8 @@ async fn what_a_tenant_saw_of_a_server_in_the_last_day_is_counted_for_it_alone()
     let well = |step: &Value| step["well"].as_u64().unwrap();
     assert_eq!(steps.iter().map(well).sum::<u64>(), 2, "{seen}");
     assert!(steps.iter().all(|step| step["badly"] == 0), "{seen}");
-    let none = json!({ "command": "/none" });
+    // Another program gets none of the values that were given for the first.
+    let none = json!({ "command": "/none", "env": { "TOOLS": null } });
     let broken = api.ask(Method::PATCH, "/api/mcp/aux", &none);
     assert_eq!(broken.await.0, 200);
     wait_for_health(&mut socket, "aux", "unhealthy").await;

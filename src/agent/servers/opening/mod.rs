@@ -72,7 +72,7 @@ pub(super) struct Place<'a> {
     pub(super) tenant: Option<&'a TenantId>,
     /// Whose workspace it may see.
     pub(super) sandbox: &'a SandboxId,
-    /// Secrets of an entry that is not stored yet.
+    /// Secrets of a trial: the only ones that it reads.
     pub(super) secrets: Option<&'a BTreeMap<String, String>>,
 }
 
@@ -324,10 +324,13 @@ impl Opener {
         config: &McpServerConfig,
         place: Place<'_>,
     ) -> Result<Expanded, Cause> {
-        let records = self.records.secrets();
-        let whose = (&entry.scope, entry.name.as_str());
-        let mut secrets = secret::read_all(&records, &self.sealer, whose).await?;
-        secrets.extend(place.secrets.cloned().unwrap_or_default());
+        let secrets = if entry.is_trial {
+            // It may bear the name of a server that is stored, and go elsewhere than that.
+            place.secrets.cloned().unwrap_or_default()
+        } else {
+            let whose = (&entry.scope, entry.name.as_str());
+            secret::read_all(&self.records.secrets(), &self.sealer, whose).await?
+        };
         let reads_environment = entry.source == Source::Installation && !entry.is_trial;
         let from = References {
             environment: reads_environment.then_some(&*self.environment),

@@ -48,7 +48,7 @@ impl From<servers::Error> for ApiError {
                 let fields = problems.into_iter();
                 Self::of_fields(fields.map(|problem| (problem.field, problem.message)))
             }
-            servers::Error::Taken(_) => Self::taken("name", text),
+            servers::Error::Taken(_) | servers::Error::Full(_) => Self::taken("name", text),
             servers::Error::ReadOnly(_) => Self::new(Code::ReadOnly, text),
             servers::Error::NotFound(_) | servers::Error::NoTool { .. } => {
                 Self::new(Code::NotFound, text)

@@ -1,0 +1,143 @@
+//! An entry that is sent elsewhere takes nothing along that was given for another address.
+
+use reqwest::Method;
+use sepal::domain::Role;
+use serde_json::{Value, json};
+
+use super::{Api, operator};
+use crate::support::{TestApp, TestSocket};
+
+const PATH: &str = "/api/mcp/mine";
+
+fn fields(problem: &Value) -> Vec<&str> {
+    let errors = problem["errors"].as_array().unwrap().iter();
+    errors
+        .map(|error| error["field"].as_str().unwrap())
+        .collect()
+}
+
+/// Nothing is asked of it: what is switched off is not looked at.
+async fn with_server(api: &Api<'_>, url: &str) {
+    let headers = json!({ "Authorization": "Bearer ${secret:T}", "X-Key": "swordfish-4" });
+    api.add_with(json!({
+        "name": "mine", "secrets": { "T": "swordfish-5" },
+        "config": { "url": url, "headers": headers, "enabled": false },
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn another_address_gets_no_secret_that_was_given_for_the_first() {
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "none")]).await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let admin = app.person_with("acme", Role::Admin).await;
+    let stranger = app.person_with("other", Role::Owner).await;
+    let (owner, admin) = (Api::new(&app, &owner), Api::new(&app, &admin));
+    let stranger = Api::new(&app, &stranger);
+    with_server(&owner, "https://9.9.9.9/mcp").await;
+    // Another tenant's entry of that name, with a secret of that name, is none of it.
+    with_server(&stranger, "https://8.8.8.8/mcp").await;
+    let before = owner.server("mine").await["config"].clone();
+
+    let evil = "https://1.1.1.1/";
+    for patch in [
+        json!({ "url": evil }),
+        json!({ "url": evil, "headers": before["headers"] }),
+        json!({ "url": "https://9.9.9.9:444/mcp" }),
+        json!({ "url": "http://9.9.9.9/mcp" }),
+        json!({ "url": null, "headers": { "X-Key": null }, "command": "x" }),
+        json!({ "url": evil, "headers": { "X-Key": "••••" } }),
+    ] {
+        let (status, problem) = admin.refused(Method::PATCH, PATH, &patch).await;
+        assert_eq!(
+            (status, &problem["code"]),
+            (400, &json!("invalid_arguments"))
+        );
+        assert!(fields(&problem).contains(&"secrets.T"), "{problem}");
+        let is_dropped = patch["headers"]["X-Key"].is_null() && patch["url"].is_null();
+        let is_named = fields(&problem).contains(&"headers.X-Key");
+        assert_eq!(is_named, !is_dropped, "{problem}");
+        assert!(!problem.to_string().contains("swordfish"), "{problem}");
+    }
+    // A reference that is dropped now could come back later.
+    let drop_both = json!({ "url": evil, "headers": { "Authorization": null, "X-Key": null } });
+    let (_, problem) = admin.refused(Method::PATCH, PATH, &drop_both).await;
+    assert_eq!(fields(&problem), ["secrets.T"]);
+    assert_eq!(owner.server("mine").await["config"], before);
+
+    // What does not send anything elsewhere keeps everything.
+    let harmless = json!({
+        "url": "https://9.9.9.9/other", "description": "d", "timeout": 9, "headers": before["headers"],
+    });
+    let (status, changed) = admin.ask(Method::PATCH, PATH, &harmless).await;
+    assert_eq!(status, 200, "{changed}");
+    assert_eq!(changed["config"]["headers"], before["headers"]);
+    assert_eq!(changed["secrets"], json!(["T"]));
+
+    // The remedy that the refusal names.
+    let secret = format!("{PATH}/secrets/T");
+    let (status, _) = admin.ask(Method::DELETE, &secret, &Value::Null).await;
+    assert_eq!(status, 204);
+    let again = json!({ "url": evil, "headers": { "X-Key": "another" } });
+    let (status, changed) = admin.ask(Method::PATCH, PATH, &again).await;
+    assert_eq!(status, 200, "{changed}");
+    assert_eq!(changed["config"]["url"], evil);
+    let value = json!({ "value": "swordfish-6" });
+    assert_eq!(admin.ask(Method::PUT, &secret, &value).await.0, 204);
+    let other = stranger.server("mine").await;
+    assert_eq!(other["config"]["url"], "https://8.8.8.8/mcp");
+    assert_eq!(other["secrets"], json!(["T"]));
+}
+
+#[tokio::test]
+async fn a_reference_that_an_operator_wrote_by_hand_stays_at_its_address() {
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "none")]).await;
+    let person = operator(&app, "house").await;
+    let stranger = app.person_with("acme", Role::Owner).await;
+    let (api, stranger) = (Api::new(&app, &person), Api::new(&app, &stranger));
+    let mut socket = TestSocket::open(app.address, &person, None).await;
+    with_server(&api, "http://127.0.0.1:1/mcp").await;
+    let path = app.folder.path().join("data/mcp-config.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut edited: Value = serde_json::from_str(&text).unwrap();
+    edited["mcpServers"]["by-hand"] = json!({
+        "url": "http://127.0.0.1:1/mcp", "enabled": false,
+        "headers": { "Authorization": "Bearer ${PATH}" },
+    });
+    std::fs::write(&path, edited.to_string()).unwrap();
+    socket
+        .wait_where(|said| said.name == "mcpAdded" && said.args[0]["name"] == "by-hand")
+        .await;
+
+    let path = "/api/mcp/by-hand";
+    let evil = json!({ "url": "http://127.0.0.1:2/mcp" });
+    let (status, _) = stranger.refused(Method::PATCH, path, &evil).await;
+    assert_eq!(status, 403);
+    let given = json!({ "url": "http://127.0.0.1:2/mcp", "headers": { "Authorization": "Bearer ${PATH}" } });
+    for patch in [&evil, &given] {
+        let (status, problem) = api.refused(Method::PATCH, path, patch).await;
+        assert_eq!(status, 400);
+        assert_eq!(fields(&problem), ["headers.Authorization"], "{problem}");
+    }
+    let harmless = json!({ "url": "http://127.0.0.1:1/other", "description": "d" });
+    let (status, changed) = api.ask(Method::PATCH, path, &harmless).await;
+    assert_eq!(status, 200, "{changed}");
+    assert_eq!(
+        changed["config"]["headers"]["Authorization"],
+        "Bearer ${PATH}"
+    );
+    let own = json!({
+        "url": "http://127.0.0.1:2/mcp", "headers": { "Authorization": "Bearer ${secret:T}" },
+    });
+    let (status, changed) = api.ask(Method::PATCH, path, &own).await;
+    assert_eq!(status, 200, "{changed}");
+
+    // A trial under the name of a stored server does not read what was given for that.
+    let trial = json!({ "name": "mine", "config": {
+        "url": "http://127.0.0.1:2/mcp", "headers": { "Authorization": "Bearer ${secret:T}" },
+    } });
+    let (status, tried) = api.ask(Method::POST, "/api/mcp/test", &trial).await;
+    assert_eq!((status, &tried["ok"]), (200, &json!(false)));
+    let why = tried["error"].to_string();
+    assert!(why.contains("`T` is not set"), "{tried}");
+}
