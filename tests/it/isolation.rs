@@ -1,6 +1,7 @@
 //! Every route and every socket event as the other tenant and as nobody. A new route or event
 //! joins by itself: both tables are the product's own.
 
+use reqwest::Method;
 use sepal::domain::Role;
 use sepal::gateway::wire::COMMANDS;
 use serde_json::{Value, json};
@@ -185,6 +186,29 @@ async fn a_viewer_reads_and_does_not_act() {
             spec.name
         );
     }
+}
+
+#[tokio::test]
+async fn who_became_a_viewer_keeps_their_sessions_and_changes_none() {
+    let app = TestApp::start().await;
+    let person = app.person_with("acme", Role::Member).await;
+    app.model.will_say("hi");
+    let mut socket = TestSocket::open(app.address, &person, None).await;
+    socket.say("hello").await;
+    socket.wait_for_answer().await;
+    let path = format!("/api/sessions/{}", socket.session());
+    let keys = app.tenancy.keys(&person.tenant).await.unwrap();
+    let user = keys[0].user.clone();
+    let demoted = app.tenancy.set_role(&person.tenant, &user, Role::Viewer);
+    demoted.await.unwrap();
+    let ask = |method: Method, body: Value| {
+        let request = TestApp::http().request(method, app.url(&path));
+        let request = request.bearer_auth(&person.key).json(&body);
+        async move { request.send().await.unwrap().status().as_u16() }
+    };
+    assert_eq!(ask(Method::PATCH, json!({ "title": "theirs" })).await, 403);
+    assert_eq!(ask(Method::DELETE, Value::Null).await, 403);
+    assert_eq!(ask(Method::GET, Value::Null).await, 200);
 }
 
 #[tokio::test]
