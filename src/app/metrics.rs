@@ -7,6 +7,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::serving;
 use crate::config::Metrics;
 use crate::gateway;
 
@@ -29,11 +30,14 @@ pub(super) async fn open(
     tracing::info!("Figures for Prometheus are at http://{address}/metrics");
     let stop = stop.clone();
     tasks.spawn(async move {
-        let serving = axum::serve(listener, gateway::open_metrics());
-        let served = serving.with_graceful_shutdown(stop.cancelled_owned()).await;
-        if let Err(error) = served {
-            tracing::error!(%error, "/metrics is not answered any more");
-        }
+        let until = stop.cancelled_owned();
+        serving::serve(
+            listener,
+            gateway::open_metrics(),
+            serving::HEAD_LIMIT,
+            until,
+        )
+        .await;
     });
     Ok(Some(address))
 }

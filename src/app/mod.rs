@@ -9,13 +9,13 @@ mod metrics;
 mod model;
 mod place;
 mod servers;
+mod serving;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use axum::serve::ListenerExt as _;
 use socketioxide::SocketIo;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -150,7 +150,7 @@ impl App {
 
     /// Serves until `stop`, then says goodbye to every client and ends within two seconds, or
     /// up to five later when a collector takes its time with the last traces.
-    pub async fn serve(self, stop: CancellationToken) -> anyhow::Result<()> {
+    pub async fn serve(self, stop: CancellationToken) {
         let Self {
             listener,
             router,
@@ -158,13 +158,6 @@ impl App {
             parts,
             ..
         } = self;
-        let listener = listener.tap_io(|stream| {
-            // Without it the second small frame of a burst waits about 40 ms.
-            if let Err(error) = stream.set_nodelay(true) {
-                tracing::debug!(%error, "TCP_NODELAY was not set");
-            }
-        });
-        let service = router.into_make_service_with_connect_info::<SocketAddr>();
         let doors = parts.doors.clone();
         let farewell = async move {
             stop.cancelled().await;
@@ -174,18 +167,17 @@ impl App {
             // A pending long poll would hold the server for up to the ping interval.
             io.close().await;
         };
-        let serving = axum::serve(listener, service).with_graceful_shutdown(farewell);
+        let serving = serving::serve(listener, router, serving::HEAD_LIMIT, farewell);
         let doors = parts.doors.clone();
         let late = async move {
             doors.cancelled().await;
             tokio::time::sleep(STOP_LIMIT).await;
         };
-        let served = tokio::select! {
-            served = serving => served.context("the listener broke"),
-            () = late => Ok(()),
-        };
+        tokio::select! {
+            () = serving => {}
+            () = late => {}
+        }
         parts.stop().await;
-        served
     }
 }
 

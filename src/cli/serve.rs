@@ -50,8 +50,11 @@ pub(super) async fn serve(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<E
         say(&format!("MCP clients: {url}mcp, or {url}sse for old ones"));
     }
     let stop = CancellationToken::new();
-    let serving = app.serve(stop.clone());
-    until_signal(serving, stop).await?;
+    let serving = async {
+        app.serve(stop.clone()).await;
+        Ok(())
+    };
+    until_signal(serving, stop.clone()).await?;
     Ok(ExitCode::SUCCESS)
 }
 

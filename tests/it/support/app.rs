@@ -223,7 +223,7 @@ impl TestApp {
         let (installation, metrics) = (app.installation.clone(), app.metrics);
         let (stop, serving) = (CancellationToken::new(), TaskTracker::new());
         let stopped = stop.clone();
-        serving.spawn(async move { app.serve(stopped).await.unwrap() });
+        serving.spawn(async move { app.serve(stopped).await });
         serving.close();
         let stop = stop.drop_guard();
         Self {
