@@ -78,11 +78,23 @@ describe('the card', () => {
   })
 
   it('puts the gravest cue first', () => {
-    show([queueCall('a', { firstUse: true, drift: true, annotations: { destructiveHint: true }, runsIn: { kind: 'container', hosts: ['api.github.com'] } })])
+    show([queueCall('a', { firstUse: true, drift: { since: '2026-11-20T10:00:00.000Z' }, annotations: { destructiveHint: true }, runsIn: { kind: 'container', hosts: ['api.github.com'] } })])
     expect(wrapper.findAll('.card-cue').map((cue) => cue.text())).toEqual([
       'Definition changed since you last allowed it', 'The server calls this destructive', 'Leaves the sandbox', 'First use here',
     ])
     expect(wrapper.text()).toContain('own container, may reach api.github.com')
+  })
+
+  it('shows large whole numbers as they run, and lets nobody send them back rounded', async () => {
+    const argsText = '{\n  "channel": 1234567890123456789\n}'
+    show([queueCall('a', { args: { channel: 1234567890123456800 }, argsText })])
+    expect(wrapper.text()).toContain('1234567890123456789')
+    expect(wrapper.text()).not.toContain('1234567890123456800')
+    expect(has('Edit')).toBe(false)
+    wrapper.vm.focusTray()
+    await settled()
+    await key('e')
+    expect(wrapper.find('form').exists()).toBe(false)
   })
 
   it('has no buttons for those who may not decide', () => {
@@ -251,7 +263,7 @@ describe('a batch', () => {
   })
 
   it('leaves out what needs its own look, and says so', async () => {
-    show([queueCall('a'), queueCall('b', { drift: true }), queueCall('c'), queueCall('d', { runsIn: { kind: 'remote', hosts: ['x.example'] }, annotations: { destructiveHint: true } })])
+    show([queueCall('a'), queueCall('b', { drift: { since: '2026-11-20T10:00:00.000Z' } }), queueCall('c'), queueCall('d', { runsIn: { kind: 'remote', hosts: ['x.example'] }, annotations: { destructiveHint: true } })])
     const approve = button('Approve 2 (2 need their own look)')
     await approve.trigger('click')
     expect(wrapper.emitted('decide-all')).toEqual([[{ callIds: ['a', 'c'], approved: true }]])

@@ -73,5 +73,5 @@ export function needsItsOwnLook(call: QueueCall): boolean {
 }
 
 function isDrifted(call: QueueCall): boolean {
-  return call.drift === true
+  return call.drift !== undefined
 }

@@ -1,7 +1,8 @@
 /** The list in the rail. Deleting is undoable for ten seconds because it is only told to the server afterwards. */
 import { defineStore } from 'pinia'
-import { computed, ref, shallowRef } from 'vue'
+import { computed, ref, shallowRef, watch } from 'vue'
 import { rest, type SessionItem } from '@/wire/rest'
+import { usePerson } from './person'
 
 export const UNDO_MS = 10_000
 
@@ -15,6 +16,7 @@ export const useSessions = defineStore('sessions', () => {
   const nextCursor = ref<string | null>(null)
   const leaving = shallowRef<Leaving | null>(null)
   const isFailed = ref(false)
+  const person = usePerson()
 
   const removed = new Set<string>()
   let asked = 0
@@ -65,8 +67,8 @@ export const useSessions = defineStore('sessions', () => {
   }
 
   function remove(item: SessionItem): void {
-    finishRemoval(false)
-    leaving.value = { item, timer: setTimeout(() => finishRemoval(false), UNDO_MS) }
+    void finishRemoval(false)
+    leaving.value = { item, timer: setTimeout(() => void finishRemoval(false), UNDO_MS) }
   }
 
   function undoRemoval(): void {
@@ -75,18 +77,39 @@ export const useSessions = defineStore('sessions', () => {
   }
 
   /** `keepalive`: the tab closes, and the request has to outlive it. */
-  function finishRemoval(keepalive: boolean): void {
+  async function finishRemoval(keepalive: boolean): Promise<void> {
     const pending = leaving.value
     if (!pending) return
     clearTimeout(pending.timer)
     items.value = items.value.filter((item) => item.id !== pending.item.id)
     removed.add(pending.item.id)
     leaving.value = null
-    rest.deleteSession(pending.item.id, keepalive).catch(() => {
+    try {
+      await rest.deleteSession(pending.item.id, keepalive)
+    } catch {
       removed.delete(pending.item.id)
-      return refresh()
-    })
+      await refresh()
+    }
   }
+
+  // The next person in this tab sees nothing of the one before.
+  let owner: string | null = null
+  watch(
+    () => person.me?.user.id ?? null,
+    (id) => {
+      if (id === null || id === owner) return
+      const isAnother = owner !== null
+      owner = id
+      if (!isAnother) return
+      undoRemoval()
+      asked++
+      items.value = []
+      nextCursor.value = null
+      isFailed.value = false
+      removed.clear()
+    },
+    { immediate: true, flush: 'sync' },
+  )
 
   return { items, shown, nextCursor, leaving, isFailed, refresh, loadMore, patch, touch, rename, remove, undoRemoval, finishRemoval }
 })

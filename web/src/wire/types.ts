@@ -45,6 +45,8 @@ export interface QueueCall {
   callId: string
   name: string
   args: JsonObject
+  /** The arguments as they would run, where `args` has whole numbers that JavaScript rounds. */
+  argsText?: string
   /** Counted from 1. */
   queuePosition: number
   totalInQueue: number
@@ -54,7 +56,8 @@ export interface QueueCall {
   schema: JsonObject
   annotations: ToolAnnotations
   runsIn: RunsIn
-  drift?: boolean
+  /** The definition of the tool changed after somebody here had allowed it; RFC 3339. */
+  drift?: { since: string }
   why: string
   /** Hash of exactly what would run; sent back with the decision. */
   digest: string
