@@ -25,6 +25,19 @@ pub enum Ask {
     },
 }
 
+impl Ask {
+    /// Whether something may run by it.
+    pub(super) fn approves(&self) -> bool {
+        match self {
+            Self::Decide { decision, .. } | Self::Command(Command::Decide(decision)) => {
+                decision.approved
+            }
+            Self::Command(Command::DecideAll { approved, .. }) => *approved,
+            Self::Command(_) | Self::Choose(_) => false,
+        }
+    }
+}
+
 /// A command was decided, and what it changed is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accepted {

@@ -148,8 +148,10 @@ pub enum Command {
 pub struct Decision {
     /// Which call.
     pub call: CallId,
-    /// Whether it may run; `false` on an approved one takes the approval back.
+    /// Whether it may run; `false` without a reason on an approved one takes the approval back.
     pub approved: bool,
+    /// Only takes an approval back: a repeat does not reject the call that waits again.
+    pub take_back: bool,
     /// The person's words; the model reads them.
     pub reason: Option<String>,
     /// Changed arguments.

@@ -281,6 +281,10 @@ impl LiveSession {
     }
 
     async fn try_to_tell(&mut self, ask: Ask) -> Result<Accepted, Refusal> {
+        if ask.approves() {
+            // By the rules of now: a tool may have been denied while its call waited.
+            self.parts.tools.refresh().await;
+        }
         let command = self.prepare(ask)?;
         self.command(command).await
     }
@@ -314,6 +318,13 @@ impl LiveSession {
             Ask::Decide { mut decision, args } => {
                 let turn = self.state.control.turn.as_ref();
                 let call = turn.and_then(|turn| turn.call(&decision.call));
+                let is_repeat = call
+                    .zip(args.as_ref())
+                    .is_some_and(|(call, args)| call.args == *args && call.original_args.is_some());
+                if is_repeat {
+                    // What it was shown is what it changed.
+                    decision.digest = None;
+                }
                 decision.edit = args
                     .zip(call)
                     .filter(|(args, call)| call.args != *args)

@@ -246,6 +246,7 @@ impl Watch<'_> {
         let decision = Decision {
             call: call.id.clone(),
             approved: verdict.approved,
+            take_back: false,
             reason: verdict.reason,
             edit: None,
             digest: call.facts.as_ref().map(|facts| facts.digest.clone()),

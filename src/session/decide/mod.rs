@@ -100,7 +100,7 @@ impl<'a> Draft<'a> {
 
     fn follow(&mut self, command: &Command) -> Result<(), Refusal> {
         match command {
-            Command::Open { title } => self.open(title.as_deref()),
+            Command::Open { title } => self.open(title.as_deref())?,
             Command::Say {
                 text,
                 author,
@@ -187,16 +187,15 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn open(&mut self, title: Option<&str>) {
+    fn open(&mut self, title: Option<&str>) -> Result<(), Refusal> {
         if self.control.version > 0 {
-            return;
+            return Ok(());
+        }
+        if let Some(title) = title {
+            return self.rename(title);
         }
         self.create();
-        if let Some(title) = title {
-            self.push(Event::TitleSet {
-                title: title.to_owned(),
-            });
-        }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Draft, nothing_to_do};
 use crate::domain::{Actor, CallId, Code};
-use crate::session::call::{Call, CallStatus, Decider, Outcome};
+use crate::session::call::{Call, CallStatus, Decider, Outcome, ToolFacts};
 use crate::session::command::{Decision, Refusal};
 use crate::session::event::{EditedArgs, Event, Verdict};
 use crate::session::policy::PolicyEffect;
@@ -151,13 +151,13 @@ impl Draft<'_> {
             CallStatus::Approved { .. } | CallStatus::Executing { .. }
                 if decision.edit.is_none() =>
             {
-                return Ok(());
+                return is_what_was_shown(call.facts.as_deref(), decision);
             }
             CallStatus::Ended {
                 by: Some(Decider::Person(_)),
                 status,
             } if status != "rejected" && decision.edit.is_none() => {
-                return Ok(());
+                return is_what_was_shown(call.facts.as_deref(), decision);
             }
             CallStatus::Approved { .. }
             | CallStatus::Executing { .. }
@@ -166,17 +166,7 @@ impl Draft<'_> {
         let Some(facts) = &call.facts else {
             return Err(already_decided(call));
         };
-        if decision
-            .digest
-            .as_ref()
-            .is_some_and(|shown| *shown != facts.digest)
-        {
-            return Err(Refusal::of_field(
-                Code::ChangedSinceShown,
-                "digest",
-                "what would run is no longer what was shown; read the card again",
-            ));
-        }
+        is_what_was_shown(Some(facts), decision)?;
         let edited = match &decision.edit {
             None => None,
             Some(edit) => {
@@ -192,22 +182,31 @@ impl Draft<'_> {
             }
         };
         // Changed arguments go through policy again.
-        let (effect, rule) = self.inputs.rules.effect_for(&facts.tool);
-        if effect == PolicyEffect::Deny {
-            return Err(Refusal::new(
-                Code::NotAllowed,
-                format!("refused by rule \"{rule}\""),
-            ));
-        }
+        self.is_not_denied(call)?;
         let by = Decider::Person(decision.by.clone());
         self.approve(&call.id, edited, by, decision.reason.as_deref());
         self.advance();
         Ok(())
     }
 
+    /// The rules may have changed since the call was asked for.
+    fn is_not_denied(&self, call: &Call) -> Result<(), Refusal> {
+        let Some(facts) = &call.facts else {
+            return Ok(());
+        };
+        let (effect, rule) = self.inputs.rules.effect_for(&facts.tool);
+        if effect == PolicyEffect::Deny {
+            let text = format!("`{}` is refused by rule \"{rule}\"", call.name);
+            return Err(Refusal::new(Code::NotAllowed, text));
+        }
+        Ok(())
+    }
+
     fn reject_call(&mut self, call: &Call, decision: &Decision) -> Result<(), Refusal> {
         let by = Decider::Person(decision.by.clone());
         match &call.status {
+            // A repeat: it waits again.
+            CallStatus::Pending { .. } if decision.take_back => return Ok(()),
             CallStatus::Pending { .. } => {
                 self.reject(&call.id, decision.reason.as_deref(), by);
             }
@@ -250,7 +249,10 @@ impl Draft<'_> {
             }
         };
         for id in &ids {
-            self.find(id)?;
+            let call = self.find(id)?;
+            if approved && call.is_pending() {
+                self.is_not_denied(call)?;
+            }
         }
         let by = Decider::Person(by.clone());
         for id in &ids {
@@ -346,6 +348,19 @@ impl Draft<'_> {
             }
         }
     }
+}
+
+/// Whether the decision is about what the call would run with now, if it says what it is about.
+fn is_what_was_shown(facts: Option<&ToolFacts>, decision: &Decision) -> Result<(), Refusal> {
+    let shown = decision.digest.as_ref();
+    if shown.is_some_and(|shown| facts.is_some_and(|facts| *shown != facts.digest)) {
+        return Err(Refusal::of_field(
+            Code::ChangedSinceShown,
+            "digest",
+            "what would run is no longer what was shown; read the card again",
+        ));
+    }
+    Ok(())
 }
 
 fn already_decided(call: &Call) -> Refusal {

@@ -64,6 +64,7 @@ fn edited(world: &World, call: &CallId, seed: u8) -> Command {
     Command::Decide(Decision {
         call: call.clone(),
         approved: true,
+        take_back: false,
         reason: Some("changed".into()),
         edit: Some(Edit {
             args,

@@ -49,10 +49,19 @@ pub(crate) fn say(text: &str) -> Command {
     }
 }
 
+impl World {
+    pub(crate) fn digest_of(&self, call: &CallId) -> String {
+        let turn = self.state.control.turn.as_ref();
+        let call = turn.and_then(|turn| turn.call(call)).unwrap();
+        call.facts.as_ref().unwrap().digest.as_str().to_owned()
+    }
+}
+
 fn decision(call: &CallId, approved: bool, reason: Option<&str>) -> Command {
     Command::Decide(Decision {
         call: call.clone(),
         approved,
+        take_back: false,
         reason: reason.map(Into::into),
         edit: None,
         digest: None,

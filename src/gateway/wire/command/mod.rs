@@ -218,6 +218,8 @@ fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
 struct Approval {
     call_id: String,
     approved: bool,
+    #[serde(default)]
+    take_back: bool,
     reason: Option<String>,
     args: Option<Value>,
     digest: Option<String>,
@@ -243,6 +245,7 @@ fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     let decision = Decision {
         call: CallId::from_wire(body.call_id),
         approved: body.approved,
+        take_back: body.take_back && !body.approved,
         reason: body.reason.filter(|reason| !reason.trim().is_empty()),
         edit: None,
         digest: body.digest.map(Digest::from_wire),
