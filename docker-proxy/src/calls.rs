@@ -11,6 +11,7 @@ use hyper::{
     upgrade,
 };
 use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -31,6 +32,18 @@ use crate::{
 /// What is sent back.
 pub(crate) type Answer = Response<BoxBody<Bytes, hyper::Error>>;
 
+/// The place of a connection among `--max-connections`, for as long as any of these lives.
+#[derive(Debug, Clone)]
+pub(crate) struct Seat(
+    #[expect(dead_code, reason = "it is held, not used")] Arc<OwnedSemaphorePermit>,
+);
+
+impl Seat {
+    pub(crate) fn new(place: OwnedSemaphorePermit) -> Self {
+        Self(Arc::new(place))
+    }
+}
+
 /// What the calls share.
 #[derive(Debug)]
 pub(crate) struct Door {
@@ -43,6 +56,9 @@ pub(crate) struct Door {
     /// The streams that run.
     pub(crate) streams: TaskTracker,
     pub(crate) shutdown: CancellationToken,
+    /// The name that it listens at, which requests have to ask for; `None` at a socket, which no
+    /// page in a browser reaches.
+    pub(crate) host: Option<String>,
 }
 
 /// A request that is one of our calls, as far as that is seen without its body.
@@ -55,9 +71,12 @@ struct Asked {
 }
 
 impl Asked {
-    fn read(request: Request<Incoming>) -> Result<Self, Refusal> {
+    fn read(request: Request<Incoming>, host: Option<&str>) -> Result<Self, Refusal> {
         let headers = request.headers();
         request::check_sender(headers)?;
+        if let Some(host) = host {
+            request::check_host(headers, host)?;
+        }
         let path = request::path(request.uri())?;
         let (route, name) = route::find(request.method(), path)?;
         if route.call == Call::ContainerAttach {
@@ -83,7 +102,7 @@ impl Asked {
 impl Door {
     /// Carries a request out, if it is allowed.
     pub(crate) async fn carry_out(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
-        let asked = Asked::read(request)?;
+        let asked = Asked::read(request, self.host.as_deref())?;
         match asked.call {
             Call::Ping => self.ping().await,
             Call::Health => Ok(self.health().await),
@@ -165,7 +184,7 @@ impl Door {
         let body = request::body(asked.request).await?;
         let made = template::container(&name, &body, &self.settings)?;
         if let Some(volume) = &made.volume {
-            self.not_foreign(volume).await?;
+            self.has_volume(volume).await?;
         }
         let listed = async {
             let listed = self.own_containers("1", None).await?;
@@ -233,9 +252,14 @@ impl Door {
             question = question.with(stream, "1");
         }
         let engine = self.engine.stream(&question).await?;
+        // The stream goes on when its connection is done, and has its place until then.
+        let seat = asked.request.extensions_mut().remove::<Seat>();
         let client = upgrade::on(&mut asked.request);
-        let shutdown = self.shutdown.clone();
-        self.streams.spawn(copy_streams(client, engine, shutdown));
+        let copying = copy_streams(client, engine, self.shutdown.clone());
+        self.streams.spawn(async move {
+            copying.await;
+            drop(seat);
+        });
         let mut told = empty(StatusCode::SWITCHING_PROTOCOLS);
         let headers = told.headers_mut();
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -275,10 +299,15 @@ impl Door {
         self.engine.tell(&question).await.map(empty)
     }
 
-    /// Refuses somebody else's volume.
-    async fn not_foreign(&self, name: &str) -> Result<(), Refusal> {
+    /// Refuses somebody else's volume, and one that is not there: the engine would make it, whatever
+    /// `--max-volumes` says.
+    async fn has_volume(&self, name: &str) -> Result<(), Refusal> {
         match owned::volume(&self.engine, &self.settings.label, name).await? {
-            Volume::Own | Volume::Missing => Ok(()),
+            Volume::Own => Ok(()),
+            Volume::Missing => Err(Refusal::Missing {
+                kind: "volume",
+                name: name.to_owned(),
+            }),
             Volume::Foreign => Err(foreign_volume(name)),
         }
     }
