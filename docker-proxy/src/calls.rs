@@ -11,12 +11,11 @@ use hyper::{
     upgrade,
 };
 use serde_json::{Value, json};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     answer,
-    attach::copy_streams,
+    attach::{Seat, copy_streams},
     engine::{Engine, Question},
     filter::filter,
     name::{self, ContainerName},
@@ -31,18 +30,6 @@ use crate::{
 
 /// What is sent back.
 pub(crate) type Answer = Response<BoxBody<Bytes, hyper::Error>>;
-
-/// The place of a connection among `--max-connections`, for as long as any of these lives.
-#[derive(Debug, Clone)]
-pub(crate) struct Seat(
-    #[expect(dead_code, reason = "it is held, not used")] Arc<OwnedSemaphorePermit>,
-);
-
-impl Seat {
-    pub(crate) fn new(place: OwnedSemaphorePermit) -> Self {
-        Self(Arc::new(place))
-    }
-}
 
 /// What the calls share.
 #[derive(Debug)]

@@ -29,7 +29,8 @@ use tracing::{debug, info, warn};
 
 use crate::{
     address::{self, Address, Stream},
-    calls::{self, Answer, Door, Seat},
+    attach::Seat,
+    calls::{self, Answer, Door},
     engine::Engine,
     quota::Quota,
     refusal::Refusal,
