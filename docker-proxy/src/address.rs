@@ -73,6 +73,14 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 impl Address {
+    /// What a request that goes there says as its host.
+    pub(crate) fn host(&self) -> &str {
+        match self {
+            Self::Unix(_) => "docker-proxy",
+            Self::Tcp(host) => host,
+        }
+    }
+
     /// Opens a connection to it.
     pub(crate) async fn connect(&self) -> io::Result<Box<dyn Stream>> {
         let connecting = async {
@@ -85,6 +93,11 @@ impl Address {
             .await
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
     }
+}
+
+/// The name of a host and port.
+pub(crate) fn name(host: &str) -> &str {
+    host.rsplit_once(':').map_or(host, |(name, _)| name)
 }
 
 /// The one address to listen on for a host and port, if it is not public.

@@ -1,12 +1,27 @@
 //! The streams of a container, copied in both directions.
 
-use std::io;
+use std::{io, sync::Arc};
 
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncWriteExt as _, copy, split};
+use tokio::{
+    io::{AsyncWriteExt as _, copy, split},
+    sync::OwnedSemaphorePermit,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
+
+/// The place of a connection among `--max-connections`, for as long as any of these lives.
+#[derive(Debug, Clone)]
+pub(crate) struct Seat(
+    #[expect(dead_code, reason = "it is held, not used")] Arc<OwnedSemaphorePermit>,
+);
+
+impl Seat {
+    pub(crate) fn new(place: OwnedSemaphorePermit) -> Self {
+        Self(Arc::new(place))
+    }
+}
 
 /// Copies until the container's side ends, or everything does. The end of the client's side is
 /// passed on and ends only its own direction: a program reads the end of its stdin and may still

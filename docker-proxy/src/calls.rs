@@ -11,12 +11,11 @@ use hyper::{
     upgrade,
 };
 use serde_json::{Value, json};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     answer,
-    attach::copy_streams,
+    attach::{Seat, copy_streams},
     engine::{Engine, Question},
     filter::filter,
     name::{self, ContainerName},
@@ -32,18 +31,6 @@ use crate::{
 /// What is sent back.
 pub(crate) type Answer = Response<BoxBody<Bytes, hyper::Error>>;
 
-/// The place of a connection among those that may be open: it is given up with the last clone.
-#[derive(Debug, Clone)]
-pub(crate) struct ConnectionPlace(
-    #[expect(dead_code, reason = "held, not read")] Arc<OwnedSemaphorePermit>,
-);
-
-impl ConnectionPlace {
-    pub(crate) fn new(permit: OwnedSemaphorePermit) -> Self {
-        Self(Arc::new(permit))
-    }
-}
-
 /// What the calls share.
 #[derive(Debug)]
 pub(crate) struct Door {
@@ -56,6 +43,9 @@ pub(crate) struct Door {
     /// The streams that run.
     pub(crate) streams: TaskTracker,
     pub(crate) shutdown: CancellationToken,
+    /// The name that it listens at, which requests have to ask for; `None` at a socket, which no
+    /// page in a browser reaches.
+    pub(crate) host: Option<String>,
 }
 
 /// A request that is one of our calls, as far as that is seen without its body.
@@ -68,9 +58,12 @@ struct Asked {
 }
 
 impl Asked {
-    fn read(request: Request<Incoming>) -> Result<Self, Refusal> {
+    fn read(request: Request<Incoming>, host: Option<&str>) -> Result<Self, Refusal> {
         let headers = request.headers();
         request::check_sender(headers)?;
+        if let Some(host) = host {
+            request::check_host(headers, host)?;
+        }
         let path = request::path(request.uri())?;
         let (route, name) = route::find(request.method(), path)?;
         if route.call == Call::ContainerAttach {
@@ -96,7 +89,7 @@ impl Asked {
 impl Door {
     /// Carries a request out, if it is allowed.
     pub(crate) async fn carry_out(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
-        let asked = Asked::read(request)?;
+        let asked = Asked::read(request, self.host.as_deref())?;
         match asked.call {
             Call::Ping => self.ping().await,
             Call::Health => Ok(self.health().await),
@@ -178,7 +171,7 @@ impl Door {
         let body = request::body(asked.request).await?;
         let made = template::container(&name, &body, &self.settings)?;
         if let Some(volume) = &made.volume {
-            self.is_own_volume(volume).await?;
+            self.has_volume(volume).await?;
         }
         let listed = async {
             let listed = self.own_containers("1", None).await?;
@@ -246,13 +239,13 @@ impl Door {
             question = question.with(stream, "1");
         }
         let engine = self.engine.stream(&question).await?;
+        // The stream goes on when its connection is done, and has its place until then.
+        let seat = asked.request.extensions_mut().remove::<Seat>();
         let client = upgrade::on(&mut asked.request);
-        let shutdown = self.shutdown.clone();
-        // Its connection counts as long as the streams run.
-        let place = asked.request.extensions_mut().remove::<ConnectionPlace>();
+        let copying = copy_streams(client, engine, self.shutdown.clone());
         self.streams.spawn(async move {
-            copy_streams(client, engine, shutdown).await;
-            drop(place);
+            copying.await;
+            drop(seat);
         });
         let mut told = empty(StatusCode::SWITCHING_PROTOCOLS);
         let headers = told.headers_mut();
@@ -293,9 +286,9 @@ impl Door {
         self.engine.tell(&question).await.map(empty)
     }
 
-    /// Refuses somebody else's volume.
-    /// The engine would make a volume that is missing, past the limit on volumes.
-    async fn is_own_volume(&self, name: &str) -> Result<(), Refusal> {
+    /// Refuses somebody else's volume, and one that is not there: the engine would make it, whatever
+    /// `--max-volumes` says.
+    async fn has_volume(&self, name: &str) -> Result<(), Refusal> {
         match owned::volume(&self.engine, &self.settings.label, name).await? {
             Volume::Own => Ok(()),
             Volume::Missing => Err(Refusal::Missing {

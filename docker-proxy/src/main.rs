@@ -65,7 +65,7 @@ struct Options {
     #[arg(
         long,
         env = "SEPAL_DOCKER_PROXY_MAX_CONNECTIONS",
-        default_value_t = 1024
+        default_value_t = 2048
     )]
     max_connections: u16,
     /// Permissions of the socket, octal

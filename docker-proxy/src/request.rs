@@ -1,13 +1,14 @@
 //! Reads a request into checked values. Nothing else of it is looked at again.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::{
     HeaderMap, Request, Uri,
     body::Incoming,
-    header::{CONNECTION, CONTENT_LENGTH, ORIGIN, TRANSFER_ENCODING, UPGRADE},
+    header::{CONNECTION, CONTENT_LENGTH, HOST, ORIGIN, TRANSFER_ENCODING, UPGRADE},
+    http::uri::Authority,
 };
 use tokio::time::timeout;
 
@@ -98,6 +99,28 @@ pub(crate) fn check_sender(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Refuses what was asked at another name than the one that the proxy listens at. Whose page a
+/// browser shows can let its own name lead here, and then read the answers as its own.
+pub(crate) fn check_host(headers: &HeaderMap, own: &str) -> Result<(), Refusal> {
+    for asked in headers.get_all(HOST) {
+        let asked = asked.to_str().unwrap_or_default();
+        let name = asked.parse::<Authority>();
+        let name = name.as_ref().map_or("", Authority::host);
+        let address = name.trim_start_matches('[').trim_end_matches(']');
+        let is_known = address.parse::<IpAddr>().is_ok()
+            || [own, "localhost"]
+                .iter()
+                .any(|it| name.eq_ignore_ascii_case(it));
+        if !is_known {
+            let text = format!(
+                "the request asks `{asked}`; ask by an IP address, or by the name in `--listen`"
+            );
+            return Err(Refusal::Malformed(text));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a body where none belongs.
 pub(crate) fn without_body(headers: &HeaderMap) -> Result<(), Refusal> {
     let is_empty = headers.get(CONTENT_LENGTH).is_none_or(|it| it == "0");
@@ -184,6 +207,40 @@ mod tests {
             assert!(path(&uri(text)).is_err(), "{text}");
         }
         assert!(path(&uri(&format!("/{}", "a".repeat(9000)))).is_err());
+    }
+
+    #[test]
+    fn what_was_asked_at_a_strange_name_is_refused() {
+        let check = |hosts: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for host in hosts {
+                headers.append(HOST, host.parse().unwrap());
+            }
+            check_host(&headers, "proxy").map_err(|error| error.to_string())
+        };
+        for host in [
+            "proxy",
+            "Proxy:2375",
+            "localhost:1",
+            "127.0.0.1:2375",
+            "10.1.2.3",
+            "[::1]:2375",
+        ] {
+            assert_eq!(check(&[host]), Ok(()), "{host}");
+        }
+        // Who says none is no browser.
+        assert_eq!(check(&[]), Ok(()));
+        for host in [
+            "",
+            "page.example",
+            "page.example:2375",
+            "127.0.0.1.page.example",
+            "a b",
+        ] {
+            let text = check(&[host]).unwrap_err();
+            assert!(text.contains("`--listen`"), "{host}: {text}");
+        }
+        assert!(check(&["proxy", "page.example"]).is_err());
     }
 
     #[test]

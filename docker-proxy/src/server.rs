@@ -29,7 +29,8 @@ use tracing::{debug, info, warn};
 
 use crate::{
     address::{self, Address, Stream},
-    calls::{self, Answer, ConnectionPlace, Door},
+    attach::Seat,
+    calls::{self, Answer, Door},
     engine::Engine,
     quota::Quota,
     refusal::Refusal,
@@ -53,6 +54,8 @@ const HEALTH_LIMIT: Duration = Duration::from_secs(5);
 pub struct Listener {
     kind: Kind,
     address: Address,
+    /// The name that was given where it is TCP.
+    host: Option<String>,
 }
 
 #[derive(Debug)]
@@ -76,6 +79,7 @@ impl Listener {
                 Ok(Self {
                     kind: Kind::Unix(listener, path.clone()),
                     address: address.clone(),
+                    host: None,
                 })
             }
             Address::Tcp(host) => {
@@ -85,6 +89,7 @@ impl Listener {
                 Ok(Self {
                     kind: Kind::Tcp(listener),
                     address: Address::Tcp(bound.to_string()),
+                    host: Some(address::name(host).to_owned()),
                 })
             }
         }
@@ -133,6 +138,7 @@ pub async fn serve(settings: Settings, listener: Listener, shutdown: Cancellatio
         settings,
         streams: TaskTracker::new(),
         shutdown,
+        host: listener.host.clone(),
     });
     info!(
         "Let Sepal use the engine at `{}` through `{}`, with label `{}`",
@@ -179,16 +185,16 @@ async fn take_all(door: &Arc<Door>, listener: &Listener, connections: &TaskTrack
         };
         let door = Arc::clone(door);
         connections.spawn(async move {
-            converse(&door, stream, ConnectionPlace::new(place)).await;
+            converse(&door, stream, Seat::new(place)).await;
         });
     }
 }
 
 /// Answers the requests of one connection.
-async fn converse(door: &Arc<Door>, stream: Box<dyn Stream>, place: ConnectionPlace) {
+async fn converse(door: &Arc<Door>, stream: Box<dyn Stream>, seat: Seat) {
     let answering = service_fn(|mut request: Request<Incoming>| {
         let door = Arc::clone(door);
-        request.extensions_mut().insert(place.clone());
+        request.extensions_mut().insert(seat.clone());
         async move { Ok::<Answer, Infallible>(answer(&door, request).await) }
     });
     let connection = http1::Builder::new()
@@ -260,7 +266,7 @@ pub async fn health(address: &Address) -> Result<(), String> {
         let connected = handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = connected.map_err(io::Error::other)?;
         let request = Request::get("/health")
-            .header(HOST, "docker-proxy")
+            .header(HOST, address.host())
             .body(Empty::<Bytes>::new())
             .map_err(io::Error::other)?;
         let answered = async {

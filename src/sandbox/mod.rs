@@ -16,6 +16,7 @@ mod peers;
 mod quota;
 mod running;
 mod runtime;
+mod trim;
 mod usage;
 mod workspace;
 

@@ -142,11 +142,18 @@ pub enum Ended {
     #[error("its time of {0} s was over")]
     OverTime(u64),
     /// Its workspace is full.
-    #[error("its workspace is full: more than {} MB; files must be deleted first", .0 >> 20)]
+    #[error(
+        "its workspace is full: more than {} MB; files must be deleted first (where it was more than \
+         twice that, the newest ones are being deleted)",
+        .0 >> 20
+    )]
     OverWorkspace(u64),
     /// Its workspace has folders that are nested too deep to be counted.
-    #[error("its workspace holds a folder that is nested too deep")]
+    #[error("its workspace holds a folder that is nested too deep, which is being deleted")]
     UncountableWorkspace,
+    /// Its workspace could not be counted twice in a row.
+    #[error("its workspace could not be counted, so nothing holds its size")]
+    UnmeasuredWorkspace,
     /// We lost sight of it.
     #[error("it is not known how it ended")]
     Lost,

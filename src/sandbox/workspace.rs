@@ -26,7 +26,7 @@ use super::Error;
 use crate::domain::SandboxId;
 
 /// Deeper than any project nests its folders; what is deeper would hold too many descriptors.
-const MAX_DEPTH: usize = 256;
+pub(super) const MAX_DEPTH: usize = 256;
 /// The most folders that are open at once while a workspace is deleted.
 const MAX_HELD: usize = 128;
 /// What a file costs beside its content, so that endless empty files count too.
@@ -131,9 +131,7 @@ pub(super) fn measure(path: &Path, limit: u64) -> Result<Size, Errno> {
             continue;
         };
         let blocks = u64::try_from(found.st_blocks).unwrap_or_default();
-        bytes = bytes
-            .saturating_add(blocks.saturating_mul(BLOCK_BYTES))
-            .saturating_add(ENTRY_BYTES);
+        bytes = bytes.saturating_add(entry_bytes(blocks));
         if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
             match enter(folder, name) {
                 Ok(_) if levels.len() == MAX_DEPTH => return Ok(Size::Uncountable),
@@ -147,9 +145,16 @@ pub(super) fn measure(path: &Path, limit: u64) -> Result<Size, Errno> {
     Ok(Size::Bytes(bytes))
 }
 
+/// What an entry with that many blocks counts.
+pub(super) fn entry_bytes(blocks: u64) -> u64 {
+    blocks
+        .saturating_mul(BLOCK_BYTES)
+        .saturating_add(ENTRY_BYTES)
+}
+
 /// Opens a folder to count it. One that forbids even its owner to look is opened up first, or it
 /// could hide any amount; the descriptor makes sure that nothing else is.
-fn enter(folder: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+pub(super) fn enter(folder: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     let opened = openat(folder, name, FOLDER, Mode::empty());
     if !matches!(opened, Err(Errno::ACCESS)) {
         return opened;
@@ -160,19 +165,24 @@ fn enter(folder: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     openat(folder, name, FOLDER, Mode::empty())
 }
 
-const FOLDER: OFlags = OFlags::DIRECTORY
+pub(super) const FOLDER: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::RDONLY)
     .union(OFlags::CLOEXEC);
 
-fn is_self_or_parent(name: &CStr) -> bool {
+pub(super) fn is_self_or_parent(name: &CStr) -> bool {
     matches!(name.to_bytes(), b"." | b"..")
 }
 
-/// Deletes `path` and everything in it. What lies deeper than [`MAX_HELD`] is first moved up to the
-/// root, so that a chain of a million folders needs no stack and few descriptors.
+/// Deletes `path` and everything in it.
 fn remove_tree(path: &Path) -> Result<(), Errno> {
-    let root = open(path, FOLDER, Mode::empty())?;
+    empty_tree(&open(path, FOLDER, Mode::empty())?)?;
+    rustix::fs::rmdir(path)
+}
+
+/// Deletes everything in a folder. What lies deeper than [`MAX_HELD`] is first moved up to the
+/// root, so that a chain of a million folders needs no stack and few descriptors.
+pub(super) fn empty_tree(root: &OwnedFd) -> Result<(), Errno> {
     let mut levels = vec![Level::of(
         CString::default(),
         root.try_clone().map_err(|_| Errno::MFILE)?,
@@ -185,7 +195,7 @@ fn remove_tree(path: &Path) -> Result<(), Errno> {
                 levels.push(Level::of(inner, folder)?);
                 depth += 1;
             }
-            Some((inner, _)) => raise(level.dir.fd()?, &inner, &root, &mut moved)?,
+            Some((inner, _)) => raise(level.dir.fd()?, &inner, root, &mut moved)?,
             None => {
                 let name = levels.pop().map(|level| level.name).unwrap_or_default();
                 depth -= 1;
@@ -195,7 +205,7 @@ fn remove_tree(path: &Path) -> Result<(), Errno> {
             }
         }
     }
-    rustix::fs::rmdir(path)
+    Ok(())
 }
 
 /// A folder that is being emptied.

@@ -1,7 +1,7 @@
 //! The program itself: its options, its check, its end.
 
 use std::io::Write as _;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -104,6 +104,25 @@ fn it_listens_on_loopback_and_never_for_everybody() {
     let listen = format!("tcp://127.0.0.1:{port}");
     let mut running = program(&listen).stderr(Stdio::null()).spawn().unwrap();
     until_well(&listen);
+    let ask = |host: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let request = format!("GET /info HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut said = String::new();
+        std::io::Read::read_to_string(&mut stream, &mut said).unwrap();
+        said
+    };
+    for host in [format!("127.0.0.1:{port}"), format!("localhost:{port}")] {
+        let said = ask(&host);
+        assert!(said.starts_with("HTTP/1.1 200"), "{host}: {said}");
+    }
+    // A page whose name leads here.
+    let said = ask(&format!("page.example:{port}"));
+    assert!(said.starts_with("HTTP/1.1 400"), "{said}");
+    assert!(
+        said.contains("`--listen`") && !said.contains("MemTotal"),
+        "{said}"
+    );
     running.kill().unwrap();
     running.wait().unwrap();
     failed(

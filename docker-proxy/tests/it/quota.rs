@@ -100,3 +100,22 @@ async fn volumes_have_a_limit_of_their_own_and_one_that_exists_is_given() {
     assert_eq!((create(3).await, create(4).await), (201, 429));
     assert_eq!(proxy.made().len(), 2);
 }
+
+/// The engine makes a volume that a container asks for and that is not there.
+#[tokio::test]
+async fn a_container_makes_no_volume_beside_the_count() {
+    let proxy = Proxy::with(|it| it.max_volumes = 1).await;
+    let mut body = proxy.body("true");
+    body["HostConfig"]["Mounts"] = json!([{
+        "Type": "volume", "Source": proxy.volume(), "Target": "/workspace",
+    }]);
+    let (status, told) = proxy.ask(&line(&proxy, 1), Some(&body)).await;
+    assert_eq!(status, 404, "{told}");
+    assert!(is_told(&told, "No such volume"), "{told}");
+    assert!(proxy.made().is_empty());
+    let volume = json!({ "Name": proxy.volume(), "Labels": { "sepal.sandbox": proxy.sandbox } });
+    let (status, told) = proxy.ask("POST /volumes/create", Some(&volume)).await;
+    assert_eq!(status, 201, "{told}");
+    let (status, told) = proxy.ask(&line(&proxy, 1), Some(&body)).await;
+    assert_eq!(status, 201, "{told}");
+}

@@ -117,6 +117,34 @@ async fn a_wait_begins_to_answer_before_the_end() {
     drop(stream);
 }
 
+/// Else whoever attaches again and again would open the machine's files without end.
+#[tokio::test]
+async fn a_stream_has_the_place_of_its_connection() {
+    let proxy = Proxy::with(|it| it.max_connections = 2).await;
+    let id = proxy.create(&proxy.body("cat")).await;
+    let first = attach(&proxy, &id).await;
+    start(&proxy, &id).await;
+    let second = attach(&proxy, &id).await;
+    let ping = async || {
+        let mut stream = proxy.connect().await;
+        let request = b"GET /_ping HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        // Refused is closed at once, perhaps before it is asked.
+        let _ = stream.write_all(request).await;
+        let mut said = String::new();
+        let _ = in_time(stream.read_to_string(&mut said)).await;
+        said
+    };
+    assert_eq!(ping().await, "", "no place is left");
+    // The program ends with its stdin, and so do the streams, which gives the places back.
+    drop((first, second));
+    let waiting = async {
+        while !ping().await.starts_with("HTTP/1.1 200") {
+            tokio::task::yield_now().await;
+        }
+    };
+    in_time(waiting).await;
+}
+
 #[tokio::test]
 async fn an_end_in_order_ends_the_streams_and_takes_the_socket_away() {
     let proxy = Proxy::start().await;

@@ -14,8 +14,7 @@ use crate::{failure::Failure, tools::ListFiles};
 
 /// The most entries that one call returns.
 const MAX_ENTRIES: usize = 1000;
-/// The most bytes of lines that one call returns: paths may be long, and an answer is one line of the
-/// protocol with a limit of its own.
+/// The most text that one call returns, far below what the other side takes as one line.
 const MAX_BYTES: usize = 200 * 1024;
 /// The most entries of one folder that are looked at before sorting.
 const MAX_FOLDER_ENTRIES: usize = 20_000;
@@ -53,6 +52,7 @@ pub(crate) fn list(workspace: &Workspace, arguments: &ListFiles) -> Result<Vec<S
 #[derive(Default)]
 struct Listing {
     lines: Vec<String>,
+    /// Bytes of the lines.
     bytes: usize,
     left_out: usize,
     /// Some folder was too large even to count.
@@ -76,13 +76,18 @@ impl Listing {
         }
         entries.sort_by(|left, right| left.0.cmp(&right.0));
         for (file_name, kind) in entries {
-            if self.lines.len() == MAX_ENTRIES || self.bytes >= MAX_BYTES {
+            // What comes after the first that is left out is left out too.
+            if self.left_out > 0 {
                 self.left_out += 1;
                 continue;
             }
             let shown = joined(prefix, &file_name);
             let line = line(folder, &file_name, kind, &name::show(&shown));
-            self.bytes += line.len();
+            if self.lines.len() == MAX_ENTRIES || self.bytes + line.len() > MAX_BYTES {
+                self.left_out += 1;
+                continue;
+            }
+            self.bytes += line.len() + 1;
             self.lines.push(line);
             if kind.is_dir()
                 && depth > 1

@@ -19,6 +19,10 @@ use cap_std::{ambient_authority, fs::Dir};
 pub(crate) use self::{list::list, read::read, write::write};
 use crate::failure::Failure;
 
+/// The longest path, in the letters of [`name`]: longer than any that the kernel takes. Answers repeat
+/// what was asked for.
+const MAX_PATH_BYTES: usize = 20 * 1024;
+
 /// The one folder that exists for the model.
 pub(crate) struct Workspace {
     root: Dir,
@@ -49,6 +53,11 @@ impl Workspace {
             return Err(Failure::new(
                 "The path is empty. Use `.` for the workspace itself.",
             ));
+        }
+        if path.len() > MAX_PATH_BYTES {
+            return Err(Failure::new(format!(
+                "The path is longer than {MAX_PATH_BYTES} bytes. Use a shorter one."
+            )));
         }
         if path.contains('\0') {
             return Err(Failure::new(

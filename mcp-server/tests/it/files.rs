@@ -168,6 +168,39 @@ async fn a_listing_is_bounded() {
     ));
 }
 
+/// Few entries can be long: each byte that is no text takes four, and who reads answers drops a line
+/// that is too long.
+#[tokio::test]
+async fn a_listing_of_long_paths_is_bounded_too() {
+    let harness = Harness::start().await;
+    let name = OsStr::from_bytes(&[0xe9; 250]);
+    let folder = (0..12).fold(harness.workspace(), |folder, _| folder.join(name));
+    std::fs::create_dir_all(&folder).unwrap();
+    for number in 0..500 {
+        std::fs::write(folder.join(number.to_string()), "").unwrap();
+    }
+    let told = harness.does("list_files", json!({ "depth": 16 })).await;
+    assert!(told.len() < 201 * 1024, "{}", told.len());
+    let shown = told.lines().count() - 1;
+    assert!(shown > 12, "{shown}");
+    let note = format!(
+        "[{} more entries were left out. List a folder of it, or use a smaller depth.]",
+        512 - shown
+    );
+    assert!(told.ends_with(&note), "{shown}");
+}
+
+#[tokio::test]
+async fn a_path_that_no_file_can_have_is_not_repeated() {
+    let harness = Harness::start().await;
+    let path = "a/".repeat(11_000);
+    for tool in ["read_file", "list_files"] {
+        let told = harness.refuses(tool, json!({ "path": path })).await;
+        assert!(told.contains("longer than 20480 bytes"), "{tool}");
+        assert!(told.len() < 200, "{tool}");
+    }
+}
+
 #[tokio::test]
 async fn names_that_are_not_text_can_be_listed_read_and_written() {
     let harness = Harness::start().await;

@@ -61,9 +61,14 @@ pub(super) fn take_over(mut staged: Staged, care: Care) -> Running {
         was_killed: Arc::clone(&was_killed),
         closing: care.closing,
     };
+    let workspace = supervisor.workspace.clone();
     care.tasks.spawn(async move {
         let ended = supervisor.run().await;
         told.send_replace(Some(ended));
+        // Whoever ended itself may have done so before it was looked at.
+        if let Some(workspace) = workspace.filter(|_| ended != Ended::Killed) {
+            quota::trim(workspace, launch.bounds.workspace_bytes).await;
+        }
     });
     Running {
         stdin: stdin.map_or_else(|| Box::new(tokio::io::sink()) as _, |it| Box::new(it) as _),

@@ -1,6 +1,6 @@
 //! The walls, as the engine's words: names, labels and the whole of what a container may do.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
@@ -8,7 +8,7 @@ use bollard::models::{
 
 use crate::{
     domain::SandboxId,
-    sandbox::{Access, Launch, Program},
+    sandbox::{Access, Launch, Program, trim},
 };
 
 /// The user inside.
@@ -29,6 +29,13 @@ pub(super) const LIFE: &str = "sepal.life";
 /// The label with the sandbox.
 pub(super) const SANDBOX: &str = "sepal.sandbox";
 const SERVER_LABEL: &str = "sepal.server";
+/// Where a server of a session has its name, the run that trims its workspace has this one.
+const TRIMMER: &str = "sepal-trim";
+/// Prints of each entry how deep it lies and its blocks, of the workspace itself last.
+const COUNT: [&str; 5] = ["find", "/workspace", "-depth", "-printf", "%d %b\\n"];
+/// What `sandbox::trim` does where we see the folder: gets the limit and the ceiling, and says
+/// something where it deletes.
+const TRIM: &str = include_str!("trim.sh");
 const VOLUME_PREFIX: &str = "sepal-ws-";
 
 /// Everything that decides a container.
@@ -57,6 +64,11 @@ pub(super) fn sandbox_of_volume(name: &str) -> Option<SandboxId> {
 /// The container's name of the bundled server.
 pub(super) fn bundled(sandbox: &SandboxId) -> String {
     format!("sepal-sb-{sandbox}")
+}
+
+/// The container's name of the run that trims the workspace.
+pub(super) fn trimmer(sandbox: &SandboxId) -> String {
+    format!("{}-{TRIMMER}", bundled(sandbox))
 }
 
 /// The container's name: one for the bundled server, one for each other server of the session.
@@ -219,11 +231,10 @@ impl Plan<'_> {
     /// but to look, because a folder may forbid even its owner to look.
     pub(super) fn measuring(&self) -> ContainerCreateBody {
         let mut body = self.body();
-        let du = ["du", "--summarize", "--block-size=1", "/workspace"];
         body.image = Some(self.image.to_owned());
         body.user = Some("0:0".to_owned());
         body.entrypoint = Some(vec!["/usr/bin/env".to_owned()]);
-        body.cmd = Some(du.map(str::to_owned).to_vec());
+        body.cmd = Some(COUNT.map(str::to_owned).to_vec());
         body.env = None;
         if let Some(walls) = &mut body.host_config {
             walls.cap_add = Some(vec!["DAC_READ_SEARCH".to_owned()]);
@@ -233,11 +244,31 @@ impl Plan<'_> {
         }
         body
     }
+
+    /// A run that trims the workspace, as the sandbox itself could.
+    pub(super) fn trimming(&self) -> ContainerCreateBody {
+        let limit = self.launch.bounds.workspace_bytes;
+        let words = ["bash", "-c", TRIM, "trim"].map(str::to_owned);
+        let bounds = [limit, trim::ceiling(limit)].map(|bytes| bytes.to_string());
+        let launch = Launch {
+            sandbox: self.launch.sandbox.clone(),
+            server: TRIMMER.to_owned(),
+            program: Program::Command([words.as_slice(), bounds.as_slice()].concat()),
+            environment: BTreeMap::new(),
+            workspace: Access::ReadWrite,
+            bounds: self.launch.bounds,
+        };
+        let plan = Plan {
+            launch: &launch,
+            ..*self
+        };
+        plan.body()
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, time::Duration};
+    use std::time::Duration;
 
     use super::*;
     use crate::sandbox::Bounds;

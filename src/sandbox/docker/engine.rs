@@ -22,7 +22,7 @@ use tokio::{sync::Semaphore, time::sleep};
 
 use super::{
     container::LIFE,
-    problem::{Problem, status},
+    problem::{Problem, status, words},
 };
 
 /// Requests that change something, at once.
@@ -167,7 +167,7 @@ impl Engine {
         match self.ask(create).await {
             Ok(made) => Ok(Some(made.id)),
             Err(asked) if asked.is(409) => Ok(None),
-            Err(asked) if asked.is(404) => Err(Problem::NoImage {
+            Err(asked) if asked.is(404) && !asked.says("volume") => Err(Problem::NoImage {
                 image: body.image.clone().unwrap_or_default(),
             }),
             Err(asked) => Err(self.told(asked, "create a container")),
@@ -323,6 +323,11 @@ pub(super) enum Asked {
 impl Asked {
     pub(super) fn is(&self, code: u16) -> bool {
         matches!(self, Self::Answer(error) if status(error) == Some(code))
+    }
+
+    /// Whether the engine's words name that.
+    fn says(&self, what: &str) -> bool {
+        matches!(self, Self::Answer(error) if words(error).contains(what))
     }
 }
 

@@ -36,10 +36,11 @@ use self::{
     owned::Owned,
     pool::Pool,
     supervisor::Supervisor,
-    workspace::{Measuring, Volume},
+    workspace::{Job, Measuring, Volume},
 };
 use super::{
-    Access, Error, Launch, Life, Limits, Network, Peers, Program, Running, Runtime, count_start,
+    Access, Ended, Error, Launch, Life, Limits, Network, Peers, Program, Running, Runtime,
+    count_start,
 };
 use crate::domain::{SandboxId, SandboxKind};
 
@@ -172,7 +173,7 @@ impl House {
             image: &self.settings.image,
             runtime: self.settings.runtime.as_deref(),
         };
-        let workspace = self.workspace(&plan).await?;
+        let workspace = self.workspace(&plan).await?.map(Arc::new);
         let id = self.maker.create(&name, &plan.body()).await?;
         let attached = match self.engine.attach(&id).await {
             Ok(attached) => self.engine.start(&id).await.map(|()| attached),
@@ -194,13 +195,18 @@ impl House {
             id,
             owner,
             bounds: launch.bounds,
-            workspace,
+            workspace: workspace.clone(),
             killed: killed.clone(),
             closing: self.closing.clone(),
         };
+        let limit = launch.bounds.workspace_bytes;
         self.tasks.spawn(async move {
             let ended = supervisor.run().await;
             told.send_replace(Some(ended));
+            // Whoever ended itself may have done so before it was looked at.
+            if let Some(workspace) = workspace.filter(|_| ended != Ended::Killed) {
+                workspace.trim(limit).await;
+            }
         });
         Ok(Running {
             stdin: Box::new(streams.stdin),
@@ -220,8 +226,14 @@ impl House {
         let mountpoint = self.engine.provide_volume(&volume, plan.labels()).await?;
         let measuring = Measuring {
             maker: self.maker.clone(),
-            name: format!("{name}.measure"),
-            body: plan.measuring(),
+            count: Job {
+                name: format!("{name}.measure"),
+                body: plan.measuring(),
+            },
+            trim: Job {
+                name: container::trimmer(&launch.sandbox),
+                body: plan.trimming(),
+            },
             owned: self.owned.clone(),
             runs: self.tasks.clone(),
             pumps: self.pumps.clone(),
@@ -229,8 +241,10 @@ impl House {
         if matches!(launch.program, Program::Image { .. }) {
             // An empty volume takes the owner of the folder it is first seen at, and only our
             // image is known to have the right one.
-            let _owner = self.owned.own(measuring.name.clone());
-            let made = self.maker.create(&measuring.name, &measuring.body);
+            let _owner = self.owned.own(measuring.count.name.clone());
+            let made = self
+                .maker
+                .create(&measuring.count.name, &measuring.count.body);
             self.engine.remove(&made.await?).await?;
         }
         let is_counted = launch.workspace == Access::ReadWrite;

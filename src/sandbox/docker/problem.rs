@@ -114,7 +114,7 @@ pub(super) fn status(error: &ApiError) -> Option<u16> {
 }
 
 /// The innermost cause in its own words: the outer ones only say that something failed.
-fn words(error: &ApiError) -> String {
+pub(super) fn words(error: &ApiError) -> String {
     if let ApiError::DockerResponseServerError { message, .. } = error {
         return message.trim().to_owned();
     }

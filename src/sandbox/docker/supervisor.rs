@@ -33,7 +33,7 @@ pub(super) struct Supervisor {
     pub(super) owner: Owner,
     pub(super) bounds: Bounds,
     /// Where it has to be counted.
-    pub(super) workspace: Option<Volume>,
+    pub(super) workspace: Option<Arc<Volume>>,
     /// The owner let go.
     pub(super) killed: CancellationToken,
     /// Becomes true when everything has to end.
@@ -48,7 +48,7 @@ impl Supervisor {
             biased;
             () = self.killed.cancelled() => Ended::Killed,
             _ = closing => Ended::Killed,
-            ended = limits(self.bounds, self.workspace.as_ref()) => ended,
+            ended = limits(self.bounds, self.workspace.as_deref()) => ended,
             gone = until_gone(&self.engine, &self.id) => reason(gone, self.bounds),
         };
         let name = &self.owner.name;

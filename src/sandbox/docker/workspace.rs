@@ -7,18 +7,23 @@
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use bollard::models::ContainerCreateBody;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader, DuplexStream};
 use tokio_util::task::TaskTracker;
 
 use super::{attach, making::Maker, owned::Owned, problem::Problem};
-use crate::sandbox::{quota, workspace::Size};
+use crate::sandbox::{
+    quota,
+    workspace::{MAX_DEPTH, Size, entry_bytes},
+};
 
 /// The shortest time between two runs that count.
 const RUN_PACE: Duration = Duration::from_mins(1);
 /// How long such a run may take.
 const RUN_LIMIT: Duration = Duration::from_secs(50);
-/// More than a number and a path.
-const MAX_ANSWER_BYTES: u64 = 4096;
+/// How long a run may take that deletes what is too much.
+const TRIM_LIMIT: Duration = Duration::from_mins(10);
+/// More than two numbers.
+const MAX_LINE_BYTES: u64 = 64;
 
 /// A workspace that has to be counted.
 #[derive(Debug)]
@@ -29,12 +34,19 @@ pub(super) enum Volume {
     There(Arc<Measuring>, Duration),
 }
 
-/// What a run that counts is made of.
+/// A container of a moment.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) name: String,
+    pub(super) body: ContainerCreateBody,
+}
+
+/// What runs that count and trim are made of.
 #[derive(Debug)]
 pub(super) struct Measuring {
     pub(super) maker: Maker,
-    pub(super) name: String,
-    pub(super) body: ContainerCreateBody,
+    pub(super) count: Job,
+    pub(super) trim: Job,
     pub(super) owned: Owned,
     /// What has to be seen through.
     pub(super) runs: TaskTracker,
@@ -67,7 +79,10 @@ impl Volume {
             Self::There(measuring, _) => {
                 let run = Arc::clone(measuring);
                 // A task, because a run that is given up half-way would leave its container behind.
-                let counted = measuring.runs.spawn(async move { run.run().await });
+                let counted = measuring.runs.spawn(async move {
+                    let counting = |said| tally(said, bound);
+                    run.run(&run.count, RUN_LIMIT, counting).await
+                });
                 match counted.await.map_err(io::Error::other) {
                     Ok(Ok(size)) => size,
                     Ok(Err(error)) => uncounted(&error),
@@ -76,33 +91,110 @@ impl Volume {
             }
         }
     }
+
+    /// Deletes what is above the ceiling, once the sandbox has ended. Has to be seen through: call
+    /// it on a task.
+    pub(super) async fn trim(&self, limit: u64) {
+        match self {
+            Self::Here(folder) => quota::trim(folder.clone(), limit).await,
+            Self::There(run, _) => match run.run(&run.trim, TRIM_LIMIT, answer).await {
+                Ok(Some(said)) if said.is_empty() => {}
+                Ok(Some(_)) => quota::warn_trimmed(),
+                Ok(None) => tracing::warn!("A workspace cannot be trimmed: it takes too long"),
+                Err(error) => tracing::warn!(%error, "A workspace cannot be trimmed"),
+            },
+        }
+    }
 }
 
 fn uncounted(error: &dyn std::error::Error) -> Option<Size> {
-    tracing::debug!(%error, "A workspace is not counted this time");
+    tracing::warn!(%error, "A workspace is not counted this time");
     None
 }
 
 impl Measuring {
-    async fn run(&self) -> Result<Option<Size>, Problem> {
-        let _owner = self.owned.own(self.name.clone());
-        let id = self.maker.create(&self.name, &self.body).await?;
-        let counted = tokio::time::timeout(RUN_LIMIT, self.count(&id)).await;
+    /// Runs a container to the end of what it says; `None` if that was not understood, or did not
+    /// come in time.
+    async fn run<T, Reading>(
+        &self,
+        job: &Job,
+        limit: Duration,
+        read: impl FnOnce(DuplexStream) -> Reading,
+    ) -> Result<Option<T>, Problem>
+    where
+        Reading: Future<Output = io::Result<Option<T>>>,
+    {
+        let _owner = self.owned.own(job.name.clone());
+        let id = self.maker.create(&job.name, &job.body).await?;
+        let running = async {
+            let engine = &self.maker.engine;
+            let attached = engine.attach(&id).await?;
+            engine.start(&id).await?;
+            let streams = attach::pump(attached, &self.pumps);
+            Ok(read(streams.stdout).await.unwrap_or_default())
+        };
+        let said = tokio::time::timeout(limit, running).await;
         self.maker.engine.remove(&id).await?;
-        counted.unwrap_or(Ok(None))
+        said.unwrap_or(Ok(None))
+    }
+}
+
+/// Reads what a run that trims says: nothing, or a few words.
+async fn answer(said: impl AsyncRead + Unpin) -> io::Result<Option<String>> {
+    let mut words = String::new();
+    said.take(MAX_LINE_BYTES).read_to_string(&mut words).await?;
+    Ok(Some(words))
+}
+
+/// Adds up what a run that counts says, by the same rule as in a folder that we see; `None` if it
+/// broke off. It may stop above `bound`.
+async fn tally(said: impl AsyncRead + Unpin, bound: u64) -> io::Result<Option<Size>> {
+    let mut said = BufReader::new(said);
+    let mut line = String::new();
+    let mut bytes = 0_u64;
+    loop {
+        line.clear();
+        (&mut said)
+            .take(MAX_LINE_BYTES)
+            .read_line(&mut line)
+            .await?;
+        let numbers = line.strip_suffix('\n').and_then(|it| it.split_once(' '));
+        let numbers = numbers.and_then(|(depth, blocks)| {
+            Some((depth.parse::<usize>().ok()?, blocks.parse::<u64>().ok()?))
+        });
+        match numbers {
+            None => return Ok(None),
+            // The workspace itself comes last, and costs nothing.
+            Some((0, _)) => return Ok(Some(Size::Bytes(bytes))),
+            Some((depth, _)) if depth > MAX_DEPTH => return Ok(Some(Size::Uncountable)),
+            Some((_, blocks)) => bytes = bytes.saturating_add(entry_bytes(blocks)),
+        }
+        if bytes > bound {
+            return Ok(Some(Size::Bytes(bytes)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn counted(said: &str, bound: u64) -> Option<Size> {
+        tally(said.as_bytes(), bound).await.unwrap()
     }
 
-    async fn count(&self, id: &str) -> Result<Option<Size>, Problem> {
-        let engine = &self.maker.engine;
-        let attached = engine.attach(id).await?;
-        engine.start(id).await?;
-        let streams = attach::pump(attached, &self.pumps);
-        let mut said = String::new();
-        let mut stdout = streams.stdout.take(MAX_ANSWER_BYTES);
-        if stdout.read_to_string(&mut said).await.is_err() {
-            return Ok(None);
+    #[tokio::test]
+    async fn entries_and_blocks_count_once_all_of_them_were_told() {
+        let all = "2 8\n1 8\n1 0\n0 8\n";
+        let bytes = 3 * 512 + 16 * 512;
+        assert_eq!(counted(all, u64::MAX).await, Some(Size::Bytes(bytes)));
+        assert_eq!(counted("0 8\n", 0).await, Some(Size::Bytes(0)));
+        for broken in ["", "2 8\n1 8\n", "2 8\n1", "0 8", "x\n", "1 -8\n0 8\n"] {
+            assert_eq!(counted(broken, u64::MAX).await, None, "{broken:?}");
         }
-        let bytes = said.split_whitespace().next();
-        Ok(bytes.and_then(|it| it.parse().ok()).map(Size::Bytes))
+        let stopped = counted("1 8\n1 8\n1 8\n", 5000).await;
+        assert_eq!(stopped, Some(Size::Bytes(9 * 1024)));
+        let deep = counted("257 0\n", u64::MAX).await;
+        assert_eq!(deep, Some(Size::Uncountable));
     }
 }

@@ -153,3 +153,30 @@ async fn a_workspace_that_cannot_be_seen_is_counted_by_runs() {
     .await;
     house.close().await;
 }
+
+/// The same rules hold there: files without content count, and what is far too much is deleted.
+#[tokio::test]
+async fn where_runs_count_empty_files_count_and_what_is_far_too_much_goes() {
+    let house = House::docker_with(Door::Proxied, |settings| {
+        settings.counts_by_runs = Some(Duration::from_millis(200));
+    })
+    .await;
+    let bounds = Bounds {
+        workspace_bytes: 4 << 20,
+        ..Bounds::default()
+    };
+    let bash = |script| Launch {
+        bounds,
+        ..house.bash(1, script)
+    };
+    let script = "mkdir empty; cd empty; seq 12000 | xargs touch; sleep 1000";
+    let (said, ended) = house.run_launch(bash(script)).await;
+    assert_eq!(ended, Ended::OverWorkspace(4 << 20), "{said}");
+    let script =
+        "rm -rf empty; echo kept >kept; sleep 2; : >big; fallocate -n -l 40M big; sleep 1000";
+    let (said, ended) = house.run_launch(bash(script)).await;
+    assert_eq!(ended, Ended::OverWorkspace(4 << 20), "{said}");
+    let looking = async { while house.run_launch(bash("ls")).await.0 != "kept\n" {} };
+    in_time(looking).await;
+    house.close().await;
+}

@@ -6,7 +6,7 @@ use sepal::domain::Enforcement;
 use sepal::sandbox::{Bounds, Ended, Launch};
 use serde_json::json;
 
-use super::house::House;
+use super::house::{House, in_time};
 
 super::on_every_runtime!(
     too_much_memory_ends_the_sandbox_and_the_next_one_works,
@@ -18,6 +18,7 @@ super::on_every_runtime!(
     a_life_can_be_limited,
     the_server_needs_no_thread_for_an_answer,
     a_full_workspace_ends_the_sandbox_and_can_be_cleaned_by_the_next,
+    what_is_far_too_much_is_deleted_and_the_rest_stays,
     one_file_cannot_be_larger_than_the_workspace,
     temporary_folders_are_bounded,
 );
@@ -151,12 +152,47 @@ async fn a_full_workspace_ends_the_sandbox_and_can_be_cleaned_by_the_next(house:
         workspace_bytes: 8 << 20,
         ..Bounds::default()
     };
-    let fill = "for i in 1 2 3 4; do head -c 4M /dev/zero > $i; done; sleep 1000";
+    let fill = "for i in 1 2 3; do head -c 4M /dev/zero > $i; done; sleep 1000";
     let (said, ended) = house.run_launch(with(bounds, house.bash(1, fill))).await;
     assert_eq!(ended, Ended::OverWorkspace(8 << 20), "{said}");
     let clean = "ls | wc -l; rm *; ls | wc -l";
     let (said, ended) = house.run_launch(with(bounds, house.bash(1, clean))).await;
-    assert_eq!((said.as_str(), ended), ("4\n0\n", Ended::Exited(0)));
+    assert_eq!((said.as_str(), ended), ("3\n0\n", Ended::Exited(0)));
+    house.close().await;
+}
+
+/// A moment is enough to take a whole disk: that way no limit of one file holds, and no watch is fast
+/// enough. Nor does it help to be gone before anybody looks.
+async fn what_is_far_too_much_is_deleted_and_the_rest_stays(house: House) {
+    let bounds = Bounds {
+        workspace_bytes: 8 << 20,
+        ..Bounds::default()
+    };
+    let take =
+        "head -c 4M /dev/zero > kept; sleep 2; : >big; fallocate -n -l 40M big; stat -c %b big";
+    for (rest, expected) in [
+        ("sleep 1000", Ended::OverWorkspace(8 << 20)),
+        ("exit 3", Ended::Exited(3)),
+    ] {
+        let script = format!("{take}; {rest}");
+        let (said, ended) = house.run_launch(with(bounds, house.bash(1, &script))).await;
+        // Who leaves at once may still be seen.
+        let is_seen = ended == Ended::OverWorkspace(8 << 20);
+        assert!(is_seen || ended == expected, "{said} {ended}");
+        let blocks = said.lines().next().unwrap_or_default();
+        assert!(blocks.parse::<u64>().unwrap() > 80_000, "{said}");
+        let looking = async {
+            loop {
+                let list = with(bounds, house.bash(1, "ls"));
+                let (said, ended) = house.run_launch(list).await;
+                if (said.as_str(), ended) == ("kept\n", Ended::Exited(0)) {
+                    break;
+                }
+                assert!(said.is_empty() || said.ends_with("kept\n"), "{said}");
+            }
+        };
+        in_time(looking).await;
+    }
     house.close().await;
 }
 

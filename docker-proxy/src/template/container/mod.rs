@@ -145,7 +145,7 @@ fn ordinary(asked: &Asked, settings: &Settings) -> Result<Inside, Refusal> {
 
 /// A run that counts the workspace is root with the right to look into every folder. With that
 /// right, a program of somebody's choice could open files of the machine by their number; so only
-/// the sandboxes' own image may have it, and runs nothing but `du`.
+/// the sandboxes' own image may have it, and runs nothing but this `find`.
 fn measuring(asked: &Asked, settings: &Settings) -> Result<Inside, Refusal> {
     if asked.image != settings.image {
         let remedy = "only the sandboxes' own image (`--image`) may count a workspace";
@@ -155,7 +155,7 @@ fn measuring(asked: &Asked, settings: &Settings) -> Result<Inside, Refusal> {
     Ok(Inside {
         user: "0:0",
         entrypoint: words(&["/usr/bin/env"]),
-        command: words(&["du", "--summarize", "--block-size=1", WORKSPACE]),
+        command: words(&["find", WORKSPACE, "-depth", "-printf", "%d %b\\n"]),
         environment: None,
         rights: &["DAC_READ_SEARCH"],
         network: "none".to_owned(),

@@ -212,14 +212,14 @@ fn odd_json_is_no_way_around() {
 }
 
 #[test]
-fn a_count_is_du_in_our_own_image() {
+fn a_count_is_one_find_in_our_own_image() {
     let mut asked = asked();
     let measure = |asked: &Value| made_as(".measure", asked, &settings());
     let wrong = measure(&asked).unwrap_err();
     assert!(wrong.contains('`'), "{wrong}");
     asked["User"] = json!("0:0");
     asked["Entrypoint"] = json!(["/usr/bin/env"]);
-    asked["Cmd"] = json!(["du", "--summarize", "--block-size=1", "/workspace"]);
+    asked["Cmd"] = json!(["find", "/workspace", "-depth", "-printf", "%d %b\\n"]);
     asked.as_object_mut().unwrap().remove("Env");
     asked["HostConfig"]["CapAdd"] = json!(["DAC_READ_SEARCH"]);
     asked["HostConfig"]["Mounts"][0]["ReadOnly"] = json!(true);

@@ -120,7 +120,7 @@ async fn a_filled_workspace_ends_the_sandbox_with_its_reason(house: House) {
         ..Bounds::default()
     };
     let mut place = Place::with(house, bounds).await;
-    let fill = "for i in 1 2 3 4 5 6; do head -c 4M /dev/zero >$i; done; sleep 4; echo held";
+    let fill = "for i in 1 2 3; do head -c 4M /dev/zero >$i; done; sleep 4; echo held";
     for fill in [
         fill,
         "setsid bash -c 'sleep 0.1; head -c 7M /dev/zero >x; cp x y; sleep 9' & sleep 4",
