@@ -2,6 +2,7 @@ import { mount, type DOMWrapper, type VueWrapper } from '@vue/test-utils'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { nextTick, reactive } from 'vue'
 import type { QueueCall } from '@/wire/types'
+import { dateTime } from '@/locales/format'
 import ApprovalTray from './ApprovalTray.vue'
 import { GUARD_MS } from './guard'
 import { NOW, queueCall } from './testing'
@@ -78,11 +79,19 @@ describe('the card', () => {
   })
 
   it('puts the gravest cue first', () => {
-    show([queueCall('a', { firstUse: true, drift: true, annotations: { destructiveHint: true }, runsIn: { kind: 'container', hosts: ['api.github.com'] } })])
+    show([queueCall('a', { firstUse: true, drift: { since: '2026-11-20T09:30:00+00:00' }, annotations: { destructiveHint: true }, runsIn: { kind: 'container', hosts: ['api.github.com'] } })])
     expect(wrapper.findAll('.card-cue').map((cue) => cue.text())).toEqual([
-      'Definition changed since you last allowed it', 'The server calls this destructive', 'Leaves the sandbox', 'First use here',
+      `Definition changed since you last allowed it: ${dateTime('2026-11-20T09:30:00+00:00')}`, 'The server calls this destructive', 'Leaves the sandbox', 'First use here',
     ])
     expect(wrapper.text()).toContain('own container, may reach api.github.com')
+  })
+
+  it('stands also for a call without facts, as the gateway sends one that could not be valid', () => {
+    const bare = { args: undefined, schema: undefined, annotations: undefined, runsIn: undefined, digest: undefined }
+    show([queueCall('a', { ...bare, name: 'no_such_tool', status: 'rejected' }), queueCall('b')])
+    expect(wrapper.findAll('.tray-row')[0]?.text()).toContain('no_such_tool')
+    expect(wrapper.get('h3').text()).toContain('no_such_tool')
+    expect(wrapper.text()).toContain('No arguments')
   })
 
   it('has no buttons for those who may not decide', () => {
@@ -251,7 +260,7 @@ describe('a batch', () => {
   })
 
   it('leaves out what needs its own look, and says so', async () => {
-    show([queueCall('a'), queueCall('b', { drift: true }), queueCall('c'), queueCall('d', { runsIn: { kind: 'remote', hosts: ['x.example'] }, annotations: { destructiveHint: true } })])
+    show([queueCall('a'), queueCall('b', { drift: { since: '2026-11-20T09:30:00+00:00' } }), queueCall('c'), queueCall('d', { runsIn: { kind: 'remote', hosts: ['x.example'] }, annotations: { destructiveHint: true } })])
     const approve = button('Approve 2 (2 need their own look)')
     await approve.trigger('click')
     expect(wrapper.emitted('decide-all')).toEqual([[{ callIds: ['a', 'c'], approved: true }]])

@@ -40,24 +40,28 @@ export interface ToolAnnotations {
   openWorldHint?: boolean
 }
 
-/** One entry of `tool:queue.calls`; `tool:approval_required` has the same fields. */
+/**
+ * One entry of `tool:queue.calls`; `tool:approval_required` has the same fields. What is not there has no field: a
+ * call that could not be valid (no such tool, no JSON) has no facts of a tool.
+ */
 export interface QueueCall {
   callId: string
   name: string
-  args: JsonObject
+  args?: JsonObject
   /** Counted from 1. */
   queuePosition: number
   totalInQueue: number
   server: string
   title?: string
   description: string
-  schema: JsonObject
-  annotations: ToolAnnotations
-  runsIn: RunsIn
-  drift?: boolean
+  schema?: JsonObject
+  annotations?: ToolAnnotations
+  runsIn?: RunsIn
+  /** The definition of the tool changed, and when that was seen (RFC 3339). */
+  drift?: { since: string }
   why: string
   /** Hash of exactly what would run; sent back with the decision. */
-  digest: string
+  digest?: string
   /** RFC 3339. */
   since: string
   expiresAt?: string
