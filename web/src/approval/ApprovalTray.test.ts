@@ -86,12 +86,26 @@ describe('the card', () => {
     expect(wrapper.text()).toContain('own container, may reach api.github.com')
   })
 
-  it('stands also for a call without facts, as the gateway sends one that could not be valid', () => {
+  it('stands also for a call without facts, as the gateway sends one that could not be valid', async () => {
     const bare = { args: undefined, schema: undefined, annotations: undefined, runsIn: undefined, digest: undefined }
     show([queueCall('a', { ...bare, name: 'no_such_tool', status: 'rejected' }), queueCall('b')])
     expect(wrapper.findAll('.tray-row')[0]?.text()).toContain('no_such_tool')
+    void wrapper.findAll('.tray-row')[0]?.trigger('click')
+    await settled()
     expect(wrapper.get('h3').text()).toContain('no_such_tool')
     expect(wrapper.text()).toContain('No arguments')
+  })
+
+  it('says where a whole number may be rounded, and shows the exact text where there is one', async () => {
+    const args = JSON.parse('{"id":9007199254740993}')
+    show([queueCall('a', { name: 'remove', args })])
+    expect(wrapper.text()).toContain('Whole numbers beyond 9,007,199,254,740,991 may differ here')
+    await update([queueCall('a', { name: 'remove', args, argsText: '{"id":9007199254740993}' })])
+    expect(wrapper.text()).toContain('{"id":9007199254740993}')
+    expect(wrapper.text()).not.toContain('may differ here')
+    await update([queueCall('a', { name: 'remove', args }), queueCall('b', { name: 'remove', args: { id: 2 ** 53 - 1 } }), queueCall('c')])
+    await button('Approve 2 (1 needs its own look)').trigger('click')
+    expect(wrapper.emitted('decide-all')).toEqual([[{ callIds: ['b', 'c'], approved: true }]])
   })
 
   it('has no buttons for those who may not decide', () => {

@@ -3,6 +3,7 @@ import { locale, t } from '@/locales'
 import { count, dateTime } from '@/locales/format'
 import type { QueueCall, RunsIn } from '@/wire/types'
 import { changesOneFile, describeCall } from './describe'
+import { mayBeRounded } from './exact'
 import { characterCount } from './fold'
 import { visibleHost, visibleText } from './visible'
 
@@ -69,7 +70,7 @@ export function cuesOf(call: QueueCall): Cue[] {
 
 /** Such a call is never part of an approval of all. */
 export function needsItsOwnLook(call: QueueCall): boolean {
-  return isDrifted(call) || (leavesSandbox(call) && isCalledDestructive(call))
+  return isDrifted(call) || (call.argsText === undefined && mayBeRounded(call.args)) || (leavesSandbox(call) && isCalledDestructive(call))
 }
 
 function isDrifted(call: QueueCall): boolean {

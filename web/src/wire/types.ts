@@ -48,6 +48,8 @@ export interface QueueCall {
   callId: string
   name: string
   args?: JsonObject
+  /** The same as JSON text, where `args` holds a whole number above 2^53, which a parser here would round. */
+  argsText?: string
   /** Counted from 1. */
   queuePosition: number
   totalInQueue: number
@@ -103,6 +105,8 @@ export interface Decision {
   approved: boolean
   reason?: string
   args?: JsonObject
+  /** Instead of `args`, where it holds such a number as well. */
+  argsText?: string
   digest?: string
 }
 
