@@ -215,6 +215,21 @@ describe('keys', () => {
     expect(wrapper.emitted('leave')).toHaveLength(1)
   })
 
+  it('goes one step only while Escape is held', async () => {
+    show([queueCall('a')])
+    wrapper.vm.focusTray()
+    await settled()
+    await key('r')
+    await key('Escape')
+    const held = await key('Escape', { repeat: true })
+    expect(held.defaultPrevented).toBe(true)
+    expect(wrapper.emitted('leave')).toBeUndefined()
+    vi.advanceTimersByTime(GUARD_MS)
+    await key('r')
+    await key('Escape', { repeat: true })
+    expect(wrapper.find('.card-reason').exists()).toBe(true)
+  })
+
   it('moves by arrows and shows everything by D', async () => {
     show(three())
     wrapper.vm.focusTray()
