@@ -3,9 +3,11 @@ import { defineStore } from 'pinia'
 import { computed, ref, shallowRef } from 'vue'
 import { rest, RequestError, useCsrfToken, type Installation, type Me } from '@/wire/rest'
 import { forgetTyped } from './remember'
+import { useSessions } from './sessions'
 import { noteVersion } from './version'
 
 export const usePerson = defineStore('person', () => {
+  const sessions = useSessions()
   const me = shallowRef<Me | null>(null)
   const installation = shallowRef<Installation | null>(null)
   const needsSetup = ref(false)
@@ -16,9 +18,12 @@ export const usePerson = defineStore('person', () => {
   })
   /** `me` was asked and answered, with a person or with "nobody". */
   const isKnown = ref(false)
+  let lastId: string | null = null
 
   function enter(answer: Me): void {
     useCsrfToken(answer.csrfToken)
+    if (lastId !== null && lastId !== answer.user.id) sessions.reset()
+    lastId = answer.user.id
     me.value = answer
     installation.value = answer.installation
     noteVersion(answer.installation.version)
@@ -41,8 +46,11 @@ export const usePerson = defineStore('person', () => {
   }
 
   async function signOut(): Promise<void> {
+    // Afterwards there is no right to delete any more.
+    await sessions.finishRemoval(false)
     await rest.signOut()
     forgetTyped()
+    sessions.reset()
     me.value = null
   }
 

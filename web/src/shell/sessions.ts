@@ -18,6 +18,8 @@ export const useSessions = defineStore('sessions', () => {
 
   const removed = new Set<string>()
   let asked = 0
+  /** Whose list it is; an answer to whoever read before is nobody's. */
+  let readers = 0
 
   const shown = computed(() => items.value.filter((item) => item.id !== leaving.value?.item.id))
 
@@ -41,7 +43,9 @@ export const useSessions = defineStore('sessions', () => {
 
   async function loadMore(): Promise<void> {
     if (nextCursor.value === null) return
+    const reader = readers
     const page = await rest.sessions(nextCursor.value)
+    if (reader !== readers) return
     const known = new Set(items.value.map((item) => item.id))
     items.value = [...items.value, ...page.items.filter((item) => !known.has(item.id))]
     nextCursor.value = page.nextCursor
@@ -65,8 +69,8 @@ export const useSessions = defineStore('sessions', () => {
   }
 
   function remove(item: SessionItem): void {
-    finishRemoval(false)
-    leaving.value = { item, timer: setTimeout(() => finishRemoval(false), UNDO_MS) }
+    void finishRemoval(false)
+    leaving.value = { item, timer: setTimeout(() => void finishRemoval(false), UNDO_MS) }
   }
 
   function undoRemoval(): void {
@@ -74,19 +78,34 @@ export const useSessions = defineStore('sessions', () => {
     leaving.value = null
   }
 
-  /** `keepalive`: the tab closes, and the request has to outlive it. */
-  function finishRemoval(keepalive: boolean): void {
+  /** `keepalive`: the tab closes, and the request has to outlive it. Never rejects. */
+  async function finishRemoval(keepalive: boolean): Promise<void> {
     const pending = leaving.value
     if (!pending) return
     clearTimeout(pending.timer)
     items.value = items.value.filter((item) => item.id !== pending.item.id)
     removed.add(pending.item.id)
     leaving.value = null
-    rest.deleteSession(pending.item.id, keepalive).catch(() => {
+    const reader = readers
+    try {
+      await rest.deleteSession(pending.item.id, keepalive)
+    } catch {
+      if (reader !== readers) return
       removed.delete(pending.item.id)
-      return refresh()
-    })
+      await refresh()
+    }
   }
 
-  return { items, shown, nextCursor, leaving, isFailed, refresh, loadMore, patch, touch, rename, remove, undoRemoval, finishRemoval }
+  /** Somebody else reads from now on: nothing of the list is theirs. */
+  function reset(): void {
+    undoRemoval()
+    readers += 1
+    asked += 1
+    items.value = []
+    nextCursor.value = null
+    isFailed.value = false
+    removed.clear()
+  }
+
+  return { items, shown, nextCursor, leaving, isFailed, refresh, loadMore, patch, touch, rename, remove, undoRemoval, finishRemoval, reset }
 })
