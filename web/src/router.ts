@@ -37,6 +37,7 @@ router.beforeEach(async (to) => {
       await person.identify()
     } catch {
       // The server does not answer; the page says so, and the session's socket tries again by itself.
+      person.identifyLater()
       return true
     }
   }

@@ -2,6 +2,7 @@ import { mount, type DOMWrapper, type VueWrapper } from '@vue/test-utils'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { nextTick, reactive } from 'vue'
 import type { QueueCall } from '@/wire/types'
+import { dateTime } from '@/locales/format'
 import ApprovalTray from './ApprovalTray.vue'
 import { GUARD_MS } from './guard'
 import { NOW, queueCall } from './testing'
@@ -78,23 +79,33 @@ describe('the card', () => {
   })
 
   it('puts the gravest cue first', () => {
-    show([queueCall('a', { firstUse: true, drift: { since: '2026-11-20T10:00:00.000Z' }, annotations: { destructiveHint: true }, runsIn: { kind: 'container', hosts: ['api.github.com'] } })])
+    show([queueCall('a', { firstUse: true, drift: { since: '2026-11-20T09:30:00+00:00' }, annotations: { destructiveHint: true }, runsIn: { kind: 'container', hosts: ['api.github.com'] } })])
     expect(wrapper.findAll('.card-cue').map((cue) => cue.text())).toEqual([
-      'Definition changed since you last allowed it', 'The server calls this destructive', 'Leaves the sandbox', 'First use here',
+      `Definition changed since you last allowed it: ${dateTime('2026-11-20T09:30:00+00:00')}`, 'The server calls this destructive', 'Leaves the sandbox', 'First use here',
     ])
     expect(wrapper.text()).toContain('own container, may reach api.github.com')
   })
 
-  it('shows large whole numbers as they run, and lets nobody send them back rounded', async () => {
-    const argsText = '{\n  "channel": 1234567890123456789\n}'
-    show([queueCall('a', { args: { channel: 1234567890123456800 }, argsText })])
-    expect(wrapper.text()).toContain('1234567890123456789')
-    expect(wrapper.text()).not.toContain('1234567890123456800')
-    expect(has('Edit')).toBe(false)
-    wrapper.vm.focusTray()
+  it('stands also for a call without facts, as the gateway sends one that could not be valid', async () => {
+    const bare = { args: undefined, schema: undefined, annotations: undefined, runsIn: undefined, digest: undefined }
+    show([queueCall('a', { ...bare, name: 'no_such_tool', status: 'rejected' }), queueCall('b')])
+    expect(wrapper.findAll('.tray-row')[0]?.text()).toContain('no_such_tool')
+    void wrapper.findAll('.tray-row')[0]?.trigger('click')
     await settled()
-    await key('e')
-    expect(wrapper.find('form').exists()).toBe(false)
+    expect(wrapper.get('h3').text()).toContain('no_such_tool')
+    expect(wrapper.text()).toContain('No arguments')
+  })
+
+  it('says where a whole number may be rounded, and shows the exact text where there is one', async () => {
+    const args = JSON.parse('{"id":9007199254740993}')
+    show([queueCall('a', { name: 'remove', args })])
+    expect(wrapper.text()).toContain('Whole numbers beyond 9,007,199,254,740,991 may differ here')
+    await update([queueCall('a', { name: 'remove', args, argsText: '{"id":9007199254740993}' })])
+    expect(wrapper.text()).toContain('{"id":9007199254740993}')
+    expect(wrapper.text()).not.toContain('may differ here')
+    await update([queueCall('a', { name: 'remove', args }), queueCall('b', { name: 'remove', args: { id: 2 ** 53 - 1 } }), queueCall('c')])
+    await button('Approve 2 (1 needs its own look)').trigger('click')
+    expect(wrapper.emitted('decide-all')).toEqual([[{ callIds: ['b', 'c'], approved: true }]])
   })
 
   it('has no buttons for those who may not decide', () => {
@@ -204,6 +215,21 @@ describe('keys', () => {
     expect(wrapper.emitted('leave')).toHaveLength(1)
   })
 
+  it('goes one step only while Escape is held', async () => {
+    show([queueCall('a')])
+    wrapper.vm.focusTray()
+    await settled()
+    await key('r')
+    await key('Escape')
+    const held = await key('Escape', { repeat: true })
+    expect(held.defaultPrevented).toBe(true)
+    expect(wrapper.emitted('leave')).toBeUndefined()
+    vi.advanceTimersByTime(GUARD_MS)
+    await key('r')
+    await key('Escape', { repeat: true })
+    expect(wrapper.find('.card-reason').exists()).toBe(true)
+  })
+
   it('moves by arrows and shows everything by D', async () => {
     show(three())
     wrapper.vm.focusTray()
@@ -263,7 +289,7 @@ describe('a batch', () => {
   })
 
   it('leaves out what needs its own look, and says so', async () => {
-    show([queueCall('a'), queueCall('b', { drift: { since: '2026-11-20T10:00:00.000Z' } }), queueCall('c'), queueCall('d', { runsIn: { kind: 'remote', hosts: ['x.example'] }, annotations: { destructiveHint: true } })])
+    show([queueCall('a'), queueCall('b', { drift: { since: '2026-11-20T09:30:00+00:00' } }), queueCall('c'), queueCall('d', { runsIn: { kind: 'remote', hosts: ['x.example'] }, annotations: { destructiveHint: true } })])
     const approve = button('Approve 2 (2 need their own look)')
     await approve.trigger('click')
     expect(wrapper.emitted('decide-all')).toEqual([[{ callIds: ['a', 'c'], approved: true }]])
@@ -400,5 +426,20 @@ describe('a phone', () => {
     expect(has('Approve all')).toBe(false)
     await button('More').trigger('click')
     expect(has('Approve all 3')).toBe(true)
+  })
+
+  it('closes when the focus goes to what it covers, and not while it moves inside', async () => {
+    show(three())
+    await nextTick()
+    await button('3 waiting').trigger('click')
+    await settled()
+    ;(button('Approve once').element as HTMLElement).focus()
+    await settled()
+    expect(has('Approve once')).toBe(true)
+    composer.focus()
+    await settled()
+    expect(has('Approve once')).toBe(false)
+    expect(wrapper.get('section').text()).toContain('3 waiting')
+    expect(document.activeElement).toBe(composer)
   })
 })

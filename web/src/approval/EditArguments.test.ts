@@ -41,7 +41,36 @@ describe('EditArguments', () => {
     await field('limit').setValue('7')
     await field('exact').setValue('true')
     await approve().trigger('click')
-    expect(wrapper.emitted('approve')).toEqual([[{ query: 'abc', limit: 7, exact: true }]])
+    expect(wrapper.emitted('approve')).toEqual([[{ args: { query: 'abc', limit: 7, exact: true } }]])
+  })
+
+  it('never sends a number that was rounded on its way, nor one that would be', async () => {
+    // As the parser of the socket gives it.
+    edit({ ...SEARCH, schema: { type: 'object', properties: { query: { type: 'string' }, id: { type: 'integer' } } }, args: JSON.parse('{"query":"abc","id":9007199254740993}') })
+    await field('query').setValue('abcd')
+    expect(wrapper.text()).toContain('id holds a whole number beyond 9,007,199,254,740,991, which this page cannot send exactly.')
+    await approve().trigger('click')
+    expect(wrapper.emitted('approve')).toBeUndefined()
+    await field('id').setValue('18446744073709551615')
+    await approve().trigger('click')
+    expect(wrapper.emitted('approve')).toBeUndefined()
+    await field('id').setValue('7')
+    await approve().trigger('click')
+    expect(wrapper.emitted('approve')).toEqual([[{ args: { query: 'abcd', id: 7 } }]])
+  })
+
+  it('edits as text, and sends as text, what only text holds exactly', async () => {
+    edit({ ...SEARCH, args: JSON.parse('{"query":"abc","limit":9007199254740993}'), argsText: '{"query":"abc","limit":9007199254740993}', schema: { type: 'object' } })
+    expect((field('').element as HTMLTextAreaElement).value).toBe('{"query":"abc","limit":9007199254740993}')
+    await approve().trigger('click')
+    expect(wrapper.emitted('approve')).toBeUndefined()
+    // The parser makes the same of both.
+    await field('').setValue('{"query":"abc","limit":9007199254740992}')
+    await approve().trigger('click')
+    expect(wrapper.emitted('approve')).toEqual([[{ argsText: '{"query":"abc","limit":9007199254740992}' }]])
+    await field('').setValue('{"query":"abc","limit":3}')
+    await approve().trigger('click')
+    expect(wrapper.emitted('approve')?.[1]).toEqual([{ args: { query: 'abc', limit: 3 } }])
   })
 
   it('names the field that is wrong, and goes there', async () => {
@@ -64,14 +93,14 @@ describe('EditArguments', () => {
     expect(text).toContain('three')
     expect(text).toContain('1 line added, 1 line removed')
     await approve().trigger('click')
-    expect(wrapper.emitted('approve')).toEqual([[{ path: 'a.md', content: 'one\nthree\n' }]])
+    expect(wrapper.emitted('approve')).toEqual([[{ args: { path: 'a.md', content: 'one\nthree\n' } }]])
   })
 
   it('keeps what was not touched to the last byte', async () => {
     edit({ args: { path: 'a.md', content: 'a\r\nb\u200B' } })
     await field('path').setValue('b.md')
     await approve().trigger('click')
-    expect(wrapper.emitted('approve')).toEqual([[{ path: 'b.md', content: 'a\r\nb\u200B' }]])
+    expect(wrapper.emitted('approve')).toEqual([[{ args: { path: 'b.md', content: 'a\r\nb\u200B' } }]])
   })
 
   it('is JSON with live checks for the rest', async () => {
@@ -82,7 +111,7 @@ describe('EditArguments', () => {
     expect(approve().text()).toBe('Fix list[1]')
     await field('').setValue('{"list": [1, 2]}')
     await approve().trigger('click')
-    expect(wrapper.emitted('approve')).toEqual([[{ list: [1, 2] }]])
+    expect(wrapper.emitted('approve')).toEqual([[{ args: { list: [1, 2] } }]])
   })
 })
 

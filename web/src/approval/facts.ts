@@ -1,8 +1,9 @@
 /** The sentences about a call that the card, the tray and the ledger row share. */
 import { locale, t } from '@/locales'
-import { count } from '@/locales/format'
+import { count, dateTime } from '@/locales/format'
 import type { QueueCall, RunsIn } from '@/wire/types'
 import { changesOneFile, describeCall } from './describe'
+import { mayBeRounded } from './exact'
 import { characterCount } from './fold'
 import { visibleHost, visibleText } from './visible'
 
@@ -18,13 +19,13 @@ const MAX_CUES = 4
 
 interface Named {
   name: string
-  args: Record<string, unknown>
+  args?: Record<string, unknown>
   title?: string
 }
 
 /** Verb and object in one sentence; a long object is folded in the middle, it stands whole in the arguments. */
 export function headingOf(call: Named): string {
-  const { verb, object, target } = describeCall(call)
+  const { verb, object, target } = describeCall({ ...call, args: call.args ?? {} })
   return t(`approval.verb.${verb}`, { object: shortened(object), target: shortened(target ?? '') })
 }
 
@@ -56,22 +57,30 @@ export function coarseDuration(ms: number): string {
 export function cuesOf(call: QueueCall): Cue[] {
   const cues: (CueKind | false)[] = [
     isDrifted(call) && 'drift',
-    call.annotations.destructiveHint === true && 'destructive',
-    call.runsIn.kind !== 'sandbox' && 'leaves',
+    isCalledDestructive(call) && 'destructive',
+    leavesSandbox(call) && 'leaves',
     call.firstUse && 'first',
-    changesOneFile(call) && 'file',
+    changesOneFile({ ...call, args: call.args ?? {} }) && 'file',
   ]
   return cues
     .filter((kind): kind is CueKind => kind !== false)
     .slice(0, MAX_CUES)
-    .map((kind) => ({ kind, text: t(`approval.cue.${kind}`) }))
+    .map((kind) => ({ kind, text: t(`approval.cue.${kind}`, { when: call.drift ? dateTime(call.drift.since) : '' }) }))
 }
 
 /** Such a call is never part of an approval of all. */
 export function needsItsOwnLook(call: QueueCall): boolean {
-  return isDrifted(call) || (call.runsIn.kind !== 'sandbox' && call.annotations.destructiveHint === true)
+  return isDrifted(call) || (call.argsText === undefined && mayBeRounded(call.args)) || (leavesSandbox(call) && isCalledDestructive(call))
 }
 
 function isDrifted(call: QueueCall): boolean {
   return call.drift !== undefined
+}
+
+function isCalledDestructive(call: QueueCall): boolean {
+  return call.annotations?.destructiveHint === true
+}
+
+function leavesSandbox(call: QueueCall): boolean {
+  return call.runsIn !== undefined && call.runsIn.kind !== 'sandbox'
 }

@@ -15,7 +15,7 @@ export interface Field {
   choices: string[]
 }
 
-export type ProblemCode = 'json' | 'object' | 'required' | 'type' | 'number' | 'integer' | 'choice' | 'unknown' | 'tooSmall' | 'tooLarge' | 'tooShort' | 'tooLong'
+export type ProblemCode = 'json' | 'object' | 'required' | 'type' | 'number' | 'integer' | 'choice' | 'unknown' | 'tooSmall' | 'tooLarge' | 'tooShort' | 'tooLong' | 'exact'
 
 export interface Problem {
   /** Path of the value, empty for the whole. */

@@ -1,11 +1,16 @@
 /** Who is signed in, and what the installation says about itself. */
 import { defineStore } from 'pinia'
 import { computed, ref, shallowRef } from 'vue'
-import { rest, RequestError, useCsrfToken, type Installation, type Me } from '@/wire/rest'
+import { rest, RequestError, useCsrfToken, watchDoor, type Installation, type Me } from '@/wire/rest'
 import { forgetTyped } from './remember'
+import { useSessions } from './sessions'
 import { noteVersion } from './version'
 
+/** How long a server that could not say who is signed in is left alone. */
+const ASK_AGAIN_MS = 3_000
+
 export const usePerson = defineStore('person', () => {
+  const sessions = useSessions()
   const me = shallowRef<Me | null>(null)
   const installation = shallowRef<Installation | null>(null)
   const needsSetup = ref(false)
@@ -16,9 +21,13 @@ export const usePerson = defineStore('person', () => {
   })
   /** `me` was asked and answered, with a person or with "nobody". */
   const isKnown = ref(false)
+  let timer: ReturnType<typeof setTimeout> | null = null
+  let lastId: string | null = null
 
   function enter(answer: Me): void {
     useCsrfToken(answer.csrfToken)
+    if (lastId !== null && lastId !== answer.user.id) sessions.reset()
+    lastId = answer.user.id
     me.value = answer
     installation.value = answer.installation
     noteVersion(answer.installation.version)
@@ -41,8 +50,16 @@ export const usePerson = defineStore('person', () => {
   }
 
   async function signOut(): Promise<void> {
-    await rest.signOut()
+    // Afterwards there is no right to delete any more.
+    await sessions.finishRemoval(false)
+    try {
+      await rest.signOut()
+    } catch (error) {
+      // Whoever is out already is where they want to be.
+      if (!(error instanceof RequestError) || error.status !== 401) throw error
+    }
     forgetTyped()
+    sessions.reset()
     me.value = null
   }
 
@@ -51,5 +68,26 @@ export const usePerson = defineStore('person', () => {
     me.value = null
   }
 
-  return { me, isAdmin, installation, needsSetup, isKnown, enter, identify, signOut, lost }
+  /** Asks until the server says who is signed in, for a page that is there already. */
+  function identifyLater(): void {
+    timer ??= setTimeout(() => {
+      timer = null
+      if (!isKnown.value) identify().catch(identifyLater)
+    }, ASK_AGAIN_MS)
+  }
+
+  async function renew(): Promise<boolean> {
+    const id = me.value?.user.id
+    try {
+      await identify()
+    } catch {
+      return false
+    }
+    // What one person asked for is not done in the name of another.
+    return id !== undefined && id === me.value?.user.id
+  }
+
+  watchDoor({ onSignedOut: lost, renew })
+
+  return { me, isAdmin, installation, needsSetup, isKnown, enter, identify, identifyLater, signOut, lost }
 })

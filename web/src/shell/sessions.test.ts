@@ -1,45 +1,63 @@
 import { createPinia, setActivePinia } from 'pinia'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { rest, type Me, type SessionItem } from '@/wire/rest'
 import { usePerson } from './person'
 import { useSessions } from './sessions'
 
-const item = (id: string): SessionItem => ({
-  id, title: `of ${id}`, createdAt: '2026-11-20T10:00:00Z', updatedAt: '2026-11-20T10:00:00Z', state: 'idle', waiting: 0,
-})
-const me = (id: string) => ({ user: { id, name: id, role: 'member' }, csrfToken: '', installation: { version: '1' } }) as unknown as Me
+const item = (id: string): SessionItem => ({ id, title: id, createdAt: '2026-11-23T10:00:00Z', updatedAt: `2026-11-23T10:00:0${id.length}Z`, state: 'idle', waiting: 0 })
+
+function me(id: string): Me {
+  return {
+    user: { id, name: id, role: 'member' },
+    tenant: { id: 't', name: 't' },
+    csrfToken: '',
+    installation: { name: 'Sepal', version: '0.1.0' },
+    authMode: 'password',
+    encrypted: true,
+  }
+}
 
 beforeEach(() => setActivePinia(createPinia()))
 afterEach(() => vi.restoreAllMocks())
 
-describe('the list of sessions', () => {
-  it('shows nothing of the person before in the same tab', async () => {
-    const person = usePerson()
-    person.enter(me('ana'))
-    const sessions = useSessions()
-    vi.spyOn(rest, 'sessions').mockResolvedValue({ items: [item('a')], nextCursor: 'more' })
-    await sessions.refresh()
-    person.lost()
-    person.enter(me('ana'))
-    expect(sessions.items).toHaveLength(1)
-    person.lost()
-    person.enter(me('bo'))
-    expect(sessions.items).toHaveLength(0)
-    expect(sessions.nextCursor).toBeNull()
+it('deletes before it signs out, and leaves nothing of the list to whoever comes next', async () => {
+  const asked: string[] = []
+  vi.spyOn(rest, 'deleteSession').mockImplementation(async (id) => {
+    asked.push(`delete ${id}`)
+    await Promise.resolve()
+    asked.push('deleted')
+    return undefined
   })
+  vi.spyOn(rest, 'signOut').mockImplementation(async () => void asked.push('sign out'))
+  vi.spyOn(rest, 'sessions').mockResolvedValue({ items: [item('a'), item('bb')], nextCursor: 'next' })
+  const [person, sessions] = [usePerson(), useSessions()]
+  person.enter(me('ana'))
+  await sessions.refresh()
+  sessions.remove(item('a'))
 
-  it('tells a deletion at once when it has to, and takes it back when that fails', async () => {
-    const sessions = useSessions()
-    const page = vi.spyOn(rest, 'sessions').mockResolvedValue({ items: [item('a'), item('b')], nextCursor: null })
-    await sessions.refresh()
-    const deleted = vi.spyOn(rest, 'deleteSession').mockResolvedValueOnce(undefined).mockRejectedValueOnce(new Error('away'))
-    sessions.remove(item('a'))
-    await sessions.finishRemoval(false)
-    expect(deleted).toHaveBeenCalledWith('a', false)
-    expect(sessions.items.map(({ id }) => id)).toEqual(['b'])
-    sessions.remove(item('b'))
-    page.mockResolvedValue({ items: [item('b')], nextCursor: null })
-    await sessions.finishRemoval(false)
-    expect(sessions.shown.map(({ id }) => id)).toEqual(['b'])
-  })
+  await person.signOut()
+  expect(asked).toEqual(['delete a', 'deleted', 'sign out'])
+  expect([sessions.items, sessions.nextCursor, sessions.leaving]).toEqual([[], null, null])
+})
+
+it('shows nothing of another person, though an answer to them comes late', async () => {
+  let answer: (page: { items: SessionItem[]; nextCursor: string | null }) => void = () => {}
+  vi.spyOn(rest, 'sessions').mockImplementation((cursor) =>
+    cursor === null ? Promise.resolve({ items: [item('a')], nextCursor: 'next' }) : new Promise((resolve) => (answer = resolve)),
+  )
+  const [person, sessions] = [usePerson(), useSessions()]
+  person.enter(me('ana'))
+  await sessions.refresh()
+  const more = sessions.loadMore()
+  // The cookie ended, and the same person comes back: the list stays.
+  person.lost()
+  person.enter(me('ana'))
+  expect(sessions.items).toHaveLength(1)
+
+  person.lost()
+  person.enter(me('bo'))
+  expect(sessions.items).toEqual([])
+  answer({ items: [item('bb')], nextCursor: null })
+  await more
+  expect(sessions.items).toEqual([])
 })

@@ -1,8 +1,7 @@
 /** The list in the rail. Deleting is undoable for ten seconds because it is only told to the server afterwards. */
 import { defineStore } from 'pinia'
-import { computed, ref, shallowRef, watch } from 'vue'
+import { computed, ref, shallowRef } from 'vue'
 import { rest, type SessionItem } from '@/wire/rest'
-import { usePerson } from './person'
 
 export const UNDO_MS = 10_000
 
@@ -16,10 +15,11 @@ export const useSessions = defineStore('sessions', () => {
   const nextCursor = ref<string | null>(null)
   const leaving = shallowRef<Leaving | null>(null)
   const isFailed = ref(false)
-  const person = usePerson()
 
   const removed = new Set<string>()
   let asked = 0
+  /** Whose list it is; an answer to whoever read before is nobody's. */
+  let readers = 0
 
   const shown = computed(() => items.value.filter((item) => item.id !== leaving.value?.item.id))
 
@@ -43,7 +43,9 @@ export const useSessions = defineStore('sessions', () => {
 
   async function loadMore(): Promise<void> {
     if (nextCursor.value === null) return
+    const reader = readers
     const page = await rest.sessions(nextCursor.value)
+    if (reader !== readers) return
     const known = new Set(items.value.map((item) => item.id))
     items.value = [...items.value, ...page.items.filter((item) => !known.has(item.id))]
     nextCursor.value = page.nextCursor
@@ -76,7 +78,7 @@ export const useSessions = defineStore('sessions', () => {
     leaving.value = null
   }
 
-  /** `keepalive`: the tab closes, and the request has to outlive it. */
+  /** `keepalive`: the tab closes, and the request has to outlive it. Never rejects. */
   async function finishRemoval(keepalive: boolean): Promise<void> {
     const pending = leaving.value
     if (!pending) return
@@ -84,32 +86,26 @@ export const useSessions = defineStore('sessions', () => {
     items.value = items.value.filter((item) => item.id !== pending.item.id)
     removed.add(pending.item.id)
     leaving.value = null
+    const reader = readers
     try {
       await rest.deleteSession(pending.item.id, keepalive)
     } catch {
+      if (reader !== readers) return
       removed.delete(pending.item.id)
       await refresh()
     }
   }
 
-  // The next person in this tab sees nothing of the one before.
-  let owner: string | null = null
-  watch(
-    () => person.me?.user.id ?? null,
-    (id) => {
-      if (id === null || id === owner) return
-      const isAnother = owner !== null
-      owner = id
-      if (!isAnother) return
-      undoRemoval()
-      asked++
-      items.value = []
-      nextCursor.value = null
-      isFailed.value = false
-      removed.clear()
-    },
-    { immediate: true, flush: 'sync' },
-  )
+  /** Somebody else reads from now on: nothing of the list is theirs. */
+  function reset(): void {
+    undoRemoval()
+    readers += 1
+    asked += 1
+    items.value = []
+    nextCursor.value = null
+    isFailed.value = false
+    removed.clear()
+  }
 
-  return { items, shown, nextCursor, leaving, isFailed, refresh, loadMore, patch, touch, rename, remove, undoRemoval, finishRemoval }
+  return { items, shown, nextCursor, leaving, isFailed, refresh, loadMore, patch, touch, rename, remove, undoRemoval, finishRemoval, reset }
 })

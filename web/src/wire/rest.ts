@@ -209,6 +209,11 @@ export class RequestError extends Error {
     this.requestId = problem.requestId
     this.fields = problem.errors ?? []
   }
+
+  /** Signing in anew in another tab makes another token. */
+  get isOfToken(): boolean {
+    return this.fields.some(({ field }) => field === 'X-CSRF-Token')
+  }
 }
 
 let csrfToken = ''
@@ -216,6 +221,20 @@ let csrfToken = ''
 /** Called with every answer that carries the token (`me`, setup, login, link). */
 export function useCsrfToken(token: string): void {
   csrfToken = token
+}
+
+/** What whoever knows the person is told of a refused request. */
+export interface Door {
+  /** The server does not know the cookie any more. */
+  onSignedOut: () => void
+  /** The token is of another sign-in; tells whether it is known anew and still of the same person. */
+  renew: () => Promise<boolean>
+}
+
+let door: Door | null = null
+
+export function watchDoor(watcher: Door): void {
+  door = watcher
 }
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -226,7 +245,19 @@ interface Options {
   keepalive?: boolean
 }
 
-async function request<T>(method: Method, path: string, { body, keepalive }: Options = {}): Promise<T> {
+async function request<T>(method: Method, path: string, options: Options = {}): Promise<T> {
+  try {
+    return await requestOnce<T>(method, path, options)
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error
+    // Signing in says by itself what its refusal means.
+    if (error.status === 401 && !path.startsWith('api/auth/')) door?.onSignedOut()
+    if (!error.isOfToken || (await door?.renew()) !== true) throw error
+    return requestOnce<T>(method, path, options)
+  }
+}
+
+async function requestOnce<T>(method: Method, path: string, { body, keepalive }: Options): Promise<T> {
   const headers: Record<string, string> = { Accept: 'application/json' }
   if (body !== undefined) headers['Content-Type'] = 'application/json'
   if (method !== 'GET') headers['X-CSRF-Token'] = csrfToken

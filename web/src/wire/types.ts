@@ -40,12 +40,15 @@ export interface ToolAnnotations {
   openWorldHint?: boolean
 }
 
-/** One entry of `tool:queue.calls`; `tool:approval_required` has the same fields. */
+/**
+ * One entry of `tool:queue.calls`; `tool:approval_required` has the same fields. What is not there has no field: a
+ * call that could not be valid (no such tool, no JSON) has no facts of a tool.
+ */
 export interface QueueCall {
   callId: string
   name: string
-  args: JsonObject
-  /** The arguments as they would run, where `args` has whole numbers that JavaScript rounds. */
+  args?: JsonObject
+  /** The same as JSON text, where `args` holds a whole number above 2^53, which a parser here would round. */
   argsText?: string
   /** Counted from 1. */
   queuePosition: number
@@ -53,14 +56,14 @@ export interface QueueCall {
   server: string
   title?: string
   description: string
-  schema: JsonObject
-  annotations: ToolAnnotations
-  runsIn: RunsIn
-  /** The definition of the tool changed after somebody here had allowed it; RFC 3339. */
+  schema?: JsonObject
+  annotations?: ToolAnnotations
+  runsIn?: RunsIn
+  /** The definition of the tool changed, and when that was seen (RFC 3339). */
   drift?: { since: string }
   why: string
   /** Hash of exactly what would run; sent back with the decision. */
-  digest: string
+  digest?: string
   /** RFC 3339. */
   since: string
   expiresAt?: string
@@ -102,6 +105,8 @@ export interface Decision {
   approved: boolean
   reason?: string
   args?: JsonObject
+  /** Instead of `args`, where it holds such a number as well. */
+  argsText?: string
   digest?: string
 }
 

@@ -1,0 +1,23 @@
+import { mount } from '@vue/test-utils'
+import { createPinia, setActivePinia } from 'pinia'
+import { beforeEach, expect, it, vi } from 'vitest'
+import { i18n } from '@/locales'
+import ComposerForm from './ComposerForm.vue'
+import { EMPTY, withRunning } from './fold'
+import { useSession } from './store'
+
+beforeEach(() => setActivePinia(createPinia()))
+
+it('stops by Escape twice, never by Escape that is held', async () => {
+  const session = useSession()
+  session.conversation = withRunning(EMPTY, { turn: 1, iteration: 1, attempt: 1, phase: 'model', text: '', reasoning: '', since: '2026-11-23T10:00:00Z' })
+  const stop = vi.spyOn(session, 'stop').mockResolvedValue({ ok: true })
+  const page = mount(ComposerForm, { attachTo: document.body, global: { plugins: [i18n] } })
+  const field = page.get('textarea')
+  await field.trigger('keydown', { key: 'Escape' })
+  for (let n = 0; n < 5; n++) await field.trigger('keydown', { key: 'Escape', repeat: true })
+  expect(stop).not.toHaveBeenCalled()
+  await field.trigger('keydown', { key: 'Escape' })
+  expect(stop).toHaveBeenCalledOnce()
+  page.unmount()
+})

@@ -1,0 +1,97 @@
+import { createPinia, setActivePinia } from 'pinia'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { usePerson } from '@/shell/person'
+import { rest, type Me } from './rest'
+
+interface Asked {
+  path: string
+  token: string | undefined
+}
+
+let asked: Asked[]
+let me: Me
+
+/** The gateway as far as it knows cookies: one token fits, and nobody is known without a cookie. */
+function serve(token: string | null, status = 200): void {
+  vi.stubGlobal('fetch', async (url: string, { method, headers }: { method: string; headers: Record<string, string> }) => {
+    const path = new URL(url, 'http://sepal.test').pathname
+    asked.push({ path, token: headers['X-CSRF-Token'] })
+    if (status !== 200) return new Response('{}', { status })
+    if (token === null) return Response.json({ code: 'unauthorized' }, { status: 401 })
+    if (path.endsWith('/auth/me')) return Response.json({ ...me, csrfToken: token })
+    if (method !== 'GET' && headers['X-CSRF-Token'] !== token) {
+      const errors = [{ field: 'X-CSRF-Token', message: 'the CSRF token does not fit the sign-in' }]
+      return Response.json({ code: 'forbidden', errors }, { status: 403 })
+    }
+    return method === 'GET' ? Response.json({ items: [] }) : new Response(null, { status: 204 })
+  })
+}
+
+beforeEach(() => {
+  setActivePinia(createPinia())
+  asked = []
+  me = {
+    user: { id: 'ana', name: 'Ana', role: 'owner' },
+    tenant: { id: 't', name: 't' },
+    csrfToken: 'first',
+    installation: { name: 'Sepal', version: '0.1.0' },
+    authMode: 'password',
+    encrypted: true,
+  }
+})
+afterEach(() => {
+  vi.unstubAllGlobals()
+  vi.useRealTimers()
+})
+
+it('lets a person sign in again when the server no longer knows the cookie', async () => {
+  const person = usePerson()
+  person.enter(me)
+  serve(null)
+  await expect(rest.servers()).rejects.toMatchObject({ status: 401 })
+  expect(person.me).toBeNull()
+  // Signed out already is signed out.
+  await person.signOut()
+})
+
+it('a wrong password is not the end of a sign-in', async () => {
+  const person = usePerson()
+  person.enter(me)
+  serve(null)
+  await expect(rest.signIn({ name: 'ana', password: 'x' })).rejects.toMatchObject({ status: 401 })
+  expect(person.me).not.toBeNull()
+})
+
+it('writes with the token of the newest sign-in, asked for once', async () => {
+  usePerson().enter(me)
+  serve('second')
+  await rest.deleteServer('files')
+  await rest.deleteServer('files')
+  expect(asked.map(({ path, token }) => `${path} ${token ?? ''}`.trim())).toEqual([
+    '/api/mcp/files first', '/api/auth/me', '/api/mcp/files second', '/api/mcp/files second',
+  ])
+})
+
+it('does nothing in the name of somebody who signed in meanwhile', async () => {
+  const person = usePerson()
+  person.enter(me)
+  me = { ...me, user: { ...me.user, id: 'bo' } }
+  serve('second')
+  await expect(rest.deleteServer('files')).rejects.toMatchObject({ status: 403 })
+  expect(person.me?.user.id).toBe('bo')
+  expect(asked).toHaveLength(2)
+})
+
+it('asks again who is signed in after the server could not say', async () => {
+  vi.useFakeTimers()
+  const person = usePerson()
+  serve('first', 503)
+  await person.identify().catch(() => person.identifyLater())
+  await vi.advanceTimersByTimeAsync(3_000)
+  expect([person.isKnown, asked.length]).toEqual([false, 2])
+  serve('first')
+  await vi.advanceTimersByTimeAsync(3_000)
+  expect(person.me?.user.id).toBe('ana')
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(asked).toHaveLength(3)
+})
