@@ -322,15 +322,50 @@ describe('a batch', () => {
     expect(wrapper.emitted('decide-all')).toEqual([[{ callIds: ['b', 'c'], approved: false }]])
   })
 
-  it('does not decide a call twice before the server answers, and can be asked again without an answer', async () => {
+  it('does not decide a call twice before the server answers, however long that takes', async () => {
     show([queueCall('a'), queueCall('b')])
     await button('Approve once: Write a.md').trigger('click')
     await settled()
     await wrapper.findAll('.tray-row')[0]?.trigger('click')
     expect(has('Approve once: Write a.md')).toBe(false)
-    vi.advanceTimersByTime(5_000)
+    vi.advanceTimersByTime(60_000)
+    await settled()
+    expect(wrapper.text()).toContain('Sent, not confirmed yet')
+    expect(has('Approve once: Write a.md')).toBe(false)
+    wrapper.vm.answered(['a'], false)
     await settled()
     expect(has('Approve once: Write a.md')).toBe(true)
+  })
+
+  it('stays marked after the answer until the queue shows the decision', async () => {
+    show([queueCall('a'), queueCall('b')])
+    await button('Approve once: Write a.md').trigger('click')
+    wrapper.vm.answered(['a'], true)
+    await wrapper.findAll('.tray-row')[0]?.trigger('click')
+    expect(has('Approve once: Write a.md')).toBe(false)
+    await update([queueCall('a', { status: 'approved' }), queueCall('b')])
+    expect(has('Take back: Write a.md')).toBe(true)
+  })
+
+  it('takes back what waits for the connection without telling the server', async () => {
+    show([queueCall('a')])
+    await wrapper.setProps({ isAway: true })
+    vi.advanceTimersByTime(GUARD_MS)
+    await button('Approve once: Write a.md').trigger('click')
+    expect(wrapper.get('.card-outcome').text()).toBe('Not sent yet. It goes out when the connection is back.')
+    expect(has('Reject')).toBe(false)
+    await button('Take back: Write a.md').trigger('click')
+    expect(wrapper.emitted('undecide')).toEqual([['a']])
+    expect(wrapper.emitted('decide')).toHaveLength(1)
+    wrapper.vm.answered(['a'], false)
+    await settled()
+    expect(has('Reject: Write a.md')).toBe(true)
+  })
+
+  it('knows of a decision that was made before it was drawn', () => {
+    wrapper = mount(ApprovalTray, { props: { calls: [queueCall('a')], now: NOW, me: 'ana', deciding: new Set(['a']) }, attachTo: document.body })
+    expect(has('Approve once')).toBe(false)
+    expect(has('Take back')).toBe(false)
   })
 
   it('closes without a trace when everything ran', async () => {

@@ -1,12 +1,11 @@
 /** The open session: the pure fold with a socket around it. */
 import { defineStore } from 'pinia'
-import { computed, ref, shallowRef } from 'vue'
+import { computed, ref, shallowRef, watch } from 'vue'
 import { usePerson } from '@/shell/person'
-import { recall, remember } from '@/shell/remember'
 import { useSessions } from '@/shell/sessions'
 import { noteVersion } from '@/shell/version'
-import { SessionLink, type LinkState } from '@/wire/link'
-import { rest } from '@/wire/rest'
+import { frameBytesOf, refused, SessionLink, type LinkState, type Position } from '@/wire/link'
+import { rest, RequestError } from '@/wire/rest'
 import type {
   Ack,
   CommandError,
@@ -20,13 +19,11 @@ import type {
   StoredEvent,
   SystemReady,
 } from '@/wire/types'
+import { carryOver } from './carry'
+import { useDecisions } from './decisions'
+import { MAX_TEXT_BYTES, type Action, type Failure } from './failures'
 import { applyDelta, arrival, EMPTY, fold, isObject, mergeQueue, withRunning, withWaiting, type Delta } from './fold'
-
-/** A message that the server has not confirmed yet. */
-export interface Unsent {
-  clientMessageId: string
-  text: string
-}
+import { keepOutbox, randomHex, recallOutbox, type Unsent } from './unsent'
 
 export interface Trouble {
   code: string
@@ -52,9 +49,19 @@ export const useSession = defineStore('session', () => {
   const linkState = ref<LinkState>('connecting')
   const lostSince = ref<number | null>(null)
   const trouble = shallowRef<Trouble | null>(null)
+  /** The last thing that the person asked for and that did not happen. */
+  const failure = shallowRef<Failure | null>(null)
+  /** The turn that the person stopped and whose stop is not acknowledged. */
+  const stopping = ref<number | null>(null)
+  /** The session that got its id while it was open. */
+  const bornId = ref<string | null>(null)
+  /** Who types here: whose sign-in was lost is still the one, so that what they type keeps its place. */
+  const typist = ref(person.me?.user.id ?? '')
+  const decisions = useDecisions()
 
   let link: SessionLink | null = null
   let newId: string | null = null
+  const deliveries = new Map<string, Promise<boolean>>()
   let events: StoredEvent[] = []
   let deltas: Delta[] = []
   let frame = 0
@@ -74,13 +81,11 @@ export const useSession = defineStore('session', () => {
     close()
     isOpen.value = true
     id.value = sessionId
-    unsent.value = sessionId === null ? [] : recallUnsent(sessionId)
+    const outbox = recallOutbox(typist.value, sessionId)
+    unsent.value = outbox.messages
+    newId = sessionId === null ? outbox.sessionId : null
     link = new SessionLink({
-      position: () => ({
-        sessionId: id.value ?? newId,
-        lastSeq: ready.value ? conversation.value.seq : null,
-        journalId: ready.value?.journalId ?? null,
-      }),
+      position,
       onReady,
       onEvent,
       onState: onLinkState,
@@ -90,12 +95,26 @@ export const useSession = defineStore('session', () => {
       },
     })
     link.open()
-    for (const message of unsent.value) void deliver(message)
+    for (const message of unsent.value) if (!message.refused) void deliver(message)
   }
 
+  /** A new session that nothing was told was never stored, and is gone when the server restarts. */
+  function position(): Position {
+    const isTold = unsent.value.some((message) => !message.refused) || conversation.value.seq > 0
+    const sessionId = id.value ?? (isTold ? newId : null)
+    if (sessionId === null || !ready.value) return { sessionId, lastSeq: null, journalId: null }
+    return { sessionId, lastSeq: conversation.value.seq, journalId: ready.value.journalId }
+  }
+
+  /** What is not answered yet is answered with `left`, which is told in the session that comes next. */
   function close(): void {
     link?.close()
     link = null
+    decisions.forget()
+    deliveries.clear()
+    failure.value = null
+    stopping.value = null
+    bornId.value = null
     isOpen.value = false
     cancelAnimationFrame(frame)
     frame = 0
@@ -118,6 +137,14 @@ export const useSession = defineStore('session', () => {
   }
 
   function onLinkState(state: LinkState): void {
+    if (state === 'refused' && trouble.value?.code === 'session_not_found' && id.value === null && newId !== null) {
+      // It was never stored, so it is begun anew; what was typed goes there.
+      newId = null
+      ready.value = null
+      conversation.value = EMPTY
+      link?.tryNow()
+      return
+    }
     linkState.value = state
     if (state === 'open') {
       lostSince.value = null
@@ -132,6 +159,7 @@ export const useSession = defineStore('session', () => {
     isResuming = false
     deltas = []
     newId = message.sessionId
+    keepUnsent()
     noteVersion(message.version)
     if (!message.resumed) {
       events = [...state.transcript.events]
@@ -179,8 +207,14 @@ export const useSession = defineStore('session', () => {
     if (kind === 'gap') return resume()
     events.push(event)
     conversation.value = fold(conversation.value, [event])
+    savedAgain()
     settleUnsent()
     tellRail(event)
+  }
+
+  /** The connection outlives an outage of the store, so its coming back is seen by what is saved. */
+  function savedAgain(): void {
+    if (trouble.value?.code === 'store_unavailable') trouble.value = null
   }
 
   /** Asks for what came after the last event that was folded. */
@@ -249,9 +283,14 @@ export const useSession = defineStore('session', () => {
   async function loadOlder(): Promise<void> {
     const first = events[0]
     if (!hasOlder.value || !first || id.value === null) return
-    olderPage ??= readOlder(id.value, first.seq).finally(() => {
-      olderPage = null
-    })
+    const sessionId = id.value
+    olderPage ??= readOlder(sessionId, first.seq)
+      .catch((error: unknown) => {
+        if (sessionId === id.value) failed('older', error)
+      })
+      .finally(() => {
+        olderPage = null
+      })
     return olderPage
   }
 
@@ -264,36 +303,68 @@ export const useSession = defineStore('session', () => {
     const { running, waiting, title, model: chosen, provider: by, seq } = conversation.value
     const folded = fold(EMPTY, events)
     const whole = withWaiting({ ...folded, running, title, model: chosen, provider: by, seq }, waiting)
-    conversation.value = mergeQueue(whole, queue.value)
+    conversation.value = mergeQueue(carryOver(conversation.value, whole), queue.value)
   }
 
-  function send(text: string): void {
-    const message: Unsent = { clientMessageId: newMessageId(), text }
+  /** Gives the reason when the server could never take it; then nothing was sent. */
+  function send(text: string): CommandError | null {
+    const message: Unsent = { clientMessageId: `m_${randomHex()}`, text }
+    const mostBytes = ready.value?.limits.frameBytes ?? Infinity
+    const bytes = new TextEncoder().encode(text).length
+    if (bytes > MAX_TEXT_BYTES || frameBytesOf('message', { ...message }) > mostBytes) return refused('too_large').error
+    failure.value = null
     unsent.value = [...unsent.value, message]
     keepUnsent()
     void deliver(message)
+    return null
   }
 
-  async function deliver(message: Unsent): Promise<void> {
+  function deliver(message: Unsent): Promise<boolean> {
+    const delivery = untilTaken(message)
+    deliveries.set(message.clientMessageId, delivery)
+    return delivery
+  }
+
+  /** Whether it left this page; false when it was taken back before. */
+  async function untilTaken({ clientMessageId, text }: Unsent): Promise<boolean> {
     const current = link
-    if (!current) return
-    const ack = await current.keep('message', { ...message })
-    if (current !== link) return
+    if (!current) return false
+    const ack = await current.keep('message', { clientMessageId, text })
+    if (current !== link) return true
+    deliveries.delete(clientMessageId)
     if (ack.ok) {
+      savedAgain()
       becomeStored()
       // The event may have come first; then it is in the transcript already.
-      if (typeof ack.seq === 'number' && ack.seq <= conversation.value.seq) forgetUnsent(message.clientMessageId)
-      return
+      if (typeof ack.seq === 'number' && ack.seq <= conversation.value.seq) forgetUnsent(clientMessageId)
+      return true
     }
-    refusedText.value = { ...message, error: ack.error }
-    forgetUnsent(message.clientMessageId)
+    if (ack.error.code === 'taken_back') forgetUnsent(clientMessageId)
+    else refuse(clientMessageId, ack.error)
+    return false
   }
 
-  /** A message that the server refused for good goes back into the composer, with the reason. */
-  const refusedText = shallowRef<(Unsent & { error: CommandError }) | null>(null)
+  /** A message that the server refused for good stays, with the reason, until the person has seen to it. */
+  function refuse(clientMessageId: string, error: CommandError): void {
+    unsent.value = unsent.value.map((message) => (message.clientMessageId === clientMessageId ? { ...message, refused: error } : message))
+    keepUnsent()
+  }
+
+  /** Takes a message back that was not confirmed; false when it arrived after all. */
+  async function unsend(clientMessageId: string): Promise<boolean> {
+    const delivery = deliveries.get(clientMessageId)
+    link?.revise('message', (payload) => (payload.clientMessageId === clientMessageId ? null : payload))
+    if (await delivery) return false
+    forgetUnsent(clientMessageId)
+    // Nothing waits any more, so nothing is "not saved yet".
+    if (unsent.value.length === 0) savedAgain()
+    return true
+  }
 
   function becomeStored(): void {
     if (id.value !== null || newId === null) return
+    keepOutbox(typist.value, null, { sessionId: null, messages: [] })
+    bornId.value = newId
     id.value = newId
     keepUnsent()
     void sessions.refresh()
@@ -314,56 +385,98 @@ export const useSession = defineStore('session', () => {
   }
 
   function keepUnsent(): void {
-    if (id.value === null) return
-    remember(unsentKey(id.value), unsent.value.length === 0 ? null : JSON.stringify(unsent.value))
+    keepOutbox(typist.value, id.value, { sessionId: newId, messages: unsent.value })
   }
 
-  function recallUnsent(sessionId: string): Unsent[] {
-    try {
-      const stored: unknown = JSON.parse(recall(unsentKey(sessionId)) ?? '[]')
-      return Array.isArray(stored) ? (stored as Unsent[]) : []
-    } catch {
-      return []
-    }
-  }
-
-  function unsentKey(sessionId: string): string {
-    return `unsent.${person.me?.user.id ?? ''}.${sessionId}`
-  }
+  watch(
+    () => person.me?.user.id,
+    (now) => {
+      if (now === undefined || now === typist.value) return
+      const before = typist.value
+      typist.value = now
+      if (before !== '') return close()
+      // The server could not say who it is until now; what was typed meanwhile is theirs.
+      keepOutbox(before, id.value, { sessionId: null, messages: [] })
+      const known = new Set(unsent.value.map(({ clientMessageId }) => clientMessageId))
+      const earlier = isOpen.value ? recallOutbox(now, id.value).messages.filter(({ clientMessageId }) => !known.has(clientMessageId)) : []
+      unsent.value = [...earlier, ...unsent.value]
+      if (isOpen.value) keepUnsent()
+      for (const message of earlier) if (!message.refused) void deliver(message)
+    },
+    { flush: 'sync' },
+  )
 
   async function command(name: string, payload: JsonObject = {}): Promise<Ack> {
-    const ack: Ack = link ? await link.request(name, payload) : { ok: false, error: noLink() }
+    const ack: Ack = link ? await link.request(name, payload) : refused('offline')
     if (!ack.ok && ack.error.code === 'unauthorized') person.lost()
     return ack
   }
 
+  /** Says what did not happen. What was left undone in another session is told with that session's name. */
+  async function told(action: Action, answer: Promise<Ack>): Promise<Ack> {
+    const [owner, title] = [typist.value, conversation.value.title ?? undefined]
+    const current = link
+    failure.value = null
+    const ack = await answer
+    if (ack.ok) {
+      if (current === link) savedAgain()
+    } else if (ack.error.code === 'left') {
+      if (owner === typist.value) failure.value = { action: 'left', error: ack.error, title }
+    } else if (current === link && ack.error.code !== 'taken_back') {
+      failure.value = { action, error: ack.error }
+    }
+    return ack
+  }
+
+  function failed(action: Action, error: unknown): void {
+    const isAnswer = error instanceof RequestError
+    const code = isAnswer ? error.code : 'offline'
+    failure.value = { action, error: { ...refused(code).error, message: isAnswer ? error.message : '' } }
+  }
+
   /** Deciding is idempotent, so a decision made while the connection is away still arrives. */
   async function decide(decision: Decision): Promise<Ack> {
-    return link ? link.keep('tool:approval', { ...decision, scope: 'once' }) : { ok: false, error: noLink() }
+    return told('decide', link ? decisions.decide(link, decision) : Promise.resolve(refused('offline')))
   }
 
   async function decideAll(decision: DecideAll): Promise<Ack> {
-    return link ? link.keep('tool:approval_all', { ...decision }) : { ok: false, error: noLink() }
+    return told('decide', link ? decisions.decideAll(link, decision) : Promise.resolve(refused('offline')))
   }
 
-  const settle = (settlement: Settlement) => command('tool:outcome', { ...settlement })
-  const stopCall = (callId: string) => command('tool:cancel', { callId })
-  const withdraw = (clientMessageId: string) => command('message:withdraw', { clientMessageId })
-  const retryTurn = () => command('turn:retry')
+  /** A decision that was not sent yet is not sent any more. */
+  function undecide(callId: string): void {
+    if (link) decisions.takeBack(link, callId)
+  }
+
+  const settle = (settlement: Settlement) => told('settle', command('tool:outcome', { ...settlement }))
+  const stopCall = (callId: string) => told('stopCall', command('tool:cancel', { callId }))
+  const withdraw = (clientMessageId: string) => told('withdraw', command('message:withdraw', { clientMessageId }))
+  const retryTurn = () => told('retry', command('turn:retry'))
   const chooseModel = ({ id: model, provider: by }: { id: string; provider: string }) =>
     command('session:model', { model, provider: by })
   const chooseWindow = (whole: boolean) => command('session:window', { whole })
   const resetHistory = () => command('history:reset')
 
-  function stop(): Promise<Ack> {
+  /** Names the turn, so that it can be kept until it is acknowledged and never stops a later one. */
+  async function stop(): Promise<void> {
     const turn = conversation.value.running?.turn
-    return command('agent:cancel', turn === undefined ? {} : { turn })
+    if (!link || turn === undefined || stopping.value === turn) return
+    const current = link
+    stopping.value = turn
+    await told('stop', current.keep('agent:cancel', { turn }))
+    if (current === link && stopping.value === turn) stopping.value = null
   }
 
   async function rename(title: string): Promise<void> {
-    if (id.value === null) return
-    await sessions.rename(id.value, title)
-    conversation.value = { ...conversation.value, title }
+    const sessionId = id.value
+    if (sessionId === null) return
+    failure.value = null
+    try {
+      await sessions.rename(sessionId, title)
+      if (sessionId === id.value) conversation.value = { ...conversation.value, title }
+    } catch (error) {
+      if (sessionId === id.value) failed('rename', error)
+    }
   }
 
   function tryNow(): void {
@@ -380,11 +493,15 @@ export const useSession = defineStore('session', () => {
     usage,
     progress,
     unsent,
-    refusedText,
     hasOlder,
     linkState,
     lostSince,
     trouble,
+    failure,
+    stopping,
+    bornId,
+    typist,
+    deciding: decisions.deciding,
     isRunning,
     isEmpty,
     isScripted,
@@ -394,9 +511,11 @@ export const useSession = defineStore('session', () => {
     close,
     loadOlder,
     send,
+    unsend,
     command,
     decide,
     decideAll,
+    undecide,
     settle,
     stopCall,
     withdraw,
@@ -409,13 +528,3 @@ export const useSession = defineStore('session', () => {
     tryNow,
   }
 })
-
-function noLink(): CommandError {
-  return { code: 'offline', category: 'transient', message: '', retryable: true }
-}
-
-/** `crypto.randomUUID` is missing on plain http away from localhost. */
-function newMessageId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(12))
-  return `m_${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`
-}

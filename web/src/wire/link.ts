@@ -28,18 +28,34 @@ export interface LinkHandlers {
 /** An unanswered command is asked again, so this only decides how soon. */
 const ACK_TIMEOUT_MS = 15_000
 const RETRY_MS = 2_000
+/** Room for what stands before the list in a packet. */
+const ENVELOPE_BYTES = 32
 /** Reasons after which the server is expected back without anybody's doing. */
 const PASSING: ReadonlySet<string> = new Set(['store_unavailable', 'server_stopping', 'too_many_requests'])
+
+/** A command that is sent until it is answered. */
+interface Kept {
+  /** Null once it was taken back: what is on its way is not sent again. */
+  payload: JsonObject | null
+  isInFlight: boolean
+  answer: (ack: Ack) => void
+}
+
+/** Commands of one name go one after the other: their order is the order of typing. */
+interface Lane {
+  kept: Kept[]
+  isDraining: boolean
+}
 
 export class SessionLink {
   private readonly socket: Socket
   private readonly whenOpen: (() => void)[] = []
+  private readonly lanes = new Map<string, Lane>()
   private state: LinkState = 'connecting'
   private reason: string | null = null
   private timer: ReturnType<typeof setTimeout> | null = null
-  /** Kept commands go one after the other: their order is the order of typing. */
-  private tail: Promise<unknown> = Promise.resolve()
   private isClosed = false
+  private frameBytes = Infinity
 
   constructor(private readonly handlers: LinkHandlers) {
     this.socket = io(new URL('/', document.baseURI).href, {
@@ -61,10 +77,15 @@ export class SessionLink {
     this.socket.connect()
   }
 
+  /** For good: whatever was not answered yet is answered with `left`. */
   close(): void {
     this.isClosed = true
     if (this.timer) clearTimeout(this.timer)
     this.socket.disconnect()
+    for (const lane of this.lanes.values()) {
+      for (const kept of lane.kept.splice(0)) kept.answer(refused('left'))
+    }
+    this.resume()
   }
 
   /** Connects anew at once, also when a connection only seems to be there. */
@@ -75,38 +96,81 @@ export class SessionLink {
 
   /** Sends once; fails when there is no connection or no answer. */
   async request(command: string, payload: JsonObject): Promise<Ack> {
-    if (this.state !== 'open') return { ok: false, error: failure('offline') }
+    if (this.state !== 'open') return refused('offline')
     return this.emit(command, payload)
   }
 
-  /** Sends until the server has answered, over as many connections as it takes. */
+  /**
+   * Sends until the server has answered, over as many connections as it takes. The page's own answers are
+   * `left` (the link was closed), `taken_back` (see `revise`) and `too_large`.
+   */
   keep(command: string, payload: JsonObject): Promise<Ack> {
-    const answer = this.tail.then(() => this.persist(command, payload))
-    this.tail = answer
-    return answer
+    if (this.isClosed) return Promise.resolve(refused('left'))
+    const lane = this.lanes.get(command) ?? { kept: [], isDraining: false }
+    this.lanes.set(command, lane)
+    return new Promise((answer) => {
+      lane.kept.push({ payload, isInFlight: false, answer })
+      void this.drain(command, lane)
+    })
   }
 
-  private async persist(command: string, payload: JsonObject): Promise<Ack> {
-    for (;;) {
+  /**
+   * Rewrites what of a command still waits; `null` takes it back. What is on its way may have arrived: it is only
+   * not sent again, so its answer says what became of it.
+   */
+  revise(command: string, change: (payload: JsonObject) => JsonObject | null): void {
+    const lane = this.lanes.get(command)
+    if (!lane) return
+    for (const kept of lane.kept) if (kept.payload) kept.payload = change(kept.payload)
+    const isTakenBack = ({ payload, isInFlight }: Kept) => payload === null && !isInFlight
+    const gone = lane.kept.filter(isTakenBack)
+    lane.kept = lane.kept.filter((kept) => !isTakenBack(kept))
+    for (const kept of gone) kept.answer(refused('taken_back'))
+  }
+
+  private async drain(command: string, lane: Lane): Promise<void> {
+    if (lane.isDraining) return
+    lane.isDraining = true
+    while (lane.kept.length > 0) {
       await this.opened()
-      const ack = await this.emit(command, payload)
-      if (ack.ok || !isPassing(ack.error)) return ack
-      if (ack.error.code !== 'offline') this.handlers.onReason(ack.error.code, ack.error.message)
-      await pause(RETRY_MS)
+      const [first] = lane.kept
+      if (first && !(await this.attempt(command, lane, first))) await pause(RETRY_MS)
     }
+    lane.isDraining = false
+  }
+
+  /** Whether it is done with; otherwise it is tried again. */
+  private async attempt(command: string, lane: Lane, kept: Kept): Promise<boolean> {
+    if (kept.payload === null) return true
+    kept.isInFlight = true
+    const ack = await this.emit(command, kept.payload)
+    kept.isInFlight = false
+    if (this.isClosed) return true
+    const isAgain = !ack.ok && isPassing(ack.error)
+    if (isAgain && ack.error.code !== 'offline') this.handlers.onReason(ack.error.code, ack.error.message)
+    if (isAgain && kept.payload) return false
+    lane.kept.shift()
+    kept.answer(isAgain ? refused('taken_back') : ack)
+    return true
   }
 
   private async emit(command: string, payload: JsonObject): Promise<Ack> {
+    // The server ends the connection at a larger frame, so sending it would never come to an end.
+    if (frameBytesOf(command, payload) > this.frameBytes) return refused('too_large')
     try {
       return (await this.socket.timeout(ACK_TIMEOUT_MS).emitWithAck(command, payload)) as Ack
     } catch {
-      return { ok: false, error: failure('offline') }
+      return refused('offline')
     }
   }
 
   private opened(): Promise<void> {
-    if (this.state === 'open') return Promise.resolve()
+    if (this.state === 'open' || this.isClosed) return Promise.resolve()
     return new Promise((resolve) => this.whenOpen.push(resolve))
+  }
+
+  private resume(): void {
+    for (const resume of this.whenOpen.splice(0)) resume()
   }
 
   private auth(): JsonObject {
@@ -119,10 +183,12 @@ export class SessionLink {
 
   private receive(event: string, args: unknown[]): void {
     if (event === 'system:ready') {
+      const ready = args[0] as SystemReady
       this.reason = null
-      this.handlers.onReady(args[0] as SystemReady)
+      this.frameBytes = ready.limits.frameBytes
+      this.handlers.onReady(ready)
       this.become('open')
-      for (const resume of this.whenOpen.splice(0)) resume()
+      this.resume()
     } else if (event === 'error') {
       const detail = args[1] as { code?: string } | undefined
       this.reason = detail?.code ?? 'internal'
@@ -171,8 +237,15 @@ function isPassing(error: CommandError): boolean {
   return error.code === 'offline' || PASSING.has(error.code)
 }
 
-function failure(code: string): CommandError {
-  return { code, category: 'transient', message: '', retryable: true }
+/** An answer that the page gives itself; its words are the page's. */
+export function refused(code: string): { ok: false; error: CommandError } {
+  const isPassing = code === 'offline'
+  return { ok: false, error: { code, category: isPassing ? 'transient' : 'validation', message: '', retryable: isPassing } }
+}
+
+/** Bytes of a command as one packet: `42`, the number of its answer, and a list in JSON. */
+export function frameBytesOf(command: string, payload: JsonObject): number {
+  return ENVELOPE_BYTES + new TextEncoder().encode(JSON.stringify([command, payload])).length
 }
 
 function pause(ms: number): Promise<void> {
