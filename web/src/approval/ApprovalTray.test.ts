@@ -265,7 +265,7 @@ describe('a batch', () => {
     show([queueCall('a', { status: 'approved', decidedBy: { id: 'ana', name: 'Ana' } }), queueCall('b')])
     await button('Take back: Write a.md').trigger('click')
     await settled()
-    expect(wrapper.emitted('decide')).toEqual([[{ callId: 'a', approved: false }]])
+    expect(wrapper.emitted('decide')).toEqual([[{ callId: 'a', approved: false, takeBack: true }]])
     await update([queueCall('a'), queueCall('b')])
     expect(focusedCall()).toBe('a')
     expect(has('Approve once: Write a.md')).toBe(true)

@@ -108,6 +108,8 @@ export interface Decision {
   /** Instead of `args`, where it holds such a number as well. */
   argsText?: string
   digest?: string
+  /** With `approved: false`: only takes an approval back, however often it is sent. */
+  takeBack?: true
 }
 
 export interface DecideAll {

@@ -222,6 +222,8 @@ struct Approval {
     take_back: bool,
     reason: Option<String>,
     args: Option<Value>,
+    /// Instead of `args`, from clients whose language rounds whole numbers.
+    args_text: Option<String>,
     digest: Option<String>,
     scope: Option<String>,
     rule: Option<Value>,
@@ -233,7 +235,25 @@ fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         let message = "only `once` is in this version; rules come later";
         return Err(Refusal::of_field(Code::InvalidArguments, "scope", message));
     }
-    if body.args.as_ref().is_some_and(|args| !args.is_object()) {
+    let args = match (body.args, body.args_text) {
+        (args, None) => args,
+        (None, Some(text)) => {
+            let parsed = serde_json::from_str(&text);
+            Some(parsed.map_err(|error| {
+                let message = format!("changed arguments are JSON: {error}");
+                Refusal::of_field(Code::InvalidArguments, "argsText", message)
+            })?)
+        }
+        (Some(_), Some(_)) => {
+            let message = "either `args` or `argsText`";
+            return Err(Refusal::of_field(
+                Code::InvalidArguments,
+                "argsText",
+                message,
+            ));
+        }
+    };
+    if args.as_ref().is_some_and(|args| !args.is_object()) {
         let message = "changed arguments are an object";
         return Err(Refusal::of_field(Code::InvalidArguments, "args", message));
     }
@@ -251,10 +271,7 @@ fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         digest: body.digest.map(Digest::from_wire),
         by: caller.actor(),
     };
-    Ok(Parsed::Tell(Box::new(Ask::Decide {
-        decision,
-        args: body.args,
-    })))
+    Ok(Parsed::Tell(Box::new(Ask::Decide { decision, args })))
 }
 
 #[derive(Deserialize)]

@@ -100,3 +100,36 @@ fn wrong_types_are_refused_in_words() {
         );
     }
 }
+
+#[test]
+fn changed_arguments_may_come_as_text_with_numbers_that_browsers_round() {
+    let decided = |more: Value| {
+        let mut body = json!({ "callId": "c", "approved": true });
+        let (Some(body_fields), Some(more)) = (body.as_object_mut(), more.as_object()) else {
+            panic!("both are objects");
+        };
+        body_fields.extend(more.clone());
+        match parse(&caller(), "tool:approval", &[body])? {
+            Parsed::Tell(ask) => match *ask {
+                Ask::Decide { args, decision } => Ok((args, decision.take_back)),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    };
+    let text = r#"{"id":9007199254740993}"#;
+    let (args, _) = decided(json!({ "argsText": text })).unwrap();
+    assert_eq!(args.unwrap().to_string(), text);
+    for wrong in [
+        json!({ "argsText": "{" }),
+        json!({ "argsText": "[1]" }),
+        json!({ "argsText": text, "args": {} }),
+    ] {
+        let refusal: Refusal = decided(wrong).unwrap_err();
+        assert_eq!(refusal.code, Code::InvalidArguments);
+    }
+    let take_back = json!({ "approved": false, "takeBack": true });
+    assert!(decided(take_back).unwrap().1);
+    let approval = json!({ "takeBack": true });
+    assert!(!decided(approval).unwrap().1, "an approval takes nothing back");
+}
