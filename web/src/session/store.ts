@@ -458,13 +458,14 @@ export const useSession = defineStore('session', () => {
   const resetHistory = () => command('history:reset')
 
   /** Names the turn, so that it can be kept until it is acknowledged and never stops a later one. */
-  async function stop(): Promise<void> {
+  async function stop(): Promise<Ack> {
     const turn = conversation.value.running?.turn
-    if (!link || turn === undefined || stopping.value === turn) return
+    if (!link || turn === undefined || stopping.value === turn) return { ok: true }
     const current = link
     stopping.value = turn
-    await told('stop', current.keep('agent:cancel', { turn }))
+    const ack = await told('stop', current.keep('agent:cancel', { turn }))
     if (current === link && stopping.value === turn) stopping.value = null
+    return ack
   }
 
   async function rename(title: string): Promise<void> {
