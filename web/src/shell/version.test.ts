@@ -31,7 +31,7 @@ async function show(askVersion: () => Promise<void>): Promise<void> {
   version.watchForNewVersion(router, askVersion)
   const pinia = createPinia()
   usePerson(pinia).isKnown = true
-  usePerson(pinia).me = {} as never
+  usePerson(pinia).me = { user: { id: 'ana' } } as never
   await router.push('/')
   page = mount(TroubleStrip, { attachTo: document.body, global: { plugins: [pinia, i18n, router] } })
 }

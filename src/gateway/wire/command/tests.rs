@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{COMMANDS, Parsed, parse};
 use crate::agent::Ask;
 use crate::domain::{Caller, Code, Role, Tenant, TenantId, User, UserId};
-use crate::session::Command;
+use crate::session::{Command, Refusal};
 
 fn caller() -> Caller {
     let tenant = Tenant {
@@ -103,7 +103,7 @@ fn wrong_types_are_refused_in_words() {
 
 #[test]
 fn changed_arguments_may_come_as_text_with_numbers_that_browsers_round() {
-    let decided = |more: Value| {
+    let decided = |more: Value| -> Result<_, Refusal> {
         let mut body = json!({ "callId": "c", "approved": true });
         let (Some(body_fields), Some(more)) = (body.as_object_mut(), more.as_object()) else {
             panic!("both are objects");
@@ -125,7 +125,7 @@ fn changed_arguments_may_come_as_text_with_numbers_that_browsers_round() {
         json!({ "argsText": "[1]" }),
         json!({ "argsText": text, "args": {} }),
     ] {
-        let refusal: Refusal = decided(wrong).unwrap_err();
+        let refusal = decided(wrong).unwrap_err();
         assert_eq!(refusal.code, Code::InvalidArguments);
     }
     let take_back = json!({ "approved": false, "takeBack": true });
