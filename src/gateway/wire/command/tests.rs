@@ -131,5 +131,8 @@ fn changed_arguments_may_come_as_text_with_numbers_that_browsers_round() {
     let take_back = json!({ "approved": false, "takeBack": true });
     assert!(decided(take_back).unwrap().1);
     let approval = json!({ "takeBack": true });
-    assert!(!decided(approval).unwrap().1, "an approval takes nothing back");
+    assert!(
+        !decided(approval).unwrap().1,
+        "an approval takes nothing back"
+    );
 }
