@@ -14,6 +14,8 @@ mod policy;
 mod state;
 
 #[cfg(test)]
+mod approval_stories;
+#[cfg(test)]
 mod fuzz;
 #[cfg(test)]
 pub(crate) mod properties;

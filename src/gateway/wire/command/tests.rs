@@ -109,13 +109,13 @@ fn changed_arguments_may_come_as_text_with_numbers_that_browsers_round() {
             panic!("both are objects");
         };
         body_fields.extend(more.clone());
-        match parse(&caller(), "tool:approval", &[body])? {
-            Parsed::Tell(ask) => match *ask {
-                Ask::Decide { args, decision } => Ok((args, decision.take_back)),
-                other => panic!("{other:?}"),
-            },
-            other => panic!("{other:?}"),
-        }
+        let Parsed::Tell(ask) = parse(&caller(), "tool:approval", &[body])? else {
+            panic!("a decision is told");
+        };
+        let Ask::Decide { args, decision } = *ask else {
+            panic!("an approval is a decision");
+        };
+        Ok((args, decision.take_back))
     };
     let text = r#"{"id":9007199254740993}"#;
     let (args, _) = decided(json!({ "argsText": text })).unwrap();
