@@ -53,7 +53,7 @@ describe('CallRow', () => {
     expect(wrapper.get('.ansi-red').text()).toBe('red')
     expect(wrapper.text()).toContain('152 more lines. Show all 402')
     expect(wrapper.text()).toContain('abc123')
-    expect(wrapper.text()).toContain('12,345 bytes more')
+    expect(wrapper.text()).toContain('12,345 bytes of it were left out in the middle and are not kept.')
     expect(wrapper.find('a').exists()).toBe(false)
   })
 
