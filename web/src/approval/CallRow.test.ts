@@ -57,6 +57,17 @@ describe('CallRow', () => {
     expect(wrapper.find('a').exists()).toBe(false)
   })
 
+  it('keeps the focus when it is settled', async () => {
+    const unknown = callView({ status: 'unknown' })
+    const wrapper = mount(CallRow, { props: { call: unknown }, attachTo: document.body })
+    const happened = wrapper.get<HTMLButtonElement>('.row-unknown-form button')
+    happened.element.focus()
+    await wrapper.setProps({ call: { ...unknown, settled: { happened: true } } })
+    await Promise.resolve()
+    expect(document.activeElement).toBe(wrapper.get('.row-toggle').element)
+    wrapper.unmount()
+  })
+
   it('shows both the edited and the original arguments', async () => {
     const wrapper = row({ originalArgs: { command: 'rm -rf /' }, edited: true })
     await wrapper.get('.row-toggle').trigger('click')

@@ -66,20 +66,15 @@ it('offers to ask again once another model is chosen, and nothing once it went o
   expect(ways()).toEqual([])
 })
 
-it('begins a new context, and keeps the focus when the way out is gone', async () => {
-  const field = document.body.appendChild(document.createElement('textarea'))
-  field.id = 'message'
+it('begins a new context', async () => {
   fail('context_overflow')
   const reset = vi.spyOn(useSession(), 'resetHistory').mockResolvedValue({ ok: true })
   const button = page.findAll('button').find((way) => way.text() === 'Begin a new context')
-  button?.element.focus()
   await button?.trigger('click')
   expect(reset).toHaveBeenCalledOnce()
   add('history:reset', {})
   await nextTick()
-  await nextTick()
   expect(ways()).toEqual([])
-  expect(document.activeElement).toBe(field)
 })
 
 it('is said aloud when it happens, and not when an old session is opened', async () => {
