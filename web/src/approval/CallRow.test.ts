@@ -53,8 +53,19 @@ describe('CallRow', () => {
     expect(wrapper.get('.ansi-red').text()).toBe('red')
     expect(wrapper.text()).toContain('152 more lines. Show all 402')
     expect(wrapper.text()).toContain('abc123')
-    expect(wrapper.text()).toContain('12,345 bytes in the middle were left out')
+    expect(wrapper.text()).toContain('12,345 bytes of it were left out in the middle and are not kept.')
     expect(wrapper.find('a').exists()).toBe(false)
+  })
+
+  it('keeps the focus when it is settled', async () => {
+    const unknown = callView({ status: 'unknown' })
+    const wrapper = mount(CallRow, { props: { call: unknown }, attachTo: document.body })
+    const happened = wrapper.get<HTMLButtonElement>('.row-unknown-form button')
+    happened.element.focus()
+    await wrapper.setProps({ call: { ...unknown, settled: { happened: true } } })
+    await Promise.resolve()
+    expect(document.activeElement).toBe(wrapper.get('.row-toggle').element)
+    wrapper.unmount()
   })
 
   it('shows both the edited and the original arguments', async () => {

@@ -1,12 +1,36 @@
 import { mount } from '@vue/test-utils'
 import { createPinia, setActivePinia } from 'pinia'
-import { beforeEach, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { nextTick } from 'vue'
 import { i18n } from '@/locales'
+import { usePerson } from '@/shell/person'
+import { recall } from '@/shell/remember'
 import ComposerForm from './ComposerForm.vue'
 import { EMPTY, withRunning } from './fold'
 import { useSession } from './store'
 
 beforeEach(() => setActivePinia(createPinia()))
+
+afterEach(() => localStorage.clear())
+
+it('keeps what was typed while it is not known, or no longer, who types', async () => {
+  const person = usePerson()
+  const page = mount(ComposerForm, { attachTo: document.body, global: { plugins: [i18n] } })
+  const field = page.get('textarea')
+  await field.setValue('half a sentence')
+  person.me = { user: { id: 'ana' } } as never
+  await nextTick()
+  expect(field.element.value).toBe('half a sentence')
+  expect([recall('draft..new'), recall('draft.ana.new')]).toEqual([null, 'half a sentence'])
+  person.lost()
+  await nextTick()
+  expect(field.element.value).toBe('half a sentence')
+  person.me = { user: { id: 'bo' } } as never
+  await nextTick()
+  expect(field.element.value).toBe('')
+  expect(recall('draft.ana.new')).toBe('half a sentence')
+  page.unmount()
+})
 
 it('stops by Escape twice, never by Escape that is held', async () => {
   const session = useSession()

@@ -3,6 +3,7 @@ import { watch } from 'vue'
 import { t } from '@/locales'
 import { alertAloud, announce } from '@/shell/announcer'
 import { reading } from '@/shell/appearance'
+import { failureWords } from './failure'
 import type { useSession } from './store'
 
 /** The calls of one batch arrive one by one; they are one sentence. */
@@ -30,9 +31,10 @@ export function announceSession(session: ReturnType<typeof useSession>): void {
   watch(
     () => session.conversation.entries.at(-1),
     (entry, before) => {
-      // Opening a session is not news; an answer that ends while the page is open is.
-      if (!before || !entry || entry.kind !== 'said' || entry.role !== 'answer') return
-      if (entry.seq <= before.seq) return
+      // Opening a session is not news; a turn that ends while the page is open is.
+      if (!before || !entry || entry.seq <= before.seq) return
+      if (entry.kind === 'note' && entry.note.what === 'failed') return alertAloud(failureWords(entry.note.error.code))
+      if (entry.kind !== 'said' || entry.role !== 'answer') return
       const text = spoken(entry.text)
       if (text) announce(text)
     },

@@ -1,7 +1,8 @@
 /** Where the focus goes when what had it is gone and nothing beside it is nearer: never to `body`. */
 export function focusPage(): void {
   const message = document.getElementById('message')
-  if (message) return message.focus()
+  // On a phone the field would raise the keyboard, for which nobody asked.
+  if (message && !matchMedia('(pointer: coarse)').matches) return message.focus()
   const main = document.querySelector<HTMLElement>('main')
   if (!main) return
   // Only for now: a place that always takes the focus would take it at each click on plain text.

@@ -81,19 +81,6 @@ it('says what is wrong before what is new, and offline only without a connection
   expect(page.text()).toContain('A new version is here.')
 })
 
-it('keeps the focus when its action goes', async () => {
-  const field = document.body.appendChild(document.createElement('textarea'))
-  field.id = 'message'
-  await show(async () => {})
-  version.isPartMissing.value = true
-  await nextTick()
-  page.get<HTMLButtonElement>('button').element.focus()
-  version.isPartMissing.value = false
-  await settled()
-  expect(document.activeElement).toBe(field)
-  field.remove()
-})
-
 it('offers to reload once the server says another version, and never reloads by itself', async () => {
   const reload = vi.spyOn(location, 'reload').mockImplementation(() => {})
   await show(async () => {})

@@ -1,0 +1,92 @@
+import { mount, type VueWrapper } from '@vue/test-utils'
+import { createPinia, setActivePinia } from 'pinia'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { defineComponent, nextTick } from 'vue'
+import { createMemoryHistory, createRouter } from 'vue-router'
+import { i18n } from '@/locales'
+import { assertiveText } from '@/shell/announcer'
+import { announceSession } from './announcements'
+import EntryNote from './EntryNote.vue'
+import { EMPTY, fold, type NoteEntry } from './fold'
+import { useSession } from './store'
+
+const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/:rest(.*)*', component: { render: () => null } }] })
+
+let page: VueWrapper
+let seq: number
+
+beforeEach(() => {
+  setActivePinia(createPinia())
+  seq = 0
+})
+afterEach(() => {
+  page.unmount()
+  document.body.innerHTML = ''
+})
+
+function add(event: string, ...args: unknown[]): void {
+  const session = useSession()
+  const place = { seq: ++seq, at: '2026-11-23T10:00:00Z' }
+  const last = args.pop() as object
+  session.conversation = fold(session.conversation, [{ ...place, event, args: [...args, { ...last, ...place }] }])
+}
+
+function fail(code: string, retryable = false): void {
+  add('user:message', 'go', {})
+  add('agent:error', 'no', { code, retryable, turn: 1 })
+  const entry = useSession().conversation.entries.at(-1) as NoteEntry
+  page = mount(EntryNote, {
+    props: { entry },
+    attachTo: document.body,
+    global: { plugins: [i18n, router] },
+  })
+}
+
+const ways = () => page.findAll('.ways button, .ways a').map((way) => way.text())
+
+it.each([
+  ['missing_api_key', false, ['Retry', 'Add a key', 'Choose a model']],
+  ['provider_rejected', true, ['Retry', 'Choose a model']],
+  ['context_overflow', false, ['Choose a model', 'Begin a new context']],
+  ['max_iterations', false, ['Retry', 'Choose a model', 'Begin a new context']],
+  ['budget_exhausted', false, ['Choose a model']],
+  ['provider_unavailable', true, ['Retry']],
+])('offers after %s what helps', (code, retryable, expected) => {
+  fail(code, retryable)
+  expect(ways()).toEqual(expected)
+})
+
+it('offers to ask again once another model is chosen, and nothing once it went on', async () => {
+  fail('context_overflow')
+  add('session:changed', { model: 'larger', provider: 'p' })
+  await nextTick()
+  expect(ways()).toEqual(['Retry', 'Choose a model', 'Begin a new context'])
+  add('user:message', 'shorter', {})
+  await nextTick()
+  expect(ways()).toEqual([])
+})
+
+it('begins a new context', async () => {
+  fail('context_overflow')
+  const reset = vi.spyOn(useSession(), 'resetHistory').mockResolvedValue({ ok: true })
+  const button = page.findAll('button').find((way) => way.text() === 'Begin a new context')
+  await button?.trigger('click')
+  expect(reset).toHaveBeenCalledOnce()
+  add('history:reset', {})
+  await nextTick()
+  expect(ways()).toEqual([])
+})
+
+it('is said aloud when it happens, and not when an old session is opened', async () => {
+  const session = useSession()
+  assertiveText.value = ''
+  page = mount(defineComponent({ setup: () => (announceSession(session), () => null) }))
+  const place = { seq: 1, at: '2026-11-23T10:00:00Z' }
+  const failed = (at: number) => ({ ...place, seq: at, event: 'agent:error', args: ['no', { code: 'max_iterations', turn: at, seq: at }] })
+  session.conversation = fold(EMPTY, [failed(1)])
+  await nextTick()
+  expect(assertiveText.value).toBe('')
+  session.conversation = fold(session.conversation, [failed(2)])
+  await nextTick()
+  expect(assertiveText.value).toBe('The agent asked the model as often as one turn allows.')
+})

@@ -1,0 +1,78 @@
+import { flushPromises, mount, type VueWrapper } from '@vue/test-utils'
+import { createPinia, setActivePinia } from 'pinia'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { defineComponent, h, ref } from 'vue'
+import { createMemoryHistory, createRouter } from 'vue-router'
+import { i18n } from '@/locales'
+import ServerPage from '@/pages/ServerPage.vue'
+import { rest, type Me, type ServerItem, type SessionItem } from '@/wire/rest'
+import AppFrame from './AppFrame.vue'
+import { usePerson } from './person'
+import { UNDO_MS, useSessions } from './sessions'
+
+const ITEM: SessionItem = { id: 'a', title: 'a', createdAt: '2026-11-23T10:00:00Z', updatedAt: '2026-11-23T10:00:00Z', state: 'idle', waiting: 0 }
+const SERVER = { name: 'files', source: 'tenant', transport: 'http', enabled: true, status: 'healthy', toolCount: 0, enabledTools: 0, definitionTokens: 0 } as ServerItem
+const isThere = ref(true)
+const Vanishing = defineComponent({ setup: () => () => h('div', isThere.value ? h('button', { id: 'vanishing' }, 'x') : '') })
+
+let page: VueWrapper
+
+beforeEach(() => {
+  setActivePinia(createPinia())
+  isThere.value = true
+  vi.spyOn(rest, 'sessions').mockResolvedValue({ items: [ITEM], nextCursor: null })
+  vi.spyOn(rest, 'deleteSession').mockResolvedValue(undefined)
+  vi.spyOn(rest, 'server').mockResolvedValue(SERVER)
+  vi.spyOn(rest, 'serverTools').mockResolvedValue({ items: [] })
+  vi.spyOn(rest, 'serverDay').mockResolvedValue({ stepSeconds: 300, steps: [] })
+  usePerson().enter({ user: { id: 'ana', name: 'Ana', role: 'owner' }, tenant: { id: 't', name: 't' }, csrfToken: '', installation: { name: '', version: '' }, authMode: 'password', encrypted: true } satisfies Me)
+})
+afterEach(() => {
+  page.unmount()
+  vi.restoreAllMocks()
+  vi.useRealTimers()
+})
+
+async function show(path: string): Promise<void> {
+  const router = createRouter({
+    history: createMemoryHistory(),
+    routes: [
+      { path: '/vanishing', component: Vanishing },
+      { path: '/servers/:name', component: ServerPage },
+      { path: '/:rest(.*)*', component: { render: () => null } },
+    ],
+  })
+  await router.push(path)
+  page = mount(AppFrame, { attachTo: document.body, global: { plugins: [i18n, router] } })
+  await flushPromises()
+}
+
+it('keeps the focus on the page when what had it takes itself away', async () => {
+  await show('/vanishing')
+  page.get<HTMLElement>('#vanishing').element.focus()
+  isThere.value = false
+  await flushPromises()
+  expect(document.activeElement).toBe(page.get('main').element)
+})
+
+it('keeps the focus in the rail when a deletion can no longer be undone', async () => {
+  await show('/vanishing')
+  vi.useFakeTimers()
+  useSessions().remove(ITEM)
+  await flushPromises()
+  page.get<HTMLElement>('.undo button').element.focus()
+  await vi.advanceTimersByTimeAsync(UNDO_MS)
+  expect(page.find('.undo').exists()).toBe(false)
+  expect(document.activeElement?.getAttribute('href')).toBe('/s/new')
+})
+
+it('goes from removing a server to keeping it, and back', async () => {
+  await show('/servers/files')
+  page.get<HTMLElement>('[data-remove]').element.focus()
+  await page.get('[data-remove]').trigger('click')
+  await flushPromises()
+  expect(document.activeElement).toBe(page.get('[data-keep]').element)
+  await page.get('[data-keep]').trigger('click')
+  await flushPromises()
+  expect(document.activeElement).toBe(page.get('[data-remove]').element)
+})
