@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { createServer } from 'node:net'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -61,6 +61,7 @@ function nginx({ folder, port, upstream, certificate, key }, changes) {
     ['server_name sepal.example.org', 'server_name localhost'],
     ['/etc/ssl/sepal.pem', certificate],
     ['/etc/ssl/sepal.key', key],
+    ['/var/log/nginx/access.log', join(folder, 'access.log')],
     ['127.0.0.1:3000', upstream],
   ])
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${folder}/${name};`)
@@ -97,7 +98,7 @@ async function behind(start, tell) {
     const trust = readFileSync(certificate)
     try {
       await until(`${program} answers`, async () => (await ask(`${base}readyz`, { trust })).status === 200)
-      await tell({ base, gateway, trust })
+      await tell({ base, gateway, trust, folder })
     } catch (error) {
       throw new Error(`${error.message}\n--- ${program}:\n${log.slice(-3000)}\n--- gateway:\n${gateway.log.slice(-3000)}`, { cause: error })
     }
@@ -147,7 +148,7 @@ async function streamedTurn(base, { cookie, trust, transports }) {
 
 for (const [name, start] of Object.entries(PROXIES)) {
   test(`below /sepal/ behind ${name}: page, sign-in, a streamed turn over websocket and over polling`, async () => {
-    await behind(start, async ({ base, gateway, trust }) => {
+    await behind(start, async ({ base, gateway, trust, folder }) => {
       const page = await ask(base, { trust })
       assert.equal(page.status, 200)
       assert.match(page.text, /<base href="\/sepal\/"/)
@@ -163,6 +164,13 @@ for (const [name, start] of Object.entries(PROXIES)) {
       assert.ok((await gateway.cli('link')).startsWith(`${base}sign-in#`), 'a link leads to the public address')
 
       for (const transports of [['websocket'], ['polling']]) await streamedTurn(base, { cookie, trust, transports })
+
+      const logged = join(folder, 'access.log')
+      if (existsSync(logged)) {
+        const log = readFileSync(logged, 'utf8')
+        assert.match(log, /"POST \/sepal\/socket.io\/" 200/)
+        assert.doesNotMatch(log, /sid=/, 'who reads the log could speak for a polling client')
+      }
 
       const foreign = await ask(`${base}api/auth/login`, {
         method: 'POST',
