@@ -15,9 +15,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Layer as _;
 
-/// How long the head of a request may take, counted from the moment the connection waits for one. A
-/// proxy that keeps its connections for longer opens them anew.
-pub(super) const HEAD_LIMIT: Duration = Duration::from_secs(75);
+/// How long the head of a request may take, counted from the moment the connection waits for one: as
+/// long as proxies keep idle connections (two minutes by default), and more, because one that ends
+/// under a request is an error for somebody.
+pub(super) const HEAD_LIMIT: Duration = Duration::from_mins(3);
 
 /// Serves until `farewell` is over; then requests that run are seen through.
 pub(super) async fn serve(
