@@ -7,6 +7,7 @@ import { createMemoryHistory, createRouter, type Router } from 'vue-router'
 import { i18n } from '@/locales'
 import { useSession } from '@/session/store'
 import TroubleStrip from '@/session/TroubleStrip.vue'
+import { rest, RequestError } from '@/wire/rest'
 import { usePerson } from './person'
 
 type Version = typeof import('./version')
@@ -73,11 +74,22 @@ it('says what is wrong before what is new, and offline only without a connection
   await show(async () => {})
   version.isNewVersionReady.value = true
   const session = useSession()
+  const ask = vi.spyOn(rest, 'me').mockRejectedValue(new RequestError(401, {}))
   dispatchEvent(new Event('offline'))
-  await nextTick()
+  await settled()
   expect(page.text()).toContain('You are offline.')
   session.linkState = 'open'
-  await nextTick()
+  await settled()
+  expect(page.text()).toContain('A new version is here.')
+
+  // A link that seems open may be dead.
+  dispatchEvent(new Event('online'))
+  ask.mockRejectedValue(new RequestError(0, {}))
+  dispatchEvent(new Event('offline'))
+  await settled()
+  expect(page.text()).toContain('You are offline.')
+  dispatchEvent(new Event('online'))
+  await settled()
   expect(page.text()).toContain('A new version is here.')
 })
 
