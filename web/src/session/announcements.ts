@@ -3,7 +3,7 @@ import { watch } from 'vue'
 import { t } from '@/locales'
 import { alertAloud, announce } from '@/shell/announcer'
 import { reading } from '@/shell/appearance'
-import { failureWords } from './failure'
+import { failureWords } from './turnFailure'
 import type { useSession } from './store'
 
 /** The calls of one batch arrive one by one; they are one sentence. */

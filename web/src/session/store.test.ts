@@ -5,7 +5,7 @@ import { usePerson } from '@/shell/person'
 import { rest, type Me } from '@/wire/rest'
 import { newest, no, settled, sockets, systemReady } from '@/wire/testing'
 import type { RunningTurn, StoredEvent, SystemReady } from '@/wire/types'
-import { failureWords } from './failures'
+import { failureWords } from './commandFailure'
 import { useSession } from './store'
 
 vi.mock('socket.io-client', async () => (await import('@/wire/testing')).fakeIo())

@@ -21,7 +21,7 @@ import type {
 } from '@/wire/types'
 import { carryOver } from './carry'
 import { useDecisions } from './decisions'
-import { MAX_TEXT_BYTES, type Action, type Failure } from './failures'
+import { MAX_TEXT_BYTES, type Action, type Failure } from './commandFailure'
 import { applyDelta, arrival, EMPTY, fold, isObject, mergeQueue, withRunning, withWaiting, type Delta } from './fold'
 import { keepOutbox, randomHex, recallOutbox, type Unsent } from './unsent'
 

@@ -5,7 +5,7 @@ export function focusPage(): void {
   if (message && !matchMedia('(pointer: coarse)').matches) return message.focus()
   const main = document.querySelector<HTMLElement>('main')
   if (!main) return
-  // Only for now: a place that always takes the focus would take it at each click on plain text.
+  // Until the focus moves on: a place that always takes it would take it at each click on plain text.
   main.tabIndex = -1
   main.addEventListener('blur', () => main.removeAttribute('tabindex'), { once: true })
   main.focus({ preventScroll: true })
