@@ -1,6 +1,6 @@
 //! Stories of a session over the socket: ask, approve, reject, edit, steer, stop, come back.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::model_stub::Reply;
 use crate::support::{Said, TestApp, TestSocket};
@@ -127,6 +127,44 @@ async fn edited_arguments_are_validated_run_and_told_to_the_model() {
     assert_eq!(ana.wait_for_answer().await, "Read it");
     let told = format!("{:?}", app.model.requests());
     assert!(told.contains("changed the arguments"), "{told}");
+}
+
+#[tokio::test]
+async fn an_edited_approval_may_be_repeated_and_another_tabs_old_card_is_not_one() {
+    let app = app().await;
+    let write = json!({"path": "a.txt", "content": "x"});
+    let calls = [("write_file", write), ("list_files", json!({"path": "."}))];
+    app.model.will(Reply::answer("", &calls)).then_say("Done");
+    let mut ana = app.socket("acme").await;
+    ana.say("make a file").await;
+    let card = ana.wait_for_approval().await;
+    let said = |more: Value| {
+        let mut said = json!({"callId": card["callId"], "approved": true});
+        said.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        [said]
+    };
+    let edit = said(json!({
+        "digest": card["digest"], "args": {"path": "b.txt", "content": "y"},
+    }));
+    let old = said(json!({"digest": card["digest"]}));
+    let take_back = said(json!({"approved": false, "takeBack": true}));
+    for _ in 0..2 {
+        let taken = ana.ask("tool:approval", &edit).await;
+        assert_eq!(taken["ok"], true, "{taken}");
+    }
+    let refused = ana.ask("tool:approval", &old).await;
+    assert_eq!(refused["error"]["code"], "changed_since_shown", "{refused}");
+    for _ in 0..2 {
+        let taken = ana.ask("tool:approval", &take_back).await;
+        assert_eq!(taken["ok"], true, "{taken}");
+    }
+    // It waits again, with what was changed; whoever saw the first card saw something else.
+    for unseen in [&old, &edit] {
+        let refused = ana.ask("tool:approval", unseen).await;
+        assert_eq!(refused["error"]["code"], "changed_since_shown", "{refused}");
+    }
 }
 
 #[tokio::test]

@@ -318,11 +318,11 @@ impl LiveSession {
             Ask::Decide { mut decision, args } => {
                 let turn = self.state.control.turn.as_ref();
                 let call = turn.and_then(|turn| turn.call(&decision.call));
-                let is_repeat = call
-                    .zip(args.as_ref())
-                    .is_some_and(|(call, args)| call.args == *args && call.original_args.is_some());
+                let is_repeat = call.zip(args.as_ref()).is_some_and(|(call, args)| {
+                    !call.is_pending() && call.original_args.is_some() && call.args == *args
+                });
                 if is_repeat {
-                    // What it was shown is what it changed.
+                    // It names what it changed; a call that was taken back is shown anew.
                     decision.digest = None;
                 }
                 decision.edit = args
