@@ -152,7 +152,7 @@ pub enum Ended {
     #[error("its workspace holds a folder that is nested too deep, which is being deleted")]
     UncountableWorkspace,
     /// Its workspace could not be counted twice in a row.
-    #[error("its workspace could not be counted, so nothing holds its size")]
+    #[error("its workspace could not be counted, so nothing holds its size; the log says why")]
     UnmeasuredWorkspace,
     /// We lost sight of it.
     #[error("it is not known how it ended")]
