@@ -19,6 +19,9 @@ const QUEUE: usize = 4096;
 /// milliseconds, of each session only the last row counts, and a write is a sync to disk.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Until rows that could not be written are tried again, with whatever came meanwhile.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// Takes rows and writes them when the database has time.
 #[derive(Clone)]
 pub(super) struct Projection {
@@ -111,11 +114,19 @@ async fn write_news(
 ) {
     let mut batch = Vec::new();
     let mut next = Instant::now();
+    let mut unwritten = Newest::new();
     loop {
+        let again = async {
+            if unwritten.is_empty() {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(AGAIN).await;
+        };
         tokio::select! {
             biased;
             taken = queue.recv_many(&mut batch, QUEUE) => if taken == 0 { return },
             () = stop.cancelled() => return,
+            () = again => {}
         }
         if !batch.iter().any(News::is_urgent) {
             // Not woken by every row: they wait in the queue as well as here.
@@ -129,14 +140,16 @@ async fn write_news(
                 batch.push(news);
             }
         }
-        write(&records, batch.drain(..)).await;
+        unwritten = write(&records, unwritten, batch.drain(..)).await;
         next = Instant::now() + PAUSE;
     }
 }
 
-/// Only the newest news of a session matters.
-async fn write(records: &Records, news: impl Iterator<Item = News>) {
-    let mut newest: BTreeMap<SessionKey, Option<SessionRow>> = BTreeMap::new();
+/// The row of a session, or nothing if it is gone.
+type Newest = BTreeMap<SessionKey, Option<SessionRow>>;
+
+/// Only the newest news of a session matters. What could not be written.
+async fn write(records: &Records, mut newest: Newest, news: impl Iterator<Item = News>) -> Newest {
     let mut waiting = Vec::new();
     for news in news {
         match news {
@@ -152,16 +165,20 @@ async fn write(records: &Records, news: impl Iterator<Item = News>) {
             None => gone.push(key),
         }
     }
+    let mut unwritten = Newest::new();
     if let Err(error) = records.sessions().project(&rows).await {
         tracing::warn!(%error, rows = rows.len(), "The session list was not brought up to date");
+        unwritten.extend(rows.into_iter().map(|row| (row.key.clone(), Some(row))));
     }
     for key in gone {
         if let Err(error) = records.sessions().delete(&key).await {
             tracing::warn!(session.id = %key.session, %error, "A deleted session stays on the list");
+            unwritten.insert(key, None);
         }
     }
     for done in waiting {
         // Whoever asked may be gone.
         let _ = done.send(());
     }
+    unwritten
 }

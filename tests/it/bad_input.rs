@@ -144,6 +144,40 @@ async fn more_commands_than_the_limit_are_refused_but_a_stop_never_is() {
 }
 
 #[tokio::test]
+async fn commands_above_the_limit_are_refused_also_without_an_acknowledgement() {
+    let app = TestApp::start_with(&[
+        ("SPL_SANDBOX", "none"),
+        ("SPL_LIMIT_COMMANDS_PER_SOCKET", "2"),
+    ])
+    .await;
+    app.model.will_say("first").stall();
+    let mut ana = app.socket("acme").await;
+    for _ in 0..200 {
+        ana.send_raw("42[\"message\",\"m\"]").await;
+    }
+    let told = ana.wait_for("agent:error").await;
+    assert_eq!(told.rest()["code"], "too_many_requests");
+}
+
+#[tokio::test]
+async fn a_handshake_that_cannot_be_read_is_refused_in_words_and_not_in_part() {
+    let app = TestApp::start().await;
+    let ana = app.person("acme").await;
+    for (field, value) in [
+        ("lastSeq", json!(-1)),
+        ("lastSeq", json!("7")),
+        ("sessionId", json!(7)),
+    ] {
+        let auth = json!({ "token": ana.key, field: value });
+        let refused = TestSocket::try_open(app.address, auth).await.err().unwrap();
+        assert!(
+            refused.starts_with("invalid_arguments"),
+            "{field}: {refused}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn forged_and_foreign_credentials_are_refused_with_their_code() {
     let app = TestApp::start().await;
     let ana = app.person("acme").await;

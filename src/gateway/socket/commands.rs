@@ -22,6 +22,10 @@ pub(super) async fn run(doors: &Doors, client: &Client, seat: &Seat) -> Refusal 
                     return end;
                 }
             }
+            Errand::Refuse(refusal) => {
+                seat.refused();
+                Box::pin(answer_to(client, None, &Err(*refusal))).await;
+            }
             // Whoever is gone is told so elsewhere.
             Errand::Tell(news) => drop(Box::pin(client.emit(&news)).await),
         }
@@ -77,8 +81,7 @@ async fn answer_to(client: &Client, reply: Option<&Reply>, answer: &Result<Accep
 }
 
 /// Refuses from within the handler, where nothing can be awaited; a full buffer drops it.
-pub(super) fn refuse_now(reply: Option<Reply>, refusal: &Refusal) {
-    let Some(reply) = reply else { return };
+pub(super) fn refuse_now(reply: &Reply, refusal: &Refusal) {
     let error: Refused = wire::refused(refusal);
     let answer = json!({ "ok": false, "error": error });
     if let Some(sender) = reply.sender() {

@@ -43,7 +43,11 @@ pub(super) async fn enter(
     socket: &SocketRef,
     TryData(sent): TryData<Option<HandshakeAuth>>,
 ) -> Result<(), HandshakeRefused> {
-    let entered = take_seat(doors, socket, sent.ok().flatten().unwrap_or_default()).await;
+    let sent = sent.map_err(|error| {
+        let message = format!("what came with the handshake cannot be read: {error}");
+        HandshakeRefused(Refusal::of_field(Code::InvalidArguments, "auth", message))
+    })?;
+    let entered = take_seat(doors, socket, sent.unwrap_or_default()).await;
     entered.map_err(|refusal| {
         let peer = doors.state.access.peer(socket.req_parts());
         let is_guess = matches!(refusal.code, Code::Unauthorized | Code::SessionNotFound);
@@ -112,7 +116,11 @@ fn receive(seat: &Seat, most: Option<usize>, (name, args, reply): Received) {
         .is_none_or(|spec| spec.is_counted);
     if seat.begin(is_counted, most) {
         let message = "too many commands without an answer; wait for the earlier ones";
-        commands::refuse_now(reply, &Refusal::new(Code::TooManyRequests, message));
+        let refusal = Refusal::new(Code::TooManyRequests, message);
+        match reply {
+            Some(reply) => commands::refuse_now(&reply, &refusal),
+            None => seat.refuse(refusal),
+        }
         return;
     }
     seat.errands.push(Errand::Answer(Box::new(Inbound {

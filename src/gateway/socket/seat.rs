@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 
@@ -37,6 +37,8 @@ pub(super) enum End {
 pub(super) enum Errand {
     /// Answer a command.
     Answer(Box<Inbound>),
+    /// Say that commands were dropped.
+    Refuse(Box<Refusal>),
     /// Pass news of the tenant on.
     Tell(Arc<Frame>),
 }
@@ -55,6 +57,8 @@ pub(super) struct Seat {
     pub(super) unanswered: AtomicUsize,
     /// Those of them that count against the limit.
     pub(super) counted: AtomicUsize,
+    /// Whether it waits to be said that commands were dropped: once for any number of them.
+    is_refusing: AtomicBool,
     /// What waits, including commands that came before `system:ready`.
     pub(super) errands: Inbox<Errand>,
     /// Where the client asked to go on from.
@@ -113,6 +117,7 @@ impl Seat {
             ends: Inbox::default(),
             unanswered: AtomicUsize::new(0),
             counted: AtomicUsize::new(0),
+            is_refusing: AtomicBool::new(false),
             errands: Inbox::default(),
             resumes: Mutex::default(),
             place,
@@ -130,6 +135,18 @@ impl Seat {
             self.end(is_counted);
         }
         is_too_many
+    }
+
+    /// Has it said that a command without an acknowledgement was dropped.
+    pub(super) fn refuse(&self, refusal: Refusal) {
+        if !self.is_refusing.swap(true, Ordering::Relaxed) {
+            self.errands.push(Errand::Refuse(Box::new(refusal)));
+        }
+    }
+
+    /// It is being said: the next one is news again.
+    pub(super) fn refused(&self) {
+        self.is_refusing.store(false, Ordering::Relaxed);
     }
 
     /// A command was answered.

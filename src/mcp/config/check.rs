@@ -46,6 +46,11 @@ pub fn entry_problems(config: &McpServerConfig, author: Author) -> Vec<EntryProb
     check_texts(config, &mut found);
     check_network(config, &mut found);
     if author == Author::Person {
+        if config.transport() == McpTransport::Sse {
+            let text = "the old HTTP with SSE is not spoken; use `http`, which most servers offer \
+                        beside it, often at `/mcp`";
+            found.push(EntryProblem::new("transport", text));
+        }
         check_references(config, &mut found);
     }
     found
@@ -266,8 +271,13 @@ mod tests {
         check(json!({"transport": "http"}), Author::Person, &["url"]);
         check(
             json!({"transport": "sse", "url": "ftp://e.test", "command": "x"}),
-            Author::Person,
+            Author::Operator,
             &["command", "url"],
+        );
+        check(
+            json!({"transport": "sse", "url": "https://e.test"}),
+            Author::Person,
+            &["transport"],
         );
         check(
             json!({"url": "https://me:pw@e.test/mcp"}),

@@ -186,7 +186,10 @@ fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     let (text, rest) = match args.first() {
         Some(Value::String(text)) => (
             Some(text.clone()),
-            args.get(1).map_or(Ok(MessageRest::default()), read)?,
+            // `undefined` arrives as null.
+            args.get(1)
+                .filter(|rest| !rest.is_null())
+                .map_or(Ok(MessageRest::default()), read)?,
         ),
         Some(object @ Value::Object(_)) => (None, read::<MessageRest>(object)?),
         Some(_) | None => {
