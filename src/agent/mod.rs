@@ -7,6 +7,7 @@ mod clock;
 mod effects;
 mod factory;
 mod feed;
+mod forgotten;
 #[cfg(test)]
 mod fuzz;
 mod home;
@@ -33,6 +34,7 @@ pub use feed::{
     Feed, Frame, Frames, Joined, LeftOut, Notice, QueueState, SessionView, ShownEvent, Signal,
     TurnView, UsageState, What,
 };
+pub use forgotten::take_off_the_list;
 pub use message::{Accepted, Ask, damaged};
 pub use place::SandboxPlace;
 pub use providers::Providers;

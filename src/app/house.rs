@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{Parts, doctor, late, model, place, servers};
 use crate::agent::{
-    AgentFactory, Prompts, Providers, SandboxPlace, Servers, Sessions, SessionsSettings,
+    self, AgentFactory, Prompts, Providers, SandboxPlace, Servers, Sessions, SessionsSettings,
 };
 use crate::config::{self, Settings};
 use crate::gateway::System;
@@ -95,6 +95,15 @@ impl House {
             )?
         };
         let sessions = start_sessions(&store, factory, &agents).await?;
+        if let Some(after) = settings
+            .store
+            .history_ttl
+            .filter(|_| store.wakes().is_shared())
+        {
+            let stores = (store.live(), store.records());
+            let look = agent::take_off_the_list(stores, after, agents.1.clone());
+            agents.0.spawn(look);
+        }
         Ok(Self {
             installation,
             store,

@@ -167,6 +167,34 @@ impl<'s> Sessions<'s> {
             .collect()
     }
 
+    /// A page of sessions in which nothing runs or waits, and nothing was said or done since `before`:
+    /// of every tenant, those after `last` in the order of their keys.
+    pub async fn at_rest(
+        &self,
+        before: Timestamp,
+        last: Option<&SessionKey>,
+    ) -> Result<Vec<SessionKey>, Error> {
+        let rest = [SessionState::Idle, SessionState::Failed].map(SessionState::as_str);
+        let rows: Vec<Row> = self
+            .db
+            .fetch_all(
+                "SELECT * FROM sessions WHERE state IN ($1, $2) AND updated_at < $3 AND \
+                 (tenant, id) > ($4, $5) ORDER BY tenant, id LIMIT $6",
+                args![
+                    rest[0],
+                    rest[1],
+                    before.0,
+                    last.map_or("", |key| key.tenant.as_str()),
+                    last.map_or("", |key| key.session.as_str()),
+                    i64::try_from(MAX_ROWS).unwrap_or(i64::MAX)
+                ],
+            )
+            .await?;
+        rows.into_iter()
+            .map(|row| row.into_row().map(|row| row.key))
+            .collect()
+    }
+
     /// The sessions of a person, newest first.
     pub async fn list(
         &self,

@@ -6,7 +6,8 @@ use redis::Commands as _;
 use serde_json::json;
 
 use super::Pair;
-use crate::support::{Person, RedisServer, TestApp, TestSocket, docker};
+use crate::rest::Client;
+use crate::support::{DEADLINE, Person, RedisServer, TestApp, TestSocket, docker};
 
 type Fields = HashMap<String, String>;
 
@@ -100,6 +101,47 @@ async fn the_hash_goes_with_the_journal_when_its_time_is_over() {
     let mut other = redis.connection();
     let mut left = async || -> bool { other.pttl::<_, i64>(&key).unwrap() > 500_000 };
     watch.until("a time to live", async || left().await).await;
+}
+
+#[tokio::test]
+async fn a_session_whose_time_is_over_leaves_the_list_and_one_that_waits_stays() {
+    let redis = RedisServer::start();
+    let app = TestApp::start_with(&[
+        ("SPL_SANDBOX", "bubblewrap"),
+        ("REDIS_URL", &redis.url()),
+        ("HISTORY_TTL_SECONDS", "1"),
+    ])
+    .await;
+    let ana = app.person("acme").await;
+    let mut waits = TestSocket::open(app.address, &ana, None).await;
+    app.model.will_call("list_files", json!({}));
+    waits.say("look").await;
+    waits.wait_for_approval().await;
+    let kept = waits.session();
+    let mut over = TestSocket::open(app.address, &ana, None).await;
+    let journal = format!("mcp:journal:{{{}.{}}}", ana.tenant, over.session());
+    let mut watch = redis.watch(&journal).await;
+    app.model.will_say("Done");
+    over.say("hello").await;
+    over.wait_for_answer().await;
+    let mut other = redis.connection();
+    let is_gone = async || !other.exists::<_, bool>(&journal).unwrap();
+    watch.until("its end", is_gone).await;
+    drop((waits, over));
+
+    let app = app.restart().await;
+    let client = Client::at(app.address, &ana.key);
+    let listed = async || {
+        let list = client.get("/api/sessions").await.json();
+        let list = list["items"].as_array().unwrap().clone();
+        list.iter()
+            .map(|row| row["id"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let only_one = async { while listed().await != [kept.as_str()] {} };
+    tokio::time::timeout(DEADLINE, only_one)
+        .await
+        .expect("the row stays");
 }
 
 #[tokio::test]
