@@ -61,7 +61,7 @@ impl Servers {
         let scope = scope_for(caller, new.for_everybody)?;
         check(&new)?;
         self.check_address(&scope, &new.config).await?;
-        let _alone = self.0.adding.lock().await;
+        let _alone = self.0.changing.lock().await;
         self.check_free(&scope, &new.name).await?;
         // What an entry of that name left behind, removed by hand perhaps, was given to another.
         self.forget_secrets(&scope, &new.name).await?;
@@ -89,7 +89,32 @@ impl Servers {
     /// Changes an entry by a JSON merge patch; what was shown masked stays as it was, unless it
     /// would now go elsewhere.
     pub async fn change(&self, caller: &Caller, name: &str, patch: &Value) -> Result<(), Error> {
-        let entry = self.find_own(caller, name).await?;
+        loop {
+            let entry = self.find_own(caller, name).await?;
+            // Looks up names of hosts: not while others wait.
+            let config = self.patched(&entry, patch).await?;
+            let _alone = self.0.changing.lock().await;
+            if self.find_own(caller, name).await?.config != entry.config {
+                // Somebody changed something else meanwhile: that stays.
+                continue;
+            }
+            match &entry.scope {
+                Scope::Installation => self.0.file.put(name, &config).await?,
+                Scope::Tenant(tenant) => {
+                    let row = row(tenant, name, &config);
+                    if !self.0.records.mcp_servers().update(&row).await? {
+                        return Err(unknown(name));
+                    }
+                }
+            }
+            self.changed(&entry.scope, name, None);
+            return Ok(());
+        }
+    }
+
+    /// The entry's configuration with the patch, if it may be so.
+    async fn patched(&self, entry: &ServerEntry, patch: &Value) -> Result<McpServerConfig, Error> {
+        let name = &entry.name;
         let mut merged = serde_json::to_value(&entry.config).unwrap_or_default();
         merge(&mut merged, patch);
         let mut config: McpServerConfig = serde_json::from_value(merged)
@@ -111,17 +136,7 @@ impl Servers {
             return Err(Error::Invalid(problems));
         }
         self.check_address(&entry.scope, &config).await?;
-        match &entry.scope {
-            Scope::Installation => self.0.file.put(name, &config).await?,
-            Scope::Tenant(tenant) => {
-                let row = row(tenant, name, &config);
-                if !self.0.records.mcp_servers().update(&row).await? {
-                    return Err(unknown(name));
-                }
-            }
-        }
-        self.changed(&entry.scope, name, None);
-        Ok(())
+        Ok(config)
     }
 
     /// Removes an entry with its secrets and everything decided about its tools.
@@ -216,6 +231,7 @@ impl Servers {
     ) -> Result<ToolReport, Error> {
         administers_tenant(caller)?;
         let tenant = &caller.tenant.id;
+        let _alone = self.0.changing.lock().await;
         let view = self.view(tenant).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
         let mut listed = server.listed.iter().flat_map(|tools| tools.iter());

@@ -80,8 +80,8 @@ pub(super) struct Inner {
     epochs: Mutex<HashMap<(Scope, String), u64>>,
     /// Trials that run side by side, so that nobody fills the machine with them.
     pub(super) trials: Trials,
-    /// One is added at a time, so that what is free and within the limit stays so until it is kept.
-    pub(super) adding: tokio::sync::Mutex<()>,
+    /// One changes at a time, so that what was seen before a change stays so until it is kept.
+    pub(super) changing: tokio::sync::Mutex<()>,
     /// Rung when something is there to be listed.
     pub(super) bell: Notify,
 }
@@ -117,7 +117,7 @@ impl Servers {
             views: Mutex::default(),
             epochs: Mutex::default(),
             trials: Trials::default(),
-            adding: tokio::sync::Mutex::default(),
+            changing: tokio::sync::Mutex::default(),
             bell: Notify::new(),
         }))
     }

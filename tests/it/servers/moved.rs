@@ -141,3 +141,22 @@ async fn a_reference_that_an_operator_wrote_by_hand_stays_at_its_address() {
     let why = tried["error"].to_string();
     assert!(why.contains("`T` is not set"), "{tried}");
 }
+
+#[tokio::test]
+async fn changes_that_come_at_once_are_all_kept() {
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "none")]).await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let api = Api::new(&app, &owner);
+    with_server(&api, "https://9.9.9.9/mcp").await;
+    let patches = (0..8).map(|number| {
+        let patch = json!({ "headers": { format!("X-{number}"): "plain" } });
+        let api = &api;
+        async move { api.ask(Method::PATCH, PATH, &patch).await }
+    });
+    for (status, answer) in futures::future::join_all(patches).await {
+        assert_eq!(status, 200, "{answer}");
+    }
+    let headers = api.server("mine").await["config"]["headers"].clone();
+    let kept = (0..8).filter(|number| !headers[format!("X-{number}")].is_null());
+    assert_eq!(kept.count(), 8, "{headers}");
+}
