@@ -221,6 +221,9 @@ async fn a_key_comes_back_in_no_body_event_log_or_file() {
         .with_max_level(tracing::Level::TRACE)
         .with_writer(move || writer.clone())
         .finish();
+    // With one subscriber alone, tracing lets the thread that comes first to a place in the code say
+    // for all threads whether anybody listens there: with a second one it asks both.
+    let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
     let _logging = tracing::subscriber::set_default(subscriber);
     let app = open_app().await;
     let model = ModelStub::start().await;
