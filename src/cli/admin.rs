@@ -51,6 +51,12 @@ pub(super) enum RoleName {
     Owner,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Whether {
+    Yes,
+    No,
+}
+
 impl From<RoleName> for Role {
     fn from(name: RoleName) -> Self {
         match name {
@@ -73,6 +79,9 @@ pub(super) enum UserCommand {
         /// What they may do.
         #[arg(long, value_enum, default_value = "member")]
         role: RoleName,
+        /// They administer the installation too: servers, providers and settings of all tenants.
+        #[arg(long)]
+        installation_admin: bool,
         /// Read a password from standard input.
         #[arg(long)]
         password_stdin: bool,
@@ -89,6 +98,16 @@ pub(super) enum UserCommand {
         /// The role.
         #[arg(value_enum)]
         role: RoleName,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Let a person administer the installation, or no longer.
+    InstallationAdmin {
+        /// Sign-in name.
+        name: String,
+        /// Whether they do.
+        #[arg(value_enum)]
+        whether: Whether,
         #[command(flatten)]
         of: Of,
     },
@@ -176,6 +195,7 @@ async fn user(tenancy: &Tenancy, command: UserCommand) -> anyhow::Result<()> {
             name,
             of,
             role,
+            installation_admin,
             password_stdin,
         } => {
             let password = if password_stdin {
@@ -186,7 +206,7 @@ async fn user(tenancy: &Tenancy, command: UserCommand) -> anyhow::Result<()> {
             let person = NewPerson {
                 name,
                 role: role.into(),
-                installation_admin: false,
+                installation_admin,
                 password,
             };
             add_user(tenancy, &of.tenant, person).await?;
@@ -196,6 +216,15 @@ async fn user(tenancy: &Tenancy, command: UserCommand) -> anyhow::Result<()> {
             let tenant = tenancy.find_tenant(&of.tenant).await?;
             let user = tenancy.find_user(&tenant.id, &name).await?;
             tenancy.set_role(&tenant.id, &user.id, role.into()).await?;
+            say("Done.");
+        }
+        UserCommand::InstallationAdmin { name, whether, of } => {
+            let tenant = tenancy.find_tenant(&of.tenant).await?;
+            let user = tenancy.find_user(&tenant.id, &name).await?;
+            let is_admin = whether == Whether::Yes;
+            tenancy
+                .set_installation_admin(&tenant.id, &user.id, is_admin)
+                .await?;
             say("Done.");
         }
         UserCommand::Disable { name, of } => {
@@ -227,8 +256,13 @@ async fn list_users(tenancy: &Tenancy, tenant: &str) -> anyhow::Result<()> {
     for person in tenancy.users(&tenant.id).await? {
         let state = if person.is_disabled { "  disabled" } else { "" };
         let user = person.user;
+        let more = if user.installation_admin {
+            "  installation admin"
+        } else {
+            ""
+        };
         say(&format!(
-            "{}  {}  {}{state}",
+            "{}  {}  {}{more}{state}",
             user.id,
             user.name,
             user.role.as_str()

@@ -122,6 +122,21 @@ impl Tenancy {
         Ok(())
     }
 
+    /// Says whether a user administers the installation, from their next command on.
+    pub async fn set_installation_admin(
+        &self,
+        tenant: &TenantId,
+        user: &UserId,
+        is_admin: bool,
+    ) -> Result<(), Error> {
+        let users = self.records().users();
+        if !users.set_installation_admin(tenant, user, is_admin).await? {
+            return Err(Error::NotFound("user"));
+        }
+        self.parts.checked.forget_user(user);
+        Ok(())
+    }
+
     /// Closes the door to a user, their sign-ins, keys and sockets.
     pub async fn disable_user(&self, tenant: &TenantId, user: &UserId) -> Result<(), Error> {
         if !self.records().users().disable(tenant, user).await? {

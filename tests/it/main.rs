@@ -26,6 +26,7 @@ mod llm;
 mod logs;
 mod metrics;
 mod model_stub;
+mod people;
 mod providers;
 mod redis_app;
 mod replicas;

@@ -195,6 +195,23 @@ impl<'s> Users<'s> {
         Ok(changed > 0)
     }
 
+    /// Says whether they administer the installation. False if there is no such user.
+    pub async fn set_installation_admin(
+        &self,
+        tenant: &TenantId,
+        id: &UserId,
+        is_admin: bool,
+    ) -> Result<bool, Error> {
+        let changed = self
+            .db
+            .execute(
+                "UPDATE users SET is_installation_admin = $3 WHERE tenant = $1 AND id = $2",
+                args![tenant.as_str(), id.as_str(), is_admin],
+            )
+            .await?;
+        Ok(changed > 0)
+    }
+
     /// Closes the door and ends the sign-ins. False if there is no such user, or they are the
     /// last owner.
     pub async fn disable(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
