@@ -108,7 +108,8 @@ pub struct Transports {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stdio {
-    /// Whether the agent may be an MCP server on standard input and output.
+    /// Whether a start without a command means `sepal agent` where HTTP is off; the command itself
+    /// answers either way.
     pub enabled: bool,
     /// Bytes that are read at once.
     pub buffer_size: usize,

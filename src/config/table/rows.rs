@@ -78,7 +78,7 @@ settings! { since "0.1":
     "runtime.log.format" ["SPL_LOG_FORMAT"] OneOf(FORMATS), Is("text"),
         "Lines for people, or one JSON object a line.";
     "runtime.transports.stdio.enabled" ["SPL_STDIO_ENABLED"] Flag, Is("true"),
-        "Whether the agent may be an MCP server on standard input and output.";
+        "Whether a start without a command means `sepal agent` where HTTP is off; the command itself answers either way.";
     "runtime.transports.stdio.buffer_size" ["SPL_STDIO_BUFFER_SIZE"] Whole(1024, 64 * MIB), Is("8192"),
         "Bytes that are read from standard input at once.";
     "runtime.transports.http.enabled" ["SPL_HTTP_ENABLED"] Flag, Is("true"),
