@@ -66,7 +66,12 @@ pub(crate) fn info(about: &Value) -> Value {
 }
 
 pub(crate) fn image(about: &Value) -> Value {
-    Value::Object(only(about, IMAGE))
+    let mut told = only(about, IMAGE);
+    // What it would have without a limit; Sepal runs no such image.
+    let config = about.get("Config").unwrap_or(&Value::Null);
+    let config = only(config, &["Volumes"]);
+    told.insert("Config".to_owned(), Value::Object(config));
+    Value::Object(told)
 }
 
 pub(crate) fn listed(about: &Value) -> Value {

@@ -153,6 +153,20 @@ impl Engine {
         }
     }
 
+    /// The folders for which an image declares volumes; an engine makes those without any limit.
+    pub(super) async fn volumes_of(&self, image: &str) -> Result<Vec<String>, Problem> {
+        let found = match self.ask(|| self.client.inspect_image(image)).await {
+            Ok(found) => found,
+            Err(asked) if asked.is(404) => {
+                let image = image.to_owned();
+                return Err(Problem::NoImage { image });
+            }
+            Err(asked) => return Err(self.told(asked, "look for the image")),
+        };
+        let declared = found.config.and_then(|config| config.volumes);
+        Ok(declared.unwrap_or_default().into_iter().collect())
+    }
+
     /// Makes a container, and gives its id; `None` if another one has the name.
     pub(super) async fn create(
         &self,

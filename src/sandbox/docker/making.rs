@@ -13,7 +13,7 @@ use super::{
     engine::{Engine, Holder},
     problem::Problem,
 };
-use crate::sandbox::Peers;
+use crate::sandbox::{Peers, Program};
 
 /// How long another gateway may take to let go.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -28,6 +28,21 @@ pub(super) struct Maker {
 }
 
 impl Maker {
+    /// Refuses an image that would have folders without a limit.
+    pub(super) async fn check(&self, program: &Program) -> Result<(), Problem> {
+        let Program::Image { image, .. } = program else {
+            return Ok(());
+        };
+        let folders = self.engine.volumes_of(image).await?;
+        if folders.is_empty() {
+            return Ok(());
+        }
+        Err(Problem::HasVolumes {
+            image: image.clone(),
+            folders: folders.join("`, `"),
+        })
+    }
+
     /// Makes a container, and gives its id.
     pub(super) async fn create(
         &self,

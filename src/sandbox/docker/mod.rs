@@ -173,6 +173,7 @@ impl House {
             image: &self.settings.image,
             runtime: self.settings.runtime.as_deref(),
         };
+        self.maker.check(&launch.program).await?;
         let workspace = self.workspace(&plan).await?.map(Arc::new);
         let id = self.maker.create(&name, &plan.body()).await?;
         let attached = match self.engine.attach(&id).await {

@@ -21,6 +21,17 @@ pub enum Problem {
         /// Its reference.
         image: String,
     },
+    /// The image declares volumes, in which no limit would hold.
+    #[error(
+        "the image `{image}` is not run: it declares volumes (`{folders}`), to which the engine \
+         gives no limit; use one without `VOLUME`, or build it anew without"
+    )]
+    HasVolumes {
+        /// Its reference.
+        image: String,
+        /// The folders, with the marks of code between them.
+        folders: String,
+    },
     /// The engine lacks the runtime that the settings name.
     #[error(
         "the engine has no runtime `{runtime}`; it has: {known}; install it there, or unset \
@@ -91,6 +102,7 @@ impl Problem {
                  (SPL_SANDBOX_RUNTIME)"
                     .to_owned()
             }
+            Self::HasVolumes { .. } => "use an image without `VOLUME`".to_owned(),
             Self::Taken { .. } | Self::Busy => "try again in a moment".to_owned(),
             Self::Refused { .. } => "look at the engine's log".to_owned(),
         }
@@ -100,7 +112,10 @@ impl Problem {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Unreachable { .. } | Self::Taken { .. } | Self::Busy => Fault::Transient,
-            Self::NoImage { .. } | Self::NoRuntime { .. } | Self::Refused { .. } => Fault::External,
+            Self::NoImage { .. }
+            | Self::HasVolumes { .. }
+            | Self::NoRuntime { .. }
+            | Self::Refused { .. } => Fault::External,
         }
     }
 }

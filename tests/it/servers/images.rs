@@ -125,6 +125,43 @@ async fn an_image_of_the_registry_runs_in_its_own_container_and_goes_with_the_se
     .await;
 }
 
+/// The image of the tests with a volume of its own; it goes with this.
+struct WithVolume(String);
+
+impl WithVolume {
+    fn build() -> Self {
+        let host = docker::address();
+        let name = format!("sepal-test-volume:{:08x}", rand::random::<u32>());
+        let made = lines(&host, &["create", "--network", "none", &docker::image()]);
+        let change = "VOLUME /data";
+        lines(&host, &["commit", "--change", change, &made[0], &name]);
+        lines(&host, &["rm", &made[0]]);
+        Self(name)
+    }
+}
+
+impl Drop for WithVolume {
+    fn drop(&mut self) {
+        docker(&docker::address(), &["rmi", &self.0]);
+    }
+}
+
+#[tokio::test]
+async fn an_image_with_a_volume_of_its_own_is_not_run() {
+    let image = WithVolume::build();
+    let app = small_app().await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let mut socket = TestSocket::open(app.address, &owner, None).await;
+    let api = Api::new(&app, &owner);
+    let config = json!({ "transport": "stdio-docker", "containerImage": image.0 });
+    api.add("filler", config).await;
+    wait_for_health(&mut socket, "filler", "unhealthy").await;
+    let told = api.server("filler").await.to_string();
+    assert!(told.contains("declares volumes (`/data`)"), "{told}");
+    let label = format!("sepal.installation={}", app.installation());
+    assert_eq!(named("container", &label), Vec::<String>::new());
+}
+
 #[tokio::test]
 async fn the_container_of_an_image_goes_at_the_next_start_after_a_kill() {
     let (folder, model) = (TempDir::new().unwrap(), ModelStub::start().await);
