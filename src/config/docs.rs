@@ -146,9 +146,7 @@ fn show_member(text: &mut String, family: &Family, name: &str, fields: &Fields) 
             let value = match field.kind {
                 FieldKind::Map => shown(Kind::Secret, &resolved.value),
                 FieldKind::One(kind) => shown(kind, &resolved.value),
-                FieldKind::Texts | FieldKind::Arguments | FieldKind::Network => {
-                    resolved.value.to_string()
-                }
+                FieldKind::Texts | FieldKind::Arguments => resolved.value.to_string(),
             };
             let path = path(family, name, field.name);
             let _ = writeln!(text, "{path} = {value}  ({})", resolved.source);

@@ -78,7 +78,6 @@ pub(super) fn field_accepts(kind: FieldKind) -> String {
         FieldKind::Texts => "a list of texts".to_owned(),
         FieldKind::Arguments => "a list of texts, or one with spaces between them".to_owned(),
         FieldKind::Map => "a mapping of texts".to_owned(),
-        FieldKind::Network => "`none` or a list of hosts".to_owned(),
     }
 }
 
@@ -95,7 +94,6 @@ pub(super) fn checked_field(
         FieldKind::Texts => texts(raw, |letter| letter == ',' || letter.is_whitespace()),
         FieldKind::Arguments => arguments(raw),
         FieldKind::Map => map(raw),
-        FieldKind::Network => network(raw),
     };
     match checked {
         Ok(value) => Some(Resolved {
@@ -150,15 +148,5 @@ fn map(raw: &Raw) -> Result<Value, String> {
         Some((name, _)) => Err(format!(
             "the value of `{name}` is not a text; put it in quotes"
         )),
-    }
-}
-
-fn network(raw: &Raw) -> Result<Value, String> {
-    match raw {
-        Raw::Text(text) | Raw::Json(Value::String(text)) if text.trim() == "none" => {
-            Ok(json!("none"))
-        }
-        Raw::Json(Value::Array(_)) => texts(raw, char::is_whitespace),
-        Raw::Text(_) | Raw::Json(_) => Err("the value is neither".to_owned()),
     }
 }

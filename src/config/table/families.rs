@@ -40,8 +40,6 @@ pub enum FieldKind {
     Arguments,
     /// Texts by name; never shown.
     Map,
-    /// `none` or a list of hosts.
-    Network,
 }
 
 impl Kind {
@@ -177,8 +175,8 @@ pub const SERVERS: Family = Family {
         ),
         field(
             "network",
-            FieldKind::Network,
-            "What it reaches; nothing without it.",
+            FieldKind::One(Kind::OneOf(&[Word::Is("none")])),
+            "What it reaches; named hosts are for a later version.",
         ),
         field(
             "workspace",

@@ -158,8 +158,8 @@ fn a_server_that_could_never_start_is_refused() {
             &["mcpServers.a.url", "not such an address"],
         ),
         (
-            "a: {command: c, network: all}",
-            &["`none` or a list of hosts"],
+            "a: {command: c, network: [api.example]}",
+            &["mcpServers.a.network", "`none`"],
         ),
         ("a: {command: c, workspace: full}", &["`none`, `ro`, `rw`"]),
         ("a: 5", &["a section is expected"]),
