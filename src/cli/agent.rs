@@ -7,10 +7,11 @@ use async_trait::async_trait;
 use clap::{Args, ValueEnum};
 use sepal::app::{AgentApp, Purpose};
 use sepal::config::{ApprovalWay, Loaded, Preset};
+use sepal::domain::SessionKey;
 use sepal::gateway::mcp::{Door, Ending, News, Verdict};
-use sepal::session::Call;
+use sepal::session::{Call, Refusal};
 use sepal::telemetry::redact_args;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::serve::{serve, until_signal};
@@ -77,9 +78,18 @@ pub(super) async fn run(args: AgentArgs, loaded: &Loaded) -> anyhow::Result<Exit
         Approve::Deny => [ApprovalWay::Deny],
     };
     let asking = Box::pin(app.ask(text, (&ways, &Terminal), stop.clone()));
-    let (key, ending) = until_signal(asking, stop).await?;
+    let (code, answer) = match until_signal(asking, stop).await {
+        Ok((key, ending)) => answer(&key, ending),
+        Err(error) => (ExitCode::FAILURE, refusal(&error.downcast::<Refusal>()?)),
+    };
+    say(&answer.to_string());
+    Ok(code)
+}
+
+/// What is printed of a question that was taken.
+fn answer(key: &SessionKey, ending: Ending) -> (ExitCode, Value) {
     let session = key.session.to_string();
-    let (code, answer) = match ending {
+    match ending {
         Ending::Answered(text) => {
             let answer = json!({ "session": session, "isError": false, "result": text });
             (ExitCode::SUCCESS, answer)
@@ -94,9 +104,14 @@ pub(super) async fn run(args: AgentArgs, loaded: &Loaded) -> anyhow::Result<Exit
             let answer = json!({ "session": session, "isError": true, "code": "cancelled" });
             (ExitCode::FAILURE, answer)
         }
-    };
-    say(&answer.to_string());
-    Ok(code)
+    }
+}
+
+/// The same of one that no session took.
+fn refusal(refusal: &Refusal) -> Value {
+    json!({
+        "session": null, "isError": true, "code": refusal.code.as_str(), "error": refusal.message,
+    })
 }
 
 /// The person who started the command; what is said to them goes to standard error.

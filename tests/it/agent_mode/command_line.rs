@@ -50,6 +50,11 @@ async fn a_failure_exits_with_one_and_wrong_settings_with_two() {
     let output = call(&model, &["--call", "Hi"], "none").await;
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(answer(&output)["isError"], true);
+    let output = call(&model, &["--call", "  "], "none").await;
+    assert_eq!(output.status.code(), Some(1));
+    let refused = answer(&output);
+    assert_eq!(refused["session"], Value::Null);
+    assert_eq!(refused["code"], "invalid_arguments", "{refused}");
     let output = call(&model, &["--call", "Hi", "--port", "x"], "none").await;
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
