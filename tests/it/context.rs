@@ -173,3 +173,37 @@ async fn a_message_that_never_fits_fails_with_its_own_code() {
     assert_eq!(error.rest()["code"], "context_overflow");
     turn(&app, &mut ana, "short").await;
 }
+
+#[tokio::test]
+async fn after_a_reset_the_model_reads_nothing_from_before_and_people_read_everything() {
+    let app = TestApp::start().await;
+    let person = app.person("acme").await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    turn(&app, &mut ana, "one").await;
+    let answer = ana.ask("history:reset", &[json!({})]).await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    turn(&app, &mut ana, "two").await;
+    assert_eq!(shown(&app), ["two"]);
+    drop(ana);
+
+    let app = app.restart().await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    let transcript = ana.ready["state"]["transcript"].to_string();
+    assert!(transcript.contains("re one"), "{transcript}");
+    turn(&app, &mut ana, "three").await;
+    assert_eq!(shown(&app), ["two", "re two", "three"]);
+}
+
+#[tokio::test]
+async fn what_is_too_large_for_the_model_is_counted_before_it_is_asked() {
+    let small = [("SPL_LLM_MODEL", "gpt-3.5-turbo"), ("SPL_SANDBOX", "none")];
+    let app = TestApp::start_with(&small).await;
+    let mut ana = app.socket("acme").await;
+    ana.say(&"word ".repeat(20_000)).await;
+    let error = ana.wait_for("agent:error").await;
+    assert_eq!(error.rest()["code"], "context_overflow");
+    assert!(error.text().contains("reads 16385"), "{}", error.text());
+    assert_eq!(app.model.requests().len(), 0, "the vendor was asked");
+    turn(&app, &mut ana, "short").await;
+    assert_eq!(shown(&app), ["short"]);
+}
