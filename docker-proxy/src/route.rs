@@ -88,7 +88,7 @@ pub const ROUTES: &[Route] = &[
     get(
         "/images/{image}/json",
         Call::ImageInspect,
-        "of an allowed image: whether it is there",
+        "of an allowed image: whether it is there, and the volumes that it declares",
     ),
     post(
         "/containers/create",
