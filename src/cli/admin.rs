@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use secrecy::{ExposeSecret as _, SecretString};
 use sepal::config::Loaded;
-use sepal::domain::{ApiKeyId, Role};
+use sepal::domain::{ApiKeyId, Role, User};
 use sepal::tenancy::{DEFAULT_TENANT, NewPerson, Tenancy};
 
 use super::{Beside, say};
@@ -213,42 +213,45 @@ async fn user(tenancy: &Tenancy, command: UserCommand) -> anyhow::Result<()> {
         }
         UserCommand::List { of } => list_users(tenancy, &of.tenant).await?,
         UserCommand::Role { name, role, of } => {
-            let tenant = tenancy.find_tenant(&of.tenant).await?;
-            let user = tenancy.find_user(&tenant.id, &name).await?;
-            tenancy.set_role(&tenant.id, &user.id, role.into()).await?;
+            let user = find(tenancy, &of, &name).await?;
+            tenancy
+                .set_role(&user.tenant, &user.id, role.into())
+                .await?;
             say("Done.");
         }
         UserCommand::InstallationAdmin { name, whether, of } => {
-            let tenant = tenancy.find_tenant(&of.tenant).await?;
-            let user = tenancy.find_user(&tenant.id, &name).await?;
+            let user = find(tenancy, &of, &name).await?;
             let is_admin = whether == Whether::Yes;
             tenancy
-                .set_installation_admin(&tenant.id, &user.id, is_admin)
+                .set_installation_admin(&user.tenant, &user.id, is_admin)
                 .await?;
             say("Done.");
         }
         UserCommand::Disable { name, of } => {
-            let tenant = tenancy.find_tenant(&of.tenant).await?;
-            let user = tenancy.find_user(&tenant.id, &name).await?;
-            tenancy.disable_user(&tenant.id, &user.id).await?;
+            let user = find(tenancy, &of, &name).await?;
+            tenancy.disable_user(&user.tenant, &user.id).await?;
             say("Done. Open connections end within seconds.");
         }
         UserCommand::Enable { name, of } => {
-            let tenant = tenancy.find_tenant(&of.tenant).await?;
-            let user = tenancy.find_user(&tenant.id, &name).await?;
-            tenancy.enable_user(&tenant.id, &user.id).await?;
+            let user = find(tenancy, &of, &name).await?;
+            tenancy.enable_user(&user.tenant, &user.id).await?;
             say("Done.");
         }
         UserCommand::Password { name, of } => {
-            let tenant = tenancy.find_tenant(&of.tenant).await?;
-            let user = tenancy.find_user(&tenant.id, &name).await?;
+            let user = find(tenancy, &of, &name).await?;
             tenancy
-                .set_password(&tenant.id, &user.id, &read_password()?)
+                .set_password(&user.tenant, &user.id, &read_password()?)
                 .await?;
             say("Done. Earlier sign-ins have ended.");
         }
     }
     Ok(())
+}
+
+/// The person of that name, disabled or not.
+async fn find(tenancy: &Tenancy, of: &Of, name: &str) -> anyhow::Result<User> {
+    let tenant = tenancy.find_tenant(&of.tenant).await?;
+    Ok(tenancy.find_user(&tenant.id, name).await?)
 }
 
 async fn list_users(tenancy: &Tenancy, tenant: &str) -> anyhow::Result<()> {
@@ -291,9 +294,8 @@ async fn add_user(tenancy: &Tenancy, tenant: &str, person: NewPerson) -> anyhow:
 async fn key(tenancy: &Tenancy, command: KeyCommand) -> anyhow::Result<()> {
     match command {
         KeyCommand::Add { label, user, of } => {
-            let tenant = tenancy.find_tenant(&of.tenant).await?;
-            let user = tenancy.find_user(&tenant.id, &user).await?;
-            let key = tenancy.create_key(&tenant.id, &user.id, &label).await?;
+            let user = find(tenancy, &of, &user).await?;
+            let key = tenancy.create_key(&user.tenant, &user.id, &label).await?;
             say(&format!(
                 "{}  shown only now:\n{}",
                 key.id,
