@@ -22,24 +22,21 @@ pub async fn take_off_the_list(
     after: Duration,
     stop: CancellationToken,
 ) {
-    let mut ticks = tokio::time::interval(EVERY);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
-        let looked = tokio::select! {
-            () = stop.cancelled() => return,
-            looked = look(&*live, &records, after) => looked,
-        };
-        match looked {
-            Ok(0) => {}
-            Ok(removed) => {
-                tracing::info!(removed, "Sessions were forgotten by HISTORY_TTL_SECONDS")
+    let looking = async {
+        let mut ticks = tokio::time::interval(EVERY);
+        loop {
+            ticks.tick().await;
+            match look(&*live, &records, after).await {
+                Ok(0) => {}
+                Ok(removed) => {
+                    tracing::info!(removed, "Sessions were forgotten by HISTORY_TTL_SECONDS");
+                }
+                Err(error) => tracing::warn!(%error, "Forgotten sessions stay on the list"),
             }
-            Err(error) => tracing::warn!(%error, "Forgotten sessions stay on the list"),
         }
-    }
+    };
+    // `None` is the stop.
+    let _: Option<()> = stop.run_until_cancelled(looking).await;
 }
 
 /// How many were taken off.

@@ -95,15 +95,7 @@ impl House {
             )?
         };
         let sessions = start_sessions(&store, factory, &agents).await?;
-        if let Some(after) = settings
-            .store
-            .history_ttl
-            .filter(|_| store.wakes().is_shared())
-        {
-            let stores = (store.live(), store.records());
-            let look = agent::take_off_the_list(stores, after, agents.1.clone());
-            agents.0.spawn(look);
-        }
+        forget(&settings.store, &store, &agents);
         Ok(Self {
             installation,
             store,
@@ -164,6 +156,16 @@ async fn start_sessions(
     }
     agents.0.spawn(sweep(sessions.clone(), agents.1.clone()));
     Ok(sessions)
+}
+
+/// Takes off the list what Redis forgets by the operator's setting; a database forgets nothing.
+fn forget(settings: &config::Store, store: &Store, agents: &(TaskTracker, CancellationToken)) {
+    let Some(after) = settings.history_ttl.filter(|_| store.wakes().is_shared()) else {
+        return;
+    };
+    let stores = (store.live(), store.records());
+    let looking = agent::take_off_the_list(stores, after, agents.1.clone());
+    agents.0.spawn(looking);
 }
 
 async fn sweep(sessions: Sessions, stop: CancellationToken) {
