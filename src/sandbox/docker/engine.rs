@@ -10,7 +10,9 @@ use bollard::{
     Docker,
     container::AttachContainerResults,
     errors::Error as ApiError,
-    models::{ContainerCreateBody, ContainerState, ContainerStateStatusEnum, SystemInfo},
+    models::{
+        ContainerCreateBody, ContainerState, ContainerStateStatusEnum, ImageInspect, SystemInfo,
+    },
     query_parameters::{
         AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, InspectContainerOptions,
         ListContainersOptionsBuilder, RemoveContainerOptionsBuilder, StartContainerOptions,
@@ -144,27 +146,28 @@ impl Engine {
         }
     }
 
-    /// Whether the engine has that image.
-    pub(super) async fn has_image(&self, image: &str) -> Result<bool, Problem> {
+    /// What the engine knows of an image; `None` if it has none of that name.
+    async fn image(&self, image: &str) -> Result<Option<ImageInspect>, Problem> {
         match self.ask(|| self.client.inspect_image(image)).await {
-            Ok(_) => Ok(true),
-            Err(asked) if asked.is(404) => Ok(false),
+            Ok(found) => Ok(Some(found)),
+            Err(asked) if asked.is(404) => Ok(None),
             Err(asked) => Err(self.told(asked, "look for the image")),
         }
     }
 
+    /// Whether the engine has that image.
+    pub(super) async fn has_image(&self, image: &str) -> Result<bool, Problem> {
+        Ok(self.image(image).await?.is_some())
+    }
+
     /// The folders for which an image declares volumes; an engine makes those without any limit.
     pub(super) async fn volumes_of(&self, image: &str) -> Result<Vec<String>, Problem> {
-        let found = match self.ask(|| self.client.inspect_image(image)).await {
-            Ok(found) => found,
-            Err(asked) if asked.is(404) => {
-                let image = image.to_owned();
-                return Err(Problem::NoImage { image });
-            }
-            Err(asked) => return Err(self.told(asked, "look for the image")),
+        let Some(found) = self.image(image).await? else {
+            let image = image.to_owned();
+            return Err(Problem::NoImage { image });
         };
         let declared = found.config.and_then(|config| config.volumes);
-        Ok(declared.unwrap_or_default().into_iter().collect())
+        Ok(declared.unwrap_or_default())
     }
 
     /// Makes a container, and gives its id; `None` if another one has the name.
