@@ -141,6 +141,7 @@ impl Servers {
 
     /// Removes an entry with its secrets and everything decided about its tools.
     pub async fn remove(&self, caller: &Caller, name: &str) -> Result<(), Error> {
+        let _alone = self.0.changing.lock().await;
         let entry = self.find_own(caller, name).await?;
         let tenants = match &entry.scope {
             Scope::Installation => {
