@@ -46,6 +46,11 @@ fn only(about: &Value, fields: &[&str]) -> Map<String, Value> {
     found.collect()
 }
 
+/// The same of how an image or a container was made.
+fn config(about: &Value, fields: &[&str]) -> Value {
+    Value::Object(only(about.get("Config").unwrap_or(&Value::Null), fields))
+}
+
 /// What engine and proxy are, with the versions that the proxy speaks.
 pub(crate) fn version(about: &Value, minor: u16) -> Value {
     let mut told = only(about, VERSION);
@@ -68,9 +73,7 @@ pub(crate) fn info(about: &Value) -> Value {
 pub(crate) fn image(about: &Value) -> Value {
     let mut told = only(about, IMAGE);
     // What it would have without a limit; Sepal runs no such image.
-    let config = about.get("Config").unwrap_or(&Value::Null);
-    let config = only(config, &["Volumes"]);
-    told.insert("Config".to_owned(), Value::Object(config));
+    told.insert("Config".to_owned(), config(about, &["Volumes"]));
     Value::Object(told)
 }
 
@@ -84,9 +87,7 @@ pub(crate) fn created(about: &Value) -> Value {
 
 pub(crate) fn inspected(about: &Value) -> Value {
     let mut told = only(about, INSPECTED);
-    let config = about.get("Config").unwrap_or(&Value::Null);
-    let config = only(config, &["Image", "Labels"]);
-    told.insert("Config".to_owned(), Value::Object(config));
+    told.insert("Config".to_owned(), config(about, &["Image", "Labels"]));
     Value::Object(told)
 }
 

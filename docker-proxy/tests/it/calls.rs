@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Proxy, lines};
+use crate::harness::{Proxy, image, lines};
 
 /// The images of the engine. Those of the same second come in any order.
 fn images() -> Vec<String> {
@@ -78,6 +78,11 @@ async fn answers_tell_no_more_than_is_needed() {
     assert_eq!(told["State"]["Status"], "created");
     assert_eq!(told["Config"]["Labels"]["sepal.sandbox"], proxy.sandbox);
     assert!(!told.to_string().contains("secret") && told.get("HostConfig").is_none());
+    let line = format!("GET /images/{}/json", image());
+    let (_, told) = proxy.ask(&line, None).await;
+    assert!(told["Id"].is_string(), "{told}");
+    let config = told["Config"].as_object().unwrap();
+    assert!(config.keys().all(|name| name == "Volumes"), "{told}");
     let (_, info) = proxy.ask("GET /info", None).await;
     assert_eq!(info["MemoryLimit"], true);
     assert!(info["Runtimes"].get("runc").is_some(), "{info}");
