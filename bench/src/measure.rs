@@ -18,7 +18,7 @@ const BURST_TOKENS: usize = 4_000;
 /// Conversations whose tokens come alone.
 const PACED: usize = 200;
 /// Tokens of each.
-const PACED_TOKENS: usize = 200;
+const PACED_TOKENS: usize = 1_000;
 /// Between two of them.
 const GAP: Duration = Duration::from_millis(20);
 /// Conversations that make turn after turn.
