@@ -20,6 +20,9 @@ const REVIVAL: Duration = Duration::from_mins(1);
 /// Between two attempts, as whoever looks after services does it.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// How much of a log is told when a gateway does not start.
+const LAST_LINES: usize = 20;
+
 /// Settings by the name of their variable.
 pub(crate) type Env = Vec<(&'static str, String)>;
 
@@ -64,13 +67,15 @@ impl Gateway {
         })
     }
 
-    /// Starts it; waits until it takes connections.
+    /// Starts it; waits until it takes connections. An error holds the last
+    /// lines that it logged.
     pub(crate) fn start(&self) -> Result<()> {
         let log = File::options()
             .create(true)
             .append(true)
             .open(self.log_path())?;
-        let program = Program::gateway(&self.sepal, &self.folder, &self.env, Some(log))?;
+        let program = Program::gateway(&self.sepal, &self.folder, &self.env, Some(log))
+            .with_context(|| format!("{} does not start:\n{}", self.name, self.last_lines()))?;
         *lock(&self.program) = Some(program);
         Ok(())
     }
@@ -133,6 +138,16 @@ impl Gateway {
     pub(crate) fn log(&self) -> String {
         let log = fs::read(self.log_path()).unwrap_or_default();
         String::from_utf8_lossy(&log).into_owned()
+    }
+
+    /// The end of what it logged.
+    fn last_lines(&self) -> String {
+        let log = self.log();
+        let first = log
+            .rmatch_indices('\n')
+            .nth(LAST_LINES)
+            .map(|(at, _)| at + 1);
+        log.get(first.unwrap_or(0)..).unwrap_or_default().to_owned()
     }
 
     /// Names of all temporary files, and of all of its data but workspaces.
