@@ -8,7 +8,9 @@ use tempfile::TempDir;
 use super::{Api, wait_for_health};
 use crate::model_stub::ModelStub;
 use crate::support::docker::{self, docker, lines, named};
-use crate::support::{DEADLINE, Server, TestApp, TestSocket, person, until};
+use crate::support::{
+    DEADLINE, Door, Server, TestApp, TestSocket, behind_each_door, person, until,
+};
 
 /// The image of the tests, whose entry point is our own server for files and commands.
 fn image(workspace: &str) -> Value {
@@ -53,10 +55,10 @@ fn check_walls(told: &Value) {
 }
 
 /// A server whose sandboxes have less memory than usual, and none of them is warm.
-async fn small_app() -> TestApp {
+async fn small_app(engine: &str) -> TestApp {
     TestApp::start_with(&[
         ("SPL_SANDBOX", "docker"),
-        ("SPL_SANDBOX_DOCKER_HOST", &docker::address()),
+        ("SPL_SANDBOX_DOCKER_HOST", engine),
         ("SPL_SANDBOX_IMAGE", &docker::image()),
         ("SPL_SANDBOX_POOL_SIZE", "0"),
         ("SPL_SANDBOX_MEMORY_MB", "256"),
@@ -66,7 +68,7 @@ async fn small_app() -> TestApp {
 
 #[tokio::test]
 async fn an_image_of_the_registry_runs_in_its_own_container_and_goes_with_the_session() {
-    let app = small_app().await;
+    let app = small_app(&docker::address()).await;
     let owner = app.person_with("acme", Role::Owner).await;
     let mut socket = TestSocket::open(app.address, &owner, None).await;
     let api = Api::new(&app, &owner);
@@ -146,10 +148,12 @@ impl Drop for WithVolume {
     }
 }
 
-#[tokio::test]
-async fn an_image_with_a_volume_of_its_own_is_not_run() {
+behind_each_door!(an_image_with_a_volume_of_its_own_is_not_run);
+
+async fn an_image_with_a_volume_of_its_own_is_not_run(door: Door) {
     let image = WithVolume::build();
-    let app = small_app().await;
+    let door = door.open(&docker::address()).await;
+    let app = small_app(&door.address).await;
     let owner = app.person_with("acme", Role::Owner).await;
     let mut socket = TestSocket::open(app.address, &owner, None).await;
     let api = Api::new(&app, &owner);

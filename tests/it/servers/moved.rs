@@ -1,5 +1,6 @@
 //! An entry that is sent elsewhere takes nothing along that was given for another address.
 
+use futures::future::join_all;
 use reqwest::Method;
 use sepal::domain::Role;
 use serde_json::{Value, json};
@@ -153,10 +154,43 @@ async fn changes_that_come_at_once_are_all_kept() {
         let api = &api;
         async move { api.ask(Method::PATCH, PATH, &patch).await }
     });
-    for (status, answer) in futures::future::join_all(patches).await {
+    for (status, answer) in join_all(patches).await {
         assert_eq!(status, 200, "{answer}");
     }
     let headers = api.server("mine").await["config"]["headers"].clone();
     let kept = (0..8).filter(|number| !headers[format!("X-{number}")].is_null());
     assert_eq!(kept.count(), 8, "{headers}");
+}
+
+#[tokio::test]
+async fn what_is_removed_while_it_is_changed_is_gone() {
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "none")]).await;
+    let person = operator(&app, "house").await;
+    let api = Api::new(&app, &person);
+    for round in 0..10 {
+        let name = format!("fleeting-{round}");
+        api.add(
+            &name,
+            json!({ "url": "https://9.9.9.9/mcp", "enabled": false }),
+        )
+        .await;
+        let path = format!("/api/mcp/{name}");
+        let patch = |number: usize| {
+            let patch = json!({ "headers": { format!("X-{number}"): "plain" } });
+            let (api, path) = (&api, &path);
+            async move { api.ask(Method::PATCH, path, &patch).await.0 }
+        };
+        let (before, after) = (join_all((0..4).map(patch)), join_all((4..8).map(patch)));
+        let removal = async { api.ask(Method::DELETE, &path, &Value::Null).await.0 };
+        let (before, removed, after) = futures::join!(before, removal, after);
+        assert_eq!(removed, 204);
+        for status in before.into_iter().chain(after) {
+            assert!(status == 200 || status == 404, "{status}");
+        }
+        let file = app.folder.path().join("data/mcp-config.json");
+        let text = std::fs::read_to_string(file).unwrap();
+        assert!(!text.contains(&name), "it was written back: {text}");
+        let (status, _) = api.refused(Method::GET, &path, &Value::Null).await;
+        assert_eq!(status, 404);
+    }
 }
