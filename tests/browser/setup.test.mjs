@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { isAccessible } from './support/axe.mjs'
 import { ModelStandIn } from './support/model.mjs'
 import { closeBrowserAtTheEnd, story } from './support/story.mjs'
+import { until } from './support/until.mjs'
 
 closeBrowserAtTheEnd()
 
@@ -104,6 +105,84 @@ story('what looks like a secret is sealed, a server is restarted, and its day is
   await page.getByRole('button', { name: 'Show the log' }).click()
   await page.getByRole('button', { name: 'Read it again' }).waitFor()
   await isAccessible(page, 'a server with a secret and its day')
+})
+
+story('an entry is changed in place; what goes elsewhere takes no value along that was not given again', {}, async ({ app, context, page }) => {
+  const { csrfToken } = await (await context.request.get(`${app.url}/api/auth/me`)).json()
+  const ask = async (method, path, data) => {
+    const answer = await context.request.fetch(`${app.url}/api/mcp${path}`, { method, data, headers: { 'X-CSRF-Token': csrfToken } })
+    assert.ok(answer.ok(), `${method} ${path}: ${answer.status()} ${await answer.text()}`)
+    return answer.status() === 204 ? null : answer.json()
+  }
+  const config = { command: 'no-such-program', args: ['-c', 'one\ntwo'], env: { LANG: 'C', TRACKER_TOKEN: '${secret:TRACKER_TOKEN}' }, timeout: 7 }
+  await ask('POST', '/add', { name: 'tracker', config, secrets: { TRACKER_TOKEN: 'swordfish-7' } })
+  const patches = []
+  page.on('request', (request) => {
+    if (request.method() === 'PATCH') patches.push(request.postDataJSON())
+  })
+  const edit = page.getByRole('button', { name: 'Edit tracker' })
+  const form = page.getByRole('form', { name: 'Edit tracker' })
+  const field = (label) => form.getByLabel(label, { exact: true })
+  const isFocused = (what) => until('the focus is there', () => what.evaluate((it) => it === document.activeElement))
+
+  await page.goto(`${app.url}/servers/tracker`)
+  await edit.focus()
+  await page.keyboard.press('Enter')
+  await isFocused(field('Program'))
+  assert.equal(await field('Arguments').inputValue(), '-c\n"one\\ntwo"')
+  assert.equal(await field('Environment').inputValue(), 'LANG=••••\nTRACKER_TOKEN=${secret:TRACKER_TOKEN}')
+  await isAccessible(page, 'an entry that is changed')
+  // Nothing was typed: nothing is asked.
+  await page.keyboard.press('Escape')
+  await isFocused(edit)
+  await page.keyboard.press('Enter')
+  await page.keyboard.type('-of-mine')
+  await page.keyboard.press('Escape')
+  await isFocused(form.getByRole('button', { name: 'Go on editing' }))
+  await isAccessible(page, 'the question before typed text is left')
+  await form.getByRole('button', { name: 'Discard it' }).click()
+  await isFocused(edit)
+
+  // Somebody else changes another part while this one is open; both stay, and so do the values that are not shown.
+  await edit.click()
+  await field('Environment').fill('LANG=••••\nTRACKER_TOKEN=${secret:TRACKER_TOKEN}\nMODE=fast')
+  await ask('PATCH', '/tracker', { timeout: 9 })
+  await form.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('Saved. Somebody else changed this meanwhile, and it stays: timeout.').waitFor()
+  await isFocused(edit)
+  assert.deepEqual(patches, [{ env: { MODE: 'fast' } }])
+  const { config: kept, secrets } = await ask('GET', '/tracker')
+  assert.deepEqual(kept.env, { LANG: '••••', MODE: '••••', TRACKER_TOKEN: '${secret:TRACKER_TOKEN}' })
+  assert.deepEqual([kept.timeout, kept.args, secrets], [9, config.args, ['TRACKER_TOKEN']])
+
+  // Another program gets none of it.
+  await edit.click()
+  await field('Program').fill('another-program')
+  await form.getByRole('button', { name: 'Save' }).click()
+  await form.getByText('Not changed. What is wrong is said at each field.').waitFor()
+  await form.getByText('LANG was given for another address or program.').waitFor()
+  await form.getByText('Type it again; what is kept now is removed with this change.').waitFor()
+  await isFocused(field('Environment'))
+  await isAccessible(page, 'a refused change')
+  assert.deepEqual((await ask('GET', '/tracker')).secrets, ['TRACKER_TOKEN'])
+  await field('Environment').fill('LANG=de\nTRACKER_TOKEN=${secret:TRACKER_TOKEN}')
+  await field('TRACKER_TOKEN').fill('swordfish-8')
+  await form.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('Saved. Sessions have it from their next request on.').waitFor()
+  const moved = await ask('GET', '/tracker')
+  assert.deepEqual([moved.config.command, moved.config.env.MODE, moved.secrets], ['another-program', undefined, ['TRACKER_TOKEN']])
+  assert.ok(!(await page.content()).includes('swordfish'), 'no value is on the page')
+
+  // A phone is wide enough, and what is gone is said.
+  await page.setViewportSize({ width: 320, height: 640 })
+  await edit.click()
+  await field('Arguments').fill('--gone')
+  await ask('DELETE', '/tracker')
+  await form.getByRole('button', { name: 'Save' }).click()
+  await form.getByText('There is no such server any more: somebody removed it.').waitFor()
+  await form.getByRole('button', { name: 'Cancel' }).click()
+  await form.getByRole('button', { name: 'Discard it' }).click()
+  await page.getByText('There is no such server.').waitFor()
 })
 
 story(

@@ -20,6 +20,6 @@ it('keeps what is typed, and seals what looks like a secret when the field is le
   expect(entry.value.config.env).toEqual({ LANG: 'C', API_KEY: 'typed' })
   await env().trigger('blur')
   expect(entry.value.secrets).toEqual({ API_KEY: 'typed' })
-  expect(env().element.value).toBe('LANG=C\nAPI_KEY=${secret:API_KEY}')
+  expect(env().element.value).toBe('LANG=C\nAPI_KEY=${secret:API_KEY}\nHALF')
   expect(page.get<HTMLInputElement>('input[name=secret-API_KEY]').element.value).toBe('typed')
 })

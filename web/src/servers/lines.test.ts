@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { fromPairs, lines, pairs } from './lines'
+import { fromPairs, fromWords, lines, pairs, toWords } from './lines'
 
 it('reads what it writes', () => {
   const env = { A: '1=2', B: ' x ' }
@@ -11,4 +11,10 @@ it('reads what it writes', () => {
 it('names the lines that are not understood', () => {
   expect(pairs('A=1\nnothing\n\n=x', '=')).toEqual({ pairs: { A: '1' }, wrong: ['nothing', '=x'] })
   expect(lines('a\n \n b')).toEqual(['a', ' b'])
+})
+
+it('writes any argument in one line, and reads the same', () => {
+  const words = ['-c', 'print(1)\nprint(2)', '', ' ', '"quoted"', '"half', "it's", 'a "b"', 'a\r\nb']
+  expect(toWords(fromWords(words))).toEqual(words)
+  expect(fromWords(['-c', 'a\nb', 'plain'])).toBe('-c\n"a\\nb"\nplain')
 })

@@ -23,3 +23,22 @@ export function fromPairs(values: Record<string, string> | undefined, separator:
 export function lines(text: string): string[] {
   return text.split('\n').filter((line) => line.trim() !== '')
 }
+
+/** Arguments one a line; one that a line cannot hold (empty, several lines) stands in double quotes, as in JSON. */
+export function fromWords(words: string[] | undefined): string {
+  return (words ?? []).map((word) => (word.trim() === '' || /[\n\r]/.test(word) || quoted(word) !== null ? JSON.stringify(word) : word)).join('\n')
+}
+
+export function toWords(text: string): string[] {
+  return lines(text).map((line) => quoted(line) ?? line)
+}
+
+function quoted(line: string): string | null {
+  if (!line.startsWith('"')) return null
+  try {
+    const value: unknown = JSON.parse(line)
+    return typeof value === 'string' ? value : null
+  } catch {
+    return null
+  }
+}

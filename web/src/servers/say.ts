@@ -3,6 +3,8 @@ import { t } from '@/locales'
 import { shortCount } from '@/locales/format'
 import type { GlyphState } from '@/glyph/StateGlyph.vue'
 import { RequestError, type ServerItem } from '@/wire/rest'
+import { looseLines, type FieldProblem } from './change'
+import type { Draft } from './secrets'
 
 /** Where it runs, what it offers and what that costs. */
 export function facts(item: ServerItem): string {
@@ -35,4 +37,12 @@ export function glyph(item: ServerItem): GlyphState {
 
 export function reasonOf(error: unknown): string {
   return error instanceof RequestError ? error.message : ''
+}
+
+/** Lines of an entry that are not finished, each at its field. */
+export function looseProblems(draft: Draft): FieldProblem[] {
+  return looseLines(draft).map(({ field, line }) => ({
+    field,
+    message: t(field === 'headers' ? 'servers.looseHeader' : 'servers.looseLine', { line }),
+  }))
 }

@@ -44,6 +44,14 @@ describe('what looks like a secret', () => {
     expect(sealed.config.headers).toEqual({ 'Api-Key': '${secret:API_KEY_2}', api_key: '${secret:API_KEY}' })
   })
 
+  it('never takes the name of a secret that is set already', () => {
+    const kept = { ...draft({ command: 'x', env: { API_KEY: 'new', OTHER_KEY: '${secret:API_KEY}' } }), kept: ['API_KEY'] }
+    const sealed = seal(kept)
+    expect(sealed.config.env).toEqual({ API_KEY: '${secret:API_KEY_2}', OTHER_KEY: '${secret:API_KEY}' })
+    expect(toSend(sealed)).toEqual({ API_KEY_2: 'new' })
+    expect(seal(sealed)).toEqual(sealed)
+  })
+
   it('is sent only when something refers to it and it was typed', () => {
     const sealed = { ...draft({ url: 'https://e.test/mcp?key=${secret:A}', env: { B: '${secret:B}' } }), secrets: { A: '1', B: '', C: '3' } }
     expect(toSend(sealed)).toEqual({ A: '1' })

@@ -8,17 +8,26 @@ export interface Draft {
   secrets: Record<string, string>
   /** Variables and headers that the person wants to stand in plain text. */
   plain: string[]
+  /** Names that are set at the server already: what is typed elsewhere does not take their place. */
+  kept?: string[]
+  /** Those of them that are to go with the change. */
+  leaving?: string[]
+  /** Lines that say nothing yet, by field: they are neither sent nor forgotten. */
+  loose?: Partial<Record<Place, string[]>>
 }
 
-const PLACES = ['env', 'containerEnv', 'headers'] as const
+export const PLACES = ['env', 'containerEnv', 'headers'] as const
+export type Place = (typeof PLACES)[number]
+/** What the server shows in place of a value. */
+export const MASK = '••••'
 const LOOKS_SECRET = /key|token|secret|passw(or)?d|passphrase|credential/i
 const SECRET_HEADER = /^(proxy-)?authorization$|^cookie$/i
 /** The word before a credential in a header. */
 const SCHEME = /^((?:bearer|basic|token)\s+)(.+)$/i
 const REFERENCE = /\$\{secret:([A-Za-z0-9_]+)\}/g
 
-function isSecret(place: (typeof PLACES)[number], field: string, value: string): boolean {
-  if (value === '' || value.includes('${') || value.includes('••••')) return false
+function isSecret(place: Place, field: string, value: string): boolean {
+  if (value === '' || value.includes('${') || value.includes(MASK)) return false
   return LOOKS_SECRET.test(field) || (place === 'headers' && SECRET_HEADER.test(field))
 }
 
@@ -32,7 +41,7 @@ export function seal(draft: Draft): Draft {
     config[place] = mapValues(values, (field, value) => {
       if (!isSecret(place, field, value) || draft.plain.includes(field)) return value
       const [, scheme = '', credential = value] = (place === 'headers' ? SCHEME.exec(value) : null) ?? []
-      const name = freeName(field, credential, secrets)
+      const name = freeName(field, credential, secrets, draft.kept ?? [])
       secrets[name] = credential
       return `${scheme}\${secret:${name}}`
     })
@@ -54,7 +63,7 @@ export function unseal(draft: Draft, name: string): Draft {
       return text.replaceAll(reference(name), value)
     })
   }
-  return { config, secrets, plain: [...plain] }
+  return { ...draft, config, secrets, plain: [...plain] }
 }
 
 /** Seals a field that stood in plain text. */
@@ -92,9 +101,11 @@ function mapValues(values: Record<string, string>, change: (field: string, value
 }
 
 /** A name after the field; the same value keeps one name, another value gets another. */
-function freeName(field: string, value: string, taken: Record<string, string>): string {
+function freeName(field: string, value: string, taken: Record<string, string>, kept: string[]): string {
   const base = field.toUpperCase().replace(/[^A-Z0-9]+/g, '_').replace(/^_+|_+$/g, '').slice(0, 100) || 'SECRET'
+  const isFree = (name: string) =>
+    taken[name] === value || (!kept.includes(name) && (taken[name] === undefined || taken[name] === ''))
   let name = base
-  for (let n = 2; taken[name] !== undefined && taken[name] !== value && taken[name] !== ''; n += 1) name = `${base}_${n}`
+  for (let n = 2; !isFree(name); n += 1) name = `${base}_${n}`
   return name
 }

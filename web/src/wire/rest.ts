@@ -116,6 +116,13 @@ export interface ServerConfig {
   headers?: Record<string, string>
 }
 
+/** A JSON merge patch of an entry: `null` removes a member, or a name in a map. */
+export type ServerPatch = {
+  [Field in keyof ServerConfig]?: ServerConfig[Field] extends Record<string, string> | undefined
+    ? Record<string, string | null> | null
+    : ServerConfig[Field] | null
+}
+
 export interface ServerItem {
   name: string
   source: 'settings' | 'installation' | 'tenant' | 'bundled'
@@ -324,7 +331,7 @@ export const rest = {
   server: (name: string) => request<ServerItem>('GET', server(name)),
   addServer: (name: string, config: ServerConfig, secrets: Record<string, string>) =>
     request<{ name: string }>('POST', 'api/mcp/add', { body: { name, config, secrets } }),
-  changeServer: (name: string, change: ServerConfig) => request<ServerItem>('PATCH', server(name), { body: change }),
+  changeServer: (name: string, change: ServerPatch) => request<ServerItem>('PATCH', server(name), { body: change }),
   deleteServer: (name: string) => request<undefined>('DELETE', server(name)),
   testServer: (name: string) => request<ServerTest>('POST', `${server(name)}/test`),
   restartServer: (name: string) => request<ServerRestart>('POST', `${server(name)}/restart`),
