@@ -24,6 +24,7 @@ export class BlockStream {
   private finished: Block[] = []
   private open: Block[] = []
   private committed = ''
+  private isWhole = false
 
   constructor(private readonly parse: (source: string) => Token[] = parseMarkdown) {}
 
@@ -31,8 +32,14 @@ export class BlockStream {
   update(text: string, isWhole: boolean): Block[] {
     const normal = text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text
     const [source, tail] = splitTail(normal)
+    this.isWhole = isWhole
     const blocks = isWhole ? this.readWhole(source) : this.readTail(source)
     return tail === '' ? blocks : [...blocks, { start: source.length, source: tail, tokens: null }]
+  }
+
+  /** How many of the blocks given last, from the first, will not change any more. */
+  get finishedCount(): number {
+    return this.isWhole ? this.finished.length + this.open.length : this.finished.length + closedCode(this.open)
   }
 
   private readWhole(source: string): Block[] {
@@ -78,6 +85,12 @@ export class BlockStream {
 function firstOpenIndex(lines: number[], tail: string): number {
   const complete = tail.split('\n').length - 1
   return Math.max(0, lines.findLastIndex((line) => line + 1 < complete))
+}
+
+/** Code at the head of what is open ends where a later block begins, without the two lines that others need. */
+function closedCode(open: Block[]): number {
+  const isCode = (block: Block | undefined) => block?.tokens?.[0]?.type === 'fence' || block?.tokens?.[0]?.type === 'code_block'
+  return open.length > 1 && isCode(open[0]) ? 1 : 0
 }
 
 function reused(block: Block, known: Block | undefined): Block {

@@ -38,8 +38,9 @@ interface Frame {
   text: string
 }
 
-export function renderTokens(tokens: Token[]): VNodeArrayChildren {
-  const builder = new Builder()
+/** `isFinished` says that nothing will be added to these; only then is code highlighted. */
+export function renderTokens(tokens: Token[], isFinished: boolean): VNodeArrayChildren {
+  const builder = new Builder(isFinished)
   builder.addAll(tokens)
   return builder.finish()
 }
@@ -47,6 +48,8 @@ export function renderTokens(tokens: Token[]): VNodeArrayChildren {
 class Builder {
   private readonly stack: Frame[] = [{ token: null, children: [], text: '' }]
   private links = 0
+
+  constructor(private readonly isFinished: boolean) {}
 
   addAll(tokens: Token[]): void {
     for (const token of tokens) this.add(token)
@@ -93,12 +96,16 @@ class Builder {
         return this.push(h('code', token.content), token.content)
       case 'fence':
       case 'code_block':
-        return this.push(h(CodeBlock, { source: token.content.replace(/\n$/, ''), info: token.info.trim() }), token.content)
+        return this.push(this.code(token), token.content)
       case 'image':
         return this.push(image(token, this.links > 0), token.content)
       default:
         return this.push(token.content, token.content)
     }
+  }
+
+  private code(token: Token): VNode {
+    return h(CodeBlock, { source: token.content.replace(/\n$/, ''), info: token.info.trim(), isWhole: this.isFinished })
   }
 
   private push(child: VNode | string, text: string): void {

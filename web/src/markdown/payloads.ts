@@ -79,6 +79,11 @@ export const PAYLOADS: Payload[] = [
   { name: 'entities', source: '&lt;script&gt;alert(1)&lt;/script&gt; &#x3C;img&#x3E; &nbsp;', text: '<script>alert(1)</script> <img>' },
   { name: 'unterminated fence', source: `${FENCE}html\n<script>alert(1)</script>`, text: '<script>alert(1)</script>' },
   { name: 'fence with a hostile language', source: `${FENCE}js"onload="alert(1) class=x\nx\n${FENCE}`, text: 'x' },
+  { name: 'closed fence with html', source: `${FENCE}html\n<script>alert(1)</script>\n<img src=x onerror="alert(1)">\n${FENCE}`, text: '<script>alert(1)</script><img src=x onerror="alert(1)">' },
+  { name: 'fence with code in a language of its own', source: `${FENCE}js\nconst a = html\`<img src=x onerror=alert(1)>\${"</span><script>alert(1)</script>"}\`\n${FENCE}`, text: 'const a = html`<img src=x onerror=alert(1)>${"</span><script>alert(1)</script>"}`' },
+  { name: 'fence with an element as its language', source: `${FENCE}<script>alert(1)</script>\nx\n${FENCE}`, text: 'x' },
+  { name: 'fence with an image as its language', source: `${FENCE}<img/src=x/onerror=alert(1)>\n<b>x</b>\n${FENCE}`, text: '<b>x</b>' },
+  { name: 'fence with a name of the prototype as its language', source: `${FENCE}__proto__\n<b>x</b>\n${FENCE}`, text: '<b>x</b>' },
   { name: 'code with html', source: '`<img src=x onerror=alert(1)>`', text: '<img src=x onerror=alert(1)>' },
   { name: 'indented code', source: 'a\n\n    <b>x</b>', text: 'a <b>x</b>' },
   { name: 'table with hostile cells', source: '| a | b |\n|:-:|--:|\n| <img src=x> | [x](javascript:y) |', text: 'a b <img src=x> [x](javascript:y)' },
@@ -108,4 +113,4 @@ export const ALLOWED_TAGS = [
 ]
 export const ALLOWED_ATTRIBUTES = ['href', 'start', 'class', 'rel', 'target', 'type', 'tabindex', 'role', 'aria-label']
 /** Our own class names, and `language-…`; none is chosen by the model. */
-export const ALLOWED_CLASS = /^(?:md|md-(?:link|note|image|alt|table|code|code-head|copy|rest|center|end|start)|language-[A-Za-z0-9+#._-]{1,32})$/
+export const ALLOWED_CLASS = /^(?:md|md-(?:link|note|image|alt|table|code|code-(?:head|aside|keyword|string|number|name|added|removed)|copy|rest|center|end|start)|language-[A-Za-z0-9+#._-]{1,32})$/
