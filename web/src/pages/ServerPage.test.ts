@@ -2,6 +2,7 @@
 import { flushPromises, mount, type VueWrapper } from '@vue/test-utils'
 import { createPinia, setActivePinia } from 'pinia'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { nextTick } from 'vue'
 import { createMemoryHistory, createRouter } from 'vue-router'
 import { i18n } from '@/locales'
 import { usePerson } from '@/shell/person'
@@ -31,6 +32,7 @@ beforeEach(() => {
 })
 afterEach(() => {
   page.unmount()
+  document.body.replaceChildren()
   vi.unstubAllGlobals()
 })
 
@@ -49,7 +51,9 @@ async function open(source: ServerItem['source'], user: Partial<Me['user']>) {
   if (user.role !== 'member' || user.installationAdmin) stored = { ...stored, config: { command: 'old' }, secrets: [] }
   const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/servers/:name?', component: {} }] })
   await router.push('/servers/tracker')
-  page = mount(ServerPage, { global: { plugins: [i18n, router] }, attachTo: document.body })
+  // As in the frame of the page: where the focus goes when it has lost its place.
+  const main = document.body.appendChild(document.createElement('main'))
+  page = mount(ServerPage, { global: { plugins: [i18n, router] }, attachTo: main })
   await flushPromises()
 }
 
@@ -86,6 +90,16 @@ it('edits in place, says that it is saved, and gives the focus back', async () =
   await press('Cancel')
   await flushPromises()
   expect(focused()).toBe('Edit')
+})
+
+it('leaves the focus in the form when it is opened again while the page still loads', async () => {
+  await open('tenant', { role: 'admin' })
+  await press('Edit')
+  await press('Cancel')
+  await nextTick()
+  await press('Edit')
+  await flushPromises()
+  expect(document.activeElement?.getAttribute('name')).toBe('command')
 })
 
 it('shows no longer what somebody removed meanwhile', async () => {
