@@ -1,5 +1,7 @@
 //! The answer that is being streamed, and the pieces that it comes in.
 
+use std::mem;
+
 use serde::{Deserialize, Serialize};
 
 /// Which part of an answer a delta belongs to.
@@ -50,6 +52,9 @@ pub struct RunningAnswer {
     pub reasoning: String,
     text_units: usize,
     reasoning_units: usize,
+    /// The text of the attempt before, which stays in view until this one says something.
+    #[serde(skip)]
+    in_view: String,
 }
 
 /// What became of a piece from another gateway.
@@ -72,6 +77,24 @@ impl RunningAnswer {
         }
     }
 
+    /// Nothing said yet by another attempt at the same request, of which nobody was told.
+    pub(super) fn again(self, attempt: u32) -> Self {
+        let next = Self::begin(self.request(), attempt);
+        Self {
+            in_view: self.into_shown(),
+            ..next
+        }
+    }
+
+    /// The text that people see of it: the attempt before is replaced by the first piece of this one.
+    pub(super) fn into_shown(self) -> String {
+        if self.in_view.is_empty() {
+            self.text
+        } else {
+            self.in_view
+        }
+    }
+
     /// The request that it answers.
     pub(super) fn request(&self) -> (u64, u32) {
         (self.turn, self.iteration)
@@ -80,6 +103,7 @@ impl RunningAnswer {
     /// Appends a piece; how it is told.
     pub(super) fn say(&mut self, kind: DeltaKind, piece: String) -> Delta {
         let units = piece.encode_utf16().count();
+        self.in_view = String::new();
         let (text, length) = self.part(kind);
         let offset = *length;
         *length += units;
@@ -103,7 +127,7 @@ impl RunningAnswer {
             if delta.offset > 0 {
                 return (Merged::Gap, None);
             }
-            *self = Self::begin(self.request(), delta.attempt);
+            *self = mem::take(self).again(delta.attempt);
         }
         let (_, length) = self.part(delta.kind);
         let Some(known) = length.checked_sub(delta.offset) else {
@@ -120,7 +144,7 @@ impl RunningAnswer {
             return Vec::new();
         }
         if whole.attempt > self.attempt {
-            *self = Self::begin(self.request(), whole.attempt);
+            *self = mem::take(self).again(whole.attempt);
         }
         let missing = whole.missing(self.text_units, self.reasoning_units);
         for delta in &missing {

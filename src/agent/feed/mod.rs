@@ -56,9 +56,11 @@ struct Running {
 }
 
 impl Running {
-    fn begin(&mut self, answer: RunningAnswer) -> Ticket {
-        self.last = Some((answer.request(), answer.attempt));
-        self.answer = Some(answer);
+    fn begin(&mut self, request: (u64, u32), attempt: u32) -> Ticket {
+        self.last = Some((request, attempt));
+        let before = self.answer.take().filter(|it| it.request() == request);
+        let first = || RunningAnswer::begin(request, attempt);
+        self.answer = Some(before.map_or_else(first, |before| before.again(attempt)));
         self.ticket.0 += 1;
         self.ticket
     }
@@ -297,10 +299,10 @@ impl Feed {
         let mut running = self.running();
         let shown = running.last.filter(|(last, _)| *last == request);
         let attempt = shown.map_or(attempt, |(_, shown)| attempt.max(shown.saturating_add(1)));
-        running.begin(RunningAnswer::begin(request, attempt))
+        running.begin(request, attempt)
     }
 
-    /// Another attempt of the running request begins at offset 0.
+    /// Another attempt of the running request begins at offset 0; it was told that the last is void.
     pub(super) fn restart_answer(&self, ticket: Ticket) {
         let mut running = self.running();
         if running.ticket != ticket {
@@ -334,7 +336,7 @@ impl Feed {
             .as_ref()
             .is_some_and(|answer| answer.request() == request && answer.attempt >= attempt);
         if !is_followed {
-            running.begin(RunningAnswer::begin(request, attempt));
+            running.begin(request, attempt);
         }
         !is_followed
     }

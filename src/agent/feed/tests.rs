@@ -1,6 +1,6 @@
 //! Offsets, attempts and who may speak.
 
-use super::{DeltaKind, Feed, QueueState, SessionView, Ticket, TurnView, UsageState, What};
+use super::{Delta, DeltaKind, Feed, QueueState, SessionView, Ticket, TurnView, UsageState, What};
 use crate::domain::{JournalId, Timestamp};
 use crate::session::ModelChoice;
 
@@ -52,6 +52,37 @@ fn a_request_that_is_made_again_replaces_what_was_shown_of_it() {
     assert!(feed.follow_answer((1, 1), 1_001), "another gateway goes on");
     feed.say(second, DeltaKind::Text, "frozen".into());
     assert_eq!(feed.running_answer().unwrap().text, "");
+}
+
+#[test]
+fn what_was_shown_stays_in_view_until_the_next_attempt_says_something() {
+    let in_view = |feed: &Feed| feed.running_answer().unwrap().into_shown();
+    let feed = Feed::default();
+    feed.follow_answer((1, 1), 1);
+    let elsewhere = |attempt, text: &str| Delta {
+        turn: 1,
+        iteration: 1,
+        attempt,
+        offset: 0,
+        kind: DeltaKind::Text,
+        text: text.into(),
+    };
+    feed.merge(&elsewhere(1, "one"));
+    feed.follow_answer((1, 1), 1_001);
+    assert_eq!(in_view(&feed), "one", "a third gateway goes on");
+    let ticket = feed.begin_answer((1, 1), 2_001);
+    assert_eq!(in_view(&feed), "one", "and then this one");
+    assert_eq!(feed.running_answer().unwrap().text, "");
+    feed.say(ticket, DeltaKind::Reasoning, "hm".into());
+    assert_eq!(in_view(&feed), "");
+    feed.say(ticket, DeltaKind::Text, "two".into());
+    assert_eq!(in_view(&feed), "two");
+    feed.restart_answer(ticket);
+    assert_eq!(in_view(&feed), "", "it was said that it is void");
+    let other = feed.begin_answer((1, 2), 1);
+    feed.say(other, DeltaKind::Text, "three".into());
+    feed.begin_answer((1, 3), 1);
+    assert_eq!(in_view(&feed), "", "another request");
 }
 
 #[test]

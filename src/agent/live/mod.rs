@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::answer::RunningAnswer;
 use super::effects::{Running, Wanted};
 use super::factory::{AgentFactory, AgentParts};
 use super::feed::{Feed, What};
@@ -344,7 +345,7 @@ impl LiveSession {
                 }
                 Command::Stop {
                     turn,
-                    said_so_far: said.map(|answer| answer.text),
+                    said_so_far: said.map(RunningAnswer::into_shown),
                 }
             }
             Ask::Command(command) => command,

@@ -322,6 +322,12 @@ impl ModelStub {
         self
     }
 
+    /// The answer that was added last is held before its first word until [`Self::release`].
+    pub(crate) fn stall_at_once(&self) -> &Self {
+        self.state().replies.back_mut().unwrap().stall_before = Some(1);
+        self
+    }
+
     /// Waits until an answer is held.
     pub(crate) async fn stalled(&self) {
         let mut stalled = self.shared.stalled.subscribe();
@@ -367,6 +373,12 @@ impl ModelStub {
         let mut asked = self.shared.asked.subscribe();
         let wanted = *asked.borrow() + times;
         asked.wait_for(|&count| count >= wanted).await.unwrap();
+    }
+
+    /// Waits until it was asked so often in all.
+    pub(crate) async fn asked(&self, times: usize) {
+        let mut asked = self.shared.asked.subscribe();
+        asked.wait_for(|&count| count >= times).await.unwrap();
     }
 
     /// The requests so far, those refused included.

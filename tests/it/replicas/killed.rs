@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection};
 use tempfile::TempDir;
 
-use super::{SECRET_KEY, assert_same_stream, said};
+use super::{SECRET_KEY, assert_same_stream, cancel, said};
 use crate::model_stub::{ModelStub, Reply};
 use crate::support::postgres::new_database;
 use crate::support::{DEADLINE, Person, RedisServer, Said, Server, TestApp, TestSocket, person};
@@ -234,6 +234,29 @@ async fn begin(
             here.wait_where(|said| said.name == "tool:progress").await;
         }
     }
+}
+
+#[tokio::test]
+async fn a_stop_before_the_next_gateway_says_anything_keeps_what_was_shown() {
+    let mut machines = Machines::start("none").await;
+    let mut there = machines.socket(0, "kept").await;
+    let mut here = machines.socket(1, "kept").await;
+    begin(&machines.model, Moment::Answer, (&mut there, &mut here)).await;
+    machines.model.stalled().await;
+    machines
+        .model
+        .will(Reply::say("not a word of it"))
+        .stall_at_once();
+    machines.kill(0);
+    machines.model.asked(2).await;
+    here.take_in().await;
+    cancel(&mut here).await;
+    let cancelled = here.wait_for("agent:cancelled").await;
+    let shown = said(&here);
+    assert!(!shown.is_empty());
+    assert_eq!(cancelled.rest()["text"], shown, "what was shown is kept");
+    machines.model.release();
+    machines.model.release();
 }
 
 #[tokio::test]
