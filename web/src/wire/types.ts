@@ -140,7 +140,8 @@ export interface WaitingMessage {
 
 export interface ContextUse {
   used: number
-  window: number
+  /** Tokens that the model can read; null where nobody knows. */
+  window: number | null
   parts?: Record<string, number>
   /** Whether the session reads as much as the model's window holds, not what the settings say. */
   whole?: boolean
@@ -151,6 +152,8 @@ export interface ContextUse {
 export interface SessionUsage {
   totalTokens: number
   totalCost: number | null
+  /** Requests whose model has no known price; they are not in the cost. */
+  unpricedRequests?: number
   budget: number | null
   context: ContextUse
   seq: Seq
