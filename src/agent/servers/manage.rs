@@ -141,6 +141,7 @@ impl Servers {
 
     /// Removes an entry with its secrets and everything decided about its tools.
     pub async fn remove(&self, caller: &Caller, name: &str) -> Result<(), Error> {
+        // The name is free before the secrets are gone: they are not those of who takes it next.
         let _alone = self.0.changing.lock().await;
         let entry = self.find_own(caller, name).await?;
         let tenants = match &entry.scope {

@@ -6,7 +6,7 @@ use sepal::domain::Role;
 use serde_json::{Value, json};
 
 use super::{Api, operator};
-use crate::support::{TestApp, TestSocket};
+use crate::support::{DEADLINE, TestApp, TestSocket};
 
 const PATH: &str = "/api/mcp/mine";
 
@@ -192,5 +192,27 @@ async fn what_is_removed_while_it_is_changed_is_gone() {
         assert!(!text.contains(&name), "it was written back: {text}");
         let (status, _) = api.refused(Method::GET, &path, &Value::Null).await;
         assert_eq!(status, 404);
+    }
+}
+
+#[tokio::test]
+async fn what_is_added_while_its_namesake_is_removed_keeps_its_secrets() {
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "none")]).await;
+    let person = operator(&app, "house").await;
+    let api = Api::new(&app, &person);
+    with_server(&api, "https://9.9.9.9/mcp").await;
+    let new = json!({
+        "name": "mine", "secrets": { "T": "swordfish-6" },
+        "config": { "url": "https://9.9.9.9/mcp", "enabled": false },
+    });
+    for _ in 0..20 {
+        // Its name is free in the middle of the removal.
+        let again = async { while api.ask(Method::POST, "/api/mcp/add", &new).await.0 != 201 {} };
+        let removal = async { api.ask(Method::DELETE, PATH, &Value::Null).await.0 };
+        let again = tokio::time::timeout(DEADLINE, again);
+        let (removed, added) = futures::join!(removal, again);
+        assert_eq!(removed, 204);
+        added.unwrap();
+        assert_eq!(api.server("mine").await["secrets"], json!(["T"]));
     }
 }
