@@ -155,6 +155,23 @@ story('an entry is changed in place; what goes elsewhere takes no value along th
   assert.deepEqual(kept.env, { LANG: '••••', MODE: '••••', TRACKER_TOKEN: '${secret:TRACKER_TOKEN}' })
   assert.deepEqual([kept.timeout, kept.args, secrets], [9, config.args, ['TRACKER_TOKEN']])
 
+  // What both changed is said before one takes the place of the other.
+  await edit.click()
+  await field('Environment').fill('LANG=••••\nTRACKER_TOKEN=${secret:TRACKER_TOKEN}\nMODE=mine')
+  await ask('PATCH', '/tracker', { env: { MODE: null }, workspace: 'ro' })
+  await form.getByRole('button', { name: 'Save' }).click()
+  await form.getByText('Not changed yet. Somebody else changed this entry meanwhile').waitFor()
+  await form.getByText('MODE: Somebody else changed this meanwhile too.').waitFor()
+  await isFocused(field('Environment'))
+  assert.match(await field('Environment').inputValue(), /MODE=mine$/)
+  assert.ok(await form.getByRole('radio', { name: 'It can read them' }).isChecked(), 'what only they changed is shown')
+  assert.equal((await ask('GET', '/tracker')).config.env.MODE, undefined)
+  await isAccessible(page, 'an entry that somebody else changed meanwhile')
+  await form.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('Saved. Somebody else changed this meanwhile, and it stays: workspace.').waitFor()
+  const both = (await ask('GET', '/tracker')).config
+  assert.deepEqual([both.env.MODE, both.workspace], ['••••', 'ro'])
+
   // Another program gets none of it.
   await edit.click()
   await field('Program').fill('another-program')

@@ -18,6 +18,8 @@ const GIVEN = 'it was given for another address or program'
 
 let asked: string[]
 let answers: (() => Response | Promise<Response>)[]
+/** What the form finds when it looks what somebody else did meanwhile. */
+let now: ServerItem | null
 let page: VueWrapper
 
 const item = (config: Partial<ServerConfig> = {}, secrets = ['T']) =>
@@ -29,7 +31,9 @@ const done = () => new Response(null, { status: 204 })
 beforeEach(() => {
   asked = []
   answers = []
+  now = item()
   vi.stubGlobal('fetch', async (url: string, { method, body }: { method: string; body?: string }) => {
+    if (method === 'GET') return now ? Response.json(now) : refusal(404)
     asked.push([method, new URL(url, 'http://sepal.test').pathname.split('/').slice(3).join('/'), body].filter(Boolean).join(' '))
     return answers.shift()?.() ?? Response.json(item())
   })
@@ -40,6 +44,7 @@ afterEach(() => {
 })
 
 function open(stored = item()): void {
+  now = stored
   const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: {} }] })
   page = mount(EditServer, { props: { item: stored }, global: { plugins: [i18n, router] }, attachTo: document.body })
 }
@@ -173,8 +178,9 @@ it('shows what has no field of its own', async () => {
 it('says that the server was removed meanwhile, and keeps what was typed', async () => {
   open()
   await type('url', 'https://new.test/mcp')
-  answers = [() => refusal(404)]
+  now = null
   await save()
+  expect(asked).toEqual([])
   expect(alert()).toBe('Not changed. There is no such server any more: somebody removed it.')
   expect(value('url')).toBe('https://new.test/mcp')
   expect(page.emitted('saved')).toBeUndefined()
@@ -186,6 +192,43 @@ it('names what somebody else changed meanwhile', async () => {
   answers = [() => Response.json(item({ url: 'https://old.test/other', timeout: 9 }))]
   await save()
   expect(page.emitted('saved')).toMatchObject([[{ config: { timeout: 9 } }, ['timeout']]])
+})
+
+it('puts nothing in the place of what somebody else wrote meanwhile before it was seen', async () => {
+  open()
+  await type('url', 'https://old.test/mine')
+  await type('headers', 'X-Plain: plain\nAuthorization: Bearer ${secret:T}\nApi-Key: mine')
+  await page.get('[name=headers]').trigger('blur')
+  // What is to stand in plain text stays so.
+  await page.get('[aria-label="Keep API_KEY sealed"]').setValue(false)
+  now = item({ url: 'https://old.test/theirs', timeout: 9, headers: { Authorization: 'Bearer ${secret:T}', 'X-Theirs': '••••' } })
+  await save()
+  expect(asked).toEqual([])
+  expect(alert()).toContain('Not changed yet.')
+  expect(page.text()).toContain('in place of what somebody else wrote meanwhile: https://old.test/theirs')
+  expect(page.text()).toContain('X-Plain: Somebody else changed this meanwhile too.')
+  expect(document.activeElement?.getAttribute('name')).toBe('url')
+  expect(value('url')).toBe('https://old.test/mine')
+  const headers = { Authorization: 'Bearer ${secret:T}', 'X-Theirs': '••••', 'X-Plain': 'plain', 'Api-Key': 'mine' }
+  expect(value('headers').split('\n').sort()).toEqual(Object.entries(headers).map((pair) => pair.join(': ')).sort())
+  answers = [() => Response.json(item({ url: 'https://old.test/mine', timeout: 9, headers }))]
+  await save()
+  expect(asked).toEqual(['PATCH tracker {"url":"https://old.test/mine","headers":{"X-Plain":"plain","Api-Key":"mine"}}'])
+  expect(page.emitted('saved')).toMatchObject([[{ config: { timeout: 9 } }, ['timeout', 'headers']]])
+})
+
+it('sends a value to no place that somebody else chose meanwhile before it was seen', async () => {
+  open()
+  await type('secret-T', 'typed for the old place')
+  now = item({ url: 'https://theirs.test/mcp' }, [])
+  await save()
+  expect(asked).toEqual([])
+  expect(value('url')).toBe('https://theirs.test/mcp')
+  expect(value('secret-T')).toBe('typed for the old place')
+  expect(page.text()).toContain('Somebody else changed it meanwhile; this is what it is now.')
+  answers = [done]
+  await save()
+  expect(asked).toEqual(['PUT tracker/secrets/T {"value":"typed for the old place"}'])
 })
 
 it('saves once, however often it is pressed', async () => {

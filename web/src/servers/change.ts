@@ -107,7 +107,7 @@ export function givenAgain(problems: FieldProblem[], typed: Record<string, strin
   return names.length > 0 && names.every(isGiven) ? names : null
 }
 
-function isPlace(field: string): field is Place {
+export function isPlace(field: string): field is Place {
   return (PLACES as readonly string[]).includes(field)
 }
 

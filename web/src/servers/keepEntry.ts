@@ -1,6 +1,7 @@
 /** Saves a changed entry: first the entry, then what was typed for its secrets, so that nothing goes to the old place. */
-import { rest, RequestError, type ServerItem, type ServerPatch } from '@/wire/rest'
+import { rest, RequestError, type ServerConfig, type ServerItem, type ServerPatch } from '@/wire/rest'
 import { givenAgain } from './change'
+import { clashes, type Clash } from './meanwhile'
 
 /** Where it stopped. What was done until then is in `Kept`. */
 export type Step = 'entry' | 'secrets'
@@ -24,17 +25,30 @@ export class NotKept extends Error {
   }
 }
 
+/** Somebody else changed what has to be looked at first: nothing was sent. */
+export class Meanwhile extends Error {
+  constructor(
+    readonly item: ServerItem,
+    readonly clashes: Clash[],
+  ) {
+    super('changed meanwhile')
+  }
+}
+
 export interface Change {
+  /** The entry that the change was made of. */
+  base: ServerConfig
   patch: ServerPatch
   typed: Record<string, string>
   leaving: string[]
 }
 
 /** Rejects with `NotKept` only. */
-export async function keepEntry(name: string, { patch, typed, leaving }: Change): Promise<Kept> {
+export async function keepEntry(name: string, { base, patch, typed, leaving }: Change): Promise<Kept> {
   const kept: Kept = { item: null, removed: [], stored: [] }
   let step: Step = 'entry'
   try {
+    await look()
     if (Object.keys(patch).length > 0) kept.item = await change()
     step = 'secrets'
     for (const [secret, value] of Object.entries(typed)) {
@@ -45,6 +59,14 @@ export async function keepEntry(name: string, { patch, typed, leaving }: Change)
     return kept
   } catch (error) {
     throw new NotKept(step, kept, error)
+  }
+
+  /** The server takes whatever comes last. What comes between this look and the change is still told afterwards. */
+  async function look() {
+    const now = await rest.server(name)
+    // Who may no longer see it hears that from the change itself.
+    const found = now.config ? clashes(base, patch, now.config) : []
+    if (found.length > 0) throw new Meanwhile(now, found)
   }
 
   /** A refusal that names nothing but secrets is about values that go along: those that came again take their place. */

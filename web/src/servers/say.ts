@@ -2,8 +2,10 @@
 import { t } from '@/locales'
 import { shortCount } from '@/locales/format'
 import type { GlyphState } from '@/glyph/StateGlyph.vue'
-import { RequestError, type ServerItem } from '@/wire/rest'
+import { RequestError, type ServerConfig, type ServerItem } from '@/wire/rest'
 import { looseLines, type FieldProblem } from './change'
+import { fromWords } from './lines'
+import type { Clash } from './meanwhile'
 import type { Draft } from './secrets'
 
 /** Where it runs, what it offers and what that costs. */
@@ -45,4 +47,19 @@ export function looseProblems(draft: Draft): FieldProblem[] {
     field,
     message: t(field === 'headers' ? 'servers.looseHeader' : 'servers.looseLine', { line }),
   }))
+}
+
+/** What somebody else changed meanwhile, each at its field. */
+export function clashProblems(clashes: Clash[], now: ServerConfig): FieldProblem[] {
+  return clashes.map(({ field, name, isOurs }) => {
+    if (name !== undefined) return { field: `${field}.${name}`, message: t('servers.edit.clash') }
+    if (!isOurs) return { field, message: t('servers.edit.changedMeanwhile') }
+    const value = oneLine(now[field])
+    return { field, message: value === '' ? t('servers.edit.clash') : t('servers.edit.clashWith', { value }) }
+  })
+}
+
+function oneLine(value: ServerConfig[keyof ServerConfig]): string {
+  if (Array.isArray(value)) return fromWords(value).replaceAll('\n', ' ')
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : ''
 }
