@@ -118,7 +118,9 @@ it('lets a secret go that nothing refers to, when somebody says so', async () =>
   await save()
   expect(asked).toHaveLength(1)
   const tick = page.findAll('label').find((label) => label.text().startsWith('Remove OLD with this change'))
+  expect(tick?.get('input').attributes('aria-invalid')).toBe('true')
   await tick?.get('input').setValue(true)
+  expect(tick?.get('input').attributes('aria-invalid')).toBe('false')
   answers = [() => refusal(400, 'secrets.OLD', 'secrets.T'), done, done, () => Response.json(item()), done]
   await save()
   expect(asked.slice(2).map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
