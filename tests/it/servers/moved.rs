@@ -175,12 +175,12 @@ async fn what_is_removed_while_it_is_changed_is_gone() {
         )
         .await;
         let path = format!("/api/mcp/{name}");
-        let patch = |number: usize| {
-            let patch = json!({ "headers": { format!("X-{number}"): "plain" } });
+        let change = |number: usize| {
+            let body = json!({ "headers": { format!("X-{number}"): "plain" } });
             let (api, path) = (&api, &path);
-            async move { api.ask(Method::PATCH, path, &patch).await.0 }
+            async move { api.ask(Method::PATCH, path, &body).await.0 }
         };
-        let (before, after) = (join_all((0..4).map(patch)), join_all((4..8).map(patch)));
+        let (before, after) = (join_all((0..4).map(change)), join_all((4..8).map(change)));
         let removal = async { api.ask(Method::DELETE, &path, &Value::Null).await.0 };
         let (before, removed, after) = futures::join!(before, removal, after);
         assert_eq!(removed, 204);
