@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { runsOf } from './grammars'
-import { cut, isWorthAsking, languageOf, MAX_HIGHLIGHTED, type Kind } from './kinds'
+import { cut, isWorthAsking, languageOf, MAX_HIGHLIGHTED, MAX_PIECES, type Kind, type Runs } from './kinds'
 
 /** The kind and text of each piece that is not plain: what a reader sees in colour. */
 function coloured(language: string, source: string): [Kind, string][] {
@@ -83,7 +83,8 @@ describe('what is too much or nothing', () => {
   })
 
   it('is not drawn: more pieces than a page can bear', () => {
-    const source = 'ab'.repeat(10_000)
-    expect(cut(source, Array.from({ length: 40_000 }, (_, at) => (at % 2 === 0 ? 1 : (at / 2) % 2 | 0)))).toBeNull()
+    const ofPieces = (count: number): Runs => Array.from({ length: count }, (_, at) => [1, at % 2]).flat()
+    expect(cut('a'.repeat(MAX_PIECES), ofPieces(MAX_PIECES))).toHaveLength(MAX_PIECES)
+    expect(cut('a'.repeat(MAX_PIECES + 1), ofPieces(MAX_PIECES + 1))).toBeNull()
   })
 })

@@ -1,7 +1,7 @@
 import { mount, flushPromises, type VueWrapper } from '@vue/test-utils'
 import { describe, expect, it, vi } from 'vitest'
 import { Highlighter, HIGHLIGHTER } from '@/highlight/highlighter'
-import { MAX_HIGHLIGHTED } from '@/highlight/kinds'
+import { MAX_HIGHLIGHTED, MAX_PIECES } from '@/highlight/kinds'
 import { QuickWorkerStandIn, WorkerStandIn } from '@/highlight/testing'
 import MarkdownText from './MarkdownText.vue'
 import { ALLOWED_ATTRIBUTES, ALLOWED_CLASS, ALLOWED_TAGS, PAYLOADS } from './payloads'
@@ -44,6 +44,7 @@ describe('a block of code', () => {
     ['without a language', '```\nlet a\n```'],
     ['indented', 'x\n\n    let a = 1'],
     ['that is long', '```rust\n' + 'let a = 1;\n'.repeat(MAX_HIGHLIGHTED / 10) + '```'],
+    ['that is dense', '```json\n[' + '1, '.repeat(MAX_PIECES / 2) + '1]\n```'],
   ])('%s stays plain', async (_, text) => {
     const wrapper = render(text)
     await flushPromises()
