@@ -67,8 +67,8 @@ impl Gateway {
         })
     }
 
-    /// Starts it; waits until it takes connections. An error holds the last
-    /// lines that it logged.
+    /// Starts it; waits until it takes connections. An error holds the last lines that it
+    /// logged.
     pub(crate) fn start(&self) -> Result<()> {
         let log = File::options()
             .create(true)
@@ -143,11 +143,9 @@ impl Gateway {
     /// The end of what it logged.
     fn last_lines(&self) -> String {
         let log = self.log();
-        let first = log
-            .rmatch_indices('\n')
-            .nth(LAST_LINES)
-            .map(|(at, _)| at + 1);
-        log.get(first.unwrap_or(0)..).unwrap_or_default().to_owned()
+        let lines: Vec<&str> = log.lines().collect();
+        let first = lines.len().saturating_sub(LAST_LINES);
+        lines.get(first..).unwrap_or_default().join("\n")
     }
 
     /// Names of all temporary files, and of all of its data but workspaces.
