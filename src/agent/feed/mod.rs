@@ -302,7 +302,7 @@ impl Feed {
         running.begin(request, attempt)
     }
 
-    /// Another attempt of the running request begins at offset 0; it was told that the last is void.
+    /// Another attempt of the running request begins at offset 0; watchers know that the last is void.
     pub(super) fn restart_answer(&self, ticket: Ticket) {
         let mut running = self.running();
         if running.ticket != ticket {
