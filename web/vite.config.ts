@@ -68,7 +68,8 @@ export default defineConfig({
     // The page's CSP has no data: source.
     assetsInlineLimit: 0,
     reportCompressedSize: false,
-    // Read by scripts/budget.js, which removes it.
+    // Read by scripts/notices.js and scripts/budget.js, which removes both.
+    license: { fileName: '.vite/licenses.json' },
     manifest: true,
   },
   server: {

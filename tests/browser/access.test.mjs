@@ -42,6 +42,11 @@ story('axe finds nothing after the answer, in the settings and the system page',
   await page.goto(`${app.url}/settings`)
   await page.getByRole('heading', { name: 'Settings' }).waitFor()
   await isAccessible(page, 'settings')
+  const licences = await page.getByRole('link', { name: 'Work of other people in it, and their licences' }).getAttribute('href')
+  const notices = await page.request.get(new URL(licences, app.url).href)
+  assert.equal(notices.headers()['content-type'], 'text/plain; charset=utf-8')
+  // One that Vite sees, one that only the worker has, and one of the programs.
+  for (const name of ['vue', 'highlight.js', 'tokio']) assert.match(await notices.text(), new RegExp(`^${name} \\d`, 'm'))
   await page.goto(`${app.url}/admin/system`)
   await page.getByText('Nothing is missing.').or(page.getByText(/thing(s are| is) missing/)).first().waitFor()
   await isAccessible(page, 'system')

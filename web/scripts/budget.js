@@ -55,7 +55,7 @@ results.push(report('code', bytesOf(`assets/${workers[0]}`), WORKER_LIMIT))
 const fonts = assets.filter((file) => file.endsWith('.woff2'))
 results.push(report('fonts', fonts.reduce((sum, file) => sum + statSync(join(OUT, 'assets', file)).size, 0), FONT_LIMIT))
 
-// Only this script reads the manifest; it is not served.
+// What Vite says of the build is for these scripts; it is not served.
 rmSync(join(OUT, '.vite'), { recursive: true })
 if (results.includes(false)) {
   console.error('The page is heavier than its budget.')

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 
 const OUT = new URL('../../public/', import.meta.url).pathname
-const TEXT = /\.(js|css|svg|webmanifest|json)$/
+const TEXT = /\.(js|css|svg|webmanifest|json|txt)$/
 /** index.html stays plain: the server writes `<base href>` into it. */
 const SMALLEST = 256
 
