@@ -158,7 +158,7 @@ impl SessionTools {
         Edit {
             invalid: entry.problem_with(&args),
             digest,
-            equal: equal(entry, &args),
+            equal: Digest::of_equal_calls(&entry.at, &args),
             args,
         }
     }
@@ -191,7 +191,7 @@ impl SessionTools {
             runs_in: server.runs_in(),
             drift: view.drift(&entry.at),
             digest: self.digest(view, entry, args),
-            equal: equal(entry, args),
+            equal: Digest::of_equal_calls(&entry.at, args),
             card: Memo::default(),
         }
     }
@@ -377,9 +377,4 @@ impl SessionTools {
         let closing = links.values().map(|link| link.close());
         futures::future::join_all(closing).await;
     }
-}
-
-/// What calls that ask the same have in common, whatever the tool's definition says by now.
-fn equal(entry: &ToolboxTool, args: &Value) -> Digest {
-    Digest::of_call(&entry.at, &Digest::from_wire(""), args, "")
 }

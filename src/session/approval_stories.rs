@@ -1,9 +1,11 @@
 //! Stories of approvals that come late, twice, or from another tab.
 
-use super::properties::world::{World, approve, reject, say};
+use serde_json::json;
+
+use super::properties::world::{World, approve, digests, reject, say};
 use super::stories::answer_calls;
-use super::{Command, Decision, PolicyEffect, Rule};
-use crate::domain::{Code, Digest};
+use super::{Command, Decision, Edit, PolicyEffect, Rule};
+use crate::domain::{CallId, Code, Digest};
 
 #[test]
 fn a_tool_that_was_denied_meanwhile_does_not_run_by_any_approval() {
@@ -75,4 +77,111 @@ fn taking_back_twice_rejects_nothing() {
         let waiting = world.state.control.turn.as_ref().unwrap().call(&call);
         assert!(waiting.unwrap().is_pending());
     }
+}
+
+/// An approval with other arguments, which names the card that was shown.
+fn approve_edited(world: &World, call: &CallId, args: serde_json::Value) -> Command {
+    let (digest, equal) = digests("a", &args);
+    Command::Decide(Decision {
+        call: call.clone(),
+        approved: true,
+        take_back: false,
+        reason: None,
+        edit: Some(Edit {
+            args,
+            digest,
+            equal,
+            invalid: None,
+        }),
+        digest: Some(Digest::from_wire(world.digest_of(call))),
+        by: World::person(),
+    })
+}
+
+/// The same decision, made from a card with that digest.
+fn shown(command: &Command, digest: &str) -> Command {
+    let Command::Decide(decision) = command else {
+        panic!("it is a decision");
+    };
+    Command::Decide(Decision {
+        digest: Some(Digest::from_wire(digest)),
+        ..decision.clone()
+    })
+}
+
+#[test]
+fn a_decision_sent_again_is_a_repeat_after_its_queue_is_gone() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a", "b", "a"]);
+    let calls = world.queue();
+    let digest = world.digest_of(&calls[1]);
+    let edited = approve_edited(&world, &calls[0], json!({"n": 7}));
+    let other_edit = approve_edited(&world, &calls[0], json!({"n": 8}));
+    let all = |approved| Command::DecideAll {
+        call_ids: Some(calls.clone()),
+        approved,
+        reason: None,
+        by: World::person(),
+    };
+    world.tell(&edited).unwrap();
+    world.tell(&approve(&calls[1])).unwrap();
+    world.tell(&reject(&calls[2], None)).unwrap();
+    for call in &calls[..2] {
+        world.finish(call);
+    }
+    // First the model is asked again, then the turn ends, then another one has calls.
+    for step in 0..3 {
+        let before = world.journal.len();
+        let code = |world: &mut World, command: &Command| world.tell(command).unwrap_err().code;
+        assert!(!world.queue().contains(&calls[0]), "the queue is gone");
+        world.tell(&edited).unwrap();
+        world.tell(&approve(&calls[1])).unwrap();
+        world.tell(&shown(&approve(&calls[1]), &digest)).unwrap();
+        world.tell(&reject(&calls[2], None)).unwrap();
+        world.tell(&all(true)).unwrap();
+        world.tell(&all(false)).unwrap();
+        let stale = shown(&approve(&calls[1]), "another");
+        assert_eq!(code(&mut world, &stale), Code::ChangedSinceShown);
+        // What ran was changed; the card before is not what was approved.
+        let unchanged = shown(&approve(&calls[0]), "the first card");
+        assert_eq!(code(&mut world, &unchanged), Code::ChangedSinceShown);
+        for otherwise in [&other_edit, &reject(&calls[1], None), &approve(&calls[2])] {
+            assert_eq!(code(&mut world, otherwise), Code::AlreadyDecided);
+        }
+        let nobody = CallId::from_wire("call_1_1");
+        assert_eq!(code(&mut world, &approve(&nobody)), Code::NoSuchCall);
+        assert_eq!(world.journal.len(), before, "nothing was decided anew");
+        match step {
+            0 => world.answer("done", vec![]),
+            1 => {
+                world.tell(&say("and again")).unwrap();
+                answer_calls(&mut world, &["b"]);
+            }
+            _ => {}
+        }
+    }
+    world.check_folds();
+}
+
+#[test]
+fn only_the_newest_decisions_are_kept_for_repeats() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    world.rules.max_iterations = 64;
+    let mut decided = Vec::new();
+    for _ in 0..33 {
+        answer_calls(&mut world, &["a", "b"]);
+        for call in world.queue() {
+            world.tell(&approve(&call)).unwrap();
+            decided.push(call);
+        }
+        for call in world.queue() {
+            world.finish(&call);
+        }
+    }
+    let refusal = world.tell(&approve(&decided[1])).unwrap_err();
+    assert_eq!(refusal.code, Code::NoSuchCall);
+    world.tell(&approve(&decided[2])).unwrap();
+    assert_eq!(world.state.control.past.len(), 64);
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::call::{Outcome, Proposal};
 use super::event::{ContextSize, ModelChoice};
+use super::state::PastDecision;
 use crate::domain::{
     Actor, CallId, Code, Digest, JournalId, MicroUsd, Native, SandboxId, TokenUsage,
 };
@@ -173,6 +174,18 @@ pub struct Edit {
     pub equal: Digest,
     /// What is wrong with them, naming the field.
     pub invalid: Option<String>,
+}
+
+impl Edit {
+    /// Of a call whose queue is gone: all that is asked is whether it is the same change again.
+    pub fn of_past(past: &PastDecision, args: Value) -> Self {
+        Self {
+            digest: Digest::from_wire(""),
+            equal: Digest::of_equal_calls(&past.tool, &args),
+            args,
+            invalid: None,
+        }
+    }
 }
 
 /// A whole answer of the model.

@@ -30,4 +30,6 @@ pub use decide::{Gateway, Inputs, decide};
 pub use effects::{Effect, effects};
 pub use event::{Commit, CommitError, ContextSize, Event, ModelChoice, SCHEMA, Verdict};
 pub use policy::{PolicyEffect, Rule, Rules};
-pub use state::{Activity, Control, Ending, Phase, SessionState, Turn, WaitingMessage};
+pub use state::{
+    Activity, Control, Ending, PastDecision, Phase, SessionState, Turn, WaitingMessage,
+};

@@ -71,6 +71,24 @@ pub struct WaitingMessage {
     pub client_message_id: Option<String>,
 }
 
+/// What a person decided about a call whose queue is gone: a decision that is sent again, because its
+/// answer was lost, is still a repeat.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PastDecision {
+    /// The call.
+    pub call: CallId,
+    /// Whether it was to run.
+    pub is_approved: bool,
+    /// Its tool.
+    pub tool: ToolRef,
+    /// Hash of what would run, with the person's changes.
+    pub digest: Digest,
+    /// Hash of server, tool and arguments, with the person's changes.
+    pub equal: Digest,
+    /// Whether there were changes.
+    pub is_edited: bool,
+}
+
 /// How the last turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -155,6 +173,9 @@ pub struct Control {
     pub unknown_equals: BTreeSet<Digest>,
     /// Client message ids and the `seq` they got, oldest first.
     pub remembered: VecDeque<(String, u64)>,
+    /// People's decisions about calls of earlier queues, oldest first.
+    #[serde(default)]
+    pub past: VecDeque<Arc<PastDecision>>,
 }
 
 /// A session: control state and the entries that the model may read.
@@ -196,6 +217,12 @@ impl Control {
     pub fn asked(&self) -> Option<&ModelChoice> {
         let turn = self.turn.as_ref().and_then(|turn| turn.asked.as_ref());
         turn.or(self.model.as_ref())
+    }
+
+    /// What a person decided about a call of an earlier queue.
+    pub fn past_decision(&self, call: &CallId) -> Option<&PastDecision> {
+        let past = self.past.iter().find(|past| past.call == *call);
+        past.map(|past| &**past)
     }
 
     /// `seq` that a repeated message got the first time.

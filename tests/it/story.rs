@@ -168,6 +168,34 @@ async fn an_edited_approval_may_be_repeated_and_another_tabs_old_card_is_not_one
 }
 
 #[tokio::test]
+async fn an_approval_whose_answer_was_lost_may_be_repeated_after_its_turn() {
+    let app = app().await;
+    let write = json!({"path": "a.txt", "content": "x"});
+    app.model.will_call("write_file", write).then_say("Done");
+    let mut ana = app.socket("acme").await;
+    ana.say("make a file").await;
+    let card = ana.wait_for_approval().await;
+    let edit = |content: &str| {
+        let args = json!({"path": "b.txt", "content": content});
+        [
+            json!({"callId": card["callId"], "approved": true, "digest": card["digest"], "args": args}),
+        ]
+    };
+    ana.ask("tool:approval", &edit("y")).await;
+    assert_eq!(ana.wait_for_answer().await, "Done");
+    let again = ana.ask("tool:approval", &edit("y")).await;
+    assert_eq!(again["ok"], true, "{again}");
+    let other = ana.ask("tool:approval", &edit("z")).await;
+    assert_eq!(other["error"]["code"], "already_decided", "{other}");
+    let unedited = json!({"callId": card["callId"], "approved": true, "digest": card["digest"]});
+    let refused = ana.ask("tool:approval", &[unedited]).await;
+    assert_eq!(refused["error"]["code"], "changed_since_shown", "{refused}");
+    app.model.will_say("Still here");
+    ana.say("and now?").await;
+    assert_eq!(ana.wait_for_answer().await, "Still here");
+}
+
+#[tokio::test]
 async fn a_call_that_arrives_meanwhile_is_not_approved_with_the_others() {
     let app = app().await;
     let list = |path: &str| ("list_files", json!({"path": path}));

@@ -27,7 +27,7 @@ use super::projection::Projection;
 use super::relay::Relay;
 use crate::domain::{Code, SandboxId, SessionKey, UserId};
 use crate::history;
-use crate::session::{Command, Genesis, ModelChoice, Refusal, SessionState};
+use crate::session::{Command, Edit, Genesis, ModelChoice, Refusal, SessionState};
 use crate::telemetry::instruments;
 
 /// How long a session stays in memory that nobody has told anything: long enough for a first message
@@ -326,10 +326,14 @@ impl LiveSession {
                     // It names what it changed; a call that was taken back is shown anew.
                     decision.digest = None;
                 }
-                decision.edit = args
-                    .zip(call)
-                    .filter(|(args, call)| call.args != *args)
-                    .map(|(args, call)| self.parts.tools.edit(call, args));
+                decision.edit = args.and_then(|args| match call {
+                    Some(call) => (call.args != args).then(|| self.parts.tools.edit(call, args)),
+                    None => self
+                        .state
+                        .control
+                        .past_decision(&decision.call)
+                        .map(|past| Edit::of_past(past, args)),
+                });
                 Command::Decide(decision)
             }
             Ask::Command(Command::Stop { turn, .. }) => {

@@ -2,6 +2,7 @@
 
 mod queue;
 mod recovery;
+mod repeat;
 mod turn;
 
 use super::command::{Command, Genesis, Refusal};

@@ -126,17 +126,13 @@ impl Draft<'_> {
         self.queue()
             .iter()
             .find(|call| call.id == *id)
-            .ok_or_else(|| {
-                Refusal::of_field(
-                    Code::NoSuchCall,
-                    "callId",
-                    format!("no matching pending tool call `{id}`"),
-                )
-            })
+            .ok_or_else(|| no_such_call(id))
     }
 
     pub(super) fn decide_call(&mut self, decision: &Decision) -> Result<(), Refusal> {
-        let call = Arc::clone(self.find(&decision.call)?);
+        let Ok(call) = self.find(&decision.call).cloned() else {
+            return self.is_repeat(decision);
+        };
         if decision.approved {
             self.approve_call(&call, decision)
         } else {
@@ -161,10 +157,10 @@ impl Draft<'_> {
             }
             CallStatus::Approved { .. }
             | CallStatus::Executing { .. }
-            | CallStatus::Ended { .. } => return Err(already_decided(call)),
+            | CallStatus::Ended { .. } => return Err(already_decided(&call.id)),
         }
         let Some(facts) = &call.facts else {
-            return Err(already_decided(call));
+            return Err(already_decided(&call.id));
         };
         is_what_was_shown(Some(facts), decision)?;
         let edited = match &decision.edit {
@@ -220,7 +216,7 @@ impl Draft<'_> {
             CallStatus::Approved { .. } => self.reject(&call.id, decision.reason.as_deref(), by),
             CallStatus::Ended { status, .. } if status == "rejected" => return Ok(()),
             CallStatus::Executing { .. } | CallStatus::Ended { .. } => {
-                return Err(already_decided(call));
+                return Err(already_decided(&call.id));
             }
         }
         self.advance();
@@ -249,6 +245,9 @@ impl Draft<'_> {
             }
         };
         for id in &ids {
+            if self.is_past(id) {
+                continue;
+            }
             let call = self.find(id)?;
             if approved && call.is_pending() {
                 self.is_not_denied(call)?;
@@ -256,7 +255,8 @@ impl Draft<'_> {
         }
         let by = Decider::Person(by.clone());
         for id in &ids {
-            if !self.find(id)?.is_pending() {
+            // What was decided singly stays as it was decided.
+            if !self.find(id).is_ok_and(|call| call.is_pending()) {
                 continue;
             }
             if approved {
@@ -354,16 +354,22 @@ impl Draft<'_> {
 fn is_what_was_shown(facts: Option<&ToolFacts>, decision: &Decision) -> Result<(), Refusal> {
     let shown = decision.digest.as_ref();
     if shown.is_some_and(|shown| facts.is_some_and(|facts| *shown != facts.digest)) {
-        return Err(Refusal::of_field(
-            Code::ChangedSinceShown,
-            "digest",
-            "what would run is no longer what was shown; read the card again",
-        ));
+        return Err(changed_since_shown());
     }
     Ok(())
 }
 
-fn already_decided(call: &Call) -> Refusal {
-    let message = format!("the call `{}` was decided already, or has started", call.id);
+pub(super) fn changed_since_shown() -> Refusal {
+    let message = "what would run is no longer what was shown; read the card again";
+    Refusal::of_field(Code::ChangedSinceShown, "digest", message)
+}
+
+pub(super) fn no_such_call(id: &CallId) -> Refusal {
+    let message = format!("no matching pending tool call `{id}`");
+    Refusal::of_field(Code::NoSuchCall, "callId", message)
+}
+
+pub(super) fn already_decided(id: &CallId) -> Refusal {
+    let message = format!("the call `{id}` was decided already, or has started");
     Refusal::of_field(Code::AlreadyDecided, "callId", message)
 }

@@ -9,7 +9,10 @@ use std::sync::Arc;
 use crate::domain::{CallId, Memo, RunsInKind, Timestamp};
 use crate::session::call::{Call, CallStatus, Decider, Outcome};
 use crate::session::event::{EditedArgs, Event, Verdict};
-use crate::session::state::{Control, tool_key};
+use crate::session::state::{Control, PastDecision, tool_key};
+
+/// How many decisions about calls of earlier queues are kept for repeats.
+const PAST_DECISIONS: usize = 64;
 
 impl Control {
     pub(super) fn evolve_queue(&mut self, event: &Event, at: Timestamp) {
@@ -61,6 +64,31 @@ impl Control {
             .and_then(|call| call.id.as_str().split('_').nth(1));
         if let Some(ms) = stamp.and_then(|ms| ms.parse().ok()) {
             self.last_call_ms = ms;
+        }
+    }
+
+    /// A queue goes; what people decided about its calls may be sent again.
+    pub(super) fn keep_decisions(&mut self) {
+        for call in self.turn.iter().flat_map(|turn| &turn.queue) {
+            let CallStatus::Ended {
+                by: Some(Decider::Person(_)),
+                status,
+            } = &call.status
+            else {
+                continue;
+            };
+            let Some(facts) = &call.facts else { continue };
+            if self.past.len() == PAST_DECISIONS {
+                self.past.pop_front();
+            }
+            self.past.push_back(Arc::new(PastDecision {
+                call: call.id.clone(),
+                is_approved: status != "rejected",
+                tool: facts.tool.clone(),
+                digest: facts.digest.clone(),
+                equal: facts.equal.clone(),
+                is_edited: call.original_args.is_some(),
+            }));
         }
     }
 

@@ -50,6 +50,7 @@ impl Control {
 
     fn think(&mut self, turn: u64, iteration: u32, at: Timestamp) {
         self.turns = turn;
+        self.keep_decisions();
         let same = self.turn.take().filter(|running| running.id == turn);
         let (started, rejected) = same.map_or_else(
             || (at, BTreeSet::new()),
@@ -77,6 +78,7 @@ impl Control {
 
     /// The queue goes with the turn (S2.44).
     fn end_turn(&mut self, ending: Ending) {
+        self.keep_decisions();
         self.turn = None;
         self.last_ending = Some(ending);
     }

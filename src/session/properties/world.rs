@@ -85,7 +85,7 @@ pub(crate) fn digests(tool: &str, args: &Value) -> (Digest, Digest) {
     let definition = Digest::from_wire("definition");
     (
         Digest::of_call(&tool, &definition, args, "image"),
-        Digest::of_call(&tool, &Digest::from_wire(""), args, ""),
+        Digest::of_equal_calls(&tool, args),
     )
 }
 

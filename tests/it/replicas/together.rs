@@ -1,6 +1,6 @@
 //! Both live and nothing is lost.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Pair, assert_same_stream, cancel, said};
 use crate::model_stub::Reply;
@@ -164,15 +164,13 @@ async fn both_decide_at_once_and_every_call_is_decided_once() {
         .will(Reply::answer("", &calls))
         .then_say("Done");
     a.say("write").await;
-    for left in (0..4).rev() {
+    for _ in 0..4 {
         let (at_a, at_b) = tokio::join!(a.wait_for_approval(), b.wait_for_approval());
         assert_eq!(at_a["callId"], at_b["callId"]);
         let (one, two) = tokio::join!(a.decide(&at_a, true), b.decide(&at_b, true));
-        // All calls begin with the last decision, and may have ended when the other one comes.
-        let is_over = |said: &Value| left == 0 && said["error"]["code"] == "no_such_call";
-        let is_fine = |said: &Value| said["ok"] == true || is_over(said);
-        assert!(is_fine(&one) && is_fine(&two), "{one} {two}");
-        assert!(one["ok"] == true || two["ok"] == true, "{one} {two}");
+        // All calls begin with the last decision; they may have ended, and the model may have been
+        // asked again, when the other one comes.
+        assert!(one["ok"] == true && two["ok"] == true, "{one} {two}");
     }
     for socket in [&mut a, &mut b] {
         assert_eq!(socket.wait_for_answer().await, "Done");

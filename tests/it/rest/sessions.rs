@@ -180,10 +180,21 @@ async fn a_message_and_a_decision_by_post_are_the_sockets_commands() {
         .await
         .ok(202);
     assert_eq!(socket.wait_for_answer().await, "Nothing there");
+    // The answer may have been lost on the way: the same decision is a repeat, another one is not.
     client
         .post(&format!("{path}/approvals"), decision)
         .await
-        .problem(404, "no_such_call");
+        .ok(202);
+    let otherwise = json!({ "callId": card["callId"], "approved": false });
+    client
+        .post(&format!("{path}/approvals"), otherwise)
+        .await
+        .problem(409, "already_decided");
+    let eve = Client::with_key(&app, &app.person("other").await.key);
+    let foreign = json!({ "callId": card["callId"], "approved": true });
+    eve.post(&format!("{path}/approvals"), foreign)
+        .await
+        .problem(404, "session_not_found");
     for body in [
         json!({}),
         json!({ "callId": "c" }),
