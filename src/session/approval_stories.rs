@@ -42,19 +42,11 @@ fn an_approval_of_what_is_no_longer_so_is_no_repeat() {
     world.tell(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b"]);
     let call = world.queue()[0].clone();
-    let of = |digest: &str| {
-        let Command::Decide(decision) = approve(&call) else {
-            panic!("an approval is a decision");
-        };
-        Command::Decide(Decision {
-            digest: Some(Digest::from_wire(digest)),
-            ..decision
-        })
-    };
     world.tell(&approve(&call)).unwrap();
-    let shown = world.digest_of(&call);
-    world.tell(&of(&shown)).unwrap();
-    let refusal = world.tell(&of("what another tab showed")).unwrap_err();
+    let digest = world.digest_of(&call);
+    world.tell(&shown(&approve(&call), &digest)).unwrap();
+    let other = shown(&approve(&call), "what another tab showed");
+    let refusal = world.tell(&other).unwrap_err();
     assert_eq!(refusal.code, Code::ChangedSinceShown);
 }
 

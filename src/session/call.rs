@@ -253,6 +253,11 @@ impl Call {
         self.facts.as_ref().map_or("", |facts| &facts.tool.server)
     }
 
+    /// Hash of what would run; none for a tool that does not exist.
+    pub fn digest(&self) -> Option<&Digest> {
+        self.facts.as_ref().map(|facts| &facts.digest)
+    }
+
     /// The call as it stands in the context.
     pub fn as_model_call(&self) -> ModelCall {
         ModelCall {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Draft, nothing_to_do};
-use crate::domain::{Actor, CallId, Code};
-use crate::session::call::{Call, CallStatus, Decider, Outcome, ToolFacts};
+use crate::domain::{Actor, CallId, Code, Digest};
+use crate::session::call::{Call, CallStatus, Decider, Outcome};
 use crate::session::command::{Decision, Refusal};
 use crate::session::event::{EditedArgs, Event, Verdict};
 use crate::session::policy::PolicyEffect;
@@ -147,13 +147,13 @@ impl Draft<'_> {
             CallStatus::Approved { .. } | CallStatus::Executing { .. }
                 if decision.edit.is_none() =>
             {
-                return is_what_was_shown(call.facts.as_deref(), decision);
+                return is_what_was_shown(call.digest(), decision);
             }
             CallStatus::Ended {
                 by: Some(Decider::Person(_)),
                 status,
             } if status != "rejected" && decision.edit.is_none() => {
-                return is_what_was_shown(call.facts.as_deref(), decision);
+                return is_what_was_shown(call.digest(), decision);
             }
             CallStatus::Approved { .. }
             | CallStatus::Executing { .. }
@@ -162,7 +162,7 @@ impl Draft<'_> {
         let Some(facts) = &call.facts else {
             return Err(already_decided(&call.id));
         };
-        is_what_was_shown(Some(facts), decision)?;
+        is_what_was_shown(Some(&facts.digest), decision)?;
         let edited = match &decision.edit {
             None => None,
             Some(edit) => {
@@ -245,7 +245,7 @@ impl Draft<'_> {
             }
         };
         for id in &ids {
-            if self.is_past(id) {
+            if self.control.past_decision(id).is_some() {
                 continue;
             }
             let call = self.find(id)?;
@@ -351,17 +351,19 @@ impl Draft<'_> {
 }
 
 /// Whether the decision is about what the call would run with now, if it says what it is about.
-fn is_what_was_shown(facts: Option<&ToolFacts>, decision: &Decision) -> Result<(), Refusal> {
+pub(super) fn is_what_was_shown(
+    would_run: Option<&Digest>,
+    decision: &Decision,
+) -> Result<(), Refusal> {
     let shown = decision.digest.as_ref();
-    if shown.is_some_and(|shown| facts.is_some_and(|facts| *shown != facts.digest)) {
-        return Err(changed_since_shown());
+    if shown.is_some_and(|shown| would_run.is_some_and(|digest| shown != digest)) {
+        return Err(Refusal::of_field(
+            Code::ChangedSinceShown,
+            "digest",
+            "what would run is no longer what was shown; read the card again",
+        ));
     }
     Ok(())
-}
-
-pub(super) fn changed_since_shown() -> Refusal {
-    let message = "what would run is no longer what was shown; read the card again";
-    Refusal::of_field(Code::ChangedSinceShown, "digest", message)
 }
 
 pub(super) fn no_such_call(id: &CallId) -> Refusal {

@@ -2,8 +2,7 @@
 //! first one arrived.
 
 use super::Draft;
-use super::queue::{already_decided, changed_since_shown, no_such_call};
-use crate::domain::CallId;
+use super::queue::{already_decided, is_what_was_shown, no_such_call};
 use crate::session::command::{Decision, Refusal};
 
 impl Draft<'_> {
@@ -22,15 +21,7 @@ impl Draft<'_> {
             Some(edit) if edit.equal != past.equal => Err(already_decided(&decision.call)),
             // It names what it changed.
             Some(_) if past.is_edited => Ok(()),
-            _ => match &decision.digest {
-                Some(shown) if *shown != past.digest => Err(changed_since_shown()),
-                _ => Ok(()),
-            },
+            _ => is_what_was_shown(Some(&past.digest), decision),
         }
-    }
-
-    /// Whether somebody decided that call in an earlier queue.
-    pub(super) fn is_past(&self, call: &CallId) -> bool {
-        self.control.past_decision(call).is_some()
     }
 }
