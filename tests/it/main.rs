@@ -8,6 +8,7 @@
 )]
 
 mod agent_mode;
+mod approvals;
 mod architecture;
 mod backup;
 mod bad_input;

@@ -1,0 +1,195 @@
+//! Stories of decisions over the socket: approve, reject, edit, take back, say it twice.
+
+use serde_json::{Value, json};
+
+use crate::model_stub::Reply;
+use crate::support::TestApp;
+
+#[tokio::test]
+async fn two_calls_are_asked_one_by_one_and_run_side_by_side_after_the_last_yes() {
+    let app = TestApp::with_sandbox().await;
+    app.model
+        .will(Reply::answer(
+            "Two files",
+            &[
+                ("write_file", json!({"path": "a.txt", "content": "A"})),
+                ("write_file", json!({"path": "b.txt", "content": "B"})),
+            ],
+        ))
+        .then_say("Done");
+    let mut ana = app.socket("acme").await;
+    ana.say("make two files").await;
+    let first = ana.wait_for_approval().await;
+    assert_eq!(
+        (&first["queuePosition"], &first["totalInQueue"]),
+        (&json!(1), &json!(2))
+    );
+    ana.approve(&first).await;
+    let second = ana.wait_for_approval().await;
+    assert_eq!(second["queuePosition"], 2);
+    assert!(
+        !ana.log.iter().any(|said| said.name == "tool:started"),
+        "nothing runs before"
+    );
+    ana.approve(&second).await;
+    ana.wait_for("tool:started").await;
+    ana.wait_for("tool:started").await;
+    for _ in 0..2 {
+        let output = ana.wait_for("tool:output").await;
+        assert_eq!(output.rest()["status"], "completed", "{output:?}");
+    }
+    assert_eq!(ana.wait_for_answer().await, "Done");
+    let requests = app.model.requests();
+    assert_eq!(requests.len(), 2, "the results went back in one request");
+}
+
+#[tokio::test]
+async fn a_rejection_with_a_reason_is_what_the_model_reads() {
+    let app = TestApp::with_sandbox().await;
+    app.model
+        .will_call("write_file", json!({"path": "a.txt", "content": "x"}))
+        .then_say("Understood");
+    let mut ana = app.socket("acme").await;
+    ana.say("make a file").await;
+    let card = ana.wait_for_approval().await;
+    let reject = json!({"callId": card["callId"], "approved": false, "reason": "not on main"});
+    assert_eq!(ana.ask("tool:approval", &[reject]).await["ok"], true);
+    let output = ana.wait_for("tool:output").await;
+    assert_eq!(output.rest()["status"], "rejected");
+    assert_eq!(ana.wait_for_answer().await, "Understood");
+    let last = app.model.requests().pop().unwrap();
+    assert!(format!("{last:?}").contains("not on main"), "{last:?}");
+}
+
+#[tokio::test]
+async fn edited_arguments_are_validated_run_and_told_to_the_model() {
+    let app = TestApp::with_sandbox().await;
+    app.model
+        .will_call("write_file", json!({"path": "a.txt", "content": "x"}))
+        .then_call("read_file", json!({"path": "b.txt"}))
+        .then_say("Read it");
+    let mut ana = app.socket("acme").await;
+    ana.say("make a file").await;
+    let card = ana.wait_for_approval().await;
+    let edit = |args| json!({"callId": card["callId"], "approved": true, "args": args});
+    let refused = ana
+        .ask("tool:approval", &[edit(json!({"path": 7, "content": "y"}))])
+        .await;
+    assert_eq!(refused["error"]["code"], "invalid_arguments", "{refused}");
+    assert_eq!(refused["error"]["field"], "args");
+    let taken = ana
+        .ask(
+            "tool:approval",
+            &[edit(json!({"path": "b.txt", "content": "y"}))],
+        )
+        .await;
+    assert_eq!(taken["ok"], true, "{taken}");
+    let running = ana.wait_where(|said| {
+        said.name == "tool:queue" && said.args[0]["calls"][0]["status"] == "executing"
+    });
+    let running = running.await.args[0]["calls"][0].clone();
+    assert_eq!(running["args"]["path"], "b.txt", "{running}");
+    assert_eq!(running["originalArgs"]["path"], "a.txt", "{running}");
+    assert_ne!(running["digest"], card["digest"], "{running}");
+    assert_eq!(running["schema"], card["schema"], "{running}");
+    let card = ana.wait_for_approval().await;
+    ana.approve(&card).await;
+    let output =
+        ana.wait_where(|said| said.name == "tool:output" && said.rest()["name"] == "read_file");
+    assert!(output.await.text().contains('y'));
+    assert_eq!(ana.wait_for_answer().await, "Read it");
+    let told = format!("{:?}", app.model.requests());
+    assert!(told.contains("changed the arguments"), "{told}");
+}
+
+#[tokio::test]
+async fn an_edited_approval_may_be_repeated_and_another_tabs_old_card_is_not_one() {
+    let app = TestApp::with_sandbox().await;
+    let write = json!({"path": "a.txt", "content": "x"});
+    let calls = [("write_file", write), ("list_files", json!({"path": "."}))];
+    app.model.will(Reply::answer("", &calls)).then_say("Done");
+    let mut ana = app.socket("acme").await;
+    ana.say("make a file").await;
+    let card = ana.wait_for_approval().await;
+    let said = |more: Value| {
+        let mut said = json!({"callId": card["callId"], "approved": true});
+        said.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        [said]
+    };
+    let edit = said(json!({
+        "digest": card["digest"], "args": {"path": "b.txt", "content": "y"},
+    }));
+    let old = said(json!({"digest": card["digest"]}));
+    let take_back = said(json!({"approved": false, "takeBack": true}));
+    for _ in 0..2 {
+        let taken = ana.ask("tool:approval", &edit).await;
+        assert_eq!(taken["ok"], true, "{taken}");
+    }
+    let refused = ana.ask("tool:approval", &old).await;
+    assert_eq!(refused["error"]["code"], "changed_since_shown", "{refused}");
+    for _ in 0..2 {
+        let taken = ana.ask("tool:approval", &take_back).await;
+        assert_eq!(taken["ok"], true, "{taken}");
+    }
+    // It waits again, with what was changed; whoever saw the first card saw something else.
+    for unseen in [&old, &edit] {
+        let refused = ana.ask("tool:approval", unseen).await;
+        assert_eq!(refused["error"]["code"], "changed_since_shown", "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn an_approval_whose_answer_was_lost_may_be_repeated_after_its_turn() {
+    let app = TestApp::with_sandbox().await;
+    let write = json!({"path": "a.txt", "content": "x"});
+    app.model.will_call("write_file", write).then_say("Done");
+    let mut ana = app.socket("acme").await;
+    ana.say("make a file").await;
+    let card = ana.wait_for_approval().await;
+    let edit = |content: &str| {
+        let args = json!({"path": "b.txt", "content": content});
+        [
+            json!({"callId": card["callId"], "approved": true, "digest": card["digest"], "args": args}),
+        ]
+    };
+    ana.ask("tool:approval", &edit("y")).await;
+    assert_eq!(ana.wait_for_answer().await, "Done");
+    let again = ana.ask("tool:approval", &edit("y")).await;
+    assert_eq!(again["ok"], true, "{again}");
+    let other = ana.ask("tool:approval", &edit("z")).await;
+    assert_eq!(other["error"]["code"], "already_decided", "{other}");
+    let unedited = json!({"callId": card["callId"], "approved": true, "digest": card["digest"]});
+    let refused = ana.ask("tool:approval", &[unedited]).await;
+    assert_eq!(refused["error"]["code"], "changed_since_shown", "{refused}");
+    app.model.will_say("Still here");
+    ana.say("and now?").await;
+    assert_eq!(ana.wait_for_answer().await, "Still here");
+}
+
+#[tokio::test]
+async fn a_call_that_arrives_meanwhile_is_not_approved_with_the_others() {
+    let app = TestApp::with_sandbox().await;
+    let list = |path: &str| ("list_files", json!({"path": path}));
+    app.model
+        .will(Reply::answer("", &[list("."), list("./"), list("././")]))
+        .then_say("Listed");
+    let mut ana = app.socket("acme").await;
+    ana.say("list").await;
+    let first = ana.wait_for_approval().await;
+    let queue = ana.wait_for("tool:queue").await;
+    let calls = queue.args[0]["calls"].as_array().unwrap().clone();
+    let seen = json!([calls[0]["callId"], calls[1]["callId"]]);
+    let without = ana
+        .ask("tool:approval_all", &[json!({"approved": true})])
+        .await;
+    assert_eq!(without["error"]["field"], "callIds", "{without}");
+    let all = json!({"callIds": seen, "approved": true});
+    assert_eq!(ana.ask("tool:approval_all", &[all]).await["ok"], true);
+    assert_eq!(first["callId"], calls[0]["callId"]);
+    let third = ana.wait_for_approval().await;
+    assert_eq!(third["callId"], calls[2]["callId"], "it stays pending");
+    ana.approve(&third).await;
+    assert_eq!(ana.wait_for_answer().await, "Listed");
+}
