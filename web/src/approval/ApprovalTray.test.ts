@@ -437,7 +437,7 @@ describe('what others do', () => {
 describe('an unknown outcome', () => {
   it('is settled by the person', async () => {
     show([queueCall('a', { status: 'unknown' })])
-    expect(wrapper.text()).toContain('The server stopped while this ran. It may have happened.')
+    expect(wrapper.text()).toContain('It is not known what became of this. It may have happened.')
     await button('It did not').trigger('click')
     expect(wrapper.emitted('settle')).toEqual([[{ callId: 'a', happened: false }]])
     expect(wrapper.emitted('leave')).toHaveLength(1)

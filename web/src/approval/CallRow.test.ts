@@ -20,6 +20,19 @@ describe('CallRow', () => {
     for (const word of words) expect(text).toContain(word)
   })
 
+  it('is not green when the command ended with another code than 0', () => {
+    const wrapper = row({ exitCode: 3 })
+    expect(wrapper.text()).toContain('Exit 3')
+    expect(wrapper.text()).not.toContain('Done')
+    expect(wrapper.get('.row-word').classes()).toContain('row-failed')
+    expect(wrapper.find('.glyph-failed').exists()).toBe(true)
+    expect(row({ exitCode: 0 }).get('.row-word').classes()).toContain('row-done')
+  })
+
+  it.each(['rejected', 'cancelled', 'failed'] as const)('gives no time for what never ran and is %s', (status) => {
+    expect(row({ status, durationMs: 0 }).text()).not.toContain('ms')
+  })
+
   it('shows hidden characters in the one line', () => {
     expect(row({ args: { command: 'a\u202Eb\nc' } }).text()).toContain('a⟦U+202E⟧b⟦U+000A⟧c')
   })
@@ -34,7 +47,7 @@ describe('CallRow', () => {
 
   it('asks what became of a call that the server lost', async () => {
     const wrapper = row({ status: 'unknown' })
-    expect(wrapper.text()).toContain('The server stopped while this ran. It may have happened.')
+    expect(wrapper.text()).toContain('It is not known what became of this. It may have happened.')
     await wrapper.get('.row-unknown-form button').trigger('click')
     expect(wrapper.emitted('settle')).toEqual([[{ callId: 'call_1_0', happened: true }]])
   })

@@ -1,5 +1,5 @@
 /** Which drawing stands for which state of a call. */
-import type { CallStatus } from '@/wire/types'
+import type { CallStatus, CallView } from '@/wire/types'
 import type { GlyphState } from '../glyph/StateGlyph.vue'
 
 const GLYPHS: Readonly<Record<CallStatus, GlyphState>> = {
@@ -11,6 +11,11 @@ const GLYPHS: Readonly<Record<CallStatus, GlyphState>> = {
   failed: 'failed',
   cancelled: 'stopped',
   unknown: 'unknown',
+}
+
+/** The code of a command that ran to its end and says that it did not go well; null for everything else. */
+export function exitCodeOf({ status, exitCode }: Pick<CallView, 'status' | 'exitCode'>): number | null {
+  return status === 'completed' && exitCode !== undefined && exitCode !== 0 ? exitCode : null
 }
 
 export function glyphOf(status: CallStatus): GlyphState {

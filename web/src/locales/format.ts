@@ -43,6 +43,11 @@ export function dateTime(at: string): string {
   return new Intl.DateTimeFormat(region(), { dateStyle: 'long', timeStyle: 'medium' }).format(new Date(at))
 }
 
+/** Short things side by side: "5 done, 1 exit 3". */
+export function listed(parts: string[]): string {
+  return new Intl.ListFormat(locale(), { type: 'unit', style: 'short' }).format(parts)
+}
+
 function decimal(value: number): string {
   return new Intl.NumberFormat(locale(), { maximumFractionDigits: 1 }).format(value)
 }

@@ -83,6 +83,21 @@ describe('ordinary text', () => {
     }
   })
 
+  it.each([
+    '\\(a\\)',
+    'so \\(a*b*c + x_1\\) holds',
+    '\\[ a_{1} [x](y) \\]',
+  ])('keeps the text of %s', (source) => {
+    const wrapper = render(source)
+    expect(wrapper.text()).toContain(source.slice(0, 8))
+    expect(drawnText(wrapper)).toBe(source.replace(/\s+/g, ''))
+    expect(wrapper.find('em').exists()).toBe(false)
+  })
+
+  it('still escapes what is escaped', () => {
+    expect(drawnText(render('\\*a\\* \\\\ \\`b\\` \\(c'))).toBe('*a*\\`b`(c')
+  })
+
   it('keeps the number at which a list starts', () => {
     expect(render('3. c').get('ol').attributes('start')).toBe('3')
   })

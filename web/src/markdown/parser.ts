@@ -10,6 +10,11 @@ const MAX_BLOCK_LEVEL = 24
 /** A longer paragraph is drawn as it is: inline syntax costs more than linear time in bad cases. */
 const MAX_INLINE_CHARACTERS = 10_000
 
+const CLOSING: ReadonlyMap<string, string> = new Map([
+  ['\\(', '\\)'],
+  ['\\[', '\\]'],
+])
+
 const SAFE_TARGET = /^(?:https?:\/\/[^/\s]|mailto:[^\s])/i
 
 export function isSafeTarget(target: string): boolean {
@@ -38,6 +43,7 @@ function createParser(): Markdown {
   md.linkify.add('//', null).add('ftp:', null)
   boundNesting(md)
   boundInline(md)
+  keepFormulas(md)
   return md
 }
 
@@ -49,6 +55,22 @@ function boundNesting(md: Markdown): void {
     md.block.ruler.at(name, (state, startLine, endLine, silent) =>
       state.level < MAX_BLOCK_LEVEL && original(state, startLine, endLine, silent), { alt: rule.alt })
   }
+}
+
+/**
+ * `\(a\)` and `\[a\]` are formulas in what models write. They are not drawn as such, so they stay as they are written:
+ * a Markdown escape would eat the backslashes, and emphasis the rest.
+ */
+function keepFormulas(md: Markdown): void {
+  md.inline.ruler.before('escape', 'formula', (state, silent) => {
+    const closing = CLOSING.get(state.src.slice(state.pos, state.pos + 2))
+    const end = closing === undefined ? -1 : state.src.indexOf(closing, state.pos + 2)
+    // A backslash that stands alone is an escape, and so is that of a link that should be none: `\[a\](b)`.
+    if (end < 0 || end + 2 > state.posMax || state.src.startsWith('](', end + 1)) return false
+    if (!silent) state.push('text_special', '', 0).content = state.src.slice(state.pos, end + 2)
+    state.pos = end + 2
+    return true
+  })
 }
 
 function boundInline(md: Markdown): void {

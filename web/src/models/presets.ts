@@ -4,7 +4,8 @@ import type { ProviderKind } from '@/wire/rest'
 export interface Preset {
   /** Also the proposed id. */
   id: string
-  label: string
+  /** The name of a product; the one preset that is none is called by a text of the page. */
+  label: string | null
   kind: ProviderKind
   baseUrl?: string
   needsKey: boolean
@@ -19,6 +20,7 @@ export const PRESETS: readonly Preset[] = [
   { id: 'vllm', label: 'vLLM', kind: 'openai-compatible', baseUrl: 'http://localhost:8000/v1', needsKey: false },
   { id: 'llama-cpp', label: 'llama.cpp', kind: 'openai-compatible', baseUrl: 'http://localhost:8080/v1', needsKey: false },
   { id: 'openrouter', label: 'OpenRouter', kind: 'openai-compatible', baseUrl: 'https://openrouter.ai/api/v1', needsKey: true },
+  { id: 'other', label: null, kind: 'openai-compatible', needsKey: false },
 ]
 
 /** `id`, or `id-2`, … where that is taken. */

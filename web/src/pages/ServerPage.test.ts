@@ -6,25 +6,31 @@ import { nextTick } from 'vue'
 import { createMemoryHistory, createRouter } from 'vue-router'
 import { i18n } from '@/locales'
 import { usePerson } from '@/shell/person'
-import type { Me, ServerItem } from '@/wire/rest'
+import type { Me, ServerItem, ServerTool, ToolDecision } from '@/wire/rest'
 import NewServerPage from './NewServerPage.vue'
 import ServerPage from './ServerPage.vue'
 
 let page: VueWrapper
 /** `null`: somebody removed it. */
 let stored: Partial<ServerItem> | null
+/** What the server offers now. */
+let tools: ServerTool[]
+let decisions: ToolDecision[]
 
 const buttons = (words: string) => page.findAll('button').filter((button) => button.text() === words)
 const press = (words: string) => buttons(words)[0]?.trigger('click')
 const focused = () => document.activeElement?.textContent?.trim()
 
 beforeEach(() => {
+  tools = []
+  decisions = []
   setActivePinia(createPinia())
   vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener: () => undefined, removeEventListener: () => undefined }))
   vi.stubGlobal('fetch', async (url: string, { method, body }: { method: string; body?: string }) => {
     const path = new URL(url, 'http://sepal.test').pathname
     if (!stored) return Response.json({ code: 'not_found' }, { status: 404 })
-    if (path.endsWith('/tools')) return Response.json({ items: [] })
+    if (path.endsWith('/tools')) return Response.json({ items: tools })
+    if (path.includes('/tools/')) return decided(JSON.parse(body ?? '{}') as ToolDecision)
     if (path.endsWith('/health')) return Response.json({ stepSeconds: 1800, steps: [] })
     if (method === 'PATCH') stored = { ...stored, config: { ...stored.config, ...(JSON.parse(body ?? '{}') as object) } }
     return Response.json(stored)
@@ -35,6 +41,22 @@ afterEach(() => {
   document.body.replaceChildren()
   vi.unstubAllGlobals()
 })
+
+function tool(hash: string, more: Partial<ServerTool>): ServerTool {
+  return { name: 'wipe', modelName: 'wipe', description: `What ${hash} does`, schema: { type: 'object' }, annotations: {}, hash, enabled: true, effect: 'ask', ...more }
+}
+
+/** As the gateway does it. */
+function decided(decision: ToolDecision): Response {
+  decisions.push(decision)
+  const now = tools[0] as ServerTool
+  if (decision.hash !== undefined && decision.hash !== now.hash) {
+    return Response.json({ code: 'changed_since_shown', hash: now.hash, tool: now }, { status: 409 })
+  }
+  const { drift, ...known } = { ...now, effect: decision.effect ?? now.effect, enabled: decision.enabled ?? now.enabled }
+  tools = [decision.effect ? known : { ...known, ...(drift ? { drift } : {}) }]
+  return Response.json(tools[0])
+}
 
 /** What the gateway shows of an entry follows from who asks: only those who may change it get its configuration. */
 async function open(source: ServerItem['source'], user: Partial<Me['user']>) {
@@ -128,4 +150,39 @@ it('shows of a new entry what stands in the text now, and sends no line that is 
   await flushPromises()
   expect(fetched).not.toHaveBeenCalled()
   expect(page.text()).toContain('This line has no name before an equals sign: HALF')
+})
+
+it('shows the definition of now where another one was decided about, and lets the person decide again', async () => {
+  tools = [tool('first', {})]
+  await open('tenant', { role: 'admin' })
+  tools = [tool('second', { description: 'Deletes\u202E all', schema: { required: ['all'] }, drift: { since: '2026-01-02T03:04:05Z' } })]
+  await page.get('select').setValue('allow')
+  await flushPromises()
+  expect(decisions).toEqual([{ effect: 'allow', hash: 'first' }])
+  const row = () => page.get('.tools li')
+  expect(row().get('[role=alert]').text()).toContain('wipe has changed since it was shown')
+  expect(row().text()).toContain('Deletes⟦U+202E⟧ all')
+  expect(row().text()).toContain('"required"')
+  expect(page.get<HTMLSelectElement>('select').element.value).toBe('ask')
+  expect(document.activeElement?.tagName).toBe('SELECT')
+  await page.get('select').setValue('allow')
+  await flushPromises()
+  expect(decisions.at(-1)).toEqual({ effect: 'allow', hash: 'second' })
+  expect(row().find('[role=alert]').exists()).toBe(false)
+  expect(row().find('.drift').exists()).toBe(false)
+  expect(page.get<HTMLSelectElement>('select').element.value).toBe('allow')
+})
+
+it('accepts a changed definition by a word of its own, and switching a tool off says nothing about it', async () => {
+  tools = [tool('second', { effect: 'allow', drift: { since: '2026-01-02T03:04:05Z' } })]
+  await open('tenant', { role: 'admin' })
+  await page.get('.tools input').setValue(false)
+  await flushPromises()
+  expect(decisions).toEqual([{ enabled: false }])
+  expect(page.find('.drift').exists()).toBe(true)
+  await press('Accept this definition')
+  await flushPromises()
+  expect(decisions.at(-1)).toEqual({ effect: 'allow', hash: 'second' })
+  expect(page.find('.drift').exists()).toBe(false)
+  expect(buttons('Accept this definition')).toEqual([])
 })

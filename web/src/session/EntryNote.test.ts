@@ -1,10 +1,12 @@
-import { mount, type VueWrapper } from '@vue/test-utils'
+import { flushPromises, mount, type VueWrapper } from '@vue/test-utils'
 import { createPinia, setActivePinia } from 'pinia'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { defineComponent, nextTick } from 'vue'
 import { createMemoryHistory, createRouter } from 'vue-router'
 import { i18n } from '@/locales'
 import { assertiveText } from '@/shell/announcer'
+import { usePerson } from '@/shell/person'
+import { rest, type ProviderItem } from '@/wire/rest'
 import { announceSession } from './announcements'
 import EntryNote from './EntryNote.vue'
 import { EMPTY, fold, type NoteEntry } from './fold'
@@ -56,6 +58,33 @@ it.each([
   expect(ways()).toEqual(expected)
 })
 
+it('changes a refused key in place, and only for one that works', async () => {
+  const item: ProviderItem = { id: 'own', kind: 'openai', baseUrl: 'https://a.example/v1', hasKey: true, models: ['m'], source: 'tenant', isDefault: false }
+  vi.spyOn(rest, 'providers').mockResolvedValue({ items: [item] })
+  const test = vi.spyOn(rest, 'testProvider').mockResolvedValueOnce({ ok: false, latencyMs: 1, models: [], error: { code: 'provider_rejected', message: 'no such key' } })
+  const put = vi.spyOn(rest, 'putProvider').mockResolvedValue(item)
+  usePerson().me = { user: { id: 'ana', name: 'Ana', role: 'owner' } } as never
+  useSession().conversation = { ...useSession().conversation, provider: 'own' }
+  fail('provider_rejected', true)
+  expect(ways()).toEqual(['Retry', 'Change the key', 'Choose a model'])
+  await page.findAll('.ways button')[1]?.trigger('click')
+  await vi.waitFor(() => expect(page.find('input').exists()).toBe(true))
+  await page.get('input').setValue('sk-wrong')
+  await page.get('form').trigger('submit')
+  await flushPromises()
+  expect(page.get('[role=alert]').text()).toContain('no such key')
+  expect(put).not.toHaveBeenCalled()
+
+  test.mockResolvedValueOnce({ ok: true, latencyMs: 1, models: ['m'], model: 'm' })
+  await page.get('input').setValue('sk-right')
+  await page.get('form').trigger('submit')
+  await flushPromises()
+  expect(put).toHaveBeenCalledWith('own', { kind: 'openai', scope: 'tenant', baseUrl: 'https://a.example/v1', models: ['m'], apiKey: 'sk-right' })
+  expect(page.emitted('retry')).toHaveLength(1)
+  expect(page.find('input').exists()).toBe(false)
+  vi.restoreAllMocks()
+})
+
 it('offers to ask again once another model is chosen, and nothing once it went on', async () => {
   fail('context_overflow')
   add('session:changed', { model: 'larger', provider: 'p' })
@@ -64,6 +93,24 @@ it('offers to ask again once another model is chosen, and nothing once it went o
   add('user:message', 'shorter', {})
   await nextTick()
   expect(ways()).toEqual([])
+})
+
+it.each([
+  ['agent:response', ['I begin', { turn: 1, finish: 'content_filter', droppedCalls: 2 }], "The provider's filter stopped the following answer. 2 calls that it asked for were dropped and did not run."],
+  ['agent:response', ['', { turn: 1, finish: 'stop', droppedCalls: 1 }], '1 call that named no tool was dropped.'],
+  [
+    'context:compacted',
+    [{ strategy: 'shorten-results', results: 3, before: { messages: 9, tokens: 41_000 }, after: { messages: 9, tokens: 17_000 } }],
+    '41,000 tokens before, 17,000 after. Everything is still here.',
+  ],
+])('says what became of the context and of calls: %s', (event, args, words) => {
+  add('user:message', 'go', {})
+  add(event, ...args)
+  const entry = useSession().conversation.entries.find((found) => found.kind === 'note') as NoteEntry
+  page = mount(EntryNote, { props: { entry }, attachTo: document.body, global: { plugins: [i18n, router] } })
+  expect(page.text()).toContain(words)
+  const last = useSession().conversation.entries.at(-1)
+  expect(last?.kind).toBe(event === 'agent:response' ? 'said' : 'note')
 })
 
 it('begins a new context', async () => {

@@ -193,3 +193,57 @@ describe('applyDelta', () => {
     expect(applyDelta(running, delta('cd', 2), 0).running?.text).toBe('abcd')
   })
 })
+
+describe('reasoning', () => {
+  const thought = { text: 'look first', durationMs: 1_200, leftOutBytes: 7 }
+
+  it('of the journal is read without having watched', () => {
+    const events = history(ask, think, ['agent:message', 'I write', { turn: 1, iteration: 1, calls: [], reasoning: thought }], ['agent:thinking', { turn: 1, iteration: 2 }], ['agent:response', 'yes', { turn: 1, reasoning: { text: 'then say so', durationMs: 5 } }])
+    expect(fold(EMPTY, events).entries).toMatchObject([
+      { kind: 'user' },
+      { reasoning: 'look first', reasoningMs: 1_200, reasoningLeftOut: 7 },
+      { reasoning: 'then say so', reasoningMs: 5, reasoningLeftOut: 0 },
+    ])
+  })
+
+  it('of a stopped answer that had not begun to speak is kept', () => {
+    const { entries } = fold(EMPTY, history(ask, think, ['agent:cancelled', { turn: 1, text: null, reasoning: thought }]))
+    expect(entries).toMatchObject([{ kind: 'user' }, { role: 'cut', text: '', reasoning: 'look first' }, { kind: 'note' }])
+  })
+
+  it('that was only watched stays, as from a server that keeps none', () => {
+    const watched = withRunning(fold(EMPTY, history(ask, think)), { turn: 1, iteration: 1, attempt: 0, phase: 'model', text: '', reasoning: 'hm', since: '' })
+    const answered = { seq: 3, at: '', event: 'agent:response', args: ['yes', { turn: 1 }] }
+    expect(fold(watched, [answered]).entries[1]).toMatchObject({ reasoning: 'hm', reasoningLeftOut: 0 })
+  })
+})
+
+describe('an answer asked for again', () => {
+  const answer = (turn: number, text: string): [string, ...unknown[]] => ['agent:response', text, { turn }]
+  const again = (turn: number): [string, ...unknown[]] => ['agent:thinking', { turn, iteration: 1, took: [], retry: true }]
+  const versions = (state: Conversation) => state.entries.map((entry) => (entry.version ? `${entry.version.n}` : '-')).join('')
+  const counts = (state: Conversation) => [...state.versions.values()]
+
+  it('is a version of the one that it replaces', () => {
+    const state = fold(EMPTY, history(ask, think, answer(1, 'one'), again(2), answer(2, 'two'), again(3), answer(3, 'three')))
+    expect([versions(state), counts(state)]).toEqual(['-123', [3]])
+  })
+  it('takes its calls along, and leaves those before the answer alone', () => {
+    const state = fold(EMPTY, history(ask, think, say, ['agent:thinking', { turn: 1, iteration: 2 }], answer(1, 'one'), again(2), ['agent:message', 'more', { turn: 2, iteration: 1, calls: [{ ...call, callId: 'call_2_0' }] }]))
+    expect(versions(state)).toBe('---122')
+  })
+  it('ends with the next message', () => {
+    const state = fold(EMPTY, history(ask, think, answer(1, 'one'), again(2), answer(2, 'two'), ask, ['agent:thinking', { turn: 3, iteration: 1 }], answer(3, 'other')))
+    expect(versions(state)).toBe('-12--')
+  })
+  it('counts while it has said nothing yet, and knows a failed one', () => {
+    const running = fold(EMPTY, history(ask, think, answer(1, 'one'), again(2)))
+    expect([versions(running), counts(running)]).toEqual(['-1', [2]])
+    const failed = fold(EMPTY, history(ask, think, answer(1, 'one'), again(2), ['agent:error', 'busy', { turn: 2, code: 'x' }], again(3), answer(3, 'two')))
+    expect([versions(failed), counts(failed)]).toEqual(['-123', [3]])
+  })
+  it('after a failure is no version: nothing was answered', () => {
+    const state = fold(EMPTY, history(ask, think, ['agent:error', 'busy', { turn: 1, code: 'x' }], again(2), answer(2, 'one')))
+    expect([versions(state), counts(state)]).toEqual(['---', []])
+  })
+})

@@ -20,6 +20,15 @@ interface Placed {
   key: string
   seq: Seq
   at: string
+  /** Which of several answers to the same message it belongs to. */
+  version?: Version
+}
+
+/** A part of an answer that was asked for again; `group` is the key of the first answer. */
+export interface Version {
+  group: string
+  /** From 1. */
+  n: number
 }
 
 export interface UserEntry extends Placed {
@@ -40,9 +49,10 @@ export interface Spent {
 export interface SaidEntry extends Placed {
   kind: 'said'
   text: string
-  /** Known only to a page that watched it being streamed. */
   reasoning: string
   reasoningMs: number | null
+  /** Bytes of the reasoning that are not kept. */
+  reasoningLeftOut?: number
   /** `said` goes with calls, `answer` ends the turn, `cut` was stopped or broke off. */
   role: 'said' | 'answer' | 'cut'
   spent: Spent | null
@@ -58,6 +68,7 @@ export type Note =
   | { what: 'stopped' }
   | { what: 'reset' }
   | { what: 'compacted'; strategy: string; before: number; after: number }
+  | { what: 'dropped'; calls: number; isFiltered: boolean }
   | { what: 'model'; model: string }
   | { what: 'window'; whole: boolean }
 
@@ -102,6 +113,10 @@ export interface Conversation {
   /** What the session was switched to; null while nothing of that is known. */
   model: string | null
   provider: string | null
+  /** How many answers there are to one message, by the key of the first. */
+  versions: ReadonlyMap<string, number>
+  /** The version that is being made: whatever comes before the next message belongs to it. */
+  version: Version | null
 }
 
 export interface Delta {
@@ -114,7 +129,7 @@ export interface Delta {
   kind: 'text' | 'reasoning'
 }
 
-export const EMPTY: Conversation = { seq: 0, entries: [], running: null, waiting: [], title: null, model: null, provider: null }
+export const EMPTY: Conversation = { seq: 0, entries: [], running: null, waiting: [], title: null, model: null, provider: null, versions: new Map(), version: null }
 
 /** What a live event with this `seq` is to a page that has folded up to `known`. */
 export function arrival(known: Seq, seq: Seq): 'next' | 'known' | 'gap' {
@@ -287,11 +302,13 @@ class Draft {
       return
     }
     const author = isObject(data.author) ? (data.author as unknown as Person) : null
+    this.state.version = null
     this.push({ kind: 'user', key: `m${place.seq}`, ...place, text, author, clientMessageId })
   }
 
   private thinking(place: { seq: Seq; at: string }, data: JsonObject): void {
     const [turn, iteration] = [numberOf(data.turn), numberOf(data.iteration)]
+    if (data.retry === true) this.again()
     this.take(place, Array.isArray(data.took) ? data.took : [])
     const model = stringOf(data.model) ?? null
     const running = this.state.running
@@ -299,10 +316,29 @@ class Draft {
     this.state.running = isKnown ? { ...running, model } : { ...idleTurn(turn, iteration, place.at), model }
   }
 
+  /** The newest answer is asked for again: the server replaces it for the model, people can still read it. */
+  private again(): void {
+    const open = this.state.version
+    const first = open ? null : this.newestAnswer()
+    if (first) this.replace({ ...first, version: { group: first.key, n: 1 } })
+    const group = open?.group ?? first?.key
+    if (group === undefined) return
+    const n = (open?.n ?? 1) + 1
+    this.state.version = { group, n }
+    this.state.versions = new Map(this.state.versions).set(group, n)
+  }
+
+  /** The answer that ended the last turn, unless something came after it that is more than a setting. */
+  private newestAnswer(): SaidEntry | null {
+    const last = this.state.entries.findLast((entry) => !(entry.kind === 'note' && isSetting(entry.note)))
+    return last?.kind === 'said' && last.role === 'answer' ? last : null
+  }
+
   /** A message that was sent while the agent worked stands where the model read it. */
   private take(place: { at: string }, seqs: unknown[]): void {
     const isTaken = (message: WaitingMessage) => seqs.includes(message.seq)
     for (const { text, seq, clientMessageId } of this.state.waiting.filter(isTaken)) {
+      this.state.version = null
       this.push({ kind: 'user', key: `m${seq}`, seq, at: place.at, text, author: null, clientMessageId })
     }
     this.state.waiting = this.state.waiting.filter((message) => !isTaken(message))
@@ -310,7 +346,7 @@ class Draft {
 
   private said(place: { seq: Seq; at: string }, text: string, data: JsonObject): void {
     const [turn, iteration] = [numberOf(data.turn), numberOf(data.iteration)]
-    const thought = this.endText(turn, iteration)
+    const thought = this.endText(turn, iteration, data)
     const key = `t${turn}.${iteration}`
     if (text || thought.reasoning) this.push({ kind: 'said', key, ...place, text, role: 'said', spent: null, ...thought })
     for (const call of Array.isArray(data.calls) ? data.calls : []) {
@@ -321,7 +357,7 @@ class Draft {
   private answered(place: { seq: Seq; at: string }, text: string, data: JsonObject): void {
     const turn = numberOf(data.turn)
     const iteration = this.state.running?.iteration ?? place.seq
-    const thought = this.endText(turn, iteration)
+    const thought = this.endText(turn, iteration, data)
     const spent: Spent = {
       model: stringOf(data.model),
       usage: isObject(data.usage) ? data.usage : undefined,
@@ -329,27 +365,31 @@ class Draft {
       durationMs: typeof data.durationMs === 'number' ? data.durationMs : undefined,
       finish: stringOf(data.finish),
     }
+    const calls = numberOf(data.droppedCalls)
+    // Before the answer, which stays the last entry: it can be asked for again.
+    if (calls > 0) this.note(place, { what: 'dropped', calls, isFiltered: spent.finish === 'content_filter' })
     this.push({ kind: 'said', key: `t${turn}.${iteration}`, ...place, text, role: 'answer', spent, ...thought })
     this.endTurn(turn)
   }
 
   private cancelled(place: { seq: Seq; at: string }, data: JsonObject): void {
-    this.cut(place, numberOf(data.turn), stringOf(data.text) ?? '')
+    this.cut(place, data, stringOf(data.text) ?? '')
     this.note(place, { what: 'stopped' })
   }
 
   private failed(place: { seq: Seq; at: string }, text: string, data: JsonObject): void {
     if (data.callId !== undefined) return
-    this.cut(place, numberOf(data.turn), this.state.running?.text ?? '')
+    this.cut(place, data, this.state.running?.text ?? '')
     this.note(place, { what: 'failed', error: { ...(data as unknown as AgentError), text } })
   }
 
   /** Keeps what was already read of an answer that did not come to its end. */
-  private cut(place: { seq: Seq; at: string }, turn: number, text: string): void {
+  private cut(place: { seq: Seq; at: string }, data: JsonObject, text: string): void {
+    const turn = numberOf(data.turn)
     const iteration = this.state.running?.iteration ?? place.seq
-    const thought = this.endText(turn, iteration)
+    const thought = this.endText(turn, iteration, data)
     const key = `t${turn}.${iteration}`
-    if (text) this.push({ kind: 'said', key, ...place, text, role: 'cut', spent: null, ...thought })
+    if (text || thought.reasoning) this.push({ kind: 'said', key, ...place, text, role: 'cut', spent: null, ...thought })
     this.endTurn(turn)
   }
 
@@ -431,16 +471,19 @@ class Draft {
   }
 
   private note(place: { seq: Seq; at: string }, note: Note): void {
+    if (note.what === 'reset') this.state.version = null
     this.push({ kind: 'note', key: `n${place.seq}`, ...place, note })
   }
 
-  /** What was streamed is now an entry; keeps the reasoning, which no stored event repeats. */
-  private endText(turn: number, iteration: number): Pick<SaidEntry, 'reasoning' | 'reasoningMs'> {
+  /** What was streamed is now an entry. The event has the reasoning, unless the turn failed or its server is older. */
+  private endText(turn: number, iteration: number, data: JsonObject): Thought {
+    const stored = isObject(data.reasoning) ? data.reasoning : null
+    const told = stored && thoughtOf(stored)
     const running = this.state.running
-    if (!running || running.turn !== turn || running.iteration !== iteration) return { reasoning: '', reasoningMs: null }
+    if (!running || running.turn !== turn || running.iteration !== iteration) return told ?? NO_THOUGHT
     const { reasoning, reasoningMs } = running
     this.state.running = { ...running, text: '', reasoning: '', restarted: false, isClosed: true, retry: null }
-    return { reasoning, reasoningMs }
+    return told ?? { reasoning, reasoningMs, reasoningLeftOut: 0 }
   }
 
   private endTurn(turn: number): void {
@@ -457,7 +500,8 @@ class Draft {
     // A retried turn may repeat its numbers; two entries must not share a key.
     const key = this.indexOf.has(entry.key) ? `${entry.key}.${entry.seq}` : entry.key
     this.indexOf.set(key, this.state.entries.length)
-    this.state.entries.push({ ...entry, key })
+    const version = entry.kind === 'note' && isSetting(entry.note) ? null : this.state.version
+    this.state.entries.push({ ...entry, key, ...(version ? { version } : {}) })
   }
 
   private replace(entry: Entry): void {
@@ -469,6 +513,23 @@ class Draft {
     this.indexOf.clear()
     this.state.entries.forEach((entry, at) => this.indexOf.set(entry.key, at))
   }
+}
+
+type Thought = Pick<SaidEntry, 'reasoning' | 'reasoningMs'> & { reasoningLeftOut: number }
+
+const NO_THOUGHT: Thought = { reasoning: '', reasoningMs: null, reasoningLeftOut: 0 }
+
+function thoughtOf({ text, durationMs, leftOutBytes }: JsonObject): Thought {
+  return {
+    reasoning: stringOf(text) ?? '',
+    reasoningMs: typeof durationMs === 'number' ? durationMs : null,
+    reasoningLeftOut: numberOf(leftOutBytes),
+  }
+}
+
+/** A note about what holds from the next request on; it belongs to no answer. */
+export function isSetting(note: Note): boolean {
+  return note.what === 'model' || note.what === 'window'
 }
 
 export function isObject(value: unknown): value is JsonObject {

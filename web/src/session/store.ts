@@ -4,7 +4,7 @@ import { computed, ref, shallowRef, watch } from 'vue'
 import { usePerson } from '@/shell/person'
 import { useSessions } from '@/shell/sessions'
 import { noteVersion } from '@/shell/version'
-import { frameBytesOf, refused, SessionLink, type LinkState, type Position } from '@/wire/link'
+import { frameBytesOf, refused, SessionLink, type LinkState, type Position, type Wanted } from '@/wire/link'
 import { rest, RequestError } from '@/wire/rest'
 import type {
   Ack,
@@ -75,8 +75,8 @@ export const useSession = defineStore('session', () => {
   const provider = computed(() => conversation.value.provider ?? ready.value?.providerId ?? null)
   const isScripted = computed(() => provider.value === 'scripted')
 
-  /** `null` starts a new session. Opening what is open already changes nothing. */
-  function open(sessionId: string | null): void {
+  /** `null` starts a new session, with the model that is wanted. Opening what is open already changes nothing. */
+  function open(sessionId: string | null, wanted: Wanted = {}): void {
     if (link && sessionId !== null && sessionId === id.value && linkState.value !== 'refused') return
     close()
     isOpen.value = true
@@ -93,7 +93,7 @@ export const useSession = defineStore('session', () => {
         trouble.value = { code, text }
         if (code === 'unauthorized') person.lost()
       },
-    })
+    }, wanted)
     link.open()
     for (const message of unsent.value) if (!message.refused) void deliver(message)
   }

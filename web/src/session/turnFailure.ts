@@ -1,12 +1,12 @@
 /** Why a turn failed, in words, and what a person can do about it in place. */
 import { i18n } from '@/locales'
-import type { Entry } from './fold'
+import { isSetting, type Entry } from './fold'
 
-export type Remedy = 'key' | 'model' | 'context'
+export type Remedy = 'key' | 'changeKey' | 'model' | 'context'
 
 const REMEDIES: Readonly<Record<string, readonly Remedy[]>> = {
   missing_api_key: ['key', 'model'],
-  provider_rejected: ['model'],
+  provider_rejected: ['changeKey', 'model'],
   context_overflow: ['model', 'context'],
   max_iterations: ['model', 'context'],
   budget_exhausted: ['model'],
@@ -29,7 +29,7 @@ export function prospectOf(key: string, entries: readonly Entry[]): { isLast: bo
   const at = entries.findIndex((entry) => entry.key === key)
   const failed = entries[at]
   const later = at < 0 ? [] : entries.slice(at + 1)
-  const isLast = at >= 0 && later.every((entry) => entry.kind === 'note' && (entry.note.what === 'model' || entry.note.what === 'window'))
+  const isLast = at >= 0 && later.every((entry) => entry.kind === 'note' && isSetting(entry.note))
   if (!isLast || failed?.kind !== 'note' || failed.note.what !== 'failed') return { isLast: false, mayRetry: false }
   const { retryable, code } = failed.note.error
   return { isLast, mayRetry: retryable || WORTH_ANOTHER.has(code) || later.length > 0 }

@@ -1,12 +1,19 @@
 import { describe, expect, it } from 'vitest'
 import type { SessionUsage } from '@/wire/types'
-import { contextShare, contextWords, costWords } from './usageWords'
+import { contextShare, contextTitle, contextWords, costWords } from './usageWords'
 
 describe('the context', () => {
   it('is told with the window where that is known', () => {
     expect(contextWords({ used: 1_234, window: 128_000 })).toBe('1.2K of 128K tokens')
     expect(contextShare({ used: 64_000, window: 128_000 })).toBe(0.5)
     expect(contextShare({ used: 200_000, window: 128_000 })).toBe(1)
+  })
+
+  it('says that a window is only assumed', () => {
+    const context = { used: 1_234, window: 32_768, windowAssumed: true }
+    expect(contextWords(context)).toBe('1.2K of 32.8K tokens (assumed)')
+    expect(contextTitle(context)).toContain('32,768 tokens are assumed')
+    expect(contextTitle({ ...context, windowAssumed: false })).toBe('1.2K of 32.8K tokens')
   })
 
   it.each([null, 0])('is told alone, without a gauge, for a window of %s', (window) => {

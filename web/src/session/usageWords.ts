@@ -1,11 +1,19 @@
 /** What a session has used, in words. */
 import { t } from '@/locales'
-import { money, shortCount } from '@/locales/format'
+import { count, money, shortCount } from '@/locales/format'
 import type { ContextUse, SessionUsage } from '@/wire/types'
 
 /** How much of the model's window is used; alone where nobody knows how much the model can read. */
-export function contextWords({ used, window }: ContextUse): string {
-  return window ? t('session.context', { used: shortCount(used), window: shortCount(window) }) : t('session.contextAlone', { used: shortCount(used) })
+export function contextWords({ used, window, windowAssumed }: ContextUse): string {
+  const words = windowAssumed ? 'session.contextAssumed' : 'session.context'
+  return window ? t(words, { used: shortCount(used), window: shortCount(window) }) : t('session.contextAlone', { used: shortCount(used) })
+}
+
+/** The same with what an assumed window means, for who points at it. */
+export function contextTitle(context: ContextUse): string {
+  const { window, windowAssumed } = context
+  if (!window || !windowAssumed) return contextWords(context)
+  return `${contextWords(context)}. ${t('session.contextAssumedWhy', { window: count(window) })}`
 }
 
 /** From 0 to 1; null where the window is not known. */

@@ -8,6 +8,7 @@ import ServerPage from '@/pages/ServerPage.vue'
 import { rest, type Me, type ServerItem, type SessionItem } from '@/wire/rest'
 import AppFrame from './AppFrame.vue'
 import { usePerson } from './person'
+import { isNarrow } from './rail'
 import { UNDO_MS, useSessions } from './sessions'
 
 const ITEM: SessionItem = { id: 'a', title: 'a', createdAt: '2026-11-23T10:00:00Z', updatedAt: '2026-11-23T10:00:00Z', state: 'idle', waiting: 0 }
@@ -75,4 +76,24 @@ it('goes from removing a server to keeping it, and back', async () => {
   await page.get('[data-keep]').trigger('click')
   await flushPromises()
   expect(document.activeElement).toBe(page.get('[data-remove]').element)
+})
+
+it.each([true, false])('says what waits where the rail is collapsed: %s', async (narrow) => {
+  isNarrow.value = narrow
+  await show('/s/b')
+  const sessions = useSessions()
+  sessions.items = [{ ...ITEM, id: 'b', waiting: 1 }, { ...ITEM, title: 'The older', waiting: 2 }, { ...ITEM, id: 'c' }]
+  await flushPromises()
+  const way = page.find('.rail a[href="/s/a"][aria-label]')
+  expect(way.exists() ? [way.attributes('aria-label'), way.text()] : null).toEqual(narrow ? ['3 calls wait for you, first in: The older', '3'] : null)
+  isNarrow.value = false
+})
+
+it('says what waits on the button that opens the rail', async () => {
+  await show('/servers/files')
+  const opener = () => page.get('.opener')
+  expect([opener().attributes('aria-label'), opener().text()]).toEqual(['Show sessions', ''])
+  useSessions().items = [{ ...ITEM, waiting: 2 }]
+  await flushPromises()
+  expect([opener().attributes('aria-label'), opener().text()]).toEqual(['Show sessions: 2 calls wait for you', '2'])
 })

@@ -15,6 +15,11 @@ export interface Position {
   journalId: string | null
 }
 
+export interface Wanted {
+  provider?: string
+  model?: string
+}
+
 export interface LinkHandlers {
   /** Asked at every connection, so that the server can replay exactly what is missing. */
   position: () => Position
@@ -57,10 +62,12 @@ export class SessionLink {
   private isClosed = false
   private frameBytes = Infinity
 
-  constructor(private readonly handlers: LinkHandlers) {
+  /** `wanted` names what answers in a new session; by itself the installation's choice. */
+  constructor(private readonly handlers: LinkHandlers, wanted: Wanted = {}) {
     this.socket = io(new URL('/', document.baseURI).href, {
       path: `${basePath()}socket.io`,
       transports: ['websocket'],
+      query: { ...wanted },
       autoConnect: false,
       forceNew: true,
       reconnectionDelay: 500,

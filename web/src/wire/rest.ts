@@ -70,6 +70,10 @@ export interface ProviderItem {
   /** Keys never come back. */
   hasKey: boolean
   models: string[]
+  /** Tokens that its models can read, where nobody else knows; null = an ordinary window is assumed. */
+  contextWindow?: number | null
+  /** The same by model. */
+  contextWindows?: Record<string, number>
   source: 'settings' | 'installation' | 'tenant'
   isDefault: boolean
   problem?: string
@@ -81,6 +85,8 @@ export interface ProviderChange {
   /** Absent keeps the stored key, `null` removes it. */
   apiKey?: string | null
   models?: string[]
+  contextWindow?: number | null
+  contextWindows?: Record<string, number>
   scope?: 'installation' | 'tenant'
 }
 
@@ -147,10 +153,21 @@ export interface ServerTool {
   modelName: string
   title?: string
   description: string
+  /** JSON Schema of its arguments. */
+  schema: unknown
   annotations: ToolAnnotations
+  /** Names this definition. */
+  hash: string
   enabled: boolean
   effect: 'ask' | 'allow' | 'deny'
   drift?: { since: string }
+}
+
+/** What is decided about a tool, and the `hash` of the definition that was read. */
+export interface ToolDecision {
+  enabled?: boolean
+  effect?: ServerTool['effect']
+  hash?: string
 }
 
 export interface ServerTest {
@@ -199,6 +216,8 @@ interface Problem {
   requestId?: string
   installation?: Installation
   setupNeeded?: boolean
+  /** The tool as it is now, where its definition is another than the one that was decided about. */
+  tool?: ServerTool
 }
 
 /** A refused request. `code` is `offline` when no answer came at all. */
@@ -343,7 +362,7 @@ export const rest = {
     request<undefined>('DELETE', `${server(name)}/secrets/${encodeURIComponent(secret)}`),
   serverDay: (name: string) => request<ServerDay>('GET', `${server(name)}/health`),
   serverTools: (name: string) => request<{ items: ServerTool[] }>('GET', `${server(name)}/tools`),
-  setServerTool: (name: string, tool: string, change: { enabled?: boolean; effect?: ServerTool['effect'] }) =>
+  setServerTool: (name: string, tool: string, change: ToolDecision) =>
     request<ServerTool>('PUT', `${server(name)}/tools/${encodeURIComponent(tool)}`, { body: change }),
   serverLogs: (name: string) => request<{ lines: { at: string; text: string }[] }>('GET', `${server(name)}/logs`),
   system: () => request<System>('GET', 'api/system'),

@@ -142,6 +142,8 @@ export interface ContextUse {
   used: number
   /** Tokens that the model can read; null where nobody knows. */
   window: number | null
+  /** Whether nobody said so, and an ordinary window is assumed. */
+  windowAssumed?: boolean
   parts?: Record<string, number>
   /** Whether the session reads as much as the model's window holds, not what the settings say. */
   whole?: boolean
