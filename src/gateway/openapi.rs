@@ -1,13 +1,17 @@
 //! The description of the REST door, made from the handlers (`/api/openapi.json`).
 
 use axum::Router;
+use utoipa::openapi::path::{Operation, ParameterIn};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{Content, RefOr};
+use utoipa::openapi::{
+    Components, Content, ContentBuilder, Ref, RefOr, Response, ResponseBuilder, ServerBuilder,
+};
 use utoipa::{Modify, OpenApi};
 
 use super::{GatewayState, http};
 
 const JSON: &str = "application/json";
+const PROBLEM: &str = "application/problem+json";
 
 #[derive(OpenApi)]
 #[openapi(
@@ -15,6 +19,7 @@ const JSON: &str = "application/json";
         title = "Sepal",
         description = "A self-hosted, multi-tenant agent gateway: every tool call waits for a yes. \
             Errors are `application/problem+json`; times are RFC 3339; lists are `{ items, nextCursor }`.",
+        contact(name = "Whoever operates this installation"),
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     modifiers(&Security),
@@ -24,6 +29,7 @@ const JSON: &str = "application/json";
         (name = "sessions", description = "Sessions, their transcript, and the socket's commands by POST"),
         (name = "mcp", description = "MCP servers and their tools"),
         (name = "models", description = "Models"),
+        (name = "providers", description = "Model providers"),
         (name = "system", description = "What this installation runs on"),
         (name = "operation", description = "Signs of life"),
     ),
@@ -62,34 +68,152 @@ const OPEN: [&str; 5] = [
     "/api/auth/login",
 ];
 
+/// What probes ask by whatever name, without parameters.
+const PROBES: [&str; 2] = ["/healthz", "/readyz"];
+
+/// What each refusal means, for every route alike.
+const REFUSALS: [(&str, &str); 14] = [
+    (
+        "400",
+        "The request is not valid; `errors` names the fields.",
+    ),
+    (
+        "401",
+        "Nobody is signed in, or the key or secret is not valid.",
+    ),
+    (
+        "403",
+        "The caller may not do this, or the request came by a foreign name or from a foreign page.",
+    ),
+    ("404", "There is no such thing for this caller."),
+    ("408", "The request did not arrive in time."),
+    (
+        "409",
+        "The present state stands against it; `code` says what.",
+    ),
+    ("413", "The body is larger than the limit."),
+    ("415", "The body is not `application/json`."),
+    (
+        "429",
+        "Too many requests; `Retry-After` says how long to wait.",
+    ),
+    (
+        "500",
+        "An error of the gateway; `requestId` finds it in the log.",
+    ),
+    (
+        "502",
+        "Another server that the gateway asked answered badly.",
+    ),
+    (
+        "503",
+        "The store is away, or the gateway is stopping; the same may work later.",
+    ),
+    (
+        "504",
+        "Another server that the gateway asked did not answer in time.",
+    ),
+    ("405", "There is no such method at this address."),
+];
+
 /// Routes and their description.
 pub(super) fn routes() -> (Router<GatewayState>, utoipa::openapi::OpenApi) {
     let (routes, mut description) = http::routes(Description::openapi()).split_for_parts();
+    description.servers = Some(vec![ServerBuilder::new().url("/").build()]);
+    let components = description.components.take().unwrap_or_default();
     for (path, item) in &mut description.paths.paths {
-        let methods = [
-            &mut item.get,
+        let reads = [&mut item.get].into_iter().flatten();
+        reads.for_each(|operation| complete(path, operation, &components));
+        let writes = [
             &mut item.post,
             &mut item.put,
             &mut item.patch,
             &mut item.delete,
         ];
-        for operation in methods.into_iter().flatten() {
-            if OPEN.contains(&path.as_str()) {
-                operation.security = Some(Vec::new());
-            }
-            operation
-                .responses
-                .responses
-                .values_mut()
-                .for_each(name_problem);
+        for operation in writes.into_iter().flatten() {
+            add_refusals(operation, &["403"]);
+            complete(path, operation, &components);
         }
     }
+    description.components = Some(components);
     (routes, description)
 }
 
+/// Adds what holds for every route and the macros cannot know: who has to sign in, the refusals of
+/// the layers around the handlers, and the descriptions that OpenAPI asks of each answer.
+fn complete(path: &str, operation: &mut Operation, components: &Components) {
+    if OPEN.contains(&path) {
+        operation.security = Some(Vec::new());
+    } else {
+        add_refusals(operation, &["401"]);
+    }
+    if !PROBES.contains(&path) {
+        add_refusals(operation, &["403", "429", "500", "503"]);
+    }
+    if operation.request_body.is_some() {
+        add_refusals(operation, &["400", "408", "413", "415"]);
+    }
+    let parameters = operation.parameters.iter().flatten();
+    if parameters.clone().count() > 0 {
+        add_refusals(operation, &["400"]);
+    }
+    if operation.description.is_none() {
+        operation.description.clone_from(&operation.summary);
+    }
+    for parameter in operation.parameters.iter_mut().flatten() {
+        let RefOr::T(parameter) = parameter else {
+            continue;
+        };
+        if parameter.description.is_none() && parameter.parameter_in == ParameterIn::Path {
+            parameter.description = Some(format!("The {} of the address.", parameter.name));
+        }
+    }
+    for (status, response) in &mut operation.responses.responses {
+        let RefOr::T(response) = response else {
+            continue;
+        };
+        name_problem(response);
+        if response.description.is_empty() {
+            response.description = describe(status, response, components);
+        }
+    }
+}
+
+fn add_refusals(operation: &mut Operation, statuses: &[&str]) {
+    for status in statuses {
+        let responses = &mut operation.responses.responses;
+        responses.entry((*status).to_owned()).or_insert_with(|| {
+            let problem = RefOr::Ref(Ref::from_schema_name("Problem"));
+            let content = ContentBuilder::new().schema(Some(problem)).build();
+            RefOr::T(ResponseBuilder::new().content(PROBLEM, content).build())
+        });
+    }
+}
+
+/// What an answer means: a refusal as the table says, anything else as its body says of itself.
+fn describe(status: &str, response: &Response, components: &Components) -> String {
+    if let Some((_, text)) = REFUSALS.iter().find(|(known, _)| *known == status)
+        && response.content.contains_key(PROBLEM)
+    {
+        return (*text).to_owned();
+    }
+    let content = response.content.values().next();
+    let schema = content.and_then(|content| match content {
+        RefOr::T(Content {
+            schema: Some(RefOr::Ref(schema)),
+            ..
+        }) => {
+            let name = schema.ref_location.rsplit('/').next()?;
+            let schema = serde_json::to_value(components.schemas.get(name)?).ok()?;
+            Some(schema.get("description")?.as_str()?.to_owned())
+        }
+        RefOr::T(_) | RefOr::Ref(_) => None,
+    });
+    schema.unwrap_or_else(|| "It is done; there is nothing to say about it.".to_owned())
+}
+
 /// Problem documents have a media type of their own, which the macros do not know.
-fn name_problem(response: &mut RefOr<utoipa::openapi::Response>) {
-    let RefOr::T(response) = response else { return };
+fn name_problem(response: &mut Response) {
     let is_problem = |content: &RefOr<Content>| {
         let RefOr::T(Content {
             schema: Some(RefOr::Ref(schema)),
@@ -103,9 +227,7 @@ fn name_problem(response: &mut RefOr<utoipa::openapi::Response>) {
     if response.content.get(JSON).is_some_and(is_problem)
         && let Some(content) = response.content.shift_remove(JSON)
     {
-        response
-            .content
-            .insert("application/problem+json".to_owned(), content);
+        response.content.insert(PROBLEM.to_owned(), content);
     }
 }
 
