@@ -55,8 +55,8 @@ impl Program {
         Ok(program)
     }
 
-    /// The gateway on the data of that folder, with no limits on sockets. What it logs goes to
-    /// `log`, if there is one.
+    /// The gateway on the data of that folder, with no limits on sockets, sessions and connections.
+    /// What it logs goes to `log`, if there is one.
     pub(crate) fn gateway(
         path: &Path,
         folder: &Path,
@@ -70,6 +70,12 @@ impl Program {
             .env("SPL_LLM_MODEL", "bench")
             .env("SPL_LIMIT_SOCKETS", "0")
             .env("SPL_LIMIT_SOCKETS_PER_USER", "0")
+            .env("SPL_LIMIT_SESSIONS", "0")
+            .env("SPL_LIMIT_NEW_SESSIONS_PER_USER", "0")
+            .env("SPL_LIMIT_NEW_SESSIONS_PER_TENANT", "0")
+            .env("SPL_LIMIT_SANDBOXES_PER_USER", "0")
+            .env("SPL_LIMIT_SANDBOXES_PER_TENANT", "0")
+            .env("SPL_LIMIT_CONNECTIONS", "0")
             .env("SPL_SANDBOX", "bubblewrap")
             .envs(env.iter().map(|(name, value)| (name, value)));
         if let Some(log) = log {

@@ -9,19 +9,25 @@ mod files;
 mod init;
 mod server;
 mod settings;
+mod stops;
 mod streams;
 mod tools;
 mod until_eof;
 
 use std::{io::Write, process::ExitCode, time::Duration};
 
-use rmcp::ServiceExt;
+use rmcp::{ServiceExt, transport::async_rw::AsyncRwTransport};
 use rustix::process::{DumpableBehavior, Pid, getpid, set_dumpable_behavior};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    command::Groups, files::Workspace, server::Server, settings::Settings, until_eof::UntilEof,
+    command::Groups,
+    files::Workspace,
+    server::Server,
+    settings::Settings,
+    stops::{Stoppable, Stops},
+    until_eof::UntilEof,
 };
 
 /// As far as a thread that waits for work can tell.
@@ -71,9 +77,13 @@ async fn serve(settings: Settings, groups: Groups) -> Outcome<()> {
     let workspace = Workspace::open(&settings.workspace)?;
     let ended = CancellationToken::new();
     let (stdin, stdout) = streams::stdio();
-    let transport = (UntilEof::new(stdin, ended.clone()), stdout);
+    let stops = Stops::default();
+    let transport = Stoppable {
+        inner: AsyncRwTransport::new_server(UntilEof::new(stdin, ended.clone()), stdout),
+        stops: stops.clone(),
+    };
     let burials = groups.clone();
-    let server = Server::new(workspace, settings, groups, ended.clone())?;
+    let server = Server::new(workspace, settings, groups, (stops, ended.clone()))?;
     let mut terminated = signal(SignalKind::terminate())?;
     let mut died = signal(SignalKind::child())?;
     let burying = async {

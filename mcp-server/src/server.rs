@@ -20,6 +20,7 @@ use crate::{
     failure::Failure,
     files::{self, Workspace},
     settings::Settings,
+    stops::Stops,
     tools::{self, ExecuteCommand},
 };
 
@@ -33,6 +34,7 @@ pub(crate) struct Server {
     settings: Settings,
     tools: Vec<Tool>,
     groups: Groups,
+    stops: Stops,
     /// The client has left.
     ended: CancellationToken,
 }
@@ -42,13 +44,14 @@ impl Server {
         workspace: Workspace,
         settings: Settings,
         groups: Groups,
-        ended: CancellationToken,
+        (stops, ended): (Stops, CancellationToken),
     ) -> Result<Self, String> {
         Ok(Self {
             workspace: Arc::new(workspace),
             settings,
             tools: tools::definitions()?,
             groups,
+            stops,
             ended,
         })
     }
@@ -82,8 +85,10 @@ impl Server {
             folder: &self.settings.workspace,
             timeout,
         };
+        let told = self.stops.of(&context.id);
         let stop = async {
             tokio::select! {
+                () = told.cancelled() => (),
                 () = context.ct.cancelled() => (),
                 () = self.ended.cancelled() => (),
             }

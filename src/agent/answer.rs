@@ -4,6 +4,8 @@ use std::mem;
 
 use serde::{Deserialize, Serialize};
 
+use crate::session::Reasoning;
+
 /// Which part of an answer a delta belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeltaKind {
@@ -93,6 +95,12 @@ impl RunningAnswer {
         } else {
             self.in_view
         }
+    }
+
+    /// The text that people see of it, and what was thought aloud.
+    pub(super) fn into_parts(mut self) -> (Option<String>, Option<Reasoning>) {
+        let reasoning = Reasoning::of(mem::take(&mut self.reasoning), None);
+        (Some(self.into_shown()), reasoning)
     }
 
     /// The request that it answers.

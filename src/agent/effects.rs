@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::factory::AgentParts;
 use super::feed::{Feed, What};
+use super::journal::Journal;
 use super::message::Message;
 use super::model::Asking;
 use crate::domain::{CallId, Weighed};
@@ -41,6 +42,8 @@ pub(super) struct Wanted<'a> {
     pub(super) control: &'a Control,
     pub(super) entries: &'a [Arc<Weighed>],
     pub(super) choice: &'a ModelChoice,
+    /// Where other gateways may go on with the session: what tells whether one has.
+    pub(super) shared: Option<&'a Journal>,
     pub(super) feed: &'a Arc<Feed>,
     pub(super) parts: &'a AgentParts,
 }
@@ -141,7 +144,8 @@ impl Running {
             parts: wanted.parts.clone(),
             choice: wanted.choice.clone(),
             entries: wanted.entries.to_vec(),
-            limits: wanted.parts.limits(wanted.control),
+            question: wanted.control.question,
+            limits: wanted.parts.turn_limits(wanted.control),
             trace: wanted.control.turn.as_ref().and_then(|turn| {
                 let parts = wanted.parts;
                 parts.trace(turn.id, turn.started)
@@ -163,11 +167,13 @@ impl Running {
         let cancel = CancellationToken::new();
         let (outcomes, stop, reign) = (self.outcomes.clone(), cancel.clone(), self.reign);
         let (feed, tools) = (Arc::clone(wanted.feed), Arc::clone(&wanted.parts.tools));
+        let version = wanted.control.version;
+        let fence = wanted.shared.map(|journal| journal.fence(version));
         let id = id.clone();
         self.tracker.spawn(async move {
             let started = tokio::time::Instant::now();
             let news = |progress| feed.announce(What::Progress(id.clone(), progress));
-            let outcome = tools.run(&call, &stop, news).await;
+            let outcome = tools.run(&call, fence.as_ref(), &stop, news).await;
             let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
             report(
                 outcomes.as_ref(),

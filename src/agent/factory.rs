@@ -8,8 +8,9 @@ use super::providers::Providers;
 use super::servers::Servers;
 use super::standing::{Prompts, Rendered};
 use super::tools::SessionTools;
-use crate::domain::{SandboxId, SessionId, SessionKey, TenantId, Tool};
+use crate::domain::{SandboxId, SessionId, SessionKey, TenantId, Tool, UserId};
 use crate::history::{self, PromptError};
+use crate::llm::catalogue::Model;
 use crate::llm::{Catalogue, RetryConfig};
 use crate::session::{Control, ModelChoice};
 use crate::telemetry::traces::Traces;
@@ -29,6 +30,8 @@ pub(super) struct Standing {
     pub(super) whole: history::Limits,
     /// Tokens of prompt and tools.
     pub(super) tokens: u64,
+    /// Tokens that the model can read, if somebody said so.
+    pub(super) window: Option<u64>,
 }
 
 /// Builds the agent of a session (S2.5).
@@ -88,15 +91,22 @@ impl AgentParts {
     ) -> Result<Standing, PromptError> {
         let tools = self.tools.definitions();
         let Rendered { system, tokens } = self.prompts.with(&tools, input)?;
-        let window = self.window(choice);
-        let answer = self.max_tokens.map(u64::from).or_else(|| {
+        let model = self.describe(choice);
+        let window = model.context_window;
+        let answer = self.max_tokens.map_or_else(
             // Not told: an answer of ordinary length, or what a small model can spare.
-            window.map(|window| ORDINARY_ANSWER.min(window / 4))
-        });
-        let taken = tokens + answer.unwrap_or_default();
+            || ORDINARY_ANSWER.min(window / 4),
+            u64::from,
+        );
+        let taken = match tokens + answer {
+            // A guess must not leave the past without any room.
+            taken if model.is_window_assumed => taken.min(window / 2),
+            taken => taken,
+        };
         Ok(Standing {
             limits: limits.within(window, taken),
             whole: history::Limits::default().within(window, taken),
+            window: (!model.is_window_assumed).then_some(window),
             system,
             tools,
             tokens,
@@ -110,9 +120,14 @@ impl AgentFactory {
         self.providers.default_choice(tenant)
     }
 
-    /// The agent of a session that began with that sandbox. Nothing is started yet; which model
+    /// The agent of `owner`'s session, which began with that sandbox. Nothing is started yet; which model
     /// answers is looked up at each request.
-    pub fn create_agent(&self, key: &SessionKey, sandbox: &SandboxId) -> AgentParts {
+    pub fn create_agent(
+        &self,
+        key: &SessionKey,
+        owner: &UserId,
+        sandbox: &SandboxId,
+    ) -> AgentParts {
         AgentParts {
             tenant: key.tenant.clone(),
             session: key.session.clone(),
@@ -126,7 +141,12 @@ impl AgentFactory {
             tools: Arc::new(SessionTools::new(
                 self.servers.clone(),
                 Arc::clone(&self.place),
-                Home::new(Arc::clone(&self.place), key.clone(), sandbox.clone()),
+                Home::new(
+                    Arc::clone(&self.place),
+                    key.clone(),
+                    owner.clone(),
+                    sandbox.clone(),
+                ),
             )),
             traces: self.traces.clone(),
             agent_name: Arc::clone(&self.agent_name),
@@ -141,10 +161,19 @@ impl AgentParts {
         limits(control, self.history)
     }
 
-    /// Tokens that the model can read, if known.
-    pub(super) fn window(&self, choice: &ModelChoice) -> Option<u64> {
-        let known = self.catalogue.find(&choice.model);
-        known.map(|model| model.context_window)
+    /// The same for the running turn, which may read less since a request of it was too long.
+    pub(super) fn turn_limits(&self, control: &Control) -> history::Limits {
+        let limits = self.limits(control);
+        let turn = control.turn.as_ref().and_then(|turn| turn.max_tokens);
+        turn.map_or(limits, |most| limits.at_most(most))
+    }
+
+    /// What is known or assumed of a model.
+    pub(super) fn describe(&self, choice: &ModelChoice) -> Model {
+        let offer = self.providers.find(&self.tenant, &choice.provider);
+        let said = offer.map(|offer| offer.windows().clone());
+        self.catalogue
+            .describe(&choice.model, &said.unwrap_or_default())
     }
 }
 

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 use super::place::SandboxPlace;
-use crate::domain::{SandboxId, SessionId, SessionKey, TenantId};
+use crate::domain::{Holder, SandboxId, SessionId, SessionKey, TenantId, UserId};
 use crate::store::{self, records::SandboxRow};
 
 /// A session's sandbox, found out at the first call.
 pub(super) struct Home {
     place: Arc<SandboxPlace>,
     key: SessionKey,
+    owner: UserId,
     /// The one of the journal.
     first: SandboxId,
     settled: OnceCell<SandboxId>,
@@ -35,10 +36,16 @@ pub(super) enum HomeError {
 }
 
 impl Home {
-    pub(super) fn new(place: Arc<SandboxPlace>, key: SessionKey, first: SandboxId) -> Self {
+    pub(super) fn new(
+        place: Arc<SandboxPlace>,
+        key: SessionKey,
+        owner: UserId,
+        first: SandboxId,
+    ) -> Self {
         Self {
             place,
             key,
+            owner,
             first,
             settled: OnceCell::new(),
         }
@@ -47,6 +54,14 @@ impl Home {
     /// Whose it is.
     pub(super) fn tenant(&self) -> &TenantId {
         &self.key.tenant
+    }
+
+    /// For whom what it needs is counted.
+    pub(super) fn holder(&self) -> Holder {
+        Holder {
+            tenant: self.key.tenant.clone(),
+            user: self.owner.clone(),
+        }
     }
 
     /// Which it is, for the log.

@@ -8,6 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::factory::limits;
 use super::feed::ShownEvent;
+use super::fence::Fence;
 use crate::domain::{Code, SessionKey};
 use crate::history;
 use crate::session::{Commit, CommitError, Refusal, SessionState};
@@ -141,8 +142,13 @@ impl Journal {
 
     /// The version of the newest commit; 0 = nothing is stored.
     pub(super) async fn version(&self) -> Result<u64, crate::store::Error> {
-        let head = self.store.head(&self.key).await?;
-        Ok(head.map_or(0, |head| head.version))
+        self.store.version(&self.key).await
+    }
+
+    /// The fence of calls that begin while this gateway runs the session, as the journal says up to
+    /// that version.
+    pub(super) fn fence(&self, version: u64) -> Fence {
+        Fence::new((Arc::clone(&self.store), self.key.clone()), version)
     }
 
     /// Appends, and asks the store what became of it where the answer was lost. `wake` is told to other

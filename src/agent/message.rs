@@ -6,8 +6,9 @@ use tokio::sync::oneshot;
 use super::feed::Joined;
 use super::providers::Wanted;
 use super::relay::Note;
-use crate::domain::{Code, SandboxId, UserId};
+use crate::domain::{Code, Reached, Resource, SandboxId, UserId};
 use crate::session::{Command, Decision, Refusal};
+use crate::telemetry::instruments;
 
 /// What a door asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,6 +68,8 @@ pub(super) enum Message {
     Notes(Vec<Note>),
     /// Something may have been missed: read on, and look who runs the session.
     Look,
+    /// Somebody needs its room: leave memory, should nobody need it.
+    Rest,
     /// The session is to be deleted: stop everything and leave for good.
     Leave {
         by: UserId,
@@ -80,7 +83,7 @@ impl Message {
             Self::Tell { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Join { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Leave { reply, .. } => drop(reply.send(Err(refusal.clone()))),
-            Self::Outcome { .. } | Self::Notes(_) | Self::Look => {}
+            Self::Outcome { .. } | Self::Notes(_) | Self::Look | Self::Rest => {}
         }
     }
 }
@@ -99,6 +102,12 @@ pub fn damaged() -> Refusal {
         "what is stored of this session is damaged, so it cannot be opened; other sessions are not \
          affected: start a new one, or have the operator look into the log",
     )
+}
+
+/// A limit of the installation is reached: which, how much it is, and what to do. Counted here.
+pub fn limit_reached(of: &Resource, reached: Reached) -> Refusal {
+    instruments().limit_reached(of.name, reached.whose.as_str());
+    Refusal::new(Code::TooManyRequests, of.refusal(reached))
 }
 
 pub(super) fn stopping() -> Refusal {

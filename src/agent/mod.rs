@@ -3,10 +3,13 @@
 //! [`Sessions`] is the one corridor: every door tells, watches and reads sessions through it.
 
 mod answer;
+mod broken;
 mod clock;
+mod creations;
 mod effects;
 mod factory;
 mod feed;
+mod fence;
 mod forgotten;
 #[cfg(test)]
 mod fuzz;
@@ -35,7 +38,7 @@ pub use feed::{
     TurnView, UsageState, What,
 };
 pub use forgotten::take_off_the_list;
-pub use message::{Accepted, Ask, damaged};
+pub use message::{Accepted, Ask, damaged, limit_reached};
 pub use place::SandboxPlace;
 pub use providers::Providers;
 pub use servers::{Servers, ServersParts};

@@ -1,17 +1,18 @@
 //! The first effect: ask the model, show what it says, and bring back its answer.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::answer::DeltaKind;
 use super::factory::{AgentParts, Standing};
 use super::feed::{Feed, Notice, Ticket, What};
 use super::trace::{RequestSpan, TurnTrace};
 use crate::domain::{Code, Fault, TokenUsage, Weighed};
-use crate::history;
+use crate::history::{self, Limits, Past};
 use crate::llm::{self, ModelEvent, Progress};
 use crate::session::{
-    Answer, Command, ContextSize, Failure, ModelChoice, Proposal, Refusal, Resolution,
+    Answer, Command, ContextSize, Cut, Failure, ModelChoice, Proposal, Reasoning, Refusal,
+    Resolution, Shortened,
 };
 use crate::telemetry::instruments;
 
@@ -23,6 +24,8 @@ pub(super) struct Asking {
     pub(super) parts: AgentParts,
     pub(super) choice: ModelChoice,
     pub(super) entries: Vec<Arc<Weighed>>,
+    /// `seq` of the message that the turn began with.
+    pub(super) question: Option<u64>,
     /// How much of them the session lets it read.
     pub(super) limits: history::Limits,
     /// Where it is told, if anybody wants to know.
@@ -51,16 +54,18 @@ impl Asking {
             Ok(asked) => asked,
             Err(failure) => return failed(failure),
         };
+        let mut thinking = Thinking::default();
         let mut watch = Watch::start(provider.kind(), self.span(provider.kind(), &request));
         let answer = llm::ask(provider, request, self.parts.retry, |progress| {
             watch.see(&progress);
+            thinking.see(&progress);
             self.show(progress);
         });
         let answer = answer.await;
         watch.end(&answer);
         match answer {
             Ok(answer) => {
-                let answer = self.answer(answer);
+                let answer = self.answer(answer, (&shown, &thinking));
                 Command::Answered {
                     turn,
                     iteration,
@@ -69,10 +74,18 @@ impl Asking {
             }
             Err(error) => {
                 if matches!(error, llm::Error::Overflow { .. })
-                    && let Some(fresh) = self.fresh_context(&shown)
+                    && let Some(cut) = self.cut(&shown)
                 {
-                    tracing::warn!(?error, "The request did not fit; less of the past is shown");
-                    return fresh;
+                    tracing::warn!(
+                        ?error,
+                        ?cut,
+                        "The request did not fit; less of the past is shown"
+                    );
+                    return Command::Overflowed {
+                        turn,
+                        iteration,
+                        cut,
+                    };
                 }
                 tracing::warn!(?error, "The model request ended for good");
                 failed(Failure {
@@ -84,24 +97,48 @@ impl Asking {
         }
     }
 
-    /// The request again with nothing but the newest turn, unless that is all there was (S2.26, C2).
-    fn fresh_context(&self, shown: &history::Window) -> Option<Command> {
-        let kept = history::newest_turn(&shown.entries);
-        let newest = shown.entries.get(shown.entries.len() - kept..)?;
-        (kept < shown.entries.len()).then(|| Command::Overflowed {
-            turn: self.turn,
-            iteration: self.iteration,
+    fn past(&self) -> Past<'_> {
+        Past {
+            entries: &self.entries,
+            question: self.question,
+        }
+    }
+
+    /// The request again with half of the tokens: by shorter results if that is enough, else with
+    /// nothing but the newest turn; none = that is all there was (S2.26, C2).
+    fn cut(&self, shown: &history::Window) -> Option<Cut> {
+        let count = llm::tokens::estimate;
+        let newest = |kept: usize| {
+            let from = self.entries.len().checked_sub(kept)?;
+            let entries = self.entries.get(from..)?;
+            Some(Past {
+                entries,
+                ..self.past()
+            })
+        };
+        let half = Limits {
+            max_tokens: Some(shown.tokens / 2),
+            max_messages: None,
+        };
+        let all = shown.entries.len();
+        let mut again = history::window(newest(all)?, half, count);
+        let is_shortening = again.left_out == 0;
+        if !is_shortening {
+            let turn = self.past().newest_turn().min(all);
+            again = history::window(newest(turn)?, half, count);
+        }
+        let kept = again.entries.len();
+        (again.tokens < shown.tokens).then_some(Cut {
             kept,
+            is_shortening,
+            max_tokens: shown.tokens / 2,
             before: ContextSize {
-                messages: shown.entries.len() as u64,
+                messages: all as u64,
                 tokens: shown.tokens,
             },
             after: ContextSize {
                 messages: kept as u64,
-                tokens: newest
-                    .iter()
-                    .map(|entry| entry.weight(llm::tokens::estimate))
-                    .sum(),
+                tokens: again.tokens,
             },
         })
     }
@@ -119,15 +156,13 @@ impl Asking {
             tools,
             limits,
             tokens,
+            window,
             ..
         } = standing.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
-        let shown = history::window(&self.entries, limits, llm::tokens::estimate);
+        let shown = history::window(self.past(), limits, llm::tokens::estimate);
         let needed = tokens + shown.tokens;
-        if let Some(window) = self
-            .parts
-            .window(&self.choice)
-            .filter(|window| needed > *window)
-        {
+        // What is only assumed refuses nothing: the provider knows better.
+        if let Some(window) = window.filter(|window| needed > *window) {
             // The newest message alone, or the tools alone, are too large: no cut can help.
             let text = format!(
                 "the request needs about {needed} tokens ({tokens} of them for the system prompt \
@@ -141,6 +176,14 @@ impl Asking {
             tracing::info!(
                 left_out = shown.left_out,
                 "Older entries do not fit and were left out"
+            );
+        }
+        if shown.shortened > 0 {
+            tracing::info!(
+                results = shown.shortened,
+                before = shown.whole_tokens,
+                after = shown.tokens,
+                "Results of the running turn are shown in a short form"
             );
         }
         let request = llm::Request {
@@ -187,7 +230,18 @@ impl Asking {
         }
     }
 
-    fn answer(&self, answer: llm::Answer) -> Answer {
+    fn answer(
+        &self,
+        answer: llm::Answer,
+        (shown, thinking): (&history::Window, &Thinking),
+    ) -> Answer {
+        if answer.dropped_calls > 0 {
+            tracing::warn!(
+                dropped = answer.dropped_calls,
+                finish = ?answer.finish,
+                "Calls of an answer mean nothing and were dropped"
+            );
+        }
         let usage = answer.usage.unwrap_or_else(|| {
             // Few servers say nothing: the request is built again for them instead of kept for all.
             let request = self.request().map(|(request, _)| request);
@@ -200,7 +254,7 @@ impl Asking {
             let (args, resolution) = match &asked.args {
                 Ok(args) => (args.clone(), self.parts.tools.resolve(&asked.name, args)),
                 Err(invalid) => (
-                    serde_json::Value::String(invalid.raw.clone()),
+                    serde_json::Value::String(invalid.raw().to_owned()),
                     Resolution::Invalid(invalid.to_string()),
                 ),
             };
@@ -214,12 +268,51 @@ impl Asking {
         });
         Answer {
             calls: calls.collect(),
+            dropped_calls: answer.dropped_calls as u64,
+            shortened: (shown.shortened > 0).then(|| {
+                let messages = shown.entries.len() as u64;
+                let size = |tokens| ContextSize { messages, tokens };
+                Shortened {
+                    results: shown.shortened as u64,
+                    before: size(shown.whole_tokens),
+                    after: size(shown.tokens),
+                }
+            }),
             text: answer.text,
+            reasoning: Reasoning::of(answer.reasoning, thinking.took_ms()),
             native: answer.native,
             usage,
             cost: self.parts.catalogue.price(&usage, &self.choice.model),
             finish: answer.finish.map_or("stop", llm::Finish::as_str).to_owned(),
         }
+    }
+}
+
+/// Measures how long a model thinks aloud before it says or asks something. The clock is read twice.
+#[derive(Default)]
+struct Thinking {
+    since: Option<Instant>,
+    took: Option<Duration>,
+}
+
+impl Thinking {
+    fn see(&mut self, progress: &Progress) {
+        match progress {
+            Progress::Retry { .. } => *self = Self::default(),
+            Progress::Event(ModelEvent::Reasoning(_)) => {
+                self.since.get_or_insert_with(Instant::now);
+            }
+            Progress::Event(_) => {
+                if let Some(since) = self.since {
+                    self.took.get_or_insert_with(|| since.elapsed());
+                }
+            }
+        }
+    }
+
+    fn took_ms(&self) -> Option<u64> {
+        self.took
+            .map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
     }
 }
 

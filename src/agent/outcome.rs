@@ -1,8 +1,9 @@
 //! What a call gave, as the session keeps it.
 
+use super::fence::Fenced;
 use crate::domain::Code;
 use crate::mcp::ToolAnswer;
-use crate::session::{Outcome, Output};
+use crate::session::{Call, Outcome, Output};
 
 /// What a server answered.
 pub(super) fn ended(answer: ToolAnswer) -> Outcome {
@@ -35,5 +36,29 @@ pub(super) fn failed(code: Code, text: String) -> Outcome {
             text,
             ..Output::default()
         },
+    }
+}
+
+/// What became of a call that was sent and whose end nobody knows: of one that only reads, nothing that
+/// anybody had to look into.
+pub(super) fn lost(call: &Call, if_it_only_reads: Outcome, cause: String) -> Outcome {
+    let facts = call.facts.as_ref();
+    if facts.is_some_and(|facts| facts.may_run_again()) {
+        return if_it_only_reads;
+    }
+    Outcome::Unknown { cause: Some(cause) }
+}
+
+/// What became of a call that was not sent because of its fence.
+pub(super) fn fenced(fenced: &Fenced) -> Outcome {
+    tracing::warn!(error = ?fenced, "A call is not sent");
+    match fenced {
+        // Whoever went on has said what became of it, and this is refused as too late.
+        Fenced::TakenOver => Outcome::Unknown {
+            cause: Some(fenced.to_string()),
+        },
+        Fenced::Unclear(_) | Fenced::Unreadable(_) => {
+            failed(Code::StoreUnavailable, format!("not run: {fenced}"))
+        }
     }
 }

@@ -8,10 +8,11 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::fence::Fence;
 use super::home::Home;
-use super::outcome::{ended, failed};
+use super::outcome::{ended, failed, fenced};
 use super::place::SandboxPlace;
-use super::servers::{BUNDLED, Held, Link, Opened, ServerEntry, Servers, View};
+use super::servers::{BUNDLED, Held, Link, ServerEntry, Servers, View};
 use crate::domain::{Code, Digest, Memo, RunsInKind, Tool, ToolRef};
 use crate::mcp::{self, ToolCall, ToolProgress, ToolboxTool};
 use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
@@ -141,23 +142,24 @@ impl SessionTools {
         }
     }
 
-    /// Looks changed arguments of a waiting call up.
+    /// Looks changed arguments of a waiting call up. The name may lead to another tool by now: what
+    /// the unchanged arguments would run says so.
     pub(super) fn edit(&self, call: &Call, args: Value) -> Edit {
         let view = self.view();
         let Some(entry) = view.toolbox.find(&call.name) else {
-            let invalid = Some(format!("the tool `{}` is gone", call.name));
             let nothing = Digest::from_wire("");
             return Edit {
                 args,
+                unedited: None,
                 digest: nothing.clone(),
                 equal: nothing,
-                invalid,
+                invalid: None,
             };
         };
-        let digest = self.digest(&view, entry, &args);
         Edit {
             invalid: entry.problem_with(&args),
-            digest,
+            unedited: Some(self.digest(&view, entry, &call.args)),
+            digest: self.digest(&view, entry, &args),
             equal: Digest::of_equal_calls(&entry.at, &args),
             args,
         }
@@ -196,22 +198,57 @@ impl SessionTools {
         }
     }
 
-    /// Runs one approved call. What it gives is a value whatever happens.
+    /// Tells those who watch the server's health that it went away during a call.
+    pub(super) fn lost_server(&self, server: &ServerEntry, text: &str) {
+        self.servers.lost(server, self.home.tenant(), text);
+    }
+
+    /// Runs one approved call. What it gives is a value whatever happens. Nothing is sent once the
+    /// fence says that the session is somebody else's; without one, nobody else can have it.
     #[tracing::instrument(skip_all, fields(session.id = %self.home.session(), call.id = %call.id, tool.name = %call.name))]
     pub(super) async fn run(
         &self,
         call: &Call,
+        fence: Option<&Fence>,
         cancel: &CancellationToken,
-        on_progress: impl FnMut(ToolProgress),
+        mut on_progress: impl FnMut(ToolProgress),
     ) -> Outcome {
-        let connected = tokio::select! {
-            connected = self.connect(call) => connected,
-            () = cancel.cancelled() => return Outcome::Cancelled,
-        };
-        let (tool, server, opened) = match connected {
-            Ok(connected) => connected,
-            Err(outcome) => return *outcome,
-        };
+        let mut is_second = false;
+        loop {
+            let ready = async {
+                let connected = self.connect(call).await?;
+                if let Some(fence) = fence {
+                    fence
+                        .check()
+                        .await
+                        .map_err(|error| Box::new(fenced(&error)))?;
+                }
+                Ok::<_, Box<Outcome>>(connected)
+            };
+            let ready = tokio::select! {
+                ready = ready => ready,
+                () = cancel.cancelled() => return Outcome::Cancelled,
+            };
+            let (tool, server, opened) = match ready {
+                Ok(ready) => ready,
+                Err(outcome) => return *outcome,
+            };
+            let request = self.request(call, tool, &server);
+            let answer = opened.connection.call(request, cancel, &mut on_progress);
+            match answer.await {
+                Ok(answer) => return ended(answer),
+                // Nothing of it has run: the server has ended the session, for example.
+                Err(mcp::Error::Unreachable { .. }) if !is_second => {
+                    is_second = true;
+                    self.forget(&server.name).await;
+                }
+                Err(error) => return self.broken(error, (call, &server), &opened).await,
+            }
+        }
+    }
+
+    /// What the server is asked, and how long it may take.
+    fn request(&self, call: &Call, tool: ToolRef, server: &ServerEntry) -> ToolCall {
         tracing::info!(
             mcp.server = %server.name,
             ">> Execute tool {}({})",
@@ -223,14 +260,10 @@ impl SessionTools {
             (_, Some(seconds)) => Duration::from_secs(seconds),
             (_, None) => CALL_LIMIT,
         };
-        let request = ToolCall {
+        ToolCall {
             tool: tool.tool,
             args: call.args.clone(),
             limit,
-        };
-        match opened.connection.call(request, cancel, on_progress).await {
-            Ok(answer) => ended(answer),
-            Err(error) => self.broken(error, &server, &opened).await,
         }
     }
 
@@ -249,14 +282,18 @@ impl SessionTools {
             let sandbox = self.home.sandbox().await;
             sandbox.map_err(|error| {
                 tracing::warn!(?error, "The session's files cannot be reached");
-                Box::new(failed(Code::SandboxUnavailable, error.to_string()))
+                Box::new(failed(
+                    Code::SandboxUnavailable,
+                    format!("not run: {error}"),
+                ))
             })?
         };
-        let whose = (self.home.tenant(), &sandbox);
-        let opened = link.connect(&server, &self.servers, whose).await;
+        let holder = self.home.holder();
+        let opened = link.connect(&server, &self.servers, (&holder, &sandbox));
+        let opened = opened.await;
         let opened = opened.map_err(|failure| {
             tracing::warn!(mcp.server = %server.name, error = failure.text, "A server does not start");
-            Box::new(failed(failure.code, failure.told()))
+            Box::new(failed(failure.code, format!("not run: {}", failure.told())))
         })?;
         let view = self.refresh().await;
         if Arc::ptr_eq(&view, &before) {
@@ -293,78 +330,8 @@ impl SessionTools {
         }
     }
 
-    async fn broken(
-        &self,
-        error: mcp::Error,
-        server: &ServerEntry,
-        opened: &Arc<Opened>,
-    ) -> Outcome {
-        let is_bundled = server.name == BUNDLED;
-        match error {
-            mcp::Error::Cancelled { is_confirmed } => {
-                if !is_confirmed {
-                    // The server does not listen: what it runs ends with it.
-                    opened.kill().await;
-                    self.forget(&server.name).await;
-                }
-                Outcome::Cancelled
-            }
-            mcp::Error::Timeout { .. } => {
-                opened.kill().await;
-                self.forget(&server.name).await;
-                let text = if is_bundled {
-                    format!("{error}; the sandbox was started afresh, files are kept")
-                } else {
-                    format!("{error}; the server `{}` was stopped", server.name)
-                };
-                failed(Code::ToolTimeout, text)
-            }
-            mcp::Error::Gone { .. } if opened.is_restarted() => {
-                self.forget(&server.name).await;
-                let text = format!(
-                    "an admin restarted the server `{}` during the call; what the call had done \
-                     by then stays done",
-                    server.name
-                );
-                failed(Code::ToolFailed, text)
-            }
-            mcp::Error::Gone { .. } => {
-                let text = self.gone(&error, server, opened).await;
-                self.servers.lost(server, self.home.tenant(), &text);
-                self.forget(&server.name).await;
-                failed(Code::ToolFailed, text)
-            }
-            mcp::Error::Refused(_)
-            | mcp::Error::Handshake { .. }
-            | mcp::Error::Unreachable { .. } => {
-                failed(Code::ToolFailed, opened.clean(&error.to_string()))
-            }
-        }
-    }
-
-    /// Why a server went away during a call, with its last words.
-    async fn gone(&self, error: &mcp::Error, server: &ServerEntry, opened: &Opened) -> String {
-        let why = opened.ended().await;
-        opened.kill().await;
-        let why = match why {
-            Some(why) if server.name == BUNDLED => {
-                return format!("the sandbox ended during the call: {why}");
-            }
-            Some(why) => format!("the server `{}` ended during the call: {why}", server.name),
-            None => opened.clean(&error.to_string()),
-        };
-        let said = opened.last_words();
-        let from = said.len().saturating_sub(10);
-        match said.get(from..) {
-            Some(last) if !last.is_empty() => {
-                format!("{why}\nIts last words on stderr:\n{}", last.join("\n"))
-            }
-            Some(_) | None => why,
-        }
-    }
-
     /// Lets go of a server that has ended; the next call starts it again.
-    async fn forget(&self, name: &str) {
+    pub(super) async fn forget(&self, name: &str) {
         let link = self.links().get(name).cloned();
         if let Some(link) = link {
             link.close().await;

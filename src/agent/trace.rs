@@ -121,7 +121,7 @@ impl TurnTrace {
         span.set("sepal.outcome", outcome.status());
         match outcome {
             Outcome::Failed { code, .. } => span.fail(code.as_str()),
-            Outcome::Unknown => span.fail(Code::ToolUnknownOutcome.as_str()),
+            Outcome::Unknown { .. } => span.fail(Code::ToolUnknownOutcome.as_str()),
             Outcome::Completed { .. } | Outcome::Rejected { .. } | Outcome::Cancelled => {}
         }
         self.traces.end(span, at);

@@ -75,9 +75,8 @@ impl House {
         let report = System::new(doctor::report(settings, &place, &model, &store));
         let providers = model.register(&store, &settings.auth).await?;
         let runtime = Arc::clone(&place.runtime);
-        agents
-            .0
-            .spawn(model::refresh(providers.clone(), agents.1.clone()));
+        let refreshing = model::refresh(providers.clone(), agents.1.clone());
+        agents.0.spawn(refreshing);
         // Before anything new is started: what it finds now is of an earlier life.
         let janitor = late::janitor(&place, &store).await?;
         let found = place.clone();
@@ -94,7 +93,8 @@ impl House {
                 (place, servers.clone()),
             )?
         };
-        let sessions = start_sessions(&store, factory, &agents).await?;
+        let limits = session_limits(&settings.runtime.limits);
+        let sessions = start_sessions(&store, factory, limits, &agents).await?;
         forget(&settings.store, &store, &agents);
         Ok(Self {
             installation,
@@ -136,13 +136,21 @@ fn open_traces(settings: &config::Telemetry) -> anyhow::Result<Traces> {
     Ok(Traces::open(settings, &http))
 }
 
+fn session_limits(limits: &config::Limits) -> SessionsSettings {
+    SessionsSettings {
+        live: limits.sessions(),
+        new_per_minute: (limits.new_sessions_per_user, limits.new_sessions_per_tenant),
+        ..SessionsSettings::default()
+    }
+}
+
 /// Starts the registry, and goes on with what an earlier life left.
 async fn start_sessions(
     store: &Store,
     factory: AgentFactory,
+    settings: SessionsSettings,
     agents: &(TaskTracker, CancellationToken),
 ) -> anyhow::Result<Sessions> {
-    let settings = SessionsSettings::default();
     let sessions = Sessions::start(
         (store.live(), store.wakes()),
         store.records(),

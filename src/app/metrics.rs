@@ -34,7 +34,7 @@ pub(super) async fn open(
         serving::serve(
             listener,
             gateway::open_metrics(),
-            serving::HEAD_LIMIT,
+            serving::Connections::unlimited(),
             until,
         )
         .await;

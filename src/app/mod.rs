@@ -12,6 +12,7 @@ mod servers;
 mod serving;
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,9 +31,11 @@ pub use house::store_settings;
 use house::House;
 
 use crate::agent::{Providers, Servers, Sessions};
-use crate::config::{AuthMode, Settings};
+use crate::config::{self, AuthMode, Settings};
+use crate::domain::Shares;
 use crate::gateway::{
-    self, AccessRules, GatewayState, Installation, ModelList, System, SystemInfo, mcp, socket,
+    self, AccessRules, Addresses, DoorLimits, GatewayState, Installation, ModelList, System,
+    SystemInfo, mcp, socket,
 };
 use crate::llm::Catalogue;
 use crate::sandbox::{Janitor, Runtime};
@@ -64,6 +67,7 @@ pub struct App {
     listener: TcpListener,
     router: axum::Router,
     io: SocketIo,
+    connections: serving::Connections,
     parts: Parts,
 }
 
@@ -144,6 +148,7 @@ impl App {
             listener,
             router,
             io,
+            connections: connections(settings, state.access),
             parts: house.into_parts(doors),
         })
     }
@@ -155,6 +160,7 @@ impl App {
             listener,
             router,
             io,
+            connections,
             parts,
             ..
         } = self;
@@ -167,7 +173,7 @@ impl App {
             // A pending long poll would hold the server for up to the ping interval.
             io.close().await;
         };
-        let serving = serving::serve(listener, router, serving::HEAD_LIMIT, farewell);
+        let serving = serving::serve(listener, router, connections, farewell);
         let doors = parts.doors.clone();
         let late = async move {
             doors.cancelled().await;
@@ -230,26 +236,47 @@ fn gateway_state(
         models: Arc::new(ModelList::new(Arc::new(Catalogue::built_in()))),
         providers,
         body_limit: socket_settings(settings).frame_bytes,
+        limits: door_limits(&settings.runtime.limits),
     }
+}
+
+fn connections(settings: &Settings, access: Arc<AccessRules>) -> serving::Connections {
+    let limits = &settings.runtime.limits;
+    let (most, per_address) = (limits.connections, limits.connections_per_address);
+    serving::Connections {
+        head_limit: serving::HEAD_LIMIT,
+        open: Addresses::new(size(most), size(per_address)),
+        access: Some(access),
+    }
+}
+
+fn door_limits(limits: &config::Limits) -> DoorLimits {
+    DoorLimits {
+        requests: Addresses::new(None, size(limits.connections_per_address)),
+        body_time: limits.body,
+        questions: Shares::new(limits.questions()),
+        streams: Shares::new(limits.streams()),
+    }
+}
+
+/// A limit as a number of things in memory.
+fn size(most: Option<NonZeroU32>) -> Option<usize> {
+    most.and_then(|most| usize::try_from(most.get()).ok())
 }
 
 fn socket_settings(settings: &Settings) -> socket::SocketSettings {
     let runtime = &settings.runtime;
-    let limit =
-        |most: Option<std::num::NonZeroU32>| most.and_then(|most| usize::try_from(most.get()).ok());
-    let frame = limit(runtime.limits.frame_bytes).unwrap_or(usize::MAX);
+    let frame = size(runtime.limits.frame_bytes).unwrap_or(usize::MAX);
     let payload = usize::try_from(runtime.socket.max_payload).unwrap_or(usize::MAX);
     socket::SocketSettings {
         ping_interval: runtime.socket.ping_interval,
         ping_timeout: runtime.socket.ping_timeout,
         frame_bytes: frame.min(payload),
-        commands_per_socket: limit(runtime.limits.commands_per_socket),
-        sockets_per_user: limit(runtime.limits.sockets_per_user),
-        sockets: limit(runtime.limits.sockets),
-        connects_per_minute: runtime
-            .limits
-            .connects_per_minute
-            .map(std::num::NonZeroU32::get),
+        commands_per_socket: size(runtime.limits.commands_per_socket),
+        waiting_bytes_per_socket: size(runtime.limits.waiting_bytes_per_socket),
+        waiting_bytes: runtime.limits.waiting_bytes(),
+        sockets: runtime.limits.sockets(),
+        connects_per_minute: runtime.limits.connects_per_minute.map(NonZeroU32::get),
     }
 }
 

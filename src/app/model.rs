@@ -9,7 +9,7 @@ use crate::agent::Providers;
 use crate::agent::providers::{Offer, ProviderSettings, Source, Ways};
 use crate::config;
 use crate::domain::Code;
-use crate::llm::{self, ProviderKind, RetryConfig};
+use crate::llm::{self, ProviderKind, RetryConfig, Windows};
 use crate::net::{self, Guard};
 use crate::session::{ModelChoice, Refusal};
 use crate::store::{Sealer, Store};
@@ -116,6 +116,10 @@ fn provider_settings(
             pace: settings.scripted_pace,
         },
         models: entry.models.clone(),
+        windows: Windows {
+            usual: entry.context_window,
+            of_models: entry.context_windows.clone(),
+        },
         api,
     }
 }

@@ -180,7 +180,7 @@ impl Search {
 
 fn with_room(runtime: Arc<dyn Runtime>, settings: &Sandbox) -> Arc<dyn Runtime> {
     let room = Room {
-        max: usize::try_from(settings.max).unwrap_or(usize::MAX),
+        most: settings.most,
         idle: settings.idle,
         patience: PATIENCE,
     };

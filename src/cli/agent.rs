@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use sepal::app::{AgentApp, Purpose};
 use sepal::config::{ApprovalWay, Loaded, Preset};
 use sepal::domain::SessionKey;
-use sepal::gateway::mcp::{Door, Ending, News, Verdict};
+use sepal::gateway::mcp::{Door, Ending, Heard, News, Verdict, shown};
 use sepal::session::{Call, Refusal};
 use sepal::telemetry::redact_args;
 use serde_json::{Value, json};
@@ -119,19 +119,17 @@ struct Terminal;
 
 #[async_trait]
 impl Door for Terminal {
-    async fn decide(&self, call: &Call) -> Option<Verdict> {
+    /// A terminal scrolls: all of it is shown, however long.
+    async fn decide(&self, call: &Call) -> Heard {
         if !std::io::stdin().is_terminal() {
-            return None;
+            return Heard::Nobody;
         }
-        let asked = format!(
-            "Allow `{}` of `{}` to run with {}? [y/N, or why not] ",
-            call.name,
-            call.server(),
-            call.args
-        );
+        let asked = format!("{}Let it run? [y/N, or why not] ", shown(call));
         let answer = tokio::task::spawn_blocking(move || read_line(&asked)).await;
-        let answer = answer.ok()??;
-        Some(match answer.to_ascii_lowercase().as_str() {
+        let Ok(Some(answer)) = answer else {
+            return Heard::Nobody;
+        };
+        Heard::Verdict(match answer.to_ascii_lowercase().as_str() {
             "y" | "yes" => Verdict {
                 approved: true,
                 reason: None,
@@ -152,7 +150,7 @@ impl Door for Terminal {
             News::Running(tool, args) => {
                 complain(&format!(">> Execute tool {tool}({})", redact_args(args)));
             }
-            News::Thinking(_) | News::Waiting(_) | News::Ended(..) => {}
+            News::Thinking(_) | News::Waiting(_) | News::LeftToPage(..) | News::Ended(..) => {}
         }
     }
 }

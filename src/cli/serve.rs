@@ -1,11 +1,12 @@
 //! `sepal serve` and `sepal agent --daemon`.
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use anyhow::bail;
 use secrecy::ExposeSecret as _;
 use sepal::app::{self, App, Purpose};
-use sepal::config::{AuthMode, Loaded};
+use sepal::config::{AuthMode, Loaded, Settings};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -26,8 +27,10 @@ pub(super) async fn serve(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<E
     let app = Box::pin(App::build_for(settings, listener, purpose)).await?;
     let url = app::base_url(settings, app.address);
     say(&format!(
-        "Sepal {} listens on {url}",
-        env!("CARGO_PKG_VERSION")
+        "Sepal {} listens on http://{}{}",
+        env!("CARGO_PKG_VERSION"),
+        app.address,
+        where_to_open(settings, app.address, &url)
     ));
     for check in &app.report.checks {
         let remedy = check.remedy.as_ref().map(|remedy| format!(" ({remedy})"));
@@ -47,7 +50,9 @@ pub(super) async fn serve(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<E
         (None, AuthMode::None) => say("Nobody signs in: everybody on this machine is the owner"),
     }
     if purpose == Purpose::Daemon {
-        say(&format!("MCP clients: {url}mcp, or {url}sse for old ones"));
+        say(&format!(
+            "MCP clients: {url}/mcp, or {url}/sse for old ones"
+        ));
     }
     let stop = CancellationToken::new();
     let serving = async {
@@ -56,6 +61,18 @@ pub(super) async fn serve(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<E
     };
     until_signal(serving, stop.clone()).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where people find what is bound, if that is not what they open.
+fn where_to_open(settings: &Settings, bound: SocketAddr, url: &str) -> String {
+    if settings.runtime.http.public_url.is_some() {
+        return format!(" (open {url})");
+    }
+    if bound.ip().is_unspecified() {
+        // In a container the port may be published under another number: only its own view is known.
+        return format!(" (every address; from this machine {url})");
+    }
+    String::new()
 }
 
 /// Runs until it ends by itself; a signal asks it to.

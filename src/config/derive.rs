@@ -33,6 +33,89 @@ pub(super) fn fill(values: &mut Values, sources: &Sources) {
         let why = Source::Derived("default below store.data_dir");
         fill_one(values, "store.database_url", &url, why);
     }
+    // Where nobody signs in there is nobody to share with.
+    let is_alone = text(values, AUTH_MODE) == Some("none");
+    for (key, total, part) in SHARES {
+        let is_address = key.ends_with("_per_address");
+        let part = if is_alone && !is_address {
+            (1, 1)
+        } else {
+            *part
+        };
+        fill_share(values, (key, total, part));
+    }
+}
+
+/// What part of a total one user, one tenant or one address may have: key, total, and so many of so
+/// many parts. A quarter is much for one person, and three quarters leave room for other tenants
+/// without taking half of the machine from the only one.
+const SHARES: &[(&str, &str, (u64, u64))] = &[
+    (
+        "runtime.limits.sockets_per_tenant",
+        "runtime.limits.sockets",
+        (3, 4),
+    ),
+    (
+        "runtime.limits.waiting_bytes_per_user",
+        "runtime.limits.waiting_bytes",
+        (1, 4),
+    ),
+    (
+        "runtime.limits.waiting_bytes_per_tenant",
+        "runtime.limits.waiting_bytes",
+        (3, 4),
+    ),
+    (
+        "runtime.limits.sessions_per_user",
+        "runtime.limits.sessions",
+        (1, 4),
+    ),
+    (
+        "runtime.limits.sessions_per_tenant",
+        "runtime.limits.sessions",
+        (3, 4),
+    ),
+    ("runtime.limits.sandboxes_per_user", "sandbox.max", (1, 4)),
+    ("runtime.limits.sandboxes_per_tenant", "sandbox.max", (3, 4)),
+    (
+        "runtime.limits.questions_per_user",
+        "runtime.limits.questions",
+        (1, 4),
+    ),
+    (
+        "runtime.limits.questions_per_tenant",
+        "runtime.limits.questions",
+        (3, 4),
+    ),
+    (
+        "runtime.limits.streams_per_user",
+        "runtime.limits.streams",
+        (1, 4),
+    ),
+    (
+        "runtime.limits.streams_per_tenant",
+        "runtime.limits.streams",
+        (3, 4),
+    ),
+    (
+        "runtime.limits.connections_per_address",
+        "runtime.limits.connections",
+        (1, 10),
+    ),
+];
+
+/// Sets a share that nobody set: its part of the total, rounded up; none of what has no limit.
+fn fill_share(values: &mut Values, (key, total, (parts, of)): (&str, &str, (u64, u64))) {
+    let total = values.get(total).and_then(|total| total.value.as_u64());
+    let share = total.unwrap_or_default().saturating_mul(parts).div_ceil(of);
+    if let Some(resolved) = values.get_mut(key)
+        && resolved.value.is_null()
+    {
+        *resolved = Resolved {
+            value: json!(share),
+            source: Source::Derived("default, a part of the total"),
+        };
+    }
 }
 
 /// The agent's own defaults, where nobody set the key (CONTRACTS section 4).

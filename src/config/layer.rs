@@ -142,6 +142,7 @@ const NOT_IN_TREE: &[&str] = &[
     "agent.llm.api",
     "agent.llm.api_key",
     "agent.llm.base_url",
+    "agent.llm.context_window",
     "sandbox.network",
 ];
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{TenantId, UserId};
+use super::{Holder, TenantId, UserId};
 
 /// What a user may do inside their tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -129,6 +129,14 @@ impl Caller {
         Actor {
             id: self.user.id.clone(),
             name: self.user.name.clone(),
+        }
+    }
+
+    /// The caller as shares are counted.
+    pub fn holder(&self) -> Holder {
+        Holder {
+            tenant: self.tenant.id.clone(),
+            user: self.user.id.clone(),
         }
     }
 }

@@ -75,8 +75,8 @@ codes! {
         "The call was decided otherwise, or has started.",
         "Nothing; the queue shows the decision.";
     ChangedSinceShown = "changed_since_shown", Validation,
-        "What would run is no longer what was shown.",
-        "Read the refreshed card and decide again.";
+        "What would run, or the definition that was decided about, is no longer what was shown.",
+        "Read it as it is now (the new card, or the `tool` of the answer) and decide again.";
     ReadOnly = "read_only", Validation,
         "It comes from the operator's settings and cannot be changed while the server runs.",
         "Change it in the settings and start again, or add one of your own under another name.";
@@ -87,8 +87,11 @@ codes! {
         "The chosen model provider has no key.",
         "Set the provider's key (for example OPENAI_API_KEY) or choose another provider.";
     TooManyRequests = "too_many_requests", Transient,
-        "A limit on commands, connections or sign-in attempts was reached.",
-        "Wait for the earlier commands to be answered, then try again.";
+        "A limit was reached: of commands, connections, sessions, questions or sign-in attempts; the message says whose, and how much it is.",
+        "Do what the message says, for example wait for the earlier commands to be answered; an operator can raise `runtime.limits`.";
+    RequestTimeout = "request_timeout", Transient,
+        "The body of the request came too slowly.",
+        "Send it again over a faster line, or send less; `runtime.limits.body_seconds` says how long a body may take.";
     TooLarge = "too_large", Validation,
         "The message or a field of it is larger than the limit.",
         "Send less, or put it into a file of the workspace.";
@@ -117,7 +120,7 @@ codes! {
         "The tool did not answer in time and was stopped.",
         "Ask for a smaller step, or raise the time limit.";
     ToolUnknownOutcome = "tool_unknown_outcome", External,
-        "The server stopped while the call ran; it may have happened.",
+        "Nobody knows what became of a call that was sent; it may have happened.",
         "Look at the workspace and settle the call.";
     SandboxUnavailable = "sandbox_unavailable", External,
         "The sandbox of this session cannot be started or reached.",

@@ -10,6 +10,7 @@ pub mod id;
 pub mod mcp_server;
 pub mod memo;
 pub mod sandbox;
+pub mod share;
 pub mod time;
 pub mod tool;
 pub mod usage;
@@ -26,6 +27,7 @@ pub use id::{
 pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
 pub use memo::Memo;
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
+pub use share::{Holder, Ledger, Most, Reached, Resource, Share, Shares, Whose};
 pub use time::Timestamp;
 pub use tool::{Schema, Tool, ToolAnnotations, ToolRef};
 pub use usage::{MicroUsd, TokenUsage, Totals};

@@ -6,6 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::Digest;
+
 /// Hints of an MCP server about a tool: a claim, believed only of trusted servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -85,6 +87,13 @@ pub struct Tool {
     /// Hints of its server.
     #[serde(default)]
     pub annotations: ToolAnnotations,
+}
+
+impl Tool {
+    /// Names this very definition; the name in it is the server's own, not the model's.
+    pub fn hash(&self) -> Digest {
+        Digest::of_json(&serde_json::json!(self))
+    }
 }
 
 /// Where a tool lives: the server and the server's own name for it.

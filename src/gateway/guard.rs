@@ -2,6 +2,7 @@
 //! headers, the host and origin check, and the answer to a panic.
 
 use std::any::Any;
+use std::future::ready;
 use std::sync::Arc;
 
 use axum::Router;
@@ -11,7 +12,7 @@ use axum::http::header::{
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::uri::PathAndQuery;
-use axum::http::{HeaderName, HeaderValue, Method, Uri};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use tower::util::MapRequestLayer;
@@ -19,11 +20,13 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::CorsLayer;
 use tracing::Instrument as _;
 
-use super::GatewayState;
-use super::access::{AccessRules, Asked};
+use super::access::{AccessRules, Addresses, Asked, Crowd};
+use super::body_time::in_time;
 use super::error::{self, ApiError};
 use super::socket::PATH as SOCKET_PATH;
+use super::{DoorLimits, GatewayState};
 use crate::domain::{Code, RequestId};
+use crate::telemetry::instruments;
 
 /// Where clients of the agent as an MCP server open streams.
 const STREAMS: [&str; 2] = ["/mcp", "/sse"];
@@ -41,10 +44,26 @@ const DATA_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 
 /// Surrounds routes and socket layer. Nothing is reachable but through this.
 pub fn guard(state: &GatewayState, inner: Router) -> Router {
-    surround(&state.access, inner)
+    surround((&state.access, &state.limits), inner)
 }
 
-fn surround(access: &Arc<AccessRules>, inner: Router) -> Router {
+/// What a connection is answered that is one too many.
+pub fn turn_away(crowd: Crowd) -> Router {
+    let refuse = move || ready(crowded(crowd));
+    Router::new().fallback(refuse).layer(from_fn(finish))
+}
+
+fn crowded(crowd: Crowd) -> Response {
+    let error = ApiError::new(Code::TooManyRequests, crowd.refusal());
+    let error = match crowd {
+        Crowd::Address(_) => error,
+        Crowd::All(_) => error.with_status(StatusCode::SERVICE_UNAVAILABLE),
+    };
+    error.into_response()
+}
+
+fn surround((access, limits): (&Arc<AccessRules>, &DoorLimits), inner: Router) -> Router {
+    let behind = (Arc::clone(access), Arc::clone(&limits.requests));
     let base: Arc<str> = access.base_path().into();
     let rewrite = move |request| strip_base(request, &base);
     Router::new()
@@ -52,6 +71,8 @@ fn surround(access: &Arc<AccessRules>, inner: Router) -> Router {
         .layer(CatchPanicLayer::custom(panicked))
         .layer(cors(access))
         .layer(from_fn_with_state(Arc::clone(access), admit))
+        .layer(from_fn_with_state(limits.body_time, in_time))
+        .layer(from_fn_with_state(behind, count))
         .layer(from_fn(finish))
         .layer(MapRequestLayer::new(rewrite))
 }
@@ -68,6 +89,27 @@ async fn admit(State(rules): State<Arc<AccessRules>>, request: Request, next: Ne
         Err(refused) if !is_probe => ApiError::from(refused).into_response(),
         _ => next.run(Request::from_parts(parts, body)).await,
     }
+}
+
+/// Counts what runs for one client behind a trusted proxy: the connections are the proxy's, which
+/// opens as many as its clients ask for.
+async fn count(
+    State((rules, requests)): State<(Arc<AccessRules>, Arc<Addresses>)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let address = rules.client_behind_proxy(&parts);
+    // Until the head of the answer; streams and sockets are their users' from then on.
+    let _share = match address.map(|address| requests.take(Some(address))) {
+        Some(Err(crowd)) => {
+            instruments().limit_reached("requests", crowd.as_str());
+            return crowded(crowd);
+        }
+        Some(Ok(share)) => Some(share),
+        None => None,
+    };
+    next.run(Request::from_parts(parts, body)).await
 }
 
 /// Names the request, writes refusals as problem documents, and adds the headers of all answers.
@@ -197,6 +239,7 @@ mod tests {
 
     use super::{surround, without_base};
     use crate::config;
+    use crate::gateway::DoorLimits;
     use crate::gateway::access::AccessRules;
 
     async fn ask(path: &str, host: &str) -> (u16, String) {
@@ -216,7 +259,9 @@ mod tests {
             .header("host", host)
             .body(Body::empty())
             .unwrap();
-        let response = surround(&access, inner).oneshot(request).await.unwrap();
+        let limits = DoorLimits::none();
+        let guarded = surround((&access, &limits), inner);
+        let response = guarded.oneshot(request).await.unwrap();
         let status = response.status().as_u16();
         let bytes = axum::body::to_bytes(response.into_body(), 1 << 20)
             .await

@@ -3,6 +3,7 @@
 
 mod access;
 mod auth;
+mod body_time;
 mod error;
 mod extract;
 mod guard;
@@ -14,6 +15,7 @@ mod spa;
 pub mod wire;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::Method;
@@ -21,10 +23,10 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse as _;
 use axum::routing::get;
 
-pub use access::{AccessRules, Asked, Peer, Refused};
+pub use access::{AccessRules, AddressShare, Addresses, Asked, Crowd, Peer, Refused};
 pub use auth::{Entered, authenticate_handshake};
 pub use error::{ApiError, FieldError};
-pub use guard::guard;
+pub use guard::{guard, turn_away};
 pub use http::{
     Check, Installation, ModelInfo, ModelList, SandboxInfo, SandboxLimits, StorageInfo, System,
     SystemInfo, open_metrics,
@@ -34,7 +36,7 @@ pub use spa::page_is_built;
 
 use crate::agent::{Providers, Servers, Sessions};
 use crate::config::AuthMode;
-use crate::domain::Code;
+use crate::domain::{Code, Shares};
 use crate::store::Store;
 use crate::tenancy::Tenancy;
 
@@ -63,6 +65,34 @@ pub struct GatewayState {
     pub providers: Providers,
     /// Bytes that one request body may have.
     pub body_limit: usize,
+    /// How much of a door one client may have.
+    pub limits: DoorLimits,
+}
+
+/// How much of the doors one client may have. Clones share what is counted.
+#[derive(Clone)]
+pub struct DoorLimits {
+    /// Requests that run for one client behind a trusted proxy.
+    pub requests: Arc<Addresses>,
+    /// How long the body of a request may take, beside a second for each KiB of it.
+    pub body_time: Option<Duration>,
+    /// Questions of MCP clients that are being answered.
+    pub questions: Arc<Shares>,
+    /// Connections and event streams of MCP clients.
+    pub streams: Arc<Shares>,
+}
+
+impl DoorLimits {
+    /// Without limits.
+    #[cfg(test)]
+    fn none() -> Self {
+        Self {
+            requests: Addresses::new(None, None),
+            body_time: None,
+            questions: Arc::default(),
+            streams: Arc::default(),
+        }
+    }
 }
 
 /// The routes of REST and page. The socket's layer goes around it, and [`guard()`] around both.

@@ -14,6 +14,9 @@ pub struct Answer {
     pub reasoning: String,
     /// The calls that it asked for, in order.
     pub calls: Vec<AskedCall>,
+    /// How many more it asked for that mean nothing: all of an answer that the provider's filter
+    /// stopped, and those without a tool's name.
+    pub dropped_calls: usize,
     /// What the request used, if the provider said it.
     pub usage: Option<TokenUsage>,
     /// Why it stopped; none = the stream ended before it did.
@@ -35,12 +38,34 @@ pub struct AskedCall {
 
 /// Arguments that are no JSON object. The text is what the model reads as the call's result (S3.25).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("Invalid arguments format: {problem}")]
-pub struct InvalidArguments {
+pub enum InvalidArguments {
+    /// The model wrote something else.
+    #[error("Invalid arguments format: {problem}")]
+    Malformed {
+        /// What the model wrote.
+        raw: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The answer ended before they were whole.
+    #[error(
+        "Not run: the answer was cut off before the arguments of this call were complete, most \
+         likely because it reached its longest length. Ask for it again with shorter arguments, for \
+         example a long text in several parts."
+    )]
+    CutOff {
+        /// What came of them.
+        raw: String,
+    },
+}
+
+impl InvalidArguments {
     /// What the model wrote.
-    pub raw: String,
-    /// What is wrong with it.
-    pub problem: String,
+    pub fn raw(&self) -> &str {
+        match self {
+            Self::Malformed { raw, .. } | Self::CutOff { raw } => raw,
+        }
+    }
 }
 
 /// Collects events; at any time it can say what came so far.
@@ -100,13 +125,33 @@ impl Collector {
 
     /// The answer as far as it came.
     pub fn finish(self) -> Answer {
+        let asked = self.calls.len();
+        let ending = Ending::of(self.finish);
+        let means_something = |call: &RawCall| {
+            let is_stopped = self.finish == Some(Finish::Filtered);
+            !is_stopped && !call.name.trim().is_empty()
+        };
+        // What belongs to a call is found by the call's place, so none before it may be dropped.
+        let keeps_places = self
+            .calls
+            .iter()
+            .take_while(|call| means_something(call))
+            .count();
+        let calls = self.calls.into_iter().filter(means_something);
+        let calls: Vec<AskedCall> = calls.map(|call| call.parse(ending)).collect();
+        let dropped_calls = asked - calls.len();
+        let has_places = dropped_calls == 0 || !calls.is_empty() && keeps_places == calls.len();
         Answer {
             text: self.text,
             reasoning: self.reasoning,
-            calls: self.calls.into_iter().map(RawCall::parse).collect(),
             usage: self.usage,
-            finish: self.finish,
-            native: self.native,
+            finish: match self.finish {
+                Some(Finish::Calls) if calls.is_empty() => Some(Finish::Stop),
+                finish => finish,
+            },
+            native: self.native.filter(|_| has_places),
+            calls,
+            dropped_calls,
         }
     }
 
@@ -123,19 +168,38 @@ impl Collector {
     }
 }
 
-impl RawCall {
-    fn parse(self) -> AskedCall {
-        AskedCall {
-            provider_id: self.provider_id,
-            name: self.name,
-            args: parse_arguments(self.json),
+/// Whether the model came to the end of what it wanted to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Whole,
+    /// It did not, or nobody knows.
+    Short,
+}
+
+impl Ending {
+    fn of(finish: Option<Finish>) -> Self {
+        match finish {
+            Some(Finish::Stop | Finish::Calls) => Self::Whole,
+            Some(Finish::Length | Finish::Filtered | Finish::Other) | None => Self::Short,
         }
     }
 }
 
-/// Reads arguments. Nothing and `null` mean none; an object in a string counts as the object (S3.24).
-fn parse_arguments(raw: String) -> Result<Value, InvalidArguments> {
-    if raw.trim().is_empty() {
+impl RawCall {
+    fn parse(self, ending: Ending) -> AskedCall {
+        AskedCall {
+            provider_id: self.provider_id,
+            name: self.name,
+            args: parse_arguments(self.json, ending),
+        }
+    }
+}
+
+/// Reads arguments. `null` means none, and so does nothing at all if the answer is whole: of one that
+/// was cut off nobody knows what was to come. An object in a string counts as the object (S3.24).
+fn parse_arguments(raw: String, ending: Ending) -> Result<Value, InvalidArguments> {
+    let is_empty = raw.trim().is_empty();
+    if is_empty && ending == Ending::Whole {
         return Ok(Value::Object(serde_json::Map::new()));
     }
     match serde_json::from_str(&raw) {
@@ -146,7 +210,10 @@ fn parse_arguments(raw: String) -> Result<Value, InvalidArguments> {
         Ok(Value::Object(object)) => Ok(Value::Object(object)),
         Ok(Value::Null) => Ok(Value::Object(serde_json::Map::new())),
         Ok(Value::Bool(_) | Value::Number(_) | Value::Array(_)) => Err(no_object(raw)),
-        Err(error) => Err(InvalidArguments {
+        Err(error) if ending == Ending::Short && (is_empty || error.is_eof()) => {
+            Err(InvalidArguments::CutOff { raw })
+        }
+        Err(error) => Err(InvalidArguments::Malformed {
             raw,
             problem: error.to_string(),
         }),
@@ -154,7 +221,7 @@ fn parse_arguments(raw: String) -> Result<Value, InvalidArguments> {
 }
 
 fn no_object(raw: String) -> InvalidArguments {
-    InvalidArguments {
+    InvalidArguments::Malformed {
         raw,
         problem: "expected a JSON object".to_owned(),
     }
@@ -170,7 +237,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{Answer, Collector};
-    use crate::domain::TokenUsage;
+    use crate::domain::{Native, TokenUsage};
     use crate::llm::{Finish, ModelEvent};
 
     fn fold(events: &[ModelEvent]) -> Answer {
@@ -199,7 +266,8 @@ mod tests {
     #[test]
     fn arguments_are_an_object_or_say_why_not() {
         fn check(raw: &str, expected: Result<Value, &str>) {
-            let answer = fold(&[call(0, "t"), args(0, raw)]);
+            let end = ModelEvent::Finished(Finish::Calls);
+            let answer = fold(&[call(0, "t"), args(0, raw), end]);
             let got = answer.calls[0].args.clone().map_err(|e| e.to_string());
             match expected {
                 Ok(value) => assert_eq!(got, Ok(value), "{raw}"),
@@ -219,6 +287,55 @@ mod tests {
         check(r#""text""#, Err("Invalid arguments format: expected"));
         check(r#"{"a":"#, Err("Invalid arguments format: EOF"));
         check(&"[".repeat(5_000), Err("Invalid arguments format: "));
+    }
+
+    /// What becomes of one call of an answer that ended so: its arguments, why not, or nothing.
+    #[test]
+    fn a_call_is_only_what_the_end_left_whole() {
+        fn check(finish: Finish, (name, raw): (&str, &str), expected: &str) {
+            let answer = fold(&[call(0, name), args(0, raw), ModelEvent::Finished(finish)]);
+            let shown = match answer.calls.first().map(|call| &call.args) {
+                Some(Ok(args)) => args.to_string(),
+                Some(Err(invalid)) => invalid.to_string(),
+                None => format!("dropped {}", answer.dropped_calls),
+            };
+            assert!(
+                shown.starts_with(expected),
+                "{finish:?} {name} {raw}: {shown}"
+            );
+        }
+        let cut = "Not run: the answer was cut off";
+        for whole in [Finish::Stop, Finish::Calls] {
+            check(whole, ("t", ""), "{}");
+            check(whole, ("t", r#"{"a":1}"#), r#"{"a":1}"#);
+            check(whole, ("t", r#"{"a":"#), "Invalid arguments format: EOF");
+        }
+        for short in [Finish::Length, Finish::Other] {
+            check(short, ("t", ""), cut);
+            check(short, ("t", " "), cut);
+            check(short, ("t", r#"{"a":"#), cut);
+            check(short, ("t", r#"{"a":1}"#), r#"{"a":1}"#);
+            check(short, ("t", "{}"), "{}");
+            check(short, ("t", "[]"), "Invalid arguments format: expected");
+        }
+        for raw in ["", r#"{"a":1}"#, r#"{"a":"#] {
+            check(Finish::Filtered, ("t", raw), "dropped 1");
+            for finish in [Finish::Stop, Finish::Calls, Finish::Length, Finish::Other] {
+                check(finish, ("", raw), "dropped 1");
+                check(finish, (" ", raw), "dropped 1");
+            }
+        }
+        // Nothing is left to wait for, and nothing that names a call that is not there.
+        let native = Native {
+            family: "f".into(),
+            blocks: json!([]),
+        };
+        let answer = fold(&[
+            call(0, ""),
+            ModelEvent::Native(native),
+            ModelEvent::Finished(Finish::Calls),
+        ]);
+        assert_eq!((answer.finish, answer.native), (Some(Finish::Stop), None));
     }
 
     #[test]

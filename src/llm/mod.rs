@@ -38,7 +38,7 @@ mod verdict;
 mod weave;
 
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
-pub use catalogue::Catalogue;
+pub use catalogue::{Catalogue, Windows};
 pub use error::{Error, KeyFault, Refusal};
 pub use kept::Kept;
 pub use retry::{Progress, RetryConfig, ask};

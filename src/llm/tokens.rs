@@ -59,7 +59,7 @@ pub fn estimated_usage(request: &Request, answer: &Answer) -> TokenUsage {
     let calls = answer.calls.iter().map(|call| {
         let args = match &call.args {
             Ok(args) => of_json(args),
-            Err(invalid) => of_text(&invalid.raw),
+            Err(invalid) => of_text(invalid.raw()),
         };
         of_text(&call.name) + args + CALL_OVERHEAD
     });

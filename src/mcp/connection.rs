@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use rmcp::handler::client::progress::ProgressDispatcher;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
-    ClientConfig, ClientRequest, Implementation, ProgressNotificationParam, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientConfig, ClientRequest, CustomNotification,
+    Implementation, ProgressNotificationParam, ServerResult,
 };
 use rmcp::service::{
     NotificationContext, Peer, PeerRequestOptions, RequestHandle, RunningService, ServiceError,
@@ -15,7 +15,7 @@ use rmcp::service::{
 use rmcp::transport::IntoTransport;
 use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -25,11 +25,12 @@ use super::lines::Lines;
 use super::listing;
 use super::remote::{self, Remote};
 use super::result::ToolAnswer;
+use super::sending;
 use crate::domain::Tool;
 
 /// How long a server may take for the handshake: interpreted ones load slowly.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
-/// How long a server may take to confirm a cancellation before its processes are killed.
+/// How long a server may take to say that a call is over which it was told to stop.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
 /// One call of a tool.
@@ -141,6 +142,7 @@ impl Connection {
             .await
             .unwrap_or(Err(Error::Timeout {
                 after: HANDSHAKE_LIMIT,
+                is_confirmed: false,
             }))
     }
 
@@ -154,7 +156,8 @@ impl Connection {
         self.service.is_closed() || self.service.is_transport_closed()
     }
 
-    /// Calls a tool. `on_progress` hears what the server says meanwhile; `cancel` stops the call.
+    /// Calls a tool. `on_progress` hears what the server says meanwhile; `cancel` stops the call, which
+    /// then has two seconds to end. One that is done by then is done.
     pub async fn call(
         &self,
         call: ToolCall,
@@ -179,12 +182,14 @@ impl Connection {
                     message: said.message,
                 }),
                 () = cancel.cancelled() => {
-                    let is_confirmed = self.cancel(&mut handle, "stopped by the person").await;
-                    return Err(Error::Cancelled { is_confirmed });
+                    let last = self.stop(&mut handle, "stopped by the person").await;
+                    let is_confirmed = last.is_some();
+                    return done(last).ok_or(Error::Cancelled { is_confirmed });
                 }
                 () = &mut deadline => {
-                    self.cancel(&mut handle, "time limit").await;
-                    return Err(Error::Timeout { after: call.limit });
+                    let last = self.stop(&mut handle, "time limit").await;
+                    let (is_confirmed, after) = (last.is_some(), call.limit);
+                    return done(last).ok_or(Error::Timeout { after, is_confirmed });
                 }
             }
         }
@@ -204,7 +209,13 @@ impl Connection {
         let peer: &Peer<RoleClient> = self.service.peer();
         peer.send_cancellable_request(request, PeerRequestOptions::no_options())
             .await
-            .map_err(|error| self.failed(&error))
+            // The connection had ended before.
+            .map_err(|_| self.unreachable("its connection has ended".to_owned()))
+    }
+
+    fn unreachable(&self, reason: String) -> Error {
+        let server = self.server.clone();
+        Error::Unreachable { server, reason }
     }
 
     #[expect(
@@ -215,11 +226,8 @@ impl Connection {
         &self,
         answer: Result<Result<ServerResult, ServiceError>, tokio::sync::oneshot::error::RecvError>,
     ) -> Result<ToolAnswer, Error> {
-        let gone = || Error::Gone {
-            server: self.server.clone(),
-        };
         match answer
-            .map_err(|_| gone())?
+            .map_err(|_| self.gone())?
             .map_err(|error| self.failed(&error))?
         {
             ServerResult::CallToolResult(result) => Ok(ToolAnswer::from_wire(result)),
@@ -234,30 +242,41 @@ impl Connection {
     fn failed(&self, error: &ServiceError) -> Error {
         match error {
             ServiceError::McpError(data) => Error::Refused(data.message.to_string()),
-            ServiceError::TransportSend(_) | ServiceError::TransportClosed => Error::Gone {
-                server: self.server.clone(),
+            ServiceError::TransportSend(error) => match sending::cannot_have_run(error) {
+                Some(reason) => self.unreachable(reason),
+                None => self.gone(),
             },
+            ServiceError::TransportClosed => self.gone(),
             other => Error::Refused(other.to_string()),
         }
     }
 
-    /// Tells the server to cancel and waits for its last word. Whether it came.
-    async fn cancel(&self, handle: &mut RequestHandle<RoleClient>, reason: &str) -> bool {
-        let params =
-            CancelledNotificationParam::new(Some(handle.id.clone()), Some(reason.to_owned()));
-        let notification = CancelledNotification::new(params);
-        if self
-            .service
-            .peer()
-            .send_notification(notification.into())
-            .await
-            .is_err()
-        {
-            return false;
-        }
-        tokio::time::timeout(CANCEL_GRACE, &mut handle.rx)
-            .await
-            .is_ok()
+    fn gone(&self) -> Error {
+        let server = self.server.clone();
+        Error::Gone { server }
+    }
+
+    /// Tells the server to stop a call, and waits for its last word about the call; `None` if none
+    /// came, so that the call may go on.
+    async fn stop(
+        &self,
+        handle: &mut RequestHandle<RoleClient>,
+        reason: &str,
+    ) -> Option<Result<ToolAnswer, Error>> {
+        // Not as rmcp's own type: that one ends the request here as soon as it is written, and what the
+        // server says then is dropped.
+        let params = json!({ "requestId": handle.id, "reason": reason });
+        let told = CustomNotification::new("notifications/cancelled", Some(params));
+        let last = async {
+            let told = self.service.peer().send_notification(told.into()).await;
+            told.ok()?;
+            match self.read((&mut handle.rx).await) {
+                Err(Error::Gone { .. } | Error::Unreachable { .. }) => None,
+                said => Some(said),
+            }
+        };
+        let last = tokio::time::timeout(CANCEL_GRACE, last).await;
+        last.ok().flatten()
     }
 
     /// Ends the stream at once: what is being asked ends with [`Error::Gone`].
@@ -271,4 +290,9 @@ impl Connection {
             tracing::debug!(mcp.server = %self.server, %error, "The connection did not end in order");
         }
     }
+}
+
+/// What a call gave that was done before it heard that it was to stop.
+fn done(last: Option<Result<ToolAnswer, Error>>) -> Option<ToolAnswer> {
+    last?.ok().filter(|answer| !answer.is_error)
 }

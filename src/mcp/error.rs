@@ -15,7 +15,7 @@ pub enum Error {
         /// What it did instead.
         reason: String,
     },
-    /// It cannot be reached: nothing was sent to it.
+    /// It cannot be reached: nothing that was sent to it ran.
     #[error("the MCP server `{server}` cannot be reached: {reason}")]
     Unreachable {
         /// Its name.
@@ -34,11 +34,13 @@ pub enum Error {
     Timeout {
         /// The limit.
         after: Duration,
+        /// Whether the server said within the grace time that the call is over.
+        is_confirmed: bool,
     },
     /// The call was cancelled by us.
     #[error("the call was cancelled")]
     Cancelled {
-        /// Whether the server confirmed it within the grace time.
+        /// Whether the server said within the grace time that the call is over.
         is_confirmed: bool,
     },
     /// The server answered with a JSON-RPC error.

@@ -13,6 +13,7 @@ mod lines;
 mod listing;
 mod remote;
 mod result;
+mod sending;
 mod toolbox;
 
 pub use bundled::{BUNDLED_SERVER, bundled_tools};

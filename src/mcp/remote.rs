@@ -1,16 +1,22 @@
 //! Servers that are reached over streamable HTTP.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransportConfig, StreamableHttpError,
 };
 
 use super::error::Error;
 use crate::net;
+
+/// How often an answer whose stream broke is asked for again, after pauses of 1, 2 and 4 s or as the
+/// server says. After that the call is lost, which is not to take as long as its time limit.
+const RESUMES: usize = 3;
 
 /// Where a remote server is, and what it is sent with every request.
 #[derive(Clone)]
@@ -40,8 +46,14 @@ pub(super) fn transport(
         value.set_sensitive(true);
         headers.insert(name, value);
     }
-    let config =
-        StreamableHttpClientTransportConfig::with_uri(remote.url.as_str()).custom_headers(headers);
+    // A session that the server has ended is begun again by whoever owns the connection: here the
+    // calls that still ran in it would get an answer that looks like the server's own.
+    let mut config = StreamableHttpClientTransportConfig::with_uri(remote.url.as_str())
+        .custom_headers(headers)
+        .reinit_on_expired_session(false);
+    let mut resuming = ExponentialBackoff::default();
+    resuming.max_times = Some(RESUMES);
+    config.retry_config = Arc::new(resuming);
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
@@ -84,7 +96,7 @@ fn http_error(error: &ClientInitializeError) -> Option<&StreamableHttpError<reqw
 
 /// What lies below an error of the HTTP client, outermost first; what repeats the one above is
 /// left out.
-fn below(error: &reqwest::Error) -> String {
+pub(super) fn below(error: &reqwest::Error) -> String {
     let mut texts: Vec<String> = Vec::new();
     let mut next = std::error::Error::source(error);
     while let Some(error) = next {

@@ -111,7 +111,7 @@ impl Toolbox {
                 ..tool.clone()
             },
             at,
-            definition: Digest::of_json(&serde_json::json!(tool)),
+            definition: tool.hash(),
             is_trusted: offer.is_trusted,
             schema: Arc::new(tool.input_schema.clone().into()),
             validator,

@@ -1,8 +1,9 @@
 //! How many sandboxes may run at once, and for how long nobody may use one.
 //!
-//! Each started program counts, because each has the limits of its own. Where there is no room,
-//! warm ones go first, then the one that lies idle longest; what somebody uses is never ended, so a
-//! start waits a while and then fails.
+//! Each started program counts, because each has the limits of its own, for its user and tenant too.
+//! Where there is no room, warm ones go first, then what lies idle, of whoever has the most; what
+//! somebody uses is never ended, so a start waits a while and then fails. Of those that wait, who has
+//! the least is next.
 
 use std::{
     collections::BTreeMap,
@@ -18,8 +19,13 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 use tracing::info;
 
-use super::{Error, Launch, Life, Limits, Network, Running, Runtime, running::Kill, usage::Usage};
-use crate::domain::{SandboxId, SandboxKind};
+use super::{
+    Error, Launch, Life, Limits, Network, Running, Runtime,
+    fairness::{idlest, is_next},
+    running::Kill,
+    usage::Usage,
+};
+use crate::domain::{Holder, Ledger, Most, Reached, SandboxId, SandboxKind, Whose};
 use crate::telemetry::{Present, instruments};
 
 /// How long a full house is looked at again at the latest: a warm sandbox comes up unseen.
@@ -28,8 +34,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// What the operator decides.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
-    /// Programs that run at once, warm ones included.
-    pub max: usize,
+    /// Programs that run at once: in all, warm ones included, of one tenant and of one user.
+    pub most: Most,
     /// How long nobody may use one until it is ended.
     pub idle: Duration,
     /// How long a start waits for room.
@@ -49,9 +55,21 @@ pub struct Capacity {
 /// What runs or starts. Locked before the pool of warm ones, and never across an await.
 #[derive(Default)]
 struct Places {
-    taken: Mutex<BTreeMap<u64, Option<Guest>>>,
+    house: Mutex<House>,
     /// Told when something ended or nobody uses it any more.
     freed: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct House {
+    /// `None` while it starts.
+    taken: BTreeMap<u64, (Option<Holder>, Option<Guest>)>,
+    /// The same, counted.
+    ledger: Ledger,
+    /// Starts that have no place yet, in the order in which they came.
+    waiting: BTreeMap<u64, Option<Holder>>,
+    /// What the last place or start is called.
+    last: u64,
 }
 
 /// Something that runs.
@@ -68,6 +86,20 @@ struct Place {
     number: u64,
 }
 
+/// A start that has no place yet.
+struct Ticket<'a> {
+    places: &'a Places,
+    number: u64,
+}
+
+/// Why a start has no place.
+enum Obstacle {
+    /// A limit is reached.
+    Full(Reached),
+    /// What is free is for others.
+    NotNext,
+}
+
 impl Capacity {
     /// Gives `inner` so much room.
     pub fn new(inner: Arc<dyn Runtime>, room: Room) -> Self {
@@ -81,49 +113,90 @@ impl Capacity {
         }
     }
 
-    /// A place for a start of `sandbox`, made if need be.
-    async fn take_place(&self, sandbox: &SandboxId) -> Result<Place, Error> {
+    /// A place for a start of `launch`, made if need be.
+    async fn take_place(&self, launch: &Launch) -> Result<Place, Error> {
         let deadline = Instant::now() + self.room.patience;
+        let ticket = Ticket::draw(&self.places, launch.holder.clone());
         loop {
             let freed = Arc::clone(&self.places.freed);
             let freed = freed.notified();
-            if let Some(place) = self.try_take(sandbox) {
-                return Ok(place);
-            }
-            if self.inner.spare().await || self.end_idlest().await {
-                continue;
-            }
+            let reached = match self.try_take(launch, &ticket) {
+                Ok(place) => return Ok(place),
+                Err(Obstacle::Full(reached)) => {
+                    if self.make_room(launch.holder.as_ref(), reached.whose).await {
+                        continue;
+                    }
+                    reached
+                }
+                Err(Obstacle::NotNext) => Reached {
+                    whose: Whose::All,
+                    most: self.room.most.all.unwrap_or_default(),
+                },
+            };
             let now = Instant::now();
             if now >= deadline {
-                return Err(Error::Full(self.room.max));
+                instruments().limit_reached("sandboxes", reached.whose.as_str());
+                return Err(Error::Full(reached));
             }
             let _ = timeout_at(deadline.min(now + LOOK_AGAIN), freed).await;
         }
     }
 
-    fn try_take(&self, sandbox: &SandboxId) -> Option<Place> {
-        let mut taken = self.places.taken();
-        // A warm one that the session reserved becomes the place.
-        let warm = self.inner.warm();
-        let warm = warm.iter().filter(|warm| *warm != sandbox).count();
-        if taken.len() + warm >= self.room.max {
-            return None;
+    fn try_take(&self, launch: &Launch, ticket: &Ticket<'_>) -> Result<Place, Obstacle> {
+        let mut house = self.places.house();
+        let holder = launch.holder.as_ref();
+        let most = self.most_beside_warm(&launch.sandbox);
+        if let Err(reached) = house.ledger.check(holder, 1, most) {
+            // Warm ones are among those that the operator counts.
+            let most = match reached.whose {
+                Whose::All => self.room.most.all.unwrap_or(reached.most),
+                Whose::User | Whose::Tenant => reached.most,
+            };
+            return Err(Obstacle::Full(Reached { most, ..reached }));
         }
-        let number = taken.last_key_value().map_or(0, |(last, _)| last + 1);
-        taken.insert(number, None);
-        Some(Place {
+        let waiting = house.waiting.iter();
+        let waiting = waiting.map(|(number, holder)| (*number, holder.as_ref()));
+        if !is_next(ticket.number, waiting, &house.ledger, most) {
+            return Err(Obstacle::NotNext);
+        }
+        house.waiting.remove(&ticket.number);
+        house.ledger.add(holder, 1);
+        let number = house.number();
+        house.taken.insert(number, (launch.holder.clone(), None));
+        Ok(Place {
             places: Arc::clone(&self.places),
             number,
         })
     }
 
-    /// Ends what nobody has used for the longest time; `false` if everything is in use.
-    async fn end_idlest(&self) -> bool {
+    /// What the limits leave beside warm ones. A warm one that the session reserved becomes its place.
+    fn most_beside_warm(&self, sandbox: &SandboxId) -> Most {
+        let warm = self.inner.warm();
+        let warm = warm.iter().filter(|warm| *warm != sandbox).count();
+        let warm = u64::try_from(warm).unwrap_or(u64::MAX);
+        let most = self.room.most;
+        Most {
+            all: most.all.map(|most| most.saturating_sub(warm)),
+            ..most
+        }
+    }
+
+    /// Ends something that nobody uses, for a start of `holder` where that limit is reached; `false`
+    /// if there is nothing.
+    async fn make_room(&self, holder: Option<&Holder>, whose: Whose) -> bool {
+        (whose == Whose::All && self.inner.spare().await) || self.end_idlest(holder, whose).await
+    }
+
+    /// Ends what nobody has used for the longest time, of whoever has the most; `false` if everything
+    /// that may go is in use.
+    async fn end_idlest(&self, holder: Option<&Holder>, whose: Whose) -> bool {
         let idlest = {
-            let taken = self.places.taken();
-            let guests = taken.values().flatten();
-            let idle = guests.filter_map(|guest| Some((guest.usage.idle_since()?, guest)));
-            idle.min_by_key(|(since, _)| *since)
+            let house = self.places.house();
+            let guests = house.taken.values().filter_map(|(holder, guest)| {
+                let guest = guest.as_ref()?;
+                Some((holder.as_ref(), guest.usage.idle_since()?, guest))
+            });
+            idlest(guests, (holder, whose), &house.ledger)
                 .map(|(since, guest)| (since, guest.clone()))
         };
         let Some((since, guest)) = idlest else {
@@ -144,10 +217,9 @@ impl Capacity {
         let (usage, first) = Usage::begin(Arc::clone(&self.places.freed));
         let kill = life.count(Arc::clone(&usage), first);
         let guest = Guest { name, usage, kill };
-        place
-            .places
-            .taken()
-            .insert(place.number, Some(guest.clone()));
+        if let Some((_, running)) = place.places.house().taken.get_mut(&place.number) {
+            *running = Some(guest.clone());
+        }
         let (ended, idle) = (life.ended(), self.room.idle);
         self.tasks.spawn(async move {
             let _place = place;
@@ -160,12 +232,11 @@ impl Capacity {
 
     /// Starts warm ones where there is room left.
     fn warm_up_beside(&self, launch: &Launch) {
-        let taken = self.places.taken();
-        let left = self
-            .room
-            .max
-            .saturating_sub(taken.len() + self.inner.warm().len());
-        self.inner.warm_up(launch, left);
+        let house = self.places.house();
+        let there = house.taken.len() + self.inner.warm().len();
+        let most = self.room.most.all.map(usize::try_from);
+        let most = most.and_then(Result::ok).unwrap_or(usize::MAX);
+        self.inner.warm_up(launch, most.saturating_sub(there));
     }
 }
 
@@ -189,14 +260,43 @@ async fn end_when_idle(guest: &Guest, idle: Duration) -> std::convert::Infallibl
 }
 
 impl Places {
-    fn taken(&self) -> MutexGuard<'_, BTreeMap<u64, Option<Guest>>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn house(&self) -> MutexGuard<'_, House> {
+        self.house.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl House {
+    fn number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+}
+
+impl<'a> Ticket<'a> {
+    fn draw(places: &'a Places, holder: Option<Holder>) -> Self {
+        let mut house = places.house();
+        let number = house.number();
+        house.waiting.insert(number, holder);
+        Self { places, number }
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        // With a place it is gone already; without one, others may have waited for it.
+        if self.places.house().waiting.remove(&self.number).is_some() {
+            self.places.freed.notify_waiters();
+        }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.taken().remove(&self.number);
+        let mut house = self.places.house();
+        if let Some((holder, _)) = house.taken.remove(&self.number) {
+            house.ledger.remove(holder.as_ref(), 1);
+        }
+        drop(house);
         self.places.freed.notify_waiters();
     }
 }
@@ -232,7 +332,7 @@ impl Runtime for Capacity {
     }
 
     async fn start(&self, launch: Launch) -> Result<Running, Error> {
-        let place = self.take_place(&launch.sandbox).await?;
+        let place = self.take_place(&launch).await?;
         let mut running = self.inner.start(launch.clone()).await?;
         let name = format!("{}/{}", launch.sandbox, launch.server);
         self.take_in(place, name, &mut running.life);

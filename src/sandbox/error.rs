@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf, sync::Arc};
 
 use super::DockerProblem;
-use crate::domain::Fault;
+use crate::domain::{Fault, Reached, Whose};
 
 /// A situation with a sandbox.
 #[derive(Debug, thiserror::Error)]
@@ -47,12 +47,9 @@ pub enum Error {
     /// The operating system did not give what a start needs.
     #[error("a sandbox could not be started")]
     Start(#[from] io::Error),
-    /// As many run as may, and somebody uses each of them.
-    #[error(
-        "all {0} sandboxes of this gateway are in use; try again when a call has ended, or let more \
-         of them run: `sandbox.max` (SPL_SANDBOX_MAX)"
-    )]
-    Full(usize),
+    /// As many run as may, for this user, this tenant or all, and somebody uses each of them.
+    #[error("{}; {}", in_use(*.0), more_room(.0.whose))]
+    Full(Reached),
     /// There is no runtime yet, and this is why; it is looked for again.
     #[error(transparent)]
     Awaited(Arc<Error>),
@@ -71,9 +68,7 @@ impl Error {
             Self::NoServer(_) => "run `./run build`, or reinstall".to_owned(),
             Self::Engine(problem) => problem.remedy(),
             Self::Awaited(lack) => lack.remedy(),
-            Self::Full(_) => "try again when a call has ended, or raise `sandbox.max` \
-                              (SPL_SANDBOX_MAX)"
-                .to_owned(),
+            Self::Full(reached) => more_room(reached.whose).to_owned(),
             Self::BadLaunch(_) | Self::Workspace { .. } | Self::Start(_) | Self::Closed => {
                 "look at the log".to_owned()
             }
@@ -93,6 +88,34 @@ impl Error {
             Self::Workspace { .. } => Fault::Internal,
             Self::Engine(problem) => problem.fault(),
             Self::Awaited(lack) => lack.fault(),
+        }
+    }
+}
+
+fn in_use(reached: Reached) -> String {
+    let most = reached.most;
+    match reached.whose {
+        Whose::User => format!("all {most} sandboxes that one person may have are in use by you"),
+        Whose::Tenant => {
+            format!("all {most} sandboxes that one tenant may have are in use by yours")
+        }
+        Whose::All => format!("all {most} sandboxes of this gateway are in use"),
+    }
+}
+
+fn more_room(whose: Whose) -> &'static str {
+    match whose {
+        Whose::User => {
+            "try again when one of your calls has ended, or let one person have more of them: \
+             `runtime.limits.sandboxes_per_user` (SPL_LIMIT_SANDBOXES_PER_USER)"
+        }
+        Whose::Tenant => {
+            "try again when a call has ended, or let one tenant have more of them: \
+             `runtime.limits.sandboxes_per_tenant` (SPL_LIMIT_SANDBOXES_PER_TENANT)"
+        }
+        Whose::All => {
+            "try again when a call has ended, or let more of them run: `sandbox.max` \
+             (SPL_SANDBOX_MAX)"
         }
     }
 }

@@ -109,6 +109,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::domain::Most;
     use crate::sandbox::{Access, Bounds, Capacity, DockerProblem, Program, Room};
 
     fn missing(image: &str) -> Arc<Error> {
@@ -119,6 +120,7 @@ mod tests {
     fn launch() -> Launch {
         Launch {
             sandbox: SandboxId::from_bits(1),
+            holder: None,
             server: "files".to_owned(),
             program: Program::Command(vec!["true".to_owned()]),
             environment: BTreeMap::new(),
@@ -130,7 +132,7 @@ mod tests {
     /// What came says of itself; any runtime will do.
     fn something() -> Arc<dyn Runtime> {
         let room = Room {
-            max: 1,
+            most: Most::default(),
             idle: Duration::from_mins(1),
             patience: Duration::ZERO,
         };

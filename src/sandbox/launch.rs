@@ -3,13 +3,15 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::Error;
-use crate::domain::SandboxId;
+use crate::domain::{Holder, SandboxId};
 
 /// One program to start in a sandbox.
 #[derive(Debug, Clone)]
 pub struct Launch {
     /// The session's sandbox; its workspace is kept by this id.
     pub sandbox: SandboxId,
+    /// For whom it runs, as shares are counted; `None` = for the installation, as warm ones do.
+    pub holder: Option<Holder>,
     /// The MCP server that this is, for logs.
     pub server: String,
     /// What runs.

@@ -8,6 +8,7 @@ mod bubblewrap;
 mod capacity;
 mod docker;
 mod error;
+mod fairness;
 mod janitor;
 mod late;
 mod launch;

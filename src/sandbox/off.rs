@@ -57,6 +57,7 @@ mod tests {
     async fn every_start_says_how_to_get_sandboxes() {
         let launch = Launch {
             sandbox: SandboxId::from_bits(1),
+            holder: None,
             server: "files".to_owned(),
             program: Program::Command(vec!["true".to_owned()]),
             environment: BTreeMap::new(),

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::call::{CallStatus, Decider};
 use super::properties::world::{World, approve, digests, reject, say};
 use super::stories::answer_calls;
 use super::{Command, Decision, Edit, PolicyEffect, Rule};
@@ -34,6 +35,122 @@ fn a_tool_that_was_denied_meanwhile_does_not_run_by_any_approval() {
     world.tell(&reject(&calls[0], None)).unwrap();
     world.tell(&approve(&calls[1])).unwrap();
     assert_eq!(world.started(), vec![calls[1].clone()]);
+}
+
+/// A world with three calls, whose rule for `a` is set afterwards.
+fn three_calls_then(effect: PolicyEffect, before: impl FnOnce(&mut World)) -> (World, Vec<CallId>) {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    before(&mut world);
+    answer_calls(&mut world, &["a", "b", "c"]);
+    let calls = world.queue();
+    world.rules.policy = vec![rule_for_a(effect)];
+    (world, calls)
+}
+
+fn rule_for_a(effect: PolicyEffect) -> Rule {
+    Rule {
+        name: "by now".into(),
+        server: "*".into(),
+        tool: "a".into(),
+        effect,
+    }
+}
+
+fn status(world: &World, call: &CallId) -> CallStatus {
+    let turn = world.state.control.turn.as_ref().unwrap();
+    turn.call(call).unwrap().status.clone()
+}
+
+#[test]
+fn an_approved_call_does_not_start_with_its_siblings_once_its_tool_is_denied() {
+    let (mut world, calls) = three_calls_then(PolicyEffect::Ask, |_| {});
+    world.tell(&approve(&calls[0])).unwrap();
+    world.rules.policy = vec![rule_for_a(PolicyEffect::Deny)];
+    world.tell(&approve(&calls[1])).unwrap();
+    world.tell(&approve(&calls[2])).unwrap();
+    assert_eq!(world.started(), calls[1..].to_vec());
+    let CallStatus::Ended { status, by } = status(&world, &calls[0]) else {
+        panic!("it has its result");
+    };
+    let name = "by now".to_owned();
+    assert_eq!(
+        (status.as_str(), by),
+        ("rejected", Some(Decider::Rule { name }))
+    );
+    world.check_folds();
+}
+
+#[test]
+fn calls_of_a_denied_tool_are_decided_as_soon_as_the_rule_is_there() {
+    let (mut world, calls) = three_calls_then(PolicyEffect::Deny, |_| {});
+    world.tell(&Command::ReviewCalls).unwrap();
+    assert!(matches!(
+        status(&world, &calls[0]),
+        CallStatus::Ended { .. }
+    ));
+    let asked = CallStatus::Pending { asked: true };
+    assert_eq!(status(&world, &calls[1]), asked, "the next card goes out");
+    let before = world.journal.len();
+    world.tell(&Command::ReviewCalls).unwrap();
+    assert_eq!(
+        world.journal.len(),
+        before,
+        "there is nothing more to decide"
+    );
+    world.rules.policy[0].tool = "*".into();
+    world.tell(&Command::ReviewCalls).unwrap();
+    assert!(world.queue().is_empty(), "the model is asked again");
+    world.check_folds();
+}
+
+#[test]
+fn what_a_rule_allowed_is_asked_once_the_rule_asks() {
+    let (mut world, calls) = three_calls_then(PolicyEffect::Ask, |world| {
+        world.rules.policy = vec![rule_for_a(PolicyEffect::Allow)];
+    });
+    assert!(matches!(
+        status(&world, &calls[0]),
+        CallStatus::Approved { .. }
+    ));
+    world.tell(&approve(&calls[1])).unwrap();
+    world.tell(&approve(&calls[2])).unwrap();
+    assert!(world.started().is_empty());
+    assert_eq!(
+        status(&world, &calls[0]),
+        CallStatus::Pending { asked: true }
+    );
+    world.tell(&approve(&calls[0])).unwrap();
+    assert_eq!(world.started().len(), 3);
+}
+
+#[test]
+fn changed_arguments_never_bind_to_another_tool_than_the_one_shown() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a", "b"]);
+    let call = world.queue()[0].clone();
+    let edit = approve_edited(&world, &call, json!({"n": 7}));
+    for unedited in [None, Some(Digest::from_wire("another tool"))] {
+        let Command::Decide(decision) = edit.clone() else {
+            panic!("it is a decision");
+        };
+        let edit = decision.edit.map(|edit| Edit { unedited, ..edit });
+        for digest in [decision.digest, None] {
+            let decision = Command::Decide(Decision {
+                edit: edit.clone(),
+                digest,
+                call: call.clone(),
+                approved: true,
+                take_back: false,
+                reason: None,
+                by: World::person(),
+            });
+            let refusal = world.tell(&decision).unwrap_err();
+            assert_eq!(refusal.code, Code::ChangedSinceShown);
+        }
+    }
+    world.tell(&edit).unwrap();
 }
 
 #[test]
@@ -81,6 +198,7 @@ fn approve_edited(world: &World, call: &CallId, args: serde_json::Value) -> Comm
         reason: None,
         edit: Some(Edit {
             args,
+            unedited: Some(Digest::from_wire(world.digest_of(call))),
             digest,
             equal,
             invalid: None,

@@ -40,11 +40,11 @@ pub struct ToolFacts {
 }
 
 impl ToolFacts {
-    /// Whether running it once more after a crash is harmless (DESIGN section 3).
+    /// Whether the tool only reads, by the word of a server that is trusted: such a call may run once
+    /// more after a crash, and nobody has to ask what became of it. An idempotent write may not:
+    /// repeated, it would replace what a later call did.
     pub fn may_run_again(&self) -> bool {
-        let hints = &self.annotations;
-        self.is_trusted
-            && (hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true))
+        self.is_trusted && self.annotations.read_only_hint == Some(true)
     }
 }
 
@@ -121,8 +121,12 @@ pub enum Outcome {
     },
     /// The turn or the call was stopped; it may have partly run.
     Cancelled,
-    /// The server stopped while it ran; it may have happened.
-    Unknown,
+    /// It was begun, and nobody knows what became of it; it may have happened.
+    Unknown {
+        /// What came between; without it, the gateway stopped while the call ran.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<String>,
+    },
 }
 
 impl Outcome {
@@ -133,7 +137,7 @@ impl Outcome {
             Self::Failed { .. } => "failed",
             Self::Rejected { .. } => "rejected",
             Self::Cancelled => "cancelled",
-            Self::Unknown => "unknown",
+            Self::Unknown { .. } => "unknown",
         }
     }
 
@@ -155,9 +159,15 @@ impl Outcome {
             Self::Cancelled => {
                 "Cancelled: the call was stopped. If it had started, it may have partly run.".into()
             }
-            Self::Unknown => "Outcome unknown: the server stopped while this call ran. It may or \
-                 may not have happened. Check before you repeat it."
-                .into(),
+            Self::Unknown { cause: None } => {
+                "Outcome unknown: the server stopped while this call ran. It may or may not have \
+                 happened. Check before you repeat it."
+                    .into()
+            }
+            Self::Unknown { cause: Some(cause) } => format!(
+                "Outcome unknown: the call may or may not have happened. Check before you repeat \
+                 it.\n{cause}"
+            ),
         }
     }
 }

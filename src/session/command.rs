@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::call::{Outcome, Proposal};
 use super::event::{ContextSize, ModelChoice};
+use super::reasoning::Reasoning;
 use super::state::PastDecision;
 use crate::domain::{
     Actor, CallId, Code, Digest, JournalId, MicroUsd, Native, SandboxId, TokenUsage,
@@ -72,6 +73,8 @@ pub enum Command {
         turn: Option<u64>,
         /// What the model has said so far.
         said_so_far: Option<String>,
+        /// What it has thought aloud so far.
+        thought_so_far: Option<Reasoning>,
     },
     /// Ask again for the last answer.
     Retry,
@@ -121,12 +124,8 @@ pub enum Command {
         turn: u64,
         /// The request that asked.
         iteration: u32,
-        /// How many of the newest entries to go on with.
-        kept: usize,
-        /// The context that did not fit.
-        before: ContextSize,
-        /// The context to go on with.
-        after: ContextSize,
+        /// What to go on with.
+        cut: Cut,
     },
     /// A call ended.
     CallEnded {
@@ -137,6 +136,9 @@ pub enum Command {
         /// How long it ran.
         duration_ms: u64,
     },
+    /// The rules may be others than when calls were asked for or approved: what is refused by now does
+    /// not wait and does not start.
+    ReviewCalls,
     /// The deciding process goes on with the session, whose runner is gone.
     TakeOver {
         /// The runner that is gone; changes nothing if another one has taken over meanwhile.
@@ -168,6 +170,9 @@ pub struct Decision {
 pub struct Edit {
     /// The new arguments.
     pub args: Value,
+    /// Hash of what the arguments as they were shown would run now; none if the tool is gone. Only
+    /// where that is still what the card showed, the change is one of the arguments alone.
+    pub unedited: Option<Digest>,
     /// Hash of what would run.
     pub digest: Digest,
     /// Hash of server, tool and new arguments.
@@ -180,6 +185,7 @@ impl Edit {
     /// Of a call whose queue is gone: all that is asked is whether it is the same change again.
     pub fn of_past(past: &PastDecision, args: Value) -> Self {
         Self {
+            unedited: None,
             digest: Digest::from_wire(""),
             equal: Digest::of_equal_calls(&past.tool, &args),
             args,
@@ -193,8 +199,15 @@ impl Edit {
 pub struct Answer {
     /// The text.
     pub text: String,
+    /// What it thought aloud before.
+    pub reasoning: Option<Reasoning>,
     /// The calls, looked up and validated.
     pub calls: Vec<Proposal>,
+    /// How many more it asked for that mean nothing, because its filter stopped it or because they
+    /// name no tool.
+    pub dropped_calls: u64,
+    /// What was shortened of the request that it answers.
+    pub shortened: Option<Shortened>,
     /// Provider-native blocks.
     pub native: Option<Native>,
     /// What the request used.
@@ -203,6 +216,32 @@ pub struct Answer {
     pub cost: Option<MicroUsd>,
     /// Why it ended.
     pub finish: String,
+}
+
+/// What of the context to go on with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// How many of the newest entries.
+    pub kept: usize,
+    /// Whether all of them were read before, and only their results are shorter now.
+    pub is_shortening: bool,
+    /// Tokens of history that the rest of the turn may read.
+    pub max_tokens: u64,
+    /// The context that did not fit.
+    pub before: ContextSize,
+    /// The context to go on with.
+    pub after: ContextSize,
+}
+
+/// What was shortened of a request: results that the model had read, so that it fits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shortened {
+    /// How many results of the running turn.
+    pub results: u64,
+    /// The context with every result whole.
+    pub before: ContextSize,
+    /// The context that was sent.
+    pub after: ContextSize,
 }
 
 /// Why a turn ends without an answer.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::{Call, Decider, Outcome};
+use super::reasoning::Reasoning;
 use crate::domain::{
     Actor, CallId, Code, CommitId, Digest, JournalId, MicroUsd, Native, SandboxId, Timestamp,
     TokenUsage,
@@ -15,6 +16,9 @@ use crate::domain::{
 const COMMIT: usize = 2048;
 /// The schema that this release writes. Older ones are upcast when they are read.
 pub const SCHEMA: u32 = 1;
+
+/// How `context:compacted` names results in a short form.
+pub const SHORTEN_RESULTS: &str = "shorten-results";
 
 /// Which model answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,6 +117,9 @@ pub enum Event {
         cost: Option<MicroUsd>,
         /// Provider-native blocks.
         native: Option<Native>,
+        /// What it thought aloud before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reasoning: Option<Reasoning>,
     },
     /// The final answer of a turn.
     Answered {
@@ -130,8 +137,15 @@ pub enum Event {
         duration_ms: u64,
         /// Why the model stopped (`stop`, `length`, `max_iterations`, …).
         finish: String,
+        /// Calls that it asked for and that were dropped: its provider's filter stopped it, or they
+        /// named no tool.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        dropped_calls: u64,
         /// Provider-native blocks.
         native: Option<Native>,
+        /// What it thought aloud before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reasoning: Option<Reasoning>,
     },
     /// A call waits for a decision.
     ApprovalAsked {
@@ -209,6 +223,9 @@ pub enum Event {
         turn: u64,
         /// What had been said of the answer.
         text: Option<String>,
+        /// What it thought aloud until then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reasoning: Option<Reasoning>,
     },
     /// A waiting message was taken back.
     Withdrawn {
@@ -236,13 +253,26 @@ pub enum Event {
     ContextReset,
     /// The model no longer reads the older entries; the transcript stays (C2).
     ContextCut {
-        /// How it was cut, for people: `fresh-context`.
+        /// How it was cut, for people: `fresh-context`, or `shorten-results`.
         strategy: String,
         /// How many of the newest entries the model goes on reading.
         kept: usize,
+        /// Tokens of history that the rest of the turn may read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_tokens: Option<u64>,
         /// The context before.
         before: ContextSize,
         /// The context after.
+        after: ContextSize,
+    },
+    /// Results of the running turn were shown in a short form from this request on, because the turn
+    /// would not have fitted otherwise; the transcript stays. Told once for a turn.
+    ResultsShortened {
+        /// How many results.
+        results: u64,
+        /// The context with every result whole.
+        before: ContextSize,
+        /// The context that was sent.
         after: ContextSize,
     },
 }
@@ -269,6 +299,17 @@ pub struct SaidCall {
     pub args: Value,
 }
 
+impl SaidCall {
+    pub(super) fn of(call: &Call) -> Self {
+        Self {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            server: call.server().to_owned(),
+            args: call.args.clone(),
+        }
+    }
+}
+
 /// Arguments that a person changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EditedArgs {
@@ -278,6 +319,12 @@ pub struct EditedArgs {
     pub digest: Digest,
     /// Hash of server, tool and new arguments.
     pub equal: Digest,
+}
+
+/// What is left out of the stored form.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Event {
@@ -327,6 +374,12 @@ impl Commit {
     pub fn last_seq(&self) -> u64 {
         let shown = self.events.iter().filter(|event| event.is_shown()).count();
         self.seq.saturating_add(shown as u64)
+    }
+
+    /// Whether another process runs the session's effects from this commit on.
+    pub fn hands_over(&self) -> bool {
+        let mut events = self.events.iter();
+        events.any(|event| matches!(event, Event::OwnerChanged { .. }))
     }
 
     /// Whether a turn runs after this commit: turns begin and end by these events only.

@@ -11,6 +11,7 @@ mod effects;
 mod event;
 mod evolve;
 mod policy;
+mod reasoning;
 mod state;
 
 #[cfg(test)]
@@ -25,11 +26,14 @@ mod stories;
 mod switch_stories;
 
 pub use call::{Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution, ToolFacts};
-pub use command::{Answer, Command, Decision, Edit, Failure, Genesis, Refusal};
+pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, Shortened};
 pub use decide::{Gateway, Inputs, decide};
 pub use effects::{Effect, effects};
-pub use event::{Commit, CommitError, ContextSize, Event, ModelChoice, SCHEMA, Verdict};
+pub use event::{
+    Commit, CommitError, ContextSize, Event, ModelChoice, SCHEMA, SHORTEN_RESULTS, Verdict,
+};
 pub use policy::{PolicyEffect, Rule, Rules};
+pub use reasoning::{MAX_REASONING, Reasoning};
 pub use state::{
     Activity, Control, Ending, PastDecision, Phase, SessionState, Turn, WaitingMessage,
 };

@@ -48,6 +48,12 @@ pub struct Turn {
     /// What the last model request asked; another choice since then counts from the next on.
     #[serde(default)]
     pub asked: Option<ModelChoice>,
+    /// Tokens of history that it may read, since a request of it was found too long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// Whether people know that results of it are shown in a short form.
+    #[serde(default)]
+    pub is_shortening_told: bool,
 }
 
 impl Turn {
@@ -136,6 +142,9 @@ pub struct Control {
     /// Whether it reads as much of the past as its window holds, not what the settings say (S2.9).
     #[serde(default)]
     pub reads_whole: bool,
+    /// `seq` of the message that the newest turn began with.
+    #[serde(default)]
+    pub question: Option<u64>,
     /// The life of the process that runs the effects.
     pub runner: Option<String>,
     /// The engine that its sandboxes run on.

@@ -240,6 +240,7 @@ fn stopping_ends_every_call_and_then_the_turn() {
         .tell(&Command::Stop {
             turn: None,
             said_so_far: None,
+            thought_so_far: None,
         })
         .unwrap();
     assert!(
@@ -250,6 +251,7 @@ fn stopping_ends_every_call_and_then_the_turn() {
         .tell(&Command::Stop {
             turn: Some(99),
             said_so_far: None,
+            thought_so_far: None,
         })
         .unwrap();
     for call in &calls {
@@ -279,7 +281,7 @@ fn after_a_crash_a_running_call_is_unknown_the_turn_goes_on_and_an_equal_call_is
     assert!(world.events().any(|event| matches!(
         event,
         Event::Ended {
-            outcome: Outcome::Unknown,
+            outcome: Outcome::Unknown { .. },
             ..
         }
     )));
@@ -360,13 +362,10 @@ fn a_request_that_does_not_fit_is_asked_again_with_less_and_the_journal_says_so(
     world.tell(&say("one")).unwrap();
     world.answer("first", vec![]);
     world.tell(&say("two")).unwrap();
-    let size = world.size();
     let overflowed = Command::Overflowed {
         turn: 2,
         iteration: 1,
-        kept: world.newest_turn(),
-        before: size,
-        after: size,
+        cut: world.cut(),
     };
     world.tell(&overflowed).unwrap();
     assert_eq!(world.state.entries.len(), 1);

@@ -109,7 +109,7 @@ story('the server is killed while a call runs: nobody pretends to know', {}, asy
   await app.launch()
   await page.getByRole('link', { name: 'Connected' }).waitFor()
   const row = session.row('Outcome unknown')
-  await row.getByText('The server stopped while this ran. It may have happened.').waitFor()
+  await row.getByText('It is not known what became of this. It may have happened.').waitFor()
   await session.answer()
   await row.getByRole('button', { name: 'It happened: Run a command' }).click()
   await row.getByText('you: it happened').waitFor()

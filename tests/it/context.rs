@@ -207,3 +207,188 @@ async fn what_is_too_large_for_the_model_is_counted_before_it_is_asked() {
     turn(&app, &mut ana, "short").await;
     assert_eq!(shown(&app), ["short"]);
 }
+
+/// Text that a command prints, more than three of which do not fit the usual limit.
+const PRINT: &str = "yes 0123456789abcde | head -c 32000";
+
+/// What a request says, in the order in which it says it: role and text.
+fn told(asked: &Value) -> Vec<(String, String)> {
+    let messages = asked["messages"].as_array().unwrap();
+    let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
+    let told = messages
+        .iter()
+        .map(|said| (text(&said["role"]), text(&said["content"])));
+    told.collect()
+}
+
+/// A turn of so many calls with a large result each, and its answer.
+async fn turn_of_calls(app: &TestApp, ana: &mut TestSocket, (text, calls): (&str, usize)) {
+    for _ in 0..calls {
+        app.model
+            .will_call("execute_command", json!({"command": PRINT}));
+    }
+    app.model.will_say(&format!("re {text}"));
+    ana.say(text).await;
+    for _ in 0..calls {
+        let card = ana.wait_for_approval().await;
+        ana.approve(&card).await;
+    }
+    assert_eq!(ana.wait_for_answer().await, format!("re {text}"));
+}
+
+#[tokio::test]
+async fn large_results_never_push_the_question_out_of_the_context() {
+    let app = TestApp::with_sandbox().await;
+    let mut ana = app.socket("acme").await;
+    turn(&app, &mut ana, "answer in verse").await;
+    turn_of_calls(&app, &mut ana, ("what do they print?", 5)).await;
+
+    let asked = app.model.requests();
+    for request in asked.iter().skip(1) {
+        let told = told(&request.body);
+        for question in ["answer in verse", "what do they print?"] {
+            let is_there = told.iter().any(|(_, text)| text == question);
+            assert!(is_there, "`{question}` is gone from {told:#?}");
+        }
+    }
+    // The results that the model has read are short, the newest is whole.
+    let last = told(&asked.last().unwrap().body);
+    let results: Vec<&String> = last
+        .iter()
+        .filter(|(role, _)| role == "tool")
+        .map(|(_, text)| text)
+        .collect();
+    assert_eq!(results.len(), 5);
+    assert!(results[0].len() < 4_000, "{} bytes", results[0].len());
+    assert!(results[0].contains("0123456789abcde"));
+    assert!(results[0].contains("shortened"), "{}", results[0]);
+    assert!(results[4].len() > 32_000, "{} bytes", results[4].len());
+
+    // It is said once for the turn, with figures, and the transcript keeps every byte.
+    let said = ana
+        .log
+        .iter()
+        .filter(|said| said.name == "context:compacted");
+    let said: Vec<&Value> = said.map(|said| &said.args[0]).collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert_eq!(said[0]["strategy"], "shorten-results");
+    let tokens = |side: &str| said[0][side]["tokens"].as_u64().unwrap();
+    assert!(tokens("after") < tokens("before"), "{said:?}");
+    assert!(tokens("after") <= 30_000, "{said:?}");
+    let outputs = ana.log.iter().filter(|said| said.name == "tool:output");
+    for output in outputs {
+        assert!(
+            output.text().len() > 32_000,
+            "{} bytes",
+            output.text().len()
+        );
+    }
+
+    // The next turn still reads what was asked and answered before.
+    turn(&app, &mut ana, "and now?").await;
+    let last = told(&app.model.requests().last().unwrap().body);
+    let there = ["answer in verse", "what do they print?", "and now?"];
+    assert!(
+        there
+            .iter()
+            .all(|text| last.iter().any(|(_, said)| said == text)),
+        "{last:#?}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_stored_of_a_running_turn_holds_its_question() {
+    let app = TestApp::with_sandbox().await;
+    let person = app.person("acme").await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    for _ in 0..5 {
+        app.model
+            .will_call("execute_command", json!({"command": PRINT}));
+    }
+    ana.say("what do they print?").await;
+    for _ in 0..4 {
+        let card = ana.wait_for_approval().await;
+        ana.approve(&card).await;
+    }
+    ana.wait_for_approval().await;
+    drop(ana);
+    let app = app.restart().await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    let card = ana.wait_for_approval().await;
+    app.model.will_say("verse");
+    ana.approve(&card).await;
+    assert_eq!(ana.wait_for_answer().await, "verse");
+    let last = told(&app.model.requests().last().unwrap().body);
+    let is_there = last.iter().any(|(_, text)| text == "what do they print?");
+    assert!(is_there, "{last:#?}");
+}
+
+#[tokio::test]
+async fn a_turn_that_the_provider_finds_too_long_goes_on_with_shorter_results() {
+    let app = TestApp::with_sandbox().await;
+    let mut ana = app.socket("acme").await;
+    for _ in 0..2 {
+        app.model
+            .will_call("execute_command", json!({"command": PRINT}));
+    }
+    app.model
+        .then(Reply::fail(400, &[], OVERFLOW))
+        .then_say("fits");
+    ana.say("what do they print?").await;
+    for _ in 0..2 {
+        let card = ana.wait_for_approval().await;
+        ana.approve(&card).await;
+    }
+    let cut = ana.wait_for("context:compacted").await;
+    assert_eq!(cut.args[0]["strategy"], "shorten-results");
+    assert_eq!(
+        cut.args[0]["before"]["messages"],
+        cut.args[0]["after"]["messages"]
+    );
+    assert_eq!(ana.wait_for_answer().await, "fits");
+    let asked = app.model.requests();
+    let told = told(&asked.last().unwrap().body);
+    assert!(
+        told.iter().any(|(_, text)| text == "what do they print?"),
+        "{told:#?}"
+    );
+    let before = asked[asked.len() - 2].body.to_string().len();
+    let after = asked.last().unwrap().body.to_string().len();
+    assert!(after < before / 2 + 8_000, "{before} bytes, then {after}");
+}
+
+#[tokio::test]
+async fn a_model_that_nobody_described_has_an_assumed_window() {
+    let wide = [
+        ("SPL_SANDBOX", "none"),
+        ("SPL_CHAT_MAX_TOKENS", "0"),
+        ("SPL_CHAT_MAX_MESSAGES", "0"),
+    ];
+    let app = TestApp::start_with(&wide).await;
+    let mut ana = app.socket("acme").await;
+    let long = "word ".repeat(12_000);
+    for _ in 0..3 {
+        let context = turn(&app, &mut ana, &long).await;
+        assert_eq!(context["window"], 32_768);
+        assert_eq!(context["windowAssumed"], true);
+    }
+    // Three questions of 15,000 tokens and their answers do not fit nine tenths of it.
+    let told = shown(&app);
+    assert!(told.len() < 5, "{} messages", told.len());
+    assert_eq!(told.last(), Some(&long));
+
+    let set = [
+        wide[0],
+        wide[1],
+        wide[2],
+        ("SPL_LLM_CONTEXT_WINDOW", "1000000"),
+    ];
+    let app = app.restart_with(&set).await;
+    let mut ana = app.socket("acme").await;
+    for _ in 0..3 {
+        let context = turn(&app, &mut ana, &long).await;
+        assert_eq!(context["window"], 1_000_000);
+        assert_eq!(context["windowAssumed"], false);
+    }
+    assert_eq!(shown(&app).len(), 5, "everything fits");
+}

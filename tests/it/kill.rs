@@ -5,10 +5,10 @@ use std::path::Path;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions as _, Connection as _};
+use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use tempfile::TempDir;
 
-use crate::model_stub::ModelStub;
+use crate::model_stub::{ModelStub, Reply};
 use crate::support::postgres::new_database;
 use crate::support::{DEADLINE, Server, TestSocket, docker, person, sepal};
 
@@ -120,6 +120,64 @@ async fn a_call_that_ran_when_the_server_was_killed_is_unknown_and_the_session_g
 }
 
 #[tokio::test]
+async fn a_write_that_ran_is_not_repeated_over_what_a_later_command_did() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let model = ModelStub::start().await;
+    let edit =
+        "until grep -q one a.txt; do :; done; sed -i s/one/two/ a.txt; echo changed; sleep 28";
+    let calls = [
+        ("write_file", json!({"path": "a.txt", "content": "one\n"})),
+        ("execute_command", json!({ "command": edit })),
+    ];
+    model.will(Reply::answer("Both", &calls)).then_say("I see");
+    let server = Server::start(&data, &model);
+    let ana = person(&data, &[]);
+    let mut socket = TestSocket::open(server.address, &ana, None).await;
+    socket.say("both").await;
+    let write = socket.wait_for_approval().await;
+    socket.approve(&write).await;
+    let edit = socket.wait_for_approval().await;
+    // The calls start, and nothing that happens after that is kept.
+    let mut records = records(&data).await;
+    let hold = "CREATE TABLE held AS SELECT max(version) + 1 AS after FROM journal;
+        CREATE TRIGGER hold BEFORE INSERT ON journal WHEN NEW.version > (SELECT after FROM held)
+        BEGIN SELECT RAISE(ABORT, 'held'); END";
+    sqlx::raw_sql(hold).execute(&mut records).await.unwrap();
+    socket.approve(&edit).await;
+    socket
+        .wait_where(|said| {
+            said.name == "tool:progress" && said.args[0].to_string().contains("changed")
+        })
+        .await;
+    let session = socket.session();
+    server.kill();
+    let release = "DROP TRIGGER hold; DROP TABLE held";
+    sqlx::raw_sql(release).execute(&mut records).await.unwrap();
+    records.close().await.unwrap();
+
+    model
+        .will_call("read_file", json!({"path": "a.txt"}))
+        .then_say("Two");
+    let server = Server::start(&data, &model);
+    let mut again = TestSocket::open(server.address, &ana, Some(&session)).await;
+    while !again.ready["state"]["transcript"]
+        .to_string()
+        .contains("I see")
+    {
+        again = TestSocket::open(server.address, &ana, Some(&session)).await;
+    }
+    let events = again.ready["state"]["transcript"]["events"].to_string();
+    let unknown = events.matches("\"status\":\"unknown\"").count();
+    again.say("which?").await;
+    let card = again.wait_for_approval().await;
+    again.approve(&card).await;
+    let output = again.wait_for("tool:output").await;
+    assert!(output.text().contains("two"), "{output:?}");
+    assert_eq!(unknown, 2, "{events}");
+}
+
+#[tokio::test]
 async fn a_second_server_on_the_same_data_is_refused_by_name_and_a_taken_port_too() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
@@ -218,10 +276,15 @@ async fn twenty_killed_servers_leave_nothing_that_no_session_has() {
     }
 }
 
+/// The database of that server, beside it.
+async fn records(data: &Path) -> SqliteConnection {
+    let options = SqliteConnectOptions::new().filename(data.join("sepal.db"));
+    options.connect().await.unwrap()
+}
+
 /// As the server names itself at the engine: by the name of its records and the folder of its data.
 async fn installation(data: &Path) -> String {
-    let options = SqliteConnectOptions::new().filename(data.join("sepal.db"));
-    let mut records = options.connect().await.unwrap();
+    let mut records = records(data).await;
     let name: String = sqlx::query_scalar("SELECT value FROM installation WHERE name = 'id'")
         .fetch_one(&mut records)
         .await

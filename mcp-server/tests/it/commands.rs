@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use rmcp::model::{CustomNotification, ServerResult};
 use serde_json::json;
 
 use crate::harness::{ALONE, Harness, fifo, gone, in_time, text};
@@ -231,6 +232,34 @@ async fn a_cancelled_command_is_killed_with_its_children() {
             .await,
         "Exit code 0\nNo output."
     );
+}
+
+#[tokio::test]
+async fn a_cancelled_command_is_answered_when_it_is_over() {
+    let mut harness = Harness::start().await;
+    let running = harness
+        .begin("trap '' TERM; sleep 1000 & echo $!; wait")
+        .await;
+    let heard = harness.hears().await;
+    let pid = heard.trim().parse().unwrap();
+    // As the gateway says it, so that rmcp waits for the answer.
+    let told = CustomNotification::new(
+        "notifications/cancelled",
+        Some(json!({ "requestId": running.id, "reason": "stopped" })),
+    );
+    harness.client.send_notification(told.into()).await.unwrap();
+    let ServerResult::CallToolResult(result) = in_time(running.await_response()).await.unwrap()
+    else {
+        panic!("it is the answer to a call");
+    };
+    gone(pid).await;
+    assert_eq!(result.is_error, Some(true));
+    let said = text(&result);
+    assert!(
+        said.starts_with("Stopped: the call was cancelled."),
+        "{said}"
+    );
+    assert!(said.contains(heard.trim()), "{said}");
 }
 
 #[tokio::test]

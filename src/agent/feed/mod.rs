@@ -3,6 +3,8 @@
 //! The ring is bounded. A watcher that falls behind reads the journal and the running answer
 //! instead, so it loses no event and gets its deltas merged.
 
+mod usage;
+
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -11,6 +13,8 @@ use engineioxide::Str;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use tokio::sync::broadcast;
+
+pub use self::usage::{LeftOut, UsageState};
 
 use crate::agent::answer::{Delta, DeltaKind, Merged, RunningAnswer};
 use crate::domain::{CallId, Code, Timestamp};
@@ -137,34 +141,6 @@ pub struct QueueState {
     pub said: String,
     /// The `seq` that this reflects.
     pub seq: u64,
-}
-
-/// What the session has used.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct UsageState {
-    /// Since the session began.
-    pub totals: crate::domain::Totals,
-    /// Tokens that the last model request read.
-    pub context_tokens: u64,
-    /// Tokens that the model can read, if known.
-    pub window: Option<u64>,
-    /// Whether the session reads as much as the model's window holds.
-    pub reads_whole: bool,
-    /// What of the conversation the model no longer reads.
-    pub left_out: LeftOut,
-    /// The `seq` that this reflects.
-    pub seq: u64,
-}
-
-/// What fell out of the working context; the transcript has it all.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LeftOut {
-    /// How many entries.
-    pub messages: u64,
-    /// `seq` of the oldest message of a person that the model still reads.
-    pub from_seq: Option<u64>,
-    /// Whether more of it would be read with the whole window of the model.
-    pub whole_reads_more: bool,
 }
 
 /// A remark that is shown once and kept nowhere.

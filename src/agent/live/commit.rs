@@ -224,7 +224,8 @@ impl LiveSession {
     /// Another gateway created the session: the sandbox is the one that stands in the journal.
     async fn follow_creation(&mut self, from: u64) {
         if let Some(sandbox) = self.state.control.sandbox.as_ref().filter(|_| from == 0) {
-            self.parts = self.factory.create_agent(&self.key, sandbox);
+            let owner = &self.owner().id;
+            self.parts = self.factory.create_agent(&self.key, owner, sandbox);
             self.parts.tools.refresh().await;
         }
     }
@@ -313,6 +314,7 @@ fn changes_usage(event: &Event) -> bool {
         Event::Said { .. }
             | Event::Answered { .. }
             | Event::ContextCut { .. }
+            | Event::ResultsShortened { .. }
             | Event::ContextReset
             | Event::WindowChosen { .. }
             | Event::ModelChosen { .. }

@@ -2,12 +2,12 @@
 //! shown once more.
 
 use super::LiveSession;
-use crate::history;
+use crate::history::{self, Past};
 use crate::llm;
 
 impl LiveSession {
     /// Keeps of the context what the model may still be shown, in memory and in the snapshot: the
-    /// journal has the rest (S2.9). A retry takes its answer away again, so right after it the
+    /// journal has the rest (S2.9). The newest turn stays whole. A retry takes its answer away again, so right after it the
     /// window may be one answer short.
     pub(super) fn forget_unread(&mut self) {
         let limits = self.parts.limits(&self.state.control);
@@ -15,8 +15,12 @@ impl LiveSession {
             return;
         }
         self.cut_to = limits;
-        let shown = history::window(&self.state.entries, limits, llm::tokens::estimate);
-        self.state.keep_newest(shown.entries.len());
+        let past = Past {
+            entries: &self.state.entries,
+            question: self.state.control.question,
+        };
+        let kept = history::retain(past, limits, llm::tokens::estimate);
+        self.state.retain(kept);
     }
 
     /// Whether the entries in memory are all that these limits let through.

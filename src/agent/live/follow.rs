@@ -107,10 +107,35 @@ impl LiveSession {
                 self.take_over().await;
             }
         }
+        self.review().await;
         if self.widen().await {
             self.feed.show(What::Usage(self.usage()));
         }
         self.reconcile();
+    }
+
+    /// Whether calls wait, for a person or for those beside them.
+    pub(super) fn has_open_calls(&self) -> bool {
+        let turn = self.state.control.turn.as_ref();
+        let mut calls = turn.iter().flat_map(|turn| turn.queue.iter());
+        calls.any(|call| call.is_pending() || call.is_approved())
+    }
+
+    /// Decides what waits by the rules of now, if they are others than at the last look.
+    async fn review(&mut self) {
+        let rules = self.parts.tools.rules();
+        let is_known = self
+            .reviewed
+            .as_ref()
+            .is_some_and(|known| Arc::ptr_eq(known, &rules));
+        if is_known || self.lost.is_some() || self.unsettled.is_some() {
+            return;
+        }
+        if self.has_open_calls() && self.commit(&[&Command::ReviewCalls], None).await.is_err() {
+            // The store is away, or the session is gone: it is looked at again then.
+            return;
+        }
+        self.reviewed = Some(rules);
     }
 
     async fn take_over(&mut self) {

@@ -5,6 +5,7 @@ mod context;
 mod counting;
 mod follow;
 mod outcome;
+mod rest;
 mod traces;
 mod view;
 
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::RunningAnswer;
+use super::creations::Creations;
 use super::effects::{Running, Wanted};
 use super::factory::{AgentFactory, AgentParts};
 use super::feed::{Feed, What};
@@ -27,12 +29,8 @@ use super::projection::Projection;
 use super::relay::Relay;
 use crate::domain::{Code, SandboxId, SessionKey, UserId};
 use crate::history;
-use crate::session::{Command, Edit, Genesis, ModelChoice, Refusal, SessionState};
+use crate::session::{Command, Edit, Genesis, ModelChoice, Refusal, Rules, SessionState};
 use crate::telemetry::instruments;
-
-/// How long a session stays in memory that nobody has told anything: long enough for a first message
-/// that comes at once.
-const UNTOLD_FOR: Duration = Duration::from_millis(50);
 
 /// The journal is not what it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +59,8 @@ pub(super) struct LiveSession {
     pub(super) lives: Arc<Lives>,
     /// Tells the other gateways.
     pub(super) relay: Relay,
+    /// How fast sessions may be created.
+    pub(super) creations: Arc<Creations>,
     /// Tells people and other tools what is in use.
     pub(super) presence: Arc<Presence>,
     /// When the whole of an answer that is said elsewhere was asked for.
@@ -68,6 +68,8 @@ pub(super) struct LiveSession {
     /// When to look again what became of a commit that may or may not have arrived. Until that is
     /// known nothing new is started: it may have stopped what would be.
     pub(super) unsettled: Option<Instant>,
+    /// The rules that what waits was last decided by.
+    pub(super) reviewed: Option<Arc<Rules>>,
     /// Why the task has to end: what it knows is not what is stored.
     pub(super) lost: Option<Lost>,
     pub(super) mailbox: mpsc::Receiver<Message>,
@@ -83,6 +85,13 @@ pub(super) struct LiveSession {
 }
 
 impl LiveSession {
+    /// Looks at what there is to do once more; whether that changed anything.
+    async fn look_again(&mut self) -> bool {
+        let version = self.state.control.version;
+        Box::pin(self.handle(Message::Look)).await;
+        self.state.control.version != version
+    }
+
     /// Takes over what a life that is over left, and serves until nobody needs it: nothing came for a
     /// while, and `may_leave` says of its mailbox that nothing can come any more.
     pub(super) async fn run(
@@ -126,6 +135,12 @@ impl LiveSession {
                     Ok(()) => return Box::pin(self.vanish(Some(reply))).await,
                     Err(refusal) => drop(reply.send(Err(refusal))),
                 },
+                Some(Message::Rest) => {
+                    if self.can_rest() && may_leave(&self.mailbox, self.state.control.version) {
+                        break;
+                    }
+                    continue;
+                }
                 Some(Message::Notes(notes)) => {
                     Box::pin(self.hear(notes)).await;
                     if !self.is_needed() {
@@ -133,11 +148,9 @@ impl LiveSession {
                     }
                 }
                 Some(Message::Look) => {
-                    let version = self.state.control.version;
-                    Box::pin(self.handle(Message::Look)).await;
                     // Unfinished sessions are looked at every few seconds: that alone keeps none
                     // in memory, or a card that nobody answers would stay for ever.
-                    if self.state.control.version == version {
+                    if !Box::pin(self.look_again()).await {
                         continue;
                     }
                 }
@@ -171,16 +184,6 @@ impl LiveSession {
     /// Whether somebody here watches the session, or it runs here.
     fn is_needed(&self) -> bool {
         self.feed.is_watched() || self.state.control.is_run_by(&self.life)
-    }
-
-    /// A live sandbox is kept longer than a mere state, and a session that nobody has told anything
-    /// hardly at all: whoever has joined it waits for its feed alone.
-    fn idle_after(&self) -> Duration {
-        let state = match self.state.control.version {
-            0 => self.idle_after.min(UNTOLD_FOR),
-            _ => self.idle_after,
-        };
-        self.parts.tools.idle_limit().unwrap_or(state)
     }
 
     /// Leaves without a trace of its own: the journal is gone, or about to go.
@@ -253,10 +256,15 @@ impl LiveSession {
                 let _ = reply.send(self.admit(&by).map(|()| self.joined()));
             }
             Message::Outcome { command, reign } => self.outcomes(*command, reign).await,
-            Message::Look => Box::pin(self.catch_up()).await,
+            Message::Look => {
+                Box::pin(self.catch_up()).await;
+                if self.has_open_calls() {
+                    self.parts.tools.refresh().await;
+                }
+            }
             // Answered in the loop, where the task can end.
             Message::Leave { reply, .. } => drop(reply.send(Err(stopping()))),
-            Message::Notes(_) => {}
+            Message::Notes(_) | Message::Rest => {}
         }
         self.look().await;
     }
@@ -287,18 +295,13 @@ impl LiveSession {
             self.parts.tools.refresh().await;
         }
         let command = self.prepare(ask)?;
+        self.may_be_created()?;
         self.command(command).await
     }
 
     /// A session is its owner's; to anybody else it does not exist.
     fn admit(&self, by: &UserId) -> Result<(), Refusal> {
-        let owner = self
-            .state
-            .control
-            .owner
-            .as_ref()
-            .unwrap_or(&self.genesis.owner);
-        if owner.id == *by {
+        if self.owner().id == *by {
             return Ok(());
         }
         Err(Refusal::new(
@@ -347,9 +350,12 @@ impl LiveSession {
                     self.running.stop_model();
                     said = self.feed.end_answer();
                 }
+                let (said_so_far, thought_so_far) =
+                    said.map_or((None, None), RunningAnswer::into_parts);
                 Command::Stop {
                     turn,
-                    said_so_far: said.map(RunningAnswer::into_shown),
+                    said_so_far,
+                    thought_so_far,
                 }
             }
             Ask::Command(command) => command,
@@ -388,6 +394,7 @@ impl LiveSession {
             control,
             entries: &self.state.entries,
             choice: control.asked().unwrap_or(&genesis.model),
+            shared: self.relay.is_shared().then_some(&self.journal),
             feed: &self.feed,
             parts: &self.parts,
         });

@@ -55,7 +55,8 @@ impl LiveSession {
                 | Event::ModelChosen { .. }
                 | Event::WindowChosen { .. }
                 | Event::ContextReset
-                | Event::ContextCut { .. } => {}
+                | Event::ContextCut { .. }
+                | Event::ResultsShortened { .. } => {}
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::LiveSession;
 use crate::agent::feed::{Joined, LeftOut, QueueState, SessionView, TurnView, UsageState};
-use crate::history;
+use crate::history::{self, Past};
 use crate::llm;
 use crate::session::{Activity, Phase};
 
@@ -22,10 +22,12 @@ impl LiveSession {
 
     pub(super) fn usage(&self) -> UsageState {
         let control = &self.state.control;
+        let model = self.parts.describe(self.choice());
         UsageState {
             totals: control.totals,
             context_tokens: control.last_usage.total(),
-            window: self.parts.window(self.choice()),
+            window: model.context_window,
+            is_window_assumed: model.is_window_assumed,
             reads_whole: control.reads_whole,
             left_out: self.left_out(),
             seq: control.seq,
@@ -35,13 +37,17 @@ impl LiveSession {
     /// What the next request would leave out.
     fn left_out(&self) -> LeftOut {
         let input = history::last_input(&self.state.entries);
-        let own = self.parts.limits(&self.state.control);
+        let own = self.parts.turn_limits(&self.state.control);
         let (limits, whole) = match self.parts.standing(self.choice(), input, own) {
             Ok(standing) => (standing.limits, standing.whole),
             // The request itself says what is wrong with the prompt.
             Err(_) => (own, history::Limits::default()),
         };
-        let shown = history::window(&self.state.entries, limits, llm::tokens::estimate);
+        let past = Past {
+            entries: &self.state.entries,
+            question: self.state.control.question,
+        };
+        let shown = history::window(past, limits, llm::tokens::estimate);
         LeftOut {
             messages: self.state.left_out + shown.left_out as u64,
             from_seq: shown.from_seq(),

@@ -187,6 +187,7 @@ mod tests {
                 },
                 models: models.collect(),
                 api: None,
+                windows: llm::Windows::default(),
             };
             Arc::new(Offer::connect(settings, Source::Settings, client.clone()))
         };

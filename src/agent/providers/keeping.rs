@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::offer::{Offer, ProviderSettings, Source};
 use super::{Kept, Providers};
 use crate::domain::{Code, Scope, Timestamp};
-use crate::llm::{self, ProviderKind};
+use crate::llm::{self, ProviderKind, Windows};
 use crate::session::Refusal;
 use crate::store;
 use crate::store::records::ProviderRow;
@@ -18,6 +18,8 @@ use crate::store::records::ProviderRow;
 const MOST: usize = 50;
 /// Models that one provider may offer.
 const MOST_MODELS: usize = 500;
+/// Tokens that a window may have.
+const WINDOWS: std::ops::RangeInclusive<u64> = 1_024..=u32::MAX as u64;
 /// The longest address, key or name of a model, in bytes.
 const MAX_BYTES: usize = 2_048;
 
@@ -32,6 +34,8 @@ pub struct Draft {
     pub api: Option<String>,
     /// The models to offer, the first as its default.
     pub models: Vec<String>,
+    /// What is said of the windows of its models.
+    pub windows: Windows,
     /// Its key.
     pub key: KeyChange,
 }
@@ -141,6 +145,7 @@ impl Providers {
             },
             models: checked_models(&draft.models)?,
             api: checked_api(draft.api)?,
+            windows: checked_windows(draft.windows)?,
         };
         let offer = Offer::connect(settings, Source::Added(scope.clone()), self.client(scope));
         match &offer.problem {
@@ -221,6 +226,8 @@ impl Providers {
             base_url: offer.base_url().map(ToOwned::to_owned),
             api: offer.api().map(ToOwned::to_owned),
             models: offer.models().to_vec(),
+            windows: (*offer.windows() != Windows::default())
+                .then(|| serde_json::to_string(offer.windows()).unwrap_or_default()),
             sealed_key: sealed_key.transpose()?,
             updated_at: Timestamp(jiff::Timestamp::now().as_millisecond()),
         })
@@ -253,6 +260,7 @@ impl Providers {
             },
             models: row.models.clone(),
             api: row.api.clone(),
+            windows: windows_of(&row),
         };
         let client = self.client(&row.scope);
         let mut offer = Offer::connect(settings, Source::Added(row.scope.clone()), client);
@@ -354,6 +362,29 @@ fn checked_models(models: &[String]) -> Result<Vec<String>, Refusal> {
         }
     }
     Ok(checked)
+}
+
+fn checked_windows(windows: Windows) -> Result<Windows, Refusal> {
+    let said = windows.usual.iter().chain(windows.of_models.values());
+    let fits = said.into_iter().all(|tokens| WINDOWS.contains(tokens));
+    if !fits || windows.of_models.len() > MOST_MODELS {
+        let text = format!(
+            "a context window has {} to {} tokens, and at most {MOST_MODELS} models have their own",
+            WINDOWS.start(),
+            WINDOWS.end()
+        );
+        let field = "contextWindow";
+        return Err(Refusal::of_field(Code::InvalidArguments, field, text));
+    }
+    let names: Vec<String> = windows.of_models.keys().cloned().collect();
+    checked_models(&names)?;
+    Ok(windows)
+}
+
+/// What was kept; a form that this release does not know says nothing.
+fn windows_of(row: &ProviderRow) -> Windows {
+    let kept = row.windows.as_deref().map(serde_json::from_str);
+    kept.and_then(Result::ok).unwrap_or_default()
 }
 
 fn checked_api(api: Option<String>) -> Result<Option<String>, Refusal> {

@@ -7,7 +7,9 @@ use reqwest::Client;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::domain::{Code, Scope};
-use crate::llm::{self, KeyFault, ListedModel, ModelStream, Provider, ProviderKind, Request};
+use crate::llm::{
+    self, KeyFault, ListedModel, ModelStream, Provider, ProviderKind, Request, Windows,
+};
 use crate::session::Refusal;
 
 /// Where a provider comes from.
@@ -28,6 +30,8 @@ pub struct ProviderSettings {
     pub models: Vec<String>,
     /// Which flavour of the wire, by the name that settings use; `None` = find out.
     pub api: Option<String>,
+    /// What was said of the windows of its models.
+    pub windows: Windows,
 }
 
 /// A provider that sessions may use.
@@ -103,6 +107,11 @@ impl Offer {
     /// The models to offer; empty = those that it lists.
     pub fn models(&self) -> &[String] {
         &self.settings.models
+    }
+
+    /// What was said of the windows of its models.
+    pub fn windows(&self) -> &Windows {
+        &self.settings.windows
     }
 
     /// Whether it has a key. The key itself is never given out.

@@ -1,5 +1,6 @@
 //! Why the registry was not changed, or not read.
 
+use super::tool_report::ToolReport;
 use crate::mcp::config::{EntryProblem, FileError};
 use crate::store;
 
@@ -35,6 +36,12 @@ pub enum Error {
         /// The tool.
         tool: String,
     },
+    /// The definition is another than the one that was decided about.
+    #[error(
+        "the definition of `{}` is another than the one that you decided about: read it, then decide \
+         again with its `hash`", .0.name
+    )]
+    ChangedTool(Box<ToolReport>),
     /// The file of the installation was not changed.
     #[error(transparent)]
     File(FileError),

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::entry::ServerEntry;
 use super::opening::{Failure, Opened};
 use super::registry::Servers;
-use crate::domain::{SandboxId, TenantId};
+use crate::domain::{Holder, SandboxId};
 use crate::llm::RetryConfig;
 use crate::sandbox::Using;
 
@@ -58,8 +58,9 @@ impl Link {
         &self,
         entry: &ServerEntry,
         servers: &Servers,
-        (tenant, sandbox): (&TenantId, &SandboxId),
+        (holder, sandbox): (&Holder, &SandboxId),
     ) -> Result<Held, Failure> {
+        let tenant = &holder.tenant;
         let mut state = self.0.lock().await;
         if let Some((of, opened)) = &state.opened
             && of.connects_like(entry)
@@ -82,7 +83,7 @@ impl Link {
                 servers.reconnecting(entry, tenant);
                 tokio::time::sleep_until(at + pause(&retry, failures)).await;
             }
-            let opened = servers.open_for(entry, (tenant, sandbox)).await;
+            let opened = servers.open_for(entry, (holder, sandbox)).await;
             match opened {
                 Ok(opened) => {
                     let opened = Arc::new(opened);

@@ -18,9 +18,10 @@ use super::news::{Change, NewsKind};
 use super::opening::{Phase, Place};
 use super::permission::{administers_tenant, scope_for};
 use super::registry::Servers;
-use super::report::{ServerReport, TestReport, ToolReport};
+use super::report::{ServerReport, TestReport};
+use super::tool_report::ToolReport;
 use crate::agent::clock::now;
-use crate::domain::{Caller, McpServerConfig, SandboxId, Scope, TenantId, ToolRef};
+use crate::domain::{Caller, Digest, McpServerConfig, SandboxId, Scope, TenantId, ToolRef};
 use crate::mcp::config::{Author, entry_problems};
 use crate::session::PolicyEffect;
 use crate::store;
@@ -30,12 +31,31 @@ use crate::store::records::{McpServerRow, ToolSetting};
 const MOST_OF_A_TENANT: usize = 50;
 
 /// What is decided about one tool.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ToolChange {
     /// Whether the model is told of it.
     pub enabled: Option<bool>,
     /// What happens to its calls.
     pub effect: Option<PolicyEffect>,
+    /// Hash of the definition that this was decided about.
+    pub hash: Option<Digest>,
+}
+
+impl ToolChange {
+    /// Whether it says yes to the definition as it is now. One that has changed is said yes to only by
+    /// whoever names it.
+    fn accepts(&self, is_drifted: bool) -> bool {
+        self.effect.is_some() && (self.hash.is_some() || !is_drifted)
+    }
+
+    /// Whether it is about the definition as it is now. What only takes away needs no reading.
+    fn is_about(&self, now: &Digest, is_drifted: bool) -> bool {
+        let lets_more = matches!(self.effect, Some(PolicyEffect::Allow | PolicyEffect::Ask));
+        match &self.hash {
+            Some(seen) => seen == now,
+            None => !(is_drifted && lets_more),
+        }
+    }
 }
 
 impl Servers {
@@ -91,10 +111,13 @@ impl Servers {
     pub async fn change(&self, caller: &Caller, name: &str, patch: &Value) -> Result<(), Error> {
         loop {
             let entry = self.find_own(caller, name).await?;
+            let secrets = self.secret_names(&entry.scope, name).await?;
             // Looks up names of hosts: not while others wait.
             let config = self.patched(&entry, patch).await?;
             let _alone = self.0.changing.lock().await;
-            if self.find_own(caller, name).await?.config != entry.config {
+            let is_same = self.find_own(caller, name).await?.config == entry.config
+                && self.secret_names(&entry.scope, name).await? == secrets;
+            if !is_same {
                 // Somebody changed something else meanwhile: that stays.
                 continue;
             }
@@ -194,8 +217,10 @@ impl Servers {
         let secrets = new.secrets.iter();
         let secrets = secrets.map(|(name, value)| (name.clone(), value.expose_secret().to_owned()));
         let secrets: BTreeMap<String, String> = secrets.collect();
+        let holder = caller.holder();
         let place = Place {
             tenant: Some(&caller.tenant.id),
+            holder: Some(&holder),
             sandbox: &sandbox,
             secrets: Some(&secrets),
         };
@@ -224,7 +249,8 @@ impl Servers {
             .collect())
     }
 
-    /// Decides about one tool for the caller's tenant; a changed definition is accepted with it.
+    /// Decides about one tool for the caller's tenant. Whoever names the definition that they saw and
+    /// says what happens to its calls says yes to it.
     pub async fn set_tool(
         &self,
         caller: &Caller,
@@ -242,6 +268,11 @@ impl Servers {
             server: name.to_owned(),
             tool: tool.to_owned(),
         })?;
+        let is_drifted = server.drift(known).is_some();
+        if !change.is_about(&known.hash(), is_drifted) {
+            let now = ToolReport::new(&view, server, known);
+            return Err(Error::ChangedTool(Box::new(now)));
+        }
         let (enabled, effect) = server.setting(tool);
         let setting = ToolSetting {
             tool: ToolRef {
@@ -251,10 +282,13 @@ impl Servers {
             is_enabled: change.enabled.unwrap_or(enabled),
             effect: change.effect.unwrap_or(effect),
         };
-        self.0.definitions.accept((tenant, name), known).await?;
+        if change.accepts(is_drifted) {
+            self.0.definitions.accept((tenant, name), known).await?;
+        }
         self.0.records.tool_settings().put(tenant, &setting).await?;
         self.stale();
-        self.pass_on(Some(tenant), name, Change::Edited);
+        self.pass_on(Some(tenant), name, Change::Rules);
+        self.rules_changed(tenant);
         let view = self.view(tenant).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
         Ok(ToolReport::new(&view, server, known))

@@ -26,6 +26,7 @@ mod report;
 mod restart;
 mod running;
 mod secrets;
+mod tool_report;
 mod trials;
 mod turns;
 mod view;
@@ -40,7 +41,8 @@ pub use manage::ToolChange;
 pub use news::{News, NewsKind};
 pub use opening::{Clients, Phase};
 pub use registry::{Servers, ServersParts};
-pub use report::{ServerReport, TestReport, ToolReport};
+pub use report::{ServerReport, TestReport};
+pub use tool_report::ToolReport;
 pub use view::View;
 
 pub(super) use entry::BUNDLED;

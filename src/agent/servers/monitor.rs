@@ -133,6 +133,8 @@ pub(super) async fn try_out(
     let sandbox = SandboxId::from_bits(rand::random());
     let place = Place {
         tenant: entry.tenant(),
+        // Looks have turns of their own, for tenants too.
+        holder: None,
         sandbox: &sandbox,
         secrets: None,
     };

@@ -8,7 +8,7 @@ use url::Url;
 
 use super::masking::{MASK, hidden};
 use crate::domain::McpServerConfig;
-use crate::mcp::config::{EntryProblem, references};
+use crate::mcp::config::{EntryProblem, Reference, References, expand_text, references};
 
 /// Whether what the entry sends, or what it runs with, would reach somebody else: another origin,
 /// another program. Another path of the same origin is the same somebody.
@@ -47,6 +47,54 @@ fn before_path(url: &str) -> Option<&str> {
     let rest = url.get(host..)?;
     let length = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
     url.get(..host + length)
+}
+
+/// Whether a secret that is set or replaced sends the entry elsewhere: the address that its references
+/// lead to has another origin with the new secrets than with the old ones.
+pub(super) fn leads_elsewhere(
+    config: &McpServerConfig,
+    (old, new): (&References<'_>, &References<'_>),
+) -> bool {
+    let lead = |from| {
+        let url = config.url.as_deref()?;
+        // What follows the host leads nowhere else, set or not.
+        let address = before_path(url).and_then(|address| {
+            let address = Url::parse(&expand_text(address, from).ok()?).ok()?;
+            Some(address.origin()).filter(url::Origin::is_tuple)
+        });
+        match address {
+            Some(origin) => Some(origin.ascii_serialization()),
+            None => Some(origin(&expand_text(url, from).ok()?)),
+        }
+    };
+    // What leads nowhere yet gets nothing.
+    lead(new).is_some_and(|new| lead(old) != Some(new))
+}
+
+/// What an entry would hand to the address that a secret leads to, and that was given for another:
+/// hidden values, and the other secrets that are set, but for those that are parts of the address.
+pub(super) fn kept_for_another(
+    config: &McpServerConfig,
+    (secret, others): (&str, &[String]),
+) -> Vec<EntryProblem> {
+    let address = config.url.as_deref().and_then(before_path);
+    // What stands before the `@` is sent.
+    let address = address.filter(|address| !address.contains('@'));
+    let parts = address.map(references).unwrap_or_default();
+    let kept = others.iter().filter(|other| {
+        other.as_str() != secret && !parts.contains(&Reference::Secret((*other).clone()))
+    });
+    let kept = kept.map(|other| format!("secrets.{other}"));
+    let values = kept_values((config, config), &Value::Null);
+    let fields = values.into_iter().map(|value| value.field).chain(kept);
+    let problem = |field| EntryProblem {
+        field,
+        message: format!(
+            "it was given for another address than the one that the secret `{secret}` would lead \
+             to: remove it, set `{secret}`, then give it again"
+        ),
+    };
+    fields.map(problem).collect()
 }
 
 /// Values that nobody gets to see and that the change did not give again.

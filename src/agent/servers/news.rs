@@ -58,6 +58,8 @@ pub(super) enum Change {
     Removed,
     /// What is offered of it is another.
     Edited,
+    /// What is decided about its tools is another.
+    Rules,
     /// Its secrets are others.
     Secrets,
     /// What runs of it for the tenant is to end, so that the next call starts it afresh.

@@ -37,6 +37,17 @@ impl Servers {
         self.pass_on(tenant, name, Change::Secrets);
     }
 
+    /// What a tenant says about tools is another: sessions of it whose calls wait are told.
+    pub(super) fn rules_changed(&self, tenant: &TenantId) {
+        // Nobody listens: there are no sessions yet.
+        let _ = self.0.rule_changes.send(tenant.clone());
+    }
+
+    /// The tenants whose rules change, here or at another gateway.
+    pub(in crate::agent) fn rule_changes(&self) -> broadcast::Receiver<TenantId> {
+        self.0.rule_changes.subscribe()
+    }
+
     /// Tells the other gateways. What each sees for itself is not told: its own file, and how
     /// servers are that it looks at too.
     pub(super) fn pass_on(&self, tenant: Option<&TenantId>, server: &str, change: Change) {
@@ -71,6 +82,12 @@ impl Servers {
                 self.tell(tenant, &server, NewsKind::Removed);
             }
             Change::Edited => self.stale(),
+            Change::Rules => {
+                self.stale();
+                if let Some(tenant) = tenant {
+                    self.rules_changed(tenant);
+                }
+            }
             Change::Secrets => {
                 let scope = tenant.cloned().map_or(Scope::Installation, Scope::Tenant);
                 self.new_epoch(&scope, &server);

@@ -18,7 +18,7 @@ use super::trials::Trials;
 use super::view::{Ingredient, Ingredients, View, Views};
 use crate::agent::clock::now;
 use crate::agent::place::SandboxPlace;
-use crate::domain::{McpServerConfig, SandboxId, Scope, TenantId, Tool};
+use crate::domain::{Holder, McpServerConfig, SandboxId, Scope, TenantId, Tool};
 use crate::llm::RetryConfig;
 use crate::mcp::config::{ConfigFile, FileState};
 use crate::net::Guard;
@@ -27,6 +27,9 @@ use crate::store::{self, Records, Sealer};
 
 /// How long a view is used without asking the records: other gateways may have changed them.
 const VIEW_AGE: Duration = Duration::from_secs(5);
+
+/// Changes of rules that the sessions may be behind; after more of them they all look.
+const RULE_CHANGES: usize = 64;
 
 /// What the registry is made of.
 pub struct ServersParts {
@@ -74,6 +77,8 @@ pub(super) struct Inner {
     pub(super) guard: Guard,
     retry: RetryConfig,
     pub(super) teller: Teller,
+    /// Tenants whose rules about tools have changed.
+    pub(super) rule_changes: broadcast::Sender<TenantId>,
     /// Never held across an await.
     views: Mutex<Views>,
     /// Counts changes of secrets, by scope and server.
@@ -114,6 +119,7 @@ impl Servers {
             guard: parts.guard,
             retry: parts.retry,
             teller: Teller::default(),
+            rule_changes: broadcast::channel(RULE_CHANGES).0,
             views: Mutex::default(),
             epochs: Mutex::default(),
             trials: Trials::default(),
@@ -288,10 +294,11 @@ impl Servers {
     pub(super) async fn open_for(
         &self,
         entry: &ServerEntry,
-        (tenant, sandbox): (&TenantId, &SandboxId),
+        (holder, sandbox): (&Holder, &SandboxId),
     ) -> Result<Opened, Failure> {
         let place = Place {
-            tenant: Some(tenant),
+            tenant: Some(&holder.tenant),
+            holder: Some(holder),
             sandbox,
             secrets: None,
         };

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::entry::Source;
 use super::error::Error;
 use super::health::{Health, Status};
@@ -11,12 +9,10 @@ use super::masking::masked;
 use super::opening::{Failure, Phase, secret_name};
 use super::permission::may_administer;
 use super::registry::Servers;
+use super::tool_report::ToolReport;
 use super::view::{Ingredient, View};
-use crate::domain::{
-    Caller, McpServerConfig, McpTransport, RunsIn, Timestamp, Tool, ToolAnnotations,
-};
+use crate::domain::{Caller, McpServerConfig, McpTransport, RunsIn, Tool};
 use crate::llm::tokens;
-use crate::session::PolicyEffect;
 
 /// A server as people see it.
 #[derive(Debug, Clone)]
@@ -51,29 +47,6 @@ pub struct ServerReport {
     pub drift: Vec<String>,
     /// Why tools are not offered.
     pub problems: Vec<String>,
-}
-
-/// A tool as people see it.
-#[derive(Debug, Clone)]
-pub struct ToolReport {
-    /// The server's own name for it.
-    pub name: String,
-    /// The name that the model uses; none while it is off.
-    pub model_name: Option<String>,
-    /// A name for people.
-    pub title: Option<String>,
-    /// What it does, as the model reads it.
-    pub description: String,
-    /// JSON Schema of its arguments.
-    pub schema: Value,
-    /// The server's claims.
-    pub annotations: ToolAnnotations,
-    /// Whether the model is told of it.
-    pub enabled: bool,
-    /// What happens to its calls.
-    pub effect: PolicyEffect,
-    /// Since when it is another than the one the tenant said yes to.
-    pub drift: Option<Timestamp>,
 }
 
 /// How a trial went.
@@ -128,6 +101,7 @@ impl ToolReport {
             description: tool.description.clone(),
             schema: tool.input_schema.clone(),
             annotations: tool.annotations.clone(),
+            hash: tool.hash(),
             enabled: server.is_on(tool),
             effect,
             drift: server.drift(tool),

@@ -10,7 +10,7 @@ use crate::domain::{Caller, TenantId};
 
 impl Servers {
     /// Ends the connections that sessions of the caller's tenant have to a server, and lists it in
-    /// a place that is thrown away. A call that runs fails with words that say so; the next one
+    /// a place that is thrown away. A call that runs becomes unknown with words that say so; the next one
     /// starts the server anew. Other gateways are told to do the same. How many connections ended
     /// at this one, and how the start went.
     pub async fn restart(&self, caller: &Caller, name: &str) -> Result<(usize, TestReport), Error> {

@@ -2,7 +2,10 @@
 
 mod peers;
 mod registry;
+mod room;
+mod rules;
 
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::registry::{Inner, not_found, unreadable};
+use super::creations::Creations;
 use super::factory::AgentFactory;
 use super::feed::{Feed, Joined, ShownEvent, What};
 use super::journal::{Journal, JournalError};
@@ -20,7 +24,7 @@ use super::message::{Accepted, Ask, Message, stopping, store_away};
 use super::presence::Presence;
 use super::projection::Projection;
 use super::relay::{Letter, Note, Relay};
-use crate::domain::{Caller, Code, SessionId, SessionKey, UserId};
+use crate::domain::{Caller, Code, Most, SessionId, SessionKey, Shares, UserId};
 use crate::session::{Command, ModelChoice, Refusal};
 use crate::store::live::wake::Wakes;
 use crate::store::{LiveStore, Records};
@@ -30,12 +34,18 @@ use crate::store::{LiveStore, Records};
 pub struct SessionsSettings {
     /// How long a session without work stays in memory.
     pub idle_after: Duration,
+    /// Sessions in memory: in all, of one tenant, of one user.
+    pub live: Most,
+    /// Sessions that one user creates in a minute, and one tenant; `None` = no limit.
+    pub new_per_minute: (Option<NonZeroU32>, Option<NonZeroU32>),
 }
 
 impl Default for SessionsSettings {
     fn default() -> Self {
         Self {
             idle_after: Duration::from_mins(1),
+            live: Most::default(),
+            new_per_minute: (None, None),
         }
     }
 }
@@ -71,6 +81,8 @@ impl Sessions {
             presence: Arc::clone(&presence),
             store,
             factory,
+            live: Shares::new(settings.live),
+            creations: Arc::new(Creations::new(settings.new_per_minute)),
             settings,
             projection,
             lives: Arc::new(Lives::new(Arc::clone(&wakes))),
@@ -82,6 +94,7 @@ impl Sessions {
             tasks,
             stop,
         });
+        inner.tasks.spawn(rules::heed_rules(Arc::downgrade(&inner)));
         if inner.wakes.is_shared() {
             inner.tasks.spawn(peers::listen(Arc::downgrade(&inner)));
             inner.tasks.spawn(peers::pass_news(Arc::downgrade(&inner)));

@@ -283,6 +283,35 @@ impl Inner {
         }
     }
 
+    /// Makes an unfinished session decide what waits by the rules of now, unless another living gateway
+    /// runs it: that one hears of them too.
+    pub(super) async fn review_one(self: &Arc<Self>, key: &SessionKey) {
+        let slot = self.slots().get(key).and_then(|slot| slot.mailbox.clone());
+        let mailbox = slot.filter(|mailbox| !mailbox.is_closed());
+        if mailbox.is_none() && self.wakes.is_shared() {
+            match self.runner(key).await {
+                Ok((runner, _)) => {
+                    let mut runner = runner.iter();
+                    let own = self.wakes.life();
+                    if runner.any(|life| **life != *own && self.lives.is_alive(life)) {
+                        return;
+                    }
+                }
+                Err(error) => return self.pass_over(key, &error),
+            }
+        }
+        match mailbox {
+            Some(mailbox) => {
+                if let Err(TrySendError::Full(look)) = mailbox.try_send(Message::Look) {
+                    // It is busy: it looks when it comes to it.
+                    self.tasks
+                        .spawn(async move { drop(mailbox.send(look).await) });
+                }
+            }
+            None => self.wake(key),
+        }
+    }
+
     /// An unfinished session that cannot be read holds nothing else up. A damaged one is said once.
     fn pass_over(&self, key: &SessionKey, error: &JournalError) {
         if !error.is_damage() {

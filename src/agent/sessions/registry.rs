@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::SessionsSettings;
+use crate::agent::creations::Creations;
 use crate::agent::effects::Running;
 use crate::agent::factory::AgentFactory;
 use crate::agent::feed::{Feed, What};
@@ -19,7 +20,9 @@ use crate::agent::message::{Message, damaged, store_away};
 use crate::agent::presence::Presence;
 use crate::agent::projection::Projection;
 use crate::agent::relay::{Relay, Voice};
-use crate::domain::{Actor, Caller, Code, JournalId, SandboxId, SessionKey, TenantId, UserId};
+use crate::domain::{
+    Actor, Caller, Code, JournalId, SandboxId, SessionKey, Share, Shares, TenantId, UserId,
+};
 use crate::session::{Genesis, ModelChoice, Refusal, SessionState};
 use crate::store::LiveStore;
 use crate::store::live::wake::Wakes;
@@ -36,6 +39,9 @@ pub(super) struct Inner {
     pub(super) store: Arc<dyn LiveStore>,
     pub(super) factory: AgentFactory,
     pub(super) settings: SessionsSettings,
+    /// Sessions in memory, by whoever opened them.
+    pub(super) live: Arc<Shares>,
+    pub(super) creations: Arc<Creations>,
     pub(super) projection: Projection,
     pub(super) wakes: Arc<dyn Wakes>,
     pub(super) lives: Arc<Lives>,
@@ -172,15 +178,17 @@ impl Inner {
                 return Err(not_found());
             }
         }
-        Ok(self.spawn(key, Some(caller)))
-    }
-
-    pub(super) fn wake(self: &Arc<Self>, key: &SessionKey) {
-        drop(self.spawn(key, None));
+        let share = self.make_room(caller).await?;
+        Ok(self.spawn(key, Some(caller), share))
     }
 
     /// Starts the task unless it runs.
-    fn spawn(self: &Arc<Self>, key: &SessionKey, caller: Option<&Caller>) -> mpsc::Sender<Message> {
+    pub(super) fn spawn(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        caller: Option<&Caller>,
+        share: Share,
+    ) -> mpsc::Sender<Message> {
         let nobody = || Actor {
             id: UserId::from_bits(0),
             name: String::new(),
@@ -202,7 +210,8 @@ impl Inner {
             is_blank: std::mem::take(&mut slot.is_blank),
         };
         drop(slots);
-        let serving = Arc::clone(self).serve(key.clone(), opening, (mailbox.downgrade(), messages));
+        let mails = (mailbox.downgrade(), messages);
+        let serving = Arc::clone(self).serve(key.clone(), opening, mails, share);
         self.tasks.spawn(serving);
         mailbox
     }
@@ -212,6 +221,7 @@ impl Inner {
         key: SessionKey,
         opening: Opening,
         mailbox: (mpsc::WeakSender<Message>, mpsc::Receiver<Message>),
+        share: Share,
     ) {
         let (weak, sender) = (Arc::downgrade(&self), mailbox.0.clone());
         // In a box: opening needs far more room than waiting, which the task does from then on.
@@ -222,6 +232,7 @@ impl Inner {
             inner.is_none_or(|inner| inner.may_leave(&key, &sender, mailbox, version))
         };
         session.run(may_leave).await;
+        drop(share);
         if let Some(inner) = weak.upgrade() {
             inner.left(&key);
         }
@@ -261,7 +272,8 @@ impl Inner {
             }
         };
         let sandbox = state.control.sandbox.as_ref().unwrap_or(&genesis.sandbox);
-        let parts = self.factory.create_agent(key, sandbox);
+        let owner = state.control.owner.as_ref().unwrap_or(&genesis.owner);
+        let parts = self.factory.create_agent(key, &owner.id, sandbox);
         parts.tools.refresh().await;
         Some(Box::new(LiveSession {
             running: Running::new(outcomes, self.tasks.clone()),
@@ -272,9 +284,11 @@ impl Inner {
             life: self.wakes.life().into(),
             lives: Arc::clone(&self.lives),
             relay: self.relay.clone(),
+            creations: Arc::clone(&self.creations),
             presence: Arc::clone(&self.presence),
             asked: None,
             unsettled: None,
+            reviewed: None,
             lost: None,
             idle_after: self.settings.idle_after,
             stop: self.stop.clone(),

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Fields, Member, Members, has_problem, path};
 use crate::config::check::{Raw, is_name};
 use crate::config::problem::did_you_mean;
+use crate::config::settings::model_window;
 use crate::config::table::{PROVIDERS, find, provider_kind};
 use crate::config::value::{Resolved, Values, checked, variable};
 use crate::config::{Problem, ProviderKind, Source, Sources};
@@ -17,9 +18,15 @@ const API_KEY: &str = "agent.llm.api_key";
 const BASE_URL: &str = "agent.llm.base_url";
 const API: &str = "agent.llm.api";
 const MODEL: &str = "agent.llm.model";
+const CONTEXT_WINDOW: &str = "agent.llm.context_window";
 
 /// What describes the default provider's entry: the setting and the field.
-const OF_DEFAULT: &[(&str, &str)] = &[(API_KEY, "api_key"), (BASE_URL, "base_url"), (API, "api")];
+const OF_DEFAULT: &[(&str, &str)] = &[
+    (API_KEY, "api_key"),
+    (BASE_URL, "base_url"),
+    (API, "api"),
+    (CONTEXT_WINDOW, "context_window"),
+];
 /// The vendors in the order in which a key makes one the default.
 const VENDORS: [&str; 3] = ["openai", "anthropic", "gemini"];
 const OPENAI: &str = "openai";
@@ -46,6 +53,7 @@ pub(in crate::config) fn fill(
     if let Some(default) = &default {
         gathering.describe(default);
     }
+    gathering.check_windows();
     gathering.check(default.as_deref());
     let notices = gathering.notices(default.as_deref());
     (gathering.entries, notices)
@@ -252,6 +260,27 @@ impl Gathering<'_> {
             };
             let value = offered.cloned().or_else(known).unwrap_or(Value::Null);
             self.values.insert(MODEL, Resolved { value, source });
+        }
+    }
+
+    /// Refuses windows of single models that say none.
+    fn check_windows(&mut self) {
+        for (name, fields) in &self.entries {
+            let Some(given) = fields.get("context_windows") else {
+                continue;
+            };
+            let texts = given.value.as_array().into_iter().flatten();
+            let wrong = texts
+                .filter_map(Value::as_str)
+                .find(|text| model_window(text).is_none());
+            if let Some(wrong) = wrong {
+                self.problems.push(Problem {
+                    path: path(&PROVIDERS, name, "context_windows"),
+                    source: Some(given.source.clone()),
+                    what: format!("`{wrong}` is no window of a model"),
+                    accepted: "`model=tokens`, for example `qwen3:8b=40960`".to_owned(),
+                });
+            }
         }
     }
 

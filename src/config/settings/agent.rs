@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use secrecy::SecretString;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use url::Url;
 
 use super::read;
@@ -126,6 +126,28 @@ pub struct ProviderEntry {
     /// Models to offer beside those that it lists itself.
     #[serde(default)]
     pub models: Vec<String>,
+    /// Tokens that its models can read, where the catalogue does not know them.
+    #[serde(default)]
+    pub context_window: Option<u64>,
+    /// The same by model.
+    #[serde(default, deserialize_with = "windows")]
+    pub context_windows: BTreeMap<String, u64>,
+}
+
+/// The smallest window that can be said, in tokens.
+const MIN_WINDOW: u64 = 1_024;
+
+/// `model=tokens`; a model's name may hold a `=` itself.
+pub(in crate::config) fn model_window(text: &str) -> Option<(String, u64)> {
+    let (model, tokens) = text.rsplit_once('=')?;
+    let tokens = tokens.trim().parse().ok()?;
+    let fits = !model.trim().is_empty() && (MIN_WINDOW..=u64::from(u32::MAX)).contains(&tokens);
+    fits.then(|| (model.trim().to_owned(), tokens))
+}
+
+fn windows<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, u64>, D::Error> {
+    let texts = Vec::<String>::deserialize(from)?;
+    Ok(texts.iter().filter_map(|text| model_window(text)).collect())
 }
 
 /// Which of OpenAI's interfaces is used.

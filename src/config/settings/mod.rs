@@ -12,6 +12,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde::Deserialize;
 
+pub(in crate::config) use agent::model_window;
 pub use agent::{
     Agent, ApiFlavour, ApprovalWay, Chat, CompactionStrategy, Llm, ProviderEntry, ProviderKind,
     Retry, Tool,
@@ -22,7 +23,7 @@ pub use runtime::{
 };
 pub use telemetry::Telemetry;
 
-use crate::domain::McpServerConfig;
+use crate::domain::{McpServerConfig, Most};
 
 /// Everything that can be set. A module gets its own section, once.
 #[derive(Debug, Clone)]
@@ -86,6 +87,7 @@ impl Settings {
     /// Builds the settings from a complete tree of checked values.
     pub(super) fn from_tree(tree: serde_json::Value) -> serde_json::Result<Self> {
         let tree: Tree = serde_json::from_value(tree)?;
+        let most = tree.runtime.limits.sandboxes(tree.sandbox.max);
         Ok(Self {
             runtime: tree.runtime,
             agent: Agent {
@@ -98,7 +100,10 @@ impl Settings {
             approval: tree.agent.approval,
             mcp_servers: tree.agent.connections.mcp_servers,
             store: tree.store,
-            sandbox: tree.sandbox,
+            sandbox: Sandbox {
+                most,
+                ..tree.sandbox
+            },
             auth: tree.auth,
             telemetry: tree.telemetry,
         })
@@ -154,6 +159,9 @@ pub struct Sandbox {
     pub command_timeout: Duration,
     /// Sandboxes that may run at the same time.
     pub max: u32,
+    /// The same with the shares of one tenant and one user (`runtime.limits`).
+    #[serde(skip)]
+    pub most: Most,
     /// How long a sandbox may lie idle.
     #[serde(rename = "idle_minutes", deserialize_with = "read::minutes")]
     pub idle: Duration,

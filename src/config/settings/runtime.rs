@@ -11,6 +11,7 @@ use serde::Deserialize;
 use url::Url;
 
 use super::read;
+use crate::domain::Most;
 
 /// `runtime`.
 #[derive(Debug, Clone, Deserialize)]
@@ -176,6 +177,130 @@ pub struct Limits {
     /// Open sockets in all.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub sockets: Option<NonZeroU32>,
+    /// Open sockets of one tenant.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub sockets_per_tenant: Option<NonZeroU32>,
+    /// Bytes of commands that wait for one socket.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub waiting_bytes_per_socket: Option<NonZeroU32>,
+    /// Bytes of commands that wait for all sockets.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub waiting_bytes: Option<NonZeroU32>,
+    /// Those of one user.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub waiting_bytes_per_user: Option<NonZeroU32>,
+    /// Those of one tenant.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub waiting_bytes_per_tenant: Option<NonZeroU32>,
+    /// Sessions in memory.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub sessions: Option<NonZeroU32>,
+    /// Those of one user.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub sessions_per_user: Option<NonZeroU32>,
+    /// Those of one tenant.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub sessions_per_tenant: Option<NonZeroU32>,
+    /// Sessions that one user creates in a minute.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub new_sessions_per_user: Option<NonZeroU32>,
+    /// Sessions that one tenant creates in a minute.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub new_sessions_per_tenant: Option<NonZeroU32>,
+    /// Sandboxes of one user that run.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub sandboxes_per_user: Option<NonZeroU32>,
+    /// Sandboxes of one tenant that run.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub sandboxes_per_tenant: Option<NonZeroU32>,
+    /// Questions of MCP clients that are being answered.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub questions: Option<NonZeroU32>,
+    /// Those of one user.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub questions_per_user: Option<NonZeroU32>,
+    /// Those of one tenant.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub questions_per_tenant: Option<NonZeroU32>,
+    /// Connections and event streams of MCP clients.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub streams: Option<NonZeroU32>,
+    /// Those of one user.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub streams_per_user: Option<NonZeroU32>,
+    /// Those of one tenant.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub streams_per_tenant: Option<NonZeroU32>,
+    /// Open HTTP connections.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub connections: Option<NonZeroU32>,
+    /// Those of one address.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub connections_per_address: Option<NonZeroU32>,
+    /// How long the body of a request may take, beside a second for each KiB of it.
+    #[serde(rename = "body_seconds", deserialize_with = "read::zero_is_never")]
+    pub body: Option<Duration>,
+}
+
+impl Limits {
+    /// Open sockets: in all, of one tenant, of one user.
+    pub fn sockets(&self) -> Most {
+        most(self.sockets, self.sockets_per_tenant, self.sockets_per_user)
+    }
+
+    /// Bytes of commands that wait for sockets.
+    pub fn waiting_bytes(&self) -> Most {
+        most(
+            self.waiting_bytes,
+            self.waiting_bytes_per_tenant,
+            self.waiting_bytes_per_user,
+        )
+    }
+
+    /// Sessions in memory.
+    pub fn sessions(&self) -> Most {
+        most(
+            self.sessions,
+            self.sessions_per_tenant,
+            self.sessions_per_user,
+        )
+    }
+
+    /// Sandboxes that run, where `sandbox.max` is how many there are in all.
+    pub fn sandboxes(&self, max: u32) -> Most {
+        most(
+            NonZeroU32::new(max),
+            self.sandboxes_per_tenant,
+            self.sandboxes_per_user,
+        )
+    }
+
+    /// Questions of MCP clients that are being answered.
+    pub fn questions(&self) -> Most {
+        most(
+            self.questions,
+            self.questions_per_tenant,
+            self.questions_per_user,
+        )
+    }
+
+    /// Connections and event streams of MCP clients.
+    pub fn streams(&self) -> Most {
+        most(self.streams, self.streams_per_tenant, self.streams_per_user)
+    }
+}
+
+fn most(
+    all: Option<NonZeroU32>,
+    per_tenant: Option<NonZeroU32>,
+    per_user: Option<NonZeroU32>,
+) -> Most {
+    let number = |most: Option<NonZeroU32>| most.map(|most| u64::from(most.get()));
+    Most {
+        all: number(all),
+        per_tenant: number(per_tenant),
+        per_user: number(per_user),
+    }
 }
 
 /// `runtime.metrics`.

@@ -109,6 +109,16 @@ pub const PROVIDERS: Family = Family {
             FieldKind::Texts,
             "Models to offer beside those that it lists itself; the first is its default.",
         ),
+        field(
+            "context_window",
+            FieldKind::One(Kind::Whole(1_024, u32::MAX as u64)),
+            "Tokens that those of its models can read that the catalogue does not know; 32768 is assumed without it.",
+        ),
+        field(
+            "context_windows",
+            FieldKind::Texts,
+            "The same for single models, as `model=tokens`; goes before the catalogue.",
+        ),
     ],
     env: &[],
 };

@@ -106,6 +106,48 @@ settings! { since "0.1":
         "Sockets that one user may have open; 0 = no limit.";
     "runtime.limits.sockets" ["SPL_LIMIT_SOCKETS"] Whole(0, U32), Is("10000"),
         "Sockets in all; 0 = no limit.";
+    "runtime.limits.sockets_per_tenant" ["SPL_LIMIT_SOCKETS_PER_TENANT"] Whole(0, U32), Words("three quarters of `runtime.limits.sockets`"),
+        "Sockets that the people of one tenant may have open; 0 = no limit.";
+    "runtime.limits.waiting_bytes_per_socket" ["SPL_LIMIT_WAITING_BYTES_PER_SOCKET"] Whole(0, U32), Is("4194304"),
+        "Bytes of commands that may wait for one socket, where more than one waits; 0 = no limit.";
+    "runtime.limits.waiting_bytes" ["SPL_LIMIT_WAITING_BYTES"] Whole(0, U32), Is("268435456"),
+        "Bytes of commands that may wait for all sockets; 0 = no limit.";
+    "runtime.limits.waiting_bytes_per_user" ["SPL_LIMIT_WAITING_BYTES_PER_USER"] Whole(0, U32), Words("a quarter of `runtime.limits.waiting_bytes`"),
+        "Bytes of commands that may wait for the sockets of one user; 0 = no limit.";
+    "runtime.limits.waiting_bytes_per_tenant" ["SPL_LIMIT_WAITING_BYTES_PER_TENANT"] Whole(0, U32), Words("three quarters of `runtime.limits.waiting_bytes`"),
+        "Bytes of commands that may wait for the sockets of one tenant; 0 = no limit.";
+    "runtime.limits.sessions" ["SPL_LIMIT_SESSIONS"] Whole(0, U32), Is("10000"),
+        "Sessions in memory; 0 = no limit. One that nobody uses leaves memory, and earlier where another needs its room.";
+    "runtime.limits.sessions_per_user" ["SPL_LIMIT_SESSIONS_PER_USER"] Whole(0, U32), Words("a quarter of `runtime.limits.sessions`"),
+        "Sessions of one user in memory; 0 = no limit.";
+    "runtime.limits.sessions_per_tenant" ["SPL_LIMIT_SESSIONS_PER_TENANT"] Whole(0, U32), Words("three quarters of `runtime.limits.sessions`"),
+        "Sessions of one tenant in memory; 0 = no limit.";
+    "runtime.limits.new_sessions_per_user" ["SPL_LIMIT_NEW_SESSIONS_PER_USER"] Whole(0, U32), Is("120"),
+        "Sessions that one user may create in a minute; 0 = no limit.";
+    "runtime.limits.new_sessions_per_tenant" ["SPL_LIMIT_NEW_SESSIONS_PER_TENANT"] Whole(0, U32), Is("1200"),
+        "Sessions that the people of one tenant may create in a minute; 0 = no limit.";
+    "runtime.limits.sandboxes_per_user" ["SPL_LIMIT_SANDBOXES_PER_USER"] Whole(0, U32), Words("a quarter of `sandbox.max`"),
+        "Sandboxes that may run for one user; 0 = no limit but `sandbox.max`.";
+    "runtime.limits.sandboxes_per_tenant" ["SPL_LIMIT_SANDBOXES_PER_TENANT"] Whole(0, U32), Words("three quarters of `sandbox.max`"),
+        "Sandboxes that may run for the people of one tenant; 0 = no limit but `sandbox.max`.";
+    "runtime.limits.questions" ["SPL_LIMIT_QUESTIONS"] Whole(0, U32), Is("1000"),
+        "Questions to the agent as an MCP server (`/mcp`, `/message`) that are being answered; 0 = no limit.";
+    "runtime.limits.questions_per_user" ["SPL_LIMIT_QUESTIONS_PER_USER"] Whole(0, U32), Words("a quarter of `runtime.limits.questions`"),
+        "Those of one user; 0 = no limit.";
+    "runtime.limits.questions_per_tenant" ["SPL_LIMIT_QUESTIONS_PER_TENANT"] Whole(0, U32), Words("three quarters of `runtime.limits.questions`"),
+        "Those of one tenant; 0 = no limit.";
+    "runtime.limits.streams" ["SPL_LIMIT_STREAMS"] Whole(0, U32), Is("2000"),
+        "Connections and event streams of MCP clients (`/mcp`, `/sse`); 0 = no limit. A client that listens beside its connection has two.";
+    "runtime.limits.streams_per_user" ["SPL_LIMIT_STREAMS_PER_USER"] Whole(0, U32), Words("a quarter of `runtime.limits.streams`"),
+        "Those of one user; 0 = no limit.";
+    "runtime.limits.streams_per_tenant" ["SPL_LIMIT_STREAMS_PER_TENANT"] Whole(0, U32), Words("three quarters of `runtime.limits.streams`"),
+        "Those of one tenant; 0 = no limit.";
+    "runtime.limits.connections" ["SPL_LIMIT_CONNECTIONS"] Whole(0, U32), Is("20000"),
+        "Open HTTP connections, sockets among them; 0 = no limit.";
+    "runtime.limits.connections_per_address" ["SPL_LIMIT_CONNECTIONS_PER_ADDRESS"] Whole(0, U32), Words("a tenth of `runtime.limits.connections`"),
+        "Those of one address; 0 = no limit. Loopback and trusted proxies have none of their own: of each client behind such a proxy, as many requests may run.";
+    "runtime.limits.body_seconds" ["SPL_LIMIT_BODY_SECONDS"] Whole(0, 86_400), Is("60"),
+        "Seconds that the body of a request may take, and one more for each KiB of it that came; 0 = no limit.";
     "runtime.socket.ping_interval_ms" ["SPL_SOCKET_PING_INTERVAL_MS"] Whole(100, 3_600_000), Is("25000"),
         "Milliseconds between two heartbeats of a socket.";
     "runtime.socket.ping_timeout_ms" ["SPL_SOCKET_PING_TIMEOUT_MS"] Whole(100, 3_600_000), Is("20000"),
@@ -162,6 +204,8 @@ settings! { since "0.1":
         "How freely the model chooses its words; sent only when set.";
     "agent.llm.max_tokens" ["SPL_LLM_MAX_TOKENS" "LLM_MAX_TOKENS" "MAX_OUTPUT_TOKENS"] Whole(0, U32), Words("not sent; 8192 for `anthropic`, which asks for one"),
         "Tokens that one answer may have; sent only when set and not 0.";
+    "agent.llm.context_window" ["SPL_LLM_CONTEXT_WINDOW" "LLM_CONTEXT_WINDOW"] Whole(1_024, U32), Words("32768 is assumed"),
+        "Tokens that those models of the default provider can read that the catalogue does not know.";
     "agent.llm.prompt_template" ["SPL_LLM_PROMPT_TEMPLATE" "LLM_PROMPT_TEMPLATE"] Template,
         Is("You are a helpful assistant. {{input}}. Available tools: {{tools}}"),
         "The system prompt, a Jinja2 template. `system_prompt` is another name for it.";

@@ -6,6 +6,7 @@ use secrecy::ExposeSecret as _;
 
 use super::{check_refused, env, loaded, problems, yaml};
 use crate::config::{ApprovalWay, LogOutput, Preset, SandboxDriver, Sources};
+use crate::domain::Most;
 
 #[test]
 fn zero_means_no_limit_or_not_sent() {
@@ -20,6 +21,41 @@ fn zero_means_no_limit_or_not_sent() {
     assert_eq!(settings.chat.max_tokens, None);
     assert_eq!(settings.runtime.limits.sockets, None);
     assert_eq!(settings.llm.temperature, Some(0.0));
+}
+
+#[test]
+fn a_share_is_a_part_of_its_total_unless_somebody_set_it() {
+    let check = |pairs: &[(&str, &str)], expected: (Most, Most)| {
+        let settings = loaded(&env(pairs)).settings;
+        let limits = settings.runtime.limits;
+        assert_eq!((limits.questions(), settings.sandbox.most), expected);
+    };
+    let most = |all, per_tenant, per_user| Most {
+        all,
+        per_tenant,
+        per_user,
+    };
+    let usual = most(Some(100), Some(75), Some(25));
+    check(&[], (most(Some(1000), Some(750), Some(250)), usual));
+    // Rounded up, so that nobody is left with nothing.
+    let few = [("SPL_LIMIT_QUESTIONS", "2"), ("SPL_SANDBOX_MAX", "1")];
+    let one = most(Some(1), Some(1), Some(1));
+    check(&few, (most(Some(2), Some(2), Some(1)), one));
+    let set = [
+        ("SPL_LIMIT_QUESTIONS", "0"),
+        ("SPL_LIMIT_SANDBOXES_PER_USER", "0"),
+    ];
+    check(
+        &set,
+        (most(None, None, None), most(Some(100), Some(75), None)),
+    );
+    // Nobody to share with.
+    let alone = [("SPL_AUTH", "none"), ("SPL_LIMIT_QUESTIONS", "8")];
+    let all = most(Some(100), Some(100), Some(100));
+    check(&alone, (most(Some(8), Some(8), Some(8)), all));
+    let limits = loaded(&env(&alone)).settings.runtime.limits;
+    let address = limits.connections_per_address.map(u32::from);
+    assert_eq!(address, Some(2000), "addresses are not people");
 }
 
 #[test]

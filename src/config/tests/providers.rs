@@ -217,3 +217,38 @@ fn an_operator_is_told_of_dummies() {
         "{second:?}"
     );
 }
+
+#[test]
+fn windows_are_said_for_a_provider_and_for_single_models() {
+    let file = yaml(
+        "agent:\n  llm:\n    provider: ollama\n    model: qwen3:8b\n    context_window: 8192\n    providers:\n      ollama:\n        kind: openai-compatible\n        baseURL: http://localhost:1/v1\n        contextWindows: [qwen3:8b=40960, a=b=2048]\n      other:\n        kind: openai-compatible\n        baseURL: http://localhost:2/v1\n",
+    );
+    let llm = loaded(&file).settings.llm;
+    let entry = llm.default_entry().unwrap();
+    assert_eq!(entry.context_window, Some(8_192));
+    let said: Vec<(&str, u64)> = entry
+        .context_windows
+        .iter()
+        .map(|(model, tokens)| (model.as_str(), *tokens))
+        .collect();
+    assert_eq!(said, [("a=b", 2_048), ("qwen3:8b", 40_960)]);
+    let other = &llm.providers["other"];
+    assert_eq!(
+        (other.context_window, other.context_windows.len()),
+        (None, 0)
+    );
+}
+
+#[test]
+fn a_window_that_says_nothing_is_refused() {
+    for wrong in ["qwen3:8b", "=4096", "a=", "a=many", "a=1023", "a=-1"] {
+        let file = format!(
+            "agent:\n  llm:\n    providers:\n      gemini:\n        api_key: k\n        contextWindows: [\"{wrong}\"]\n"
+        );
+        let problems = crate::config::load(&yaml(&file)).err().unwrap().to_string();
+        assert!(
+            problems.contains(&format!("`{wrong}` is no window of a model")),
+            "{problems}"
+        );
+    }
+}

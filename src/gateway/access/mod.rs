@@ -2,6 +2,10 @@
 //! front says about the client. Comparing an origin with the request's own `Host` alone would pass
 //! DNS rebinding, so `Host` is held against a list first.
 
+mod addresses;
+
+pub use addresses::{AddressShare, Addresses, Crowd};
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use axum::extract::ConnectInfo;
@@ -167,6 +171,16 @@ impl AccessRules {
         }
     }
 
+    /// The client of a request that came through a trusted proxy, as far as the proxy says.
+    pub fn client_behind_proxy(&self, parts: &Parts) -> Option<IpAddr> {
+        let info = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        let socket = info.map(|ConnectInfo(peer)| peer.ip().to_canonical())?;
+        let client = self
+            .is_trusted(socket)
+            .then(|| self.client(socket, &parts.headers));
+        client.filter(|client| !self.is_trusted(*client))
+    }
+
     fn is_allowed(&self, origin: &str) -> bool {
         self.allowed_origins
             .iter()
@@ -208,6 +222,13 @@ impl AccessRules {
             }
         }
         client
+    }
+
+    /// Whether the address of a connection says who is behind it: not that of a trusted proxy, and not
+    /// loopback, where proxies and tunnels of this machine come from.
+    pub fn is_telling(&self, socket: IpAddr) -> bool {
+        let socket = socket.to_canonical();
+        !(socket.is_loopback() || self.is_trusted(socket))
     }
 
     fn is_trusted(&self, address: IpAddr) -> bool {

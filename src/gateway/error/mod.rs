@@ -249,6 +249,7 @@ fn status_of(code: Code) -> StatusCode {
         | Code::BudgetExhausted
         | Code::ContextOverflow => StatusCode::CONFLICT,
         Code::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+        Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::ToolTimeout => StatusCode::GATEWAY_TIMEOUT,
         Code::SandboxUnavailable => StatusCode::SERVICE_UNAVAILABLE,

@@ -72,10 +72,15 @@ pub(super) struct SetUpRequest {
     secret: SecretString,
     /// The owner's sign-in name.
     #[serde(default)]
-    #[schema(required)]
+    #[schema(
+        required,
+        min_length = 1,
+        max_length = 64,
+        pattern = r"^[\p{L}\p{N} ._@+'-]*[\p{L}\p{N}._@+'-][\p{L}\p{N} ._@+'-]*$"
+    )]
     name: String,
     /// The owner's password.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, min_length = 10, max_length = 1024)]
     #[serde(default)]
     password: SecretString,
 }

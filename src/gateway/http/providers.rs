@@ -1,6 +1,8 @@
 //! Model providers (`/api/providers`): everybody sees which there are, admins add, change, try and
 //! remove them while the server runs. Keys go in and never come out.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -13,7 +15,7 @@ use crate::gateway::GatewayState;
 use crate::gateway::auth::TenantAdmin;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, OptionalBody, Query, required};
-use crate::llm::ProviderKind;
+use crate::llm::{ProviderKind, Windows};
 
 /// The providers that I may use.
 #[derive(Debug, Serialize, ToSchema)]
@@ -38,6 +40,11 @@ pub(super) struct ProviderItem {
     has_key: bool,
     /// The models to offer, the first as its default; empty = those that it lists.
     models: Vec<String>,
+    /// Tokens that its models can read, where the catalogue does not know them; `null` = 32,768 are
+    /// assumed.
+    context_window: Option<u64>,
+    /// The same by model; goes before the catalogue.
+    context_windows: BTreeMap<String, u64>,
     /// `settings` (read-only), `installation` or `tenant`.
     source: &'static str,
     /// Whether it answers in new sessions.
@@ -51,20 +58,31 @@ pub(super) struct ProviderItem {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PutProviderRequest {
-    /// `openai`, `anthropic`, `gemini`, `openai-compatible` or `scripted`.
-    #[schema(required, nullable = false)]
+    /// What it speaks; only a trial of a stored provider goes without.
+    #[schema(pattern = "^(openai|anthropic|gemini|openai-compatible|scripted)$")]
     kind: Option<String>,
-    /// Its address; absent = the vendor's own.
+    /// Its address, http or https; absent or empty = the vendor's own.
+    #[schema(max_length = 2048)]
     base_url: Option<String>,
     /// Absent keeps the stored one, `null` removes it.
     #[serde(default, deserialize_with = "key_change")]
-    #[schema(value_type = Option<String>, write_only)]
+    #[schema(value_type = Option<String>, write_only, max_length = 2048, pattern = "^[!-~]*$")]
     api_key: KeyChange,
-    /// `auto` or `chat`.
+    /// Which flavour of the wire.
+    #[schema(pattern = "^(auto|chat)$")]
     api: Option<String>,
-    /// The models to offer, the first as its default; empty = those that it lists.
+    /// The models to offer, the first as its default; empty = those that it lists. At most 256
+    /// bytes each.
+    #[schema(max_items = 500)]
     models: Option<Vec<String>>,
+    /// Tokens that its models can read, where the catalogue does not know them; absent or `null` =
+    /// 32,768 are assumed.
+    #[schema(minimum = 1024, maximum = 4_294_967_295_u64)]
+    context_window: Option<u64>,
+    /// The same by model; goes before the catalogue.
+    context_windows: Option<BTreeMap<String, u64>>,
     /// `tenant`, or `installation` for everybody; absent = where it is, else the tenant.
+    #[schema(pattern = "^(tenant|installation)$")]
     scope: Option<String>,
     /// For a trial: the model to ask.
     model: Option<String>,
@@ -75,6 +93,7 @@ pub(super) struct PutProviderRequest {
 #[into_params(parameter_in = Query)]
 pub(super) struct ScopeQuery {
     /// `tenant` or `installation`; absent = the one that is used.
+    #[param(pattern = "^(tenant|installation)$")]
     scope: Option<String>,
 }
 
@@ -194,6 +213,7 @@ pub(super) async fn test_provider(
     OptionalBody(body): OptionalBody<PutProviderRequest>,
 ) -> Result<Json<ProviderTested>, ApiError> {
     let model = body.as_ref().and_then(|body| body.model.clone());
+    let model = model.filter(|model| !model.trim().is_empty());
     let trial = if let Some(body) = body.filter(|body| body.kind.is_some()) {
         let scope = scope_of(&state, &admin, &id, body.scope.as_deref())?;
         let offer = state.providers.draw(&scope, &id, draft(body)?).await?;
@@ -238,6 +258,10 @@ fn draft(body: PutProviderRequest) -> Result<Draft, ApiError> {
         base_url: body.base_url,
         api: body.api,
         models: body.models.unwrap_or_default(),
+        windows: Windows {
+            usual: body.context_window,
+            of_models: body.context_windows.unwrap_or_default(),
+        },
         key: body.api_key,
     })
 }
@@ -250,6 +274,8 @@ fn item(state: &GatewayState, tenant: &TenantId, offer: &Offer) -> ProviderItem 
         api: offer.api().unwrap_or("auto").to_owned(),
         has_key: offer.has_key(),
         models: offer.models().to_vec(),
+        context_window: offer.windows().usual,
+        context_windows: offer.windows().of_models.clone(),
         source: match &offer.source {
             Source::Settings => "settings",
             Source::Added(Scope::Installation) => "installation",

@@ -6,25 +6,44 @@ use rmcp::model::{ElicitRequestParams, ElicitationAction, ElicitationSchema};
 use rmcp::service::{ElicitationMode, Peer, RoleServer};
 use serde_json::{Value, json};
 
-use super::question::Verdict;
+use super::question::{Heard, Verdict};
+use super::shown::shown;
 use crate::session::Call;
 
 /// How long a person has; after that the next way counts.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// Characters of arguments that are shown.
-const SHOWN: usize = 8_000;
+/// Characters that a client is given to show. A form is no place to read more in, and what a client cuts
+/// off nobody has seen: longer calls are not asked there.
+const MOST_SHOWN: usize = 8_000;
 
-/// The person's verdict; `None` when the client cannot ask, or nobody answered.
-pub(super) async fn elicit(peer: &Peer<RoleServer>, call: &Call) -> Option<Verdict> {
+/// What the person says; nobody, when the client cannot ask or no answer came.
+pub(super) async fn elicit(peer: &Peer<RoleServer>, call: &Call) -> Heard {
     let modes = peer.supported_elicitation_modes();
-    if !modes.contains(&ElicitationMode::Form) {
-        return None;
-    }
-    let request = ElicitRequestParams::FormElicitationParams {
-        meta: None,
-        message: message(call),
-        requested_schema: schema()?,
+    let Some(schema) = schema().filter(|_| modes.contains(&ElicitationMode::Form)) else {
+        return Heard::Nobody;
     };
+    match message(call) {
+        Ok(message) => {
+            let request = ElicitRequestParams::FormElicitationParams {
+                meta: None,
+                message,
+                requested_schema: schema,
+            };
+            let verdict = ask(peer, call, request).await;
+            verdict.map_or(Heard::Nobody, Heard::Verdict)
+        }
+        Err(chars) => Heard::TooLong {
+            chars,
+            most: MOST_SHOWN,
+        },
+    }
+}
+
+async fn ask(
+    peer: &Peer<RoleServer>,
+    call: &Call,
+    request: ElicitRequestParams,
+) -> Option<Verdict> {
     let asked = peer.create_elicitation_with_timeout(request, Some(PATIENCE));
     let answer = match asked.await {
         Ok(answer) => answer,
@@ -56,20 +75,14 @@ fn accepted(content: Option<&Value>) -> Verdict {
     }
 }
 
-fn message(call: &Call) -> String {
-    let args = call.args.to_string();
-    let short: String = args.chars().take(SHOWN).collect();
-    let rest = args.chars().count().saturating_sub(SHOWN);
-    let more = if rest > 0 {
-        format!("… ({rest} characters are not shown)")
-    } else {
-        String::new()
-    };
-    let server = call.server();
-    format!(
-        "Allow the tool `{}` of `{server}` to run with {short}{more}?",
-        call.name
-    )
+/// All of the call, or how many characters it would be.
+fn message(call: &Call) -> Result<String, usize> {
+    let text = format!("{}\nMay it run?", shown(call));
+    let chars = text.chars().count();
+    if chars > MOST_SHOWN {
+        return Err(chars);
+    }
+    Ok(text)
 }
 
 fn schema() -> Option<ElicitationSchema> {

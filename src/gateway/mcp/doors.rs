@@ -1,7 +1,7 @@
 //! What the addresses of the agent share over HTTP: who calls, and whose each connection is.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::extract::FromRequestParts as _;
 use axum::http::header::AUTHORIZATION;
@@ -12,7 +12,8 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use super::notices::Threshold;
 use super::server::AgentServer;
 use super::{Exposure, Life};
-use crate::domain::{Caller, UserId};
+use crate::agent::limit_reached;
+use crate::domain::{Caller, Resource, Share, UserId};
 use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;
 
@@ -24,8 +25,23 @@ pub(super) struct Doors {
     pub(super) life: Life,
     pub(super) manager: Arc<LocalSessionManager>,
     /// Whose connection each is. Never held across an await.
-    pub(super) owners: Arc<Mutex<HashMap<String, UserId>>>,
+    pub(super) owners: Arc<Mutex<HashMap<String, Owned>>>,
 }
+
+/// A connection of somebody.
+pub(super) struct Owned {
+    user: UserId,
+    _share: Share,
+}
+
+/// Connections and event streams of MCP clients.
+const STREAMS: Resource = Resource {
+    name: "streams",
+    plural: "connections of MCP clients",
+    remedy: "close some, or wait some minutes where a client left without a word",
+    total: "runtime.limits.streams",
+    setting: "runtime.limits.streams",
+};
 
 impl Doors {
     /// The server for one client.
@@ -36,6 +52,7 @@ impl Doors {
             life: self.life.clone(),
             local: None,
             threshold: Threshold::default(),
+            questions: Arc::clone(&self.gateway.limits.questions),
         }
     }
 
@@ -51,17 +68,37 @@ impl Doors {
     }
 
     pub(super) fn owner(&self, session: &str) -> Option<UserId> {
-        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        owners.get(session).cloned()
+        self.owners().get(session).map(|owned| owned.user.clone())
+    }
+
+    fn owners(&self) -> MutexGuard<'_, HashMap<String, Owned>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more connection or stream of that caller. What has ended is looked for before one is
+    /// refused.
+    pub(super) async fn stream(&self, caller: &Caller) -> Result<Share, ApiError> {
+        let streams = &self.gateway.limits.streams;
+        if let Ok(share) = streams.take(caller.holder(), 1) {
+            return Ok(share);
+        }
+        self.forget_ended().await;
+        let share = streams.take(caller.holder(), 1);
+        share.map_err(|reached| limit_reached(&STREAMS, reached).into())
     }
 
     /// Remembers whose a new connection is, and forgets those that ended.
-    pub(super) async fn own(&self, session: String, user: UserId) {
-        let known: Vec<String> = {
-            let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-            owners.insert(session, user);
-            owners.keys().cloned().collect()
+    pub(super) async fn own(&self, session: String, user: UserId, share: Share) {
+        let owned = Owned {
+            user,
+            _share: share,
         };
+        self.owners().insert(session, owned);
+        self.forget_ended().await;
+    }
+
+    async fn forget_ended(&self) {
+        let known: Vec<String> = self.owners().keys().cloned().collect();
         let mut ended = Vec::new();
         for session in known {
             let is_open = self.manager.has_session(&session.as_str().into()).await;
@@ -69,7 +106,7 @@ impl Doors {
                 ended.push(session);
             }
         }
-        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owners = self.owners();
         for session in ended {
             owners.remove(&session);
         }

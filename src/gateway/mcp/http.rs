@@ -1,18 +1,22 @@
 //! The agent over HTTP: `/mcp` for clients of today, and who may call at all. The guard around every
 //! door has checked host and origin before.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use axum::Router;
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::HeaderName;
+use axum::http::{HeaderName, Method};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
+use hyper::body::{Frame, SizeHint};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::doors::Doors;
 use super::{Exposure, Life, legacy};
-use crate::domain::Code;
+use crate::domain::{Code, Share};
 use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;
 
@@ -62,16 +66,56 @@ async fn admit(State(doors): State<Doors>, request: Request, next: Next) -> Resp
         // As if it did not exist, so that nobody learns that it does.
         return ApiError::new(Code::SessionNotFound, "there is no such connection").into_response();
     }
-    let is_known = session.is_some();
+    let is_get = parts.method == Method::GET;
+    let begins = session.is_none() && parts.method == Method::POST && parts.uri.path() == "/mcp";
+    let share = match (is_get || begins).then(|| doors.stream(&caller)) {
+        Some(taking) => match taking.await {
+            Ok(share) => Some(share),
+            Err(error) => return error.into_response(),
+        },
+        None => None,
+    };
     let user = caller.user.id.clone();
     parts.extensions.insert(caller);
     let response = next.run(Request::from_parts(parts, body)).await;
+    let Some(share) = share else { return response };
+    if is_get {
+        return response.map(|body| {
+            Body::new(Held {
+                body,
+                _share: share,
+            })
+        });
+    }
     let opened = response.headers().get(&SESSION);
-    if let Some(opened) = opened
-        .and_then(|opened| opened.to_str().ok())
-        .filter(|_| !is_known)
-    {
-        doors.own(opened.to_owned(), user).await;
+    if let Some(opened) = opened.and_then(|opened| opened.to_str().ok()) {
+        doors.own(opened.to_owned(), user, share).await;
     }
     response
+}
+
+/// A stream of events that counts until it ends.
+struct Held {
+    body: Body,
+    _share: Share,
+}
+
+impl hyper::body::Body for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::doors::Doors;
-use super::question::{Door, News, Verdict};
+use super::question::{Door, Heard, News};
 use crate::domain::{Caller, Code, UserId};
 use crate::gateway::error::ApiError;
 use crate::session::Call;
@@ -226,8 +226,8 @@ struct NobodyThere;
 
 #[async_trait]
 impl Door for NobodyThere {
-    async fn decide(&self, _: &Call) -> Option<Verdict> {
-        None
+    async fn decide(&self, _: &Call) -> Heard {
+        Heard::Nobody
     }
 
     async fn tell(&self, _: News<'_>) {}

@@ -9,10 +9,13 @@ mod legacy;
 mod notices;
 mod question;
 mod server;
+mod shown;
 mod stdio;
+mod visible;
 
 pub use http::routes;
-pub use question::{Door, Ending, News, Question, Verdict};
+pub use question::{Door, Ending, Heard, News, Question, Verdict};
+pub use shown::shown;
 pub use stdio::serve_stdio;
 
 use tokio_util::sync::CancellationToken;

@@ -86,6 +86,16 @@ impl Notices {
                 let data = json!({ "tool": call.name, "call": call.id });
                 self.log(Severity::Info, &text, data).await;
             }
+            News::LeftToPage(call, chars, most) => {
+                let text = format!(
+                    "`{}` is too long to be shown here ({chars} characters, {most} at most): read \
+                     and decide it in the page",
+                    call.name
+                );
+                self.progress(&text).await;
+                let data = json!({ "tool": call.name, "call": call.id });
+                self.log(Severity::Warning, &text, data).await;
+            }
             News::Running(tool, args) => {
                 let args = redact_args(args);
                 self.progress(&format!("`{tool}` runs")).await;

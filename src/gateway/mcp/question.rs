@@ -33,6 +33,22 @@ pub struct Verdict {
     pub reason: Option<String>,
 }
 
+/// What came of asking somebody at the door.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// They decided.
+    Verdict(Verdict),
+    /// Nobody can be asked there (any more).
+    Nobody,
+    /// The call is longer than what can be shown there whole.
+    TooLong {
+        /// Its characters.
+        chars: usize,
+        /// As many can be shown.
+        most: usize,
+    },
+}
+
 /// Something that a client wants to know while it waits.
 #[derive(Debug, Clone, Copy)]
 pub enum News<'a> {
@@ -40,6 +56,9 @@ pub enum News<'a> {
     Thinking(u32),
     /// A call waits for a decision.
     Waiting(&'a Call),
+    /// A call is left to the page, because its characters (the first number) are more than can be shown
+    /// at the door.
+    LeftToPage(&'a Call, usize, usize),
     /// A call runs: its tool and arguments.
     Running(&'a str, &'a Value),
     /// A call has its result: its tool and whether it went well.
@@ -49,8 +68,8 @@ pub enum News<'a> {
 /// Whoever asked.
 #[async_trait]
 pub trait Door: Send + Sync {
-    /// Asks the person there about a call; `None` = that is not possible (any more).
-    async fn decide(&self, call: &Call) -> Option<Verdict>;
+    /// Asks the person there about a call, showing all of it.
+    async fn decide(&self, call: &Call) -> Heard;
 
     /// Tells what goes on.
     async fn tell(&self, news: News<'_>);
@@ -161,6 +180,7 @@ impl Watch<'_> {
         let stop = Command::Stop {
             turn: None,
             said_so_far: None,
+            thought_so_far: None,
         };
         let Question {
             sessions, caller, ..
@@ -266,14 +286,20 @@ impl Watch<'_> {
 impl Question<'_> {
     /// Goes through the ways; `None` = a person in the page decides.
     async fn verdict(&self, door: &dyn Door, call: &Call) -> Option<Verdict> {
+        let mut too_long = None;
         for way in self.ways {
             match way {
-                ApprovalWay::Elicit => {
-                    if let Some(verdict) = door.decide(call).await {
-                        return Some(verdict);
+                ApprovalWay::Elicit => match door.decide(call).await {
+                    Heard::Verdict(verdict) => return Some(verdict),
+                    Heard::Nobody => {}
+                    Heard::TooLong { chars, most } => too_long = Some((chars, most)),
+                },
+                ApprovalWay::Web if self.has_page => {
+                    if let Some((chars, most)) = too_long {
+                        door.tell(News::LeftToPage(call, chars, most)).await;
                     }
+                    return None;
                 }
-                ApprovalWay::Web if self.has_page => return None,
                 ApprovalWay::Web => {}
                 ApprovalWay::Deny => break,
                 ApprovalWay::Auto => {
@@ -284,12 +310,18 @@ impl Question<'_> {
                 }
             }
         }
+        let reason = match too_long {
+            Some((chars, most)) => format!(
+                "the call has {chars} characters, and the person at the client can be shown {most} \
+                 at most, so it is not allowed; make it shorter, in several calls if need be"
+            ),
+            None => {
+                "nobody can be asked here, so the call is not allowed (`agent.approval`)".into()
+            }
+        };
         Some(Verdict {
             approved: false,
-            reason: Some(
-                "nobody can be asked here, so the call is not allowed (`agent.approval`)"
-                    .to_owned(),
-            ),
+            reason: Some(reason),
         })
     }
 }

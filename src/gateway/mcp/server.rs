@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 use super::approval::elicit;
 use super::notices::{Notices, Threshold};
-use super::question::{Door, Ending, News, Question, Verdict};
+use super::question::{Door, Ending, Heard, News, Question};
 use super::{Exposure, Life};
-use crate::agent::Sessions;
-use crate::domain::{Caller, SessionKey};
+use crate::agent::{Sessions, limit_reached};
+use crate::domain::{Caller, Resource, SessionKey, Shares};
 use crate::session::{Call, Refusal};
 
 /// One client's view of the agent.
@@ -30,7 +30,18 @@ pub(super) struct AgentServer {
     /// Whoever started the process; over HTTP each request brings its own caller.
     pub(super) local: Option<Caller>,
     pub(super) threshold: Threshold,
+    /// Questions that are being answered, of all clients.
+    pub(super) questions: Arc<Shares>,
 }
+
+/// Questions to the agent.
+const QUESTIONS: Resource = Resource {
+    name: "questions",
+    plural: "questions that are being answered",
+    remedy: "wait for an answer",
+    total: "runtime.limits.questions",
+    setting: "runtime.limits.questions",
+};
 
 /// The door of a call: the client that made it.
 struct ClientDoor {
@@ -40,7 +51,7 @@ struct ClientDoor {
 
 #[async_trait]
 impl Door for ClientDoor {
-    async fn decide(&self, call: &Call) -> Option<Verdict> {
+    async fn decide(&self, call: &Call) -> Heard {
         elicit(&self.peer, call).await
     }
 
@@ -103,6 +114,10 @@ impl AgentServer {
         text: String,
         door: impl Door + 'static,
     ) -> CallToolResult {
+        let share = match self.questions.take(caller.holder(), 1) {
+            Ok(share) => share,
+            Err(reached) => return result(Err(limit_reached(&QUESTIONS, reached))),
+        };
         let stop = self.life.stop.child_token();
         let _stops = stop.clone().drop_guard();
         let (sessions, exposure) = (self.sessions.clone(), Arc::clone(&self.exposure));
@@ -115,7 +130,10 @@ impl AgentServer {
                 has_page: exposure.has_page,
                 stop,
             };
-            question.ask(&door).await
+            let asked = question.ask(&door).await;
+            // It counts until the turn has come to rest, whenever its client left.
+            drop(share);
+            asked
         });
         match asking.await {
             Ok(asked) => result(asked),

@@ -28,6 +28,8 @@ pub async fn serve_stdio(
         life: life.clone(),
         local: Some(caller),
         threshold: threshold.clone(),
+        // There is nobody else.
+        questions: Arc::default(),
     };
     let (input, output) = rmcp::transport::io::stdio_pipes();
     let input = BufReader::with_capacity(buffer, input);

@@ -44,11 +44,12 @@ async fn answer(
     }
     let Inbound {
         name,
-        args,
+        packet,
         reply,
-        is_counted,
+        waiting,
     } = *inbound;
     let caller = &seat.entered.caller;
+    let args = packet.read();
     let answer = match args.and_then(|args| wire::parse(caller, &name, &args)) {
         Ok(Parsed::Tell(ask)) => doors.state.sessions.tell(&seat.key, caller, *ask).await,
         Ok(Parsed::Resume { last_seq, journal }) => {
@@ -57,7 +58,7 @@ async fn answer(
         }
         Err(refusal) => Err(refusal),
     };
-    seat.end(is_counted);
+    seat.end(&waiting);
     answer_to(client, reply.as_ref(), &answer).await;
     None
 }

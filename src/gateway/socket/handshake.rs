@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use socketioxide::extract::{Event, SocketRef, TryData};
 
-use super::inbound::{Args, Inbound, Reply, ReplySlot};
+use super::inbound::{Inbound, RawPacket, Reply, ReplySlot};
 use super::seat::{End, Errand, Seat};
 use super::{Doors, commands};
 use crate::agent::Ask;
@@ -72,12 +72,11 @@ async fn take_seat(
     let wanted = sent.session_id.or_else(|| from_query(socket, "sessionId"));
     let model = Wanted::new(from_query(socket, "provider"), from_query(socket, "model"));
     let key = session_of(doors, &entered.caller, wanted.as_deref(), model).await?;
-    let place = doors.seats.take(&entered.caller.user.id);
-    let place = place.map_err(|limit| Refusal::new(Code::TooManyRequests, limit))?;
+    let place = doors.seats.take(entered.caller.holder())?;
     let journal = sent.journal_id.as_deref().and_then(JournalId::parse);
     let has = sent.last_seq.map(|seq| (seq, journal));
     let taken = Arc::new(Seat::new(entered, key, has, place));
-    register(doors, socket, &taken);
+    register(socket, &taken);
     doors.seats.sit(&taken);
     socket.extensions.insert(taken);
     Ok(())
@@ -85,11 +84,11 @@ async fn take_seat(
 
 /// Keeps the order of one socket's commands: the library starts a task for each message, so the
 /// handler itself only puts it into the inbox, before any await.
-fn register(doors: &Arc<Doors>, socket: &SocketRef, seat: &Arc<Seat>) {
-    let (most, held) = (doors.settings.commands_per_socket, Arc::downgrade(seat));
-    let on_message = move |Event(name): Event, ReplySlot(reply): ReplySlot, Args(args): Args| {
+fn register(socket: &SocketRef, seat: &Arc<Seat>) {
+    let held = Arc::downgrade(seat);
+    let on_message = move |Event(name): Event, ReplySlot(reply): ReplySlot, packet: RawPacket| {
         if let Some(seat) = held.upgrade() {
-            receive(&seat, most, (name, args, reply));
+            receive(&seat, name, packet, reply);
         }
         ready(())
     };
@@ -103,32 +102,24 @@ fn register(doors: &Arc<Doors>, socket: &SocketRef, seat: &Arc<Seat>) {
     });
 }
 
-type Received = (
-    String,
-    Result<Vec<serde_json::Value>, Refusal>,
-    Option<Reply>,
-);
-
-fn receive(seat: &Seat, most: Option<usize>, (name, args, reply): Received) {
+fn receive(seat: &Seat, name: String, packet: RawPacket, reply: Option<Reply>) {
     let is_counted = COMMANDS
         .iter()
         .find(|spec| spec.name == name)
         .is_none_or(|spec| spec.is_counted);
-    if seat.begin(is_counted, most) {
-        let message = "too many commands without an answer; wait for the earlier ones";
-        let refusal = Refusal::new(Code::TooManyRequests, message);
-        match reply {
+    let bytes = packet.len().saturating_add(name.len());
+    match seat.begin(is_counted, bytes) {
+        Ok(waiting) => seat.errands.push(Errand::Answer(Box::new(Inbound {
+            name,
+            packet,
+            reply,
+            waiting,
+        }))),
+        Err(refusal) => match reply {
             Some(reply) => commands::refuse_now(&reply, &refusal),
             None => seat.refuse(refusal),
-        }
-        return;
+        },
     }
-    seat.errands.push(Errand::Answer(Box::new(Inbound {
-        name,
-        args,
-        reply,
-        is_counted,
-    })));
 }
 
 /// Our ids must exist; any other name is the caller's own; none is a new session. A model that was

@@ -10,25 +10,40 @@ use socketioxide::handler::FromMessageParts;
 use socketioxide::socket::Socket;
 use socketioxide_core::Value as Packet;
 
+use super::waiting::Waiting;
 use crate::domain::Code;
 use crate::session::Refusal;
 
-/// One command as it came.
+/// One command as it came. It is read when its turn comes: values take many times the memory of their
+/// text.
 pub(super) struct Inbound {
     /// The event's name.
     pub(super) name: String,
-    /// Its arguments, or why they cannot be read.
-    pub(super) args: Result<Vec<Value>, Refusal>,
+    /// Name and arguments.
+    pub(super) packet: RawPacket,
     /// Where the answer goes; `None` if the client asked for none.
     pub(super) reply: Option<Reply>,
-    /// Whether it counts against the socket's limit.
-    pub(super) is_counted: bool,
+    /// What is counted until it is answered.
+    pub(super) waiting: Waiting,
 }
 
-/// All arguments of an event. The library's own extractors take a fixed number of them.
-pub(super) struct Args(pub(super) Result<Vec<Value>, Refusal>);
+/// An event with its arguments as they came, or why they are not taken: a copy of its own, because
+/// what the library hands over may be part of a larger buffer.
+pub(super) struct RawPacket(pub(super) Result<Box<str>, Refusal>);
 
-impl<A: Adapter> FromMessageParts<A> for Args {
+impl RawPacket {
+    /// Bytes that it takes while it waits.
+    pub(super) fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |text| text.len())
+    }
+
+    /// The arguments.
+    pub(super) fn read(self) -> Result<Vec<Value>, Refusal> {
+        read(&self.0?)
+    }
+}
+
+impl<A: Adapter> FromMessageParts<A> for RawPacket {
     type Error = Infallible;
 
     fn from_message_parts(
@@ -38,7 +53,7 @@ impl<A: Adapter> FromMessageParts<A> for Args {
     ) -> Result<Self, Infallible> {
         Ok(Self(match packet {
             Packet::Str(_, Some(attachments)) if !attachments.is_empty() => Err(binary()),
-            Packet::Str(text, _) => read(text),
+            Packet::Str(text, _) => Ok(text.as_str().into()),
             Packet::Bytes(_) => Err(binary()),
         }))
     }

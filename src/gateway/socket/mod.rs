@@ -11,6 +11,7 @@ mod seat;
 mod seldom;
 mod send;
 mod told;
+mod waiting;
 mod watch;
 
 use std::net::SocketAddr;
@@ -22,10 +23,10 @@ use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderValue, Uri};
 use hyper::upgrade::OnUpgrade;
 use serde_json::{Value, json};
-use socketioxide::SocketIo;
 use socketioxide::extract::{Extension, SocketRef};
 use socketioxide::handler::ConnectHandler as _;
 use socketioxide::layer::SocketIoLayer;
+use socketioxide::{ParserConfig, SocketIo};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -35,13 +36,15 @@ use self::seldom::seldom;
 use self::send::Client;
 use super::GatewayState;
 use super::wire::{self, Refused};
-use crate::domain::Code;
+use crate::domain::{Code, Most};
 use crate::session::Refusal;
 
 /// Where Socket.IO answers.
 pub(super) const PATH: &str = "/socket.io";
 /// Packets that may wait for one slow client; the rest waits in the journal.
 const SEND_BUFFER: usize = 256;
+/// Attachments of one message: as many as are read in order to say that none is taken.
+const MOST_ATTACHMENTS: usize = 8;
 /// Bytes that are read at once from a websocket, kept for each: people say little.
 const READ_BUFFER: usize = 512;
 
@@ -56,10 +59,12 @@ pub struct SocketSettings {
     pub frame_bytes: usize,
     /// Unanswered commands of one socket.
     pub commands_per_socket: Option<usize>,
-    /// Open sockets of one user.
-    pub sockets_per_user: Option<usize>,
-    /// Open sockets in all.
-    pub sockets: Option<usize>,
+    /// Bytes of commands that wait for one socket.
+    pub waiting_bytes_per_socket: Option<usize>,
+    /// Bytes of commands that wait for sockets: of a user, a tenant, in all.
+    pub waiting_bytes: Most,
+    /// Open sockets: of a user, a tenant, in all.
+    pub sockets: Most,
     /// Failed handshakes per minute and address.
     pub connects_per_minute: Option<u32>,
 }
@@ -103,6 +108,12 @@ pub fn layer(
         .ws_max_message_size(settings.frame_bytes)
         .ws_max_frame_size(settings.frame_bytes)
         .max_buffer_size(SEND_BUFFER)
+        // Nothing takes attachments, and what comes of them is kept until the last is there.
+        .with_parser(
+            ParserConfig::common()
+                .max_incoming_binaries(MOST_ATTACHMENTS)
+                .max_incoming_binary_buf_size(settings.frame_bytes),
+        )
         .ws_read_buffer_size(READ_BUFFER)
         .connect_timeout(Duration::from_secs(10))
         .build_layer();

@@ -13,8 +13,9 @@ use tokio::sync::Notify;
 
 use super::SocketSettings;
 use super::inbound::Inbound;
-use crate::agent::Frame;
-use crate::domain::{JournalId, SessionKey, UserId};
+use super::waiting::{Noted, Waiting};
+use crate::agent::{Frame, limit_reached};
+use crate::domain::{Code, Holder, JournalId, Resource, SessionKey, Share, Shares};
 use crate::session::Refusal;
 use crate::telemetry::{Present, instruments};
 use crate::tenancy::{Authenticated, Tenancy, network};
@@ -57,6 +58,8 @@ pub(super) struct Seat {
     pub(super) unanswered: AtomicUsize,
     /// Those of them that count against the limit.
     pub(super) counted: AtomicUsize,
+    /// Bytes of all of them.
+    waiting: AtomicUsize,
     /// Whether it waits to be said that commands were dropped: once for any number of them.
     is_refusing: AtomicBool,
     /// What waits, including commands that came before `system:ready`.
@@ -87,6 +90,10 @@ impl<T> Inbox<T> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn len(&self) -> usize {
+        self.waiting().len()
+    }
+
     pub(super) fn push(&self, item: T) {
         self.waiting().push_back(item);
         self.came.notify_one();
@@ -103,6 +110,13 @@ impl<T> Inbox<T> {
     }
 }
 
+/// More than one socket may have waiting.
+fn too_many(what: &str) -> Refusal {
+    instruments().limit_reached("commands", "socket");
+    let message = format!("too many {what} without an answer; wait for the earlier ones");
+    Refusal::new(Code::TooManyRequests, message)
+}
+
 impl Seat {
     pub(super) fn new(
         entered: Authenticated,
@@ -117,6 +131,7 @@ impl Seat {
             ends: Inbox::default(),
             unanswered: AtomicUsize::new(0),
             counted: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
             is_refusing: AtomicBool::new(false),
             errands: Inbox::default(),
             resumes: Mutex::default(),
@@ -124,17 +139,35 @@ impl Seat {
         }
     }
 
-    /// Takes note of a command; whether it is one too many.
-    pub(super) fn begin(&self, is_counted: bool, most: Option<usize>) -> bool {
-        let counted = usize::from(is_counted);
+    /// Takes note of a command of so many bytes, or says why it is one too many.
+    pub(super) fn begin(&self, is_counted: bool, bytes: usize) -> Result<Waiting, Refusal> {
+        let seats = &self.place.seats;
         let unanswered = self.unanswered.fetch_add(1, Ordering::Relaxed);
-        let before = self.counted.fetch_add(counted, Ordering::Relaxed);
-        let is_too_many =
-            unanswered >= INBOX || is_counted && most.is_some_and(|most| before >= most);
-        if is_too_many {
-            self.end(is_counted);
-        }
-        is_too_many
+        let counted = self
+            .counted
+            .fetch_add(usize::from(is_counted), Ordering::Relaxed);
+        let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
+        let noted = Noted { is_counted, bytes };
+        let is_over = |most: Option<usize>, with| most.is_some_and(|most| with > most);
+        let refusal = if unanswered >= INBOX || is_counted && is_over(seats.commands, counted + 1) {
+            too_many("commands")
+        } else if unanswered > 0 && is_over(seats.bytes_per_socket, before.saturating_add(bytes)) {
+            too_many("bytes of commands")
+        } else {
+            // One more turn of the lock for each command, none for each token.
+            let holder = self.entered.caller.holder();
+            match seats.waiting.take(holder, bytes as u64) {
+                Ok(share) => {
+                    return Ok(Waiting {
+                        noted,
+                        _share: share,
+                    });
+                }
+                Err(reached) => limit_reached(&WAITING, reached),
+            }
+        };
+        self.forget(noted);
+        Err(refusal)
     }
 
     /// Has it said that a command without an acknowledgement was dropped.
@@ -150,10 +183,25 @@ impl Seat {
     }
 
     /// A command was answered.
-    pub(super) fn end(&self, is_counted: bool) {
+    pub(super) fn end(&self, waiting: &Waiting) {
+        self.forget(waiting.noted);
+    }
+
+    fn forget(&self, Noted { is_counted, bytes }: Noted) {
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
         self.counted
             .fetch_sub(usize::from(is_counted), Ordering::Relaxed);
+        self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Has news told, or ends a client that takes none: what waits for it may not grow for ever.
+    pub(super) fn tell(&self, news: Arc<Frame>) {
+        if self.errands.len() < INBOX {
+            return self.errands.push(Errand::Tell(news));
+        }
+        let message = "the client takes no news any more; connect again";
+        let refusal = Refusal::new(Code::TooManyRequests, message);
+        self.ends.push(End::Told(refusal));
     }
 
     /// The client asks to go on from there; only the last time counts.
@@ -181,16 +229,35 @@ impl Seat {
     }
 }
 
+/// Open sockets.
+const SOCKETS: Resource = Resource {
+    name: "sockets",
+    plural: "open connections",
+    remedy: "close some tabs",
+    total: "runtime.limits.sockets",
+    setting: "runtime.limits.sockets",
+};
+
+/// Commands that wait, by their size.
+const WAITING: Resource = Resource {
+    name: "waiting_bytes",
+    plural: "bytes of commands at most that wait for an answer",
+    remedy: "wait for the earlier ones",
+    total: "runtime.limits.waiting_bytes",
+    setting: "runtime.limits.waiting_bytes",
+};
+
 /// All seats, counted.
 pub(super) struct Seats {
-    total: AtomicUsize,
     numbers: AtomicUsize,
     /// Never held across an await.
     taken: Mutex<Taken>,
-    /// Never held across an await.
-    by_user: Mutex<HashMap<UserId, usize>>,
-    most: Option<usize>,
-    most_by_user: Option<usize>,
+    sockets: Arc<Shares>,
+    /// Commands that one socket may have waiting.
+    commands: Option<usize>,
+    bytes_per_socket: Option<usize>,
+    /// Bytes of commands that wait.
+    waiting: Arc<Shares>,
     failures: Option<DefaultKeyedRateLimiter<IpAddr>>,
 }
 
@@ -206,7 +273,7 @@ struct Taken {
 pub(super) struct Place {
     seats: Arc<Seats>,
     number: usize,
-    user: UserId,
+    _share: Share,
     _counted: Present,
 }
 
@@ -214,35 +281,24 @@ impl Seats {
     pub(super) fn new(settings: &SocketSettings) -> Self {
         let per_minute = settings.connects_per_minute.and_then(NonZeroU32::new);
         Self {
-            total: AtomicUsize::new(0),
             numbers: AtomicUsize::new(0),
             taken: Mutex::default(),
-            by_user: Mutex::default(),
-            most: settings.sockets,
-            most_by_user: settings.sockets_per_user,
+            sockets: Shares::new(settings.sockets),
+            commands: settings.commands_per_socket,
+            bytes_per_socket: settings.waiting_bytes_per_socket,
+            waiting: Shares::new(settings.waiting_bytes),
             failures: per_minute.map(|most| RateLimiter::keyed(Quota::per_minute(most))),
         }
     }
 
     /// Takes a place, or says which limit is reached.
-    pub(super) fn take(self: &Arc<Self>, user: &UserId) -> Result<Place, &'static str> {
-        let mut by_user = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = by_user.get(user).copied().unwrap_or(0);
-        if self.most_by_user.is_some_and(|most| own >= most) {
-            return Err("you have too many open connections; close some tabs");
-        }
-        if self
-            .most
-            .is_some_and(|most| self.total.load(Ordering::Relaxed) >= most)
-        {
-            return Err("the server has too many open connections; try again later");
-        }
-        by_user.insert(user.clone(), own + 1);
-        self.total.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn take(self: &Arc<Self>, holder: Holder) -> Result<Place, Refusal> {
+        let share = self.sockets.take(holder, 1);
+        let share = share.map_err(|reached| limit_reached(&SOCKETS, reached))?;
         Ok(Place {
             seats: Arc::clone(self),
             number: self.numbers.fetch_add(1, Ordering::Relaxed),
-            user: user.clone(),
+            _share: share,
             _counted: instruments().socket_opened(),
         })
     }
@@ -294,17 +350,5 @@ impl Seats {
 impl Drop for Place {
     fn drop(&mut self) {
         self.seats.taken().by_number.remove(&self.number);
-        let mut by_user = self
-            .seats
-            .by_user
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = by_user.get_mut(&self.user) {
-            *own = own.saturating_sub(1);
-            if *own == 0 {
-                by_user.remove(&self.user);
-            }
-        }
-        self.seats.total.fetch_sub(1, Ordering::Relaxed);
     }
 }

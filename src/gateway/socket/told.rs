@@ -88,7 +88,9 @@ mod tests {
             cost: None,
             duration_ms: 1,
             finish: "stop".into(),
+            dropped_calls: 0,
             native: None,
+            reasoning: None,
         }
     }
 

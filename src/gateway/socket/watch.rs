@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::MissedTickBehavior;
 
-use super::seat::{End, Errand, Seat};
+use super::seat::{End, Seat};
 use super::{Doors, stopping};
 use crate::agent::Frame;
 use crate::agent::servers::News;
@@ -66,7 +66,7 @@ fn tell(doors: &Doors, frame: Frame, concerned: impl Fn(&Seat) -> bool) {
     let frame = Arc::new(frame);
     for seat in doors.seats.all(|_| true) {
         if concerned(&seat) {
-            seat.errands.push(Errand::Tell(Arc::clone(&frame)));
+            seat.tell(Arc::clone(&frame));
         }
     }
 }

@@ -140,7 +140,7 @@ fn ended(shown: &ShownEvent, outcome: &Outcome) -> Frames {
     };
     let output = match outcome {
         Outcome::Completed { output } | Outcome::Failed { output, .. } => Some(output),
-        Outcome::Rejected { .. } | Outcome::Cancelled | Outcome::Unknown => None,
+        Outcome::Rejected { .. } | Outcome::Cancelled | Outcome::Unknown { .. } => None,
     };
     let text = outcome.text();
     let structured = output.and_then(|output| output.structured.as_ref());

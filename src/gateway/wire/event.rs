@@ -7,7 +7,7 @@ use super::calls;
 use super::frame::frame;
 use super::place::{placed, request_id};
 use crate::agent::{Frame, Frames, ShownEvent};
-use crate::session::Event;
+use crate::session::{Event, Reasoning, SHORTEN_RESULTS};
 
 /// The frames of a shown event, in order; all carry its `seq`.
 pub fn event_frames(shown: &ShownEvent) -> Frames {
@@ -43,10 +43,10 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             json!({ "withdrawn": client_message_id, "messageSeq": message_seq }),
         ),
         Event::TitleSet { title } => changed(shown, json!({ "title": title })),
-        Event::ModelChosen { model } => changed(
-            shown,
-            json!({ "model": model.model, "provider": model.provider }),
-        ),
+        Event::ModelChosen { model } => {
+            let what = json!({ "model": model.model, "provider": model.provider });
+            changed(shown, what)
+        }
         Event::WindowChosen { whole } => changed(shown, json!({ "wholeWindow": whole })),
         Event::ContextReset => smallvec![frame("history:reset", &[&placed(json!({}), shown)])],
         Event::ContextCut {
@@ -56,14 +56,34 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             ..
         } => {
             let what = json!({ "strategy": strategy, "before": before, "after": after });
-            smallvec![frame("context:compacted", &[&placed(what, shown)])]
+            compacted(shown, what)
         }
+        Event::ResultsShortened { .. } => shortened(shown),
         Event::Created { .. }
         | Event::OwnerChanged { .. }
         | Event::Queued { .. }
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. } => Frames::new(),
     }
+}
+
+fn shortened(shown: &ShownEvent) -> Frames {
+    let Event::ResultsShortened {
+        results,
+        before,
+        after,
+    } = &shown.event
+    else {
+        return Frames::new();
+    };
+    let what = json!({
+        "strategy": SHORTEN_RESULTS, "results": results, "before": before, "after": after,
+    });
+    compacted(shown, what)
+}
+
+fn compacted(shown: &ShownEvent, what: Value) -> Frames {
+    smallvec![frame("context:compacted", &[&placed(what, shown)])]
 }
 
 fn changed(shown: &ShownEvent, what: Value) -> Frames {
@@ -98,13 +118,17 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
             cost,
             duration_ms,
             finish,
+            dropped_calls,
+            reasoning,
             ..
         } => {
-            let rest = json!({
+            let mut rest = json!({
                 "turn": turn, "model": model, "usage": usage,
                 "cost": cost.map(crate::domain::MicroUsd::as_usd),
                 "durationMs": duration_ms, "finish": finish,
+                "reasoning": reasoning.as_ref().map(thought),
             });
+            tell_dropped(&mut rest, *dropped_calls);
             smallvec![frame("agent:response", &[text, &placed(rest, shown)])]
         }
         Event::TurnFailed {
@@ -119,12 +143,38 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
             });
             smallvec![frame("agent:error", &[text, &placed(rest, shown)])]
         }
-        Event::Cancelled { turn, text } => {
-            let what = json!({ "turn": turn, "text": text });
+        Event::Cancelled {
+            turn,
+            text,
+            reasoning,
+        } => {
+            let what = json!({
+                "turn": turn, "text": text, "reasoning": reasoning.as_ref().map(thought),
+            });
             smallvec![frame("agent:cancelled", &[&placed(what, shown)])]
         }
         _ => Frames::new(),
     }
+}
+
+/// Most answers drop no call, and say nothing about it.
+fn tell_dropped(rest: &mut Value, dropped_calls: u64) {
+    if let (1.., Some(fields)) = (dropped_calls, rest.as_object_mut()) {
+        fields.insert("droppedCalls".into(), dropped_calls.into());
+    }
+}
+
+/// Reasoning as the page reads it; a whole one does not say how much is left out.
+fn thought(reasoning: &Reasoning) -> Value {
+    let mut told = serde_json::Map::new();
+    told.insert("text".into(), json!(reasoning.text));
+    if let Some(ms) = reasoning.duration_ms {
+        told.insert("durationMs".into(), ms.into());
+    }
+    if reasoning.left_out_bytes > 0 {
+        told.insert("leftOutBytes".into(), reasoning.left_out_bytes.into());
+    }
+    told.into()
 }
 
 fn said_frame(shown: &ShownEvent) -> Frame {
@@ -133,6 +183,7 @@ fn said_frame(shown: &ShownEvent) -> Frame {
         iteration,
         text,
         calls,
+        reasoning,
         ..
     } = &shown.event
     else {
@@ -148,6 +199,9 @@ fn said_frame(shown: &ShownEvent) -> Frame {
             })
         })
         .collect();
-    let rest = json!({ "turn": turn, "iteration": iteration, "calls": calls });
+    let rest = json!({
+        "turn": turn, "iteration": iteration, "calls": calls,
+        "reasoning": reasoning.as_ref().map(thought),
+    });
     frame("agent:message", &[text, &placed(rest, shown)])
 }

@@ -77,6 +77,7 @@ pub(super) fn usage_value(usage: &UsageState) -> Value {
         "context": {
             "used": usage.context_tokens,
             "window": usage.window,
+            "windowAssumed": usage.is_window_assumed,
             "parts": {
                 "input": usage.totals.input_tokens,
                 "output": usage.totals.output_tokens,

@@ -1,5 +1,7 @@
 //! What is known about models: windows, limits, prices, abilities, from `models.json`. Pure.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{MicroUsd, TokenUsage};
@@ -38,6 +40,20 @@ pub struct Model {
     /// What it can do.
     #[serde(default)]
     pub abilities: Vec<Ability>,
+    /// Whether nobody said how large the window is.
+    #[serde(skip)]
+    pub is_window_assumed: bool,
+}
+
+/// What an operator or an admin says of the windows of one provider's models, in tokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Windows {
+    /// Of every model that the catalogue does not know.
+    #[serde(default)]
+    pub usual: Option<u64>,
+    /// Of single models; they win over the catalogue too.
+    #[serde(default)]
+    pub of_models: BTreeMap<String, u64>,
 }
 
 /// Micro-dollars per million tokens.
@@ -98,16 +114,22 @@ impl Catalogue {
         })
     }
 
-    /// The entry of a model, or conservative guesses.
-    pub fn describe(&self, model: &str) -> Model {
-        self.find(model).cloned().unwrap_or_else(|| Model {
+    /// The entry of a model, or conservative guesses, with the window that somebody said.
+    pub fn describe(&self, model: &str, said: &Windows) -> Model {
+        let mut described = self.find(model).cloned().unwrap_or_else(|| Model {
             id: model.to_owned(),
             name: model.to_owned(),
-            context_window: UNKNOWN_WINDOW,
+            context_window: said.usual.unwrap_or(UNKNOWN_WINDOW),
             max_output: UNKNOWN_OUTPUT,
             prices: Vec::new(),
             abilities: vec![Ability::Tools],
-        })
+            is_window_assumed: said.usual.is_none(),
+        });
+        if let Some(window) = said.of_models.get(model) {
+            described.context_window = *window;
+            described.is_window_assumed = false;
+        }
+        described
     }
 
     /// What a request cost, rounded up; none = the price is unknown, which is not free.
@@ -150,7 +172,7 @@ fn without_version(id: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ability, Catalogue, Model, Price};
+    use super::{Ability, Catalogue, Model, Price, Windows};
     use crate::domain::{MicroUsd, TokenUsage};
 
     fn usage(input: u64, cached: u64, output: u64) -> TokenUsage {
@@ -257,6 +279,28 @@ mod tests {
     }
 
     #[test]
+    fn a_window_is_what_was_said_what_is_known_or_assumed() {
+        let catalogue = Catalogue::built_in();
+        let none = Windows::default();
+        let said = Windows {
+            usual: Some(8_192),
+            of_models: [("gpt-4o".into(), 64_000), ("qwen3:8b".into(), 40_960)].into(),
+        };
+        for (model, said, window, is_assumed) in [
+            ("qwen3:8b", &none, 32_768, true),
+            ("gpt-4o", &none, 128_000, false),
+            ("llama3.2:3b", &said, 8_192, false),
+            ("qwen3:8b", &said, 40_960, false),
+            ("gpt-4o", &said, 64_000, false),
+            ("gpt-4o-mini", &said, 128_000, false),
+        ] {
+            let described = catalogue.describe(model, said);
+            let got = (described.context_window, described.is_window_assumed);
+            assert_eq!(got, (window, is_assumed), "{model} {said:?}");
+        }
+    }
+
+    #[test]
     fn settings_win_and_an_unknown_model_is_described_carefully() {
         let own = Model {
             prices: vec![Price {
@@ -266,7 +310,7 @@ mod tests {
                 cache_write: None,
                 output: 0,
             }],
-            ..Catalogue::default().describe("gpt-4o")
+            ..Catalogue::default().describe("gpt-4o", &Windows::default())
         };
         assert_eq!(
             (own.context_window, own.abilities.as_slice()),

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -176,7 +177,9 @@ pub(super) struct PartForm<'a> {
     pub(super) function_call: Option<CallForm<'a>>,
 }
 
+/// A whole call, or a part of one whose arguments are streamed. The last part is empty.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct CallForm<'a> {
     #[serde(borrow, default)]
     pub(super) id: Text<'a>,
@@ -184,6 +187,39 @@ pub(super) struct CallForm<'a> {
     pub(super) name: Text<'a>,
     #[serde(borrow, default)]
     pub(super) args: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "or_default")]
+    pub(super) partial_args: Vec<PieceForm<'a>>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) will_continue: bool,
+}
+
+impl CallForm<'_> {
+    /// Whether it says nothing: the end of a call in pieces.
+    pub(super) fn is_empty(&self) -> bool {
+        self.name.0.trim().is_empty() && self.args.is_none() && self.partial_args.is_empty()
+    }
+}
+
+/// A piece of a call's arguments. Whether more of the same text follows is not read: a text at a
+/// place where there is one goes on with it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PieceForm<'a> {
+    #[serde(borrow, default)]
+    pub(super) json_path: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) string_value: Option<Text<'a>>,
+    #[serde(default)]
+    pub(super) number_value: Value,
+    #[serde(default)]
+    pub(super) bool_value: Value,
+    /// Whether there is a `nullValue`, which is `null` itself.
+    #[serde(rename = "nullValue", default, deserialize_with = "is_there")]
+    pub(super) is_null: bool,
+}
+
+fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(deserializer).map(|_| true)
 }
 
 /// Reads the usage; none if it is not one.

@@ -95,6 +95,11 @@ pub fn expand(config: &McpServerConfig, from: &References<'_>) -> Result<Expande
     Ok(expanded)
 }
 
+/// Replaces the references of one text.
+pub fn expand_text(text: &str, from: &References<'_>) -> Result<String, Missing> {
+    walk(text, |reference| look_up(from, reference))
+}
+
 fn look_up(from: &References<'_>, reference: Reference) -> Result<String, Missing> {
     match reference {
         Reference::Secret(name) => match from.secrets.get(&name) {

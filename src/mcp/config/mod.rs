@@ -11,6 +11,6 @@ mod problem;
 
 pub use check::{Author, entry_problems, name_problem};
 pub use docker_run::as_image;
-pub use expand::{Expanded, Missing, References, expand, references};
+pub use expand::{Expanded, Missing, Reference, References, expand, expand_text, references};
 pub use file::{ConfigFile, FileError, FileState};
 pub use problem::EntryProblem;

@@ -299,6 +299,7 @@ mod tests {
     fn arguments(privilege: Privilege, workspace: Access) -> Arguments {
         let launch = Launch {
             sandbox: SandboxId::from_bits(7),
+            holder: None,
             server: "files".to_owned(),
             program: Program::Bundled {
                 command_timeout: Duration::from_secs(30),

@@ -22,6 +22,7 @@ pub(super) async fn run(runtime: &Bubblewrap) -> Result<(), Error> {
     let running = runtime
         .start(Launch {
             sandbox: sandbox.clone(),
+            holder: None,
             server: "probe".to_owned(),
             program: Program::Command(question.to_vec()),
             environment: BTreeMap::new(),

@@ -252,6 +252,7 @@ impl Plan<'_> {
         let bounds = [limit, trim::ceiling(limit)].map(|bytes| bytes.to_string());
         let launch = Launch {
             sandbox: self.launch.sandbox.clone(),
+            holder: None,
             server: TRIMMER.to_owned(),
             program: Program::Command([words.as_slice(), bounds.as_slice()].concat()),
             environment: BTreeMap::new(),
@@ -276,6 +277,7 @@ mod tests {
     fn launch(program: Program, workspace: Access) -> Launch {
         Launch {
             sandbox: SandboxId::from_bits(7),
+            holder: None,
             server: "git/hub one".to_owned(),
             program,
             environment: BTreeMap::from([("TOKEN".to_owned(), "hush".to_owned())]),

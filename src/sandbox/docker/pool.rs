@@ -71,6 +71,8 @@ impl Pool {
         let launches: Vec<Launch> = (0..missing)
             .map(|_| Launch {
                 sandbox: SandboxId::from_bits(rand::random()),
+                // Nobody's, until a session takes it.
+                holder: None,
                 ..launch.clone()
             })
             .collect();
@@ -205,6 +207,7 @@ mod tests {
     fn launch(number: u128) -> Launch {
         Launch {
             sandbox: SandboxId::from_bits(number),
+            holder: None,
             server: "files".to_owned(),
             program: Program::Bundled {
                 command_timeout: Duration::from_secs(30),

@@ -120,7 +120,11 @@ impl<'a> Draft<'a> {
             }
             Command::StopCall { call } => self.stop_call(call)?,
             Command::Settle { call, happened, by } => self.settle(call, *happened, by)?,
-            Command::Stop { turn, said_so_far } => self.stop(*turn, said_so_far.as_deref()),
+            Command::Stop {
+                turn,
+                said_so_far,
+                thought_so_far,
+            } => self.stop(*turn, said_so_far.as_deref(), thought_so_far.as_ref()),
             Command::Retry => self.retry()?,
             Command::Withdraw { client_message_id } => self.withdraw(client_message_id)?,
             Command::ResetContext => self.reset_context()?,
@@ -142,10 +146,8 @@ impl<'a> Draft<'a> {
             Command::Overflowed {
                 turn,
                 iteration,
-                kept,
-                before,
-                after,
-            } => self.overflowed((*turn, *iteration), *kept, (*before, *after)),
+                cut,
+            } => self.overflowed((*turn, *iteration), *cut),
             Command::CallEnded {
                 call,
                 outcome,
@@ -153,6 +155,7 @@ impl<'a> Draft<'a> {
             } => {
                 self.call_ended(call, outcome, *duration_ms);
             }
+            Command::ReviewCalls => self.review_calls(),
             Command::TakeOver { from } => self.take_over(from.as_deref()),
         }
         Ok(())

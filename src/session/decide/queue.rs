@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Draft, nothing_to_do};
 use crate::domain::{Actor, CallId, Code, Digest};
 use crate::session::call::{Call, CallStatus, Decider, Outcome};
-use crate::session::command::{Decision, Refusal};
+use crate::session::command::{Decision, Edit, Refusal};
 use crate::session::event::{EditedArgs, Event, Verdict};
 use crate::session::policy::PolicyEffect;
 
@@ -26,27 +26,60 @@ impl Draft<'_> {
             }
             let rules = self.inputs.rules;
             let (effect, name) = rules.effect_for(&facts.tool);
-            let rule = Decider::Rule {
-                name: name.to_owned(),
-            };
             match effect {
-                PolicyEffect::Deny => {
-                    let reason = format!("refused by rule \"{name}\"");
-                    self.reject(&call.id, Some(&reason), rule);
-                }
+                PolicyEffect::Deny => self.deny(&call.id, name),
                 // Beats every rule and grant: it may have happened already.
                 PolicyEffect::Allow if self.control.unknown_equals.contains(&facts.equal) => {}
                 // The yes was for another definition.
                 PolicyEffect::Allow if facts.drift.is_some() => {}
-                PolicyEffect::Allow => self.approve(&call.id, None, rule, None),
+                PolicyEffect::Allow => self.approve(&call.id, None, by_rule(name), None),
                 PolicyEffect::Ask => {}
             }
         }
     }
 
+    /// Decides what waits, or has been approved and not started, by the rules of now, as far as they
+    /// say less than those before: what is denied is refused, whoever approved it, and what only a rule
+    /// had allowed is asked.
+    fn withdraw_approvals(&mut self) {
+        let rules = self.inputs.rules;
+        let open = self.queue().iter();
+        let open = open.filter(|call| call.is_pending() || call.is_approved());
+        let open: Vec<Arc<Call>> = open.cloned().collect();
+        for call in open {
+            let Some(facts) = &call.facts else { continue };
+            let (effect, name) = rules.effect_for(&facts.tool);
+            match (effect, &call.status) {
+                (PolicyEffect::Deny, _) => self.deny(&call.id, name),
+                (
+                    PolicyEffect::Ask,
+                    CallStatus::Approved {
+                        by: Decider::Rule { .. },
+                        ..
+                    },
+                ) => self.take_back(&call.id, by_rule(name)),
+                (PolicyEffect::Allow | PolicyEffect::Ask, _) => {}
+            }
+        }
+    }
+
+    /// The rules may be others by now.
+    pub(super) fn review_calls(&mut self) {
+        let is_open = |call: &Arc<Call>| call.is_pending() || call.is_approved();
+        if self.queue().iter().any(is_open) {
+            self.advance();
+        }
+    }
+
+    fn deny(&mut self, id: &CallId, rule: &str) {
+        let reason = format!("refused by rule \"{rule}\"");
+        self.reject(id, Some(&reason), by_rule(rule));
+    }
+
     /// The next step of a batch: ask for the next call, start the approved ones, or go on to the
     /// model once every call has a result.
     pub(super) fn advance(&mut self) {
+        self.withdraw_approvals();
         let Some(turn) = &self.control.turn else {
             return;
         };
@@ -61,7 +94,7 @@ impl Draft<'_> {
         }
         if turn.queue.iter().all(|call| call.is_ended()) {
             if is_stopping {
-                self.finish_stop(id);
+                self.cancelled(id, None, None);
             } else {
                 self.ask_model(id, iteration.saturating_add(1), false);
             }
@@ -166,6 +199,7 @@ impl Draft<'_> {
         let edited = match &decision.edit {
             None => None,
             Some(edit) => {
+                is_same_tool(&facts.digest, edit)?;
                 if let Some(problem) = &edit.invalid {
                     let problem = problem.clone();
                     return Err(Refusal::of_field(Code::InvalidArguments, "args", problem));
@@ -350,6 +384,12 @@ impl Draft<'_> {
     }
 }
 
+fn by_rule(name: &str) -> Decider {
+    Decider::Rule {
+        name: name.to_owned(),
+    }
+}
+
 /// Whether the decision is about what the call would run with now, if it says what it is about.
 pub(super) fn is_what_was_shown(
     would_run: Option<&Digest>,
@@ -364,6 +404,20 @@ pub(super) fn is_what_was_shown(
         ));
     }
     Ok(())
+}
+
+/// Whether a person who changed arguments changed nothing else: the arguments bind to the tool of now,
+/// and that has to be the one on the card.
+fn is_same_tool(shown: &Digest, edit: &Edit) -> Result<(), Refusal> {
+    if edit.unedited.as_ref() == Some(shown) {
+        return Ok(());
+    }
+    Err(Refusal::of_field(
+        Code::ChangedSinceShown,
+        "digest",
+        "the tool, its server or its sandbox is no longer what the card shows; reject the call, and \
+         the model can ask for it as it is now",
+    ))
 }
 
 pub(super) fn no_such_call(id: &CallId) -> Refusal {

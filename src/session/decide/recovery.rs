@@ -32,10 +32,14 @@ impl Draft<'_> {
                     .facts
                     .as_ref()
                     .is_some_and(|facts| facts.may_run_again());
-                if is_turn_stopping || *is_stopping {
-                    self.end_call(&call.id, Outcome::Cancelled, 0);
-                } else if !may_run_again {
-                    self.end_call(&call.id, Outcome::Unknown, 0);
+                let is_to_stop = is_turn_stopping || *is_stopping;
+                match (may_run_again, is_to_stop) {
+                    // Whether the call heard of it, and when it ended, nobody knows.
+                    (false, _) => {
+                        self.end_call(&call.id, Outcome::Unknown { cause: None }, 0);
+                    }
+                    (true, true) => self.end_call(&call.id, Outcome::Cancelled, 0),
+                    (true, false) => {}
                 }
             }
             CallStatus::Approved { at, .. }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::{Draft, nothing_to_do};
 use crate::domain::{Actor, CallId, Code, Memo, Timestamp};
 use crate::session::call::{Call, CallStatus, Outcome, Output, Proposal, Resolution};
-use crate::session::command::{Answer, Failure, Refusal};
-use crate::session::event::{ContextSize, Event, ModelChoice, SaidCall};
+use crate::session::command::{Answer, Cut, Failure, Refusal};
+use crate::session::event::{Event, ModelChoice, SHORTEN_RESULTS, SaidCall};
+use crate::session::reasoning::Reasoning;
 use crate::session::state::{Phase, Turn, tool_key};
 
 /// Characters of the first message that become the title.
@@ -99,6 +100,13 @@ impl Draft<'_> {
             return;
         };
         let started = running.started;
+        if let Some(shortened) = answer.shortened.filter(|_| !running.is_shortening_told) {
+            self.push(Event::ResultsShortened {
+                results: shortened.results,
+                before: shortened.before,
+                after: shortened.after,
+            });
+        }
         let is_last = iteration >= self.inputs.rules.max_iterations;
         if answer.calls.is_empty() || is_last {
             self.final_answer(turn, started, answer);
@@ -110,10 +118,11 @@ impl Draft<'_> {
             turn,
             iteration,
             text: answer.text.clone(),
-            calls: calls.iter().map(|call| said_call(call)).collect(),
+            calls: calls.iter().map(|call| SaidCall::of(call)).collect(),
             usage: answer.usage,
             cost: answer.cost,
             native: answer.native.clone(),
+            reasoning: answer.reasoning.clone(),
         });
         self.push(Event::Queued { calls });
         self.answer_invalid(&answer.calls);
@@ -140,7 +149,9 @@ impl Draft<'_> {
             } else {
                 answer.finish.clone()
             },
+            dropped_calls: answer.dropped_calls,
             native: answer.native.clone(),
+            reasoning: answer.reasoning.clone(),
         });
     }
 
@@ -225,12 +236,7 @@ impl Draft<'_> {
     }
 
     /// Asks once more with less of the past; the transcript stays (C2).
-    pub(super) fn overflowed(
-        &mut self,
-        (turn, iteration): (u64, u32),
-        kept: usize,
-        (before, after): (ContextSize, ContextSize),
-    ) {
+    pub(super) fn overflowed(&mut self, (turn, iteration): (u64, u32), cut: Cut) {
         if self.asking(turn, iteration).is_none() {
             return;
         }
@@ -244,16 +250,27 @@ impl Draft<'_> {
             });
             return;
         }
+        let strategy = if cut.is_shortening {
+            SHORTEN_RESULTS
+        } else {
+            FRESH_CONTEXT
+        };
         self.push(Event::ContextCut {
-            strategy: FRESH_CONTEXT.to_owned(),
-            kept,
-            before,
-            after,
+            strategy: strategy.to_owned(),
+            kept: cut.kept,
+            max_tokens: Some(cut.max_tokens),
+            before: cut.before,
+            after: cut.after,
         });
         self.ask_model(turn, iteration.saturating_add(1), false);
     }
 
-    pub(super) fn stop(&mut self, turn: Option<u64>, said_so_far: Option<&str>) {
+    pub(super) fn stop(
+        &mut self,
+        turn: Option<u64>,
+        said_so_far: Option<&str>,
+        thought_so_far: Option<&Reasoning>,
+    ) {
         let Some(running) = &self.control.turn else {
             return;
         };
@@ -265,8 +282,7 @@ impl Draft<'_> {
             let text = said_so_far
                 .filter(|text| !text.is_empty())
                 .map(ToOwned::to_owned);
-            self.push(Event::Cancelled { turn: id, text });
-            self.go_on_with_waiting();
+            self.cancelled(id, text, thought_so_far.cloned());
             return;
         }
         self.push(Event::StopRequested { turn: id });
@@ -281,9 +297,18 @@ impl Draft<'_> {
         self.advance();
     }
 
-    /// Ends a stopped turn once every call of it has a result.
-    pub(super) fn finish_stop(&mut self, turn: u64) {
-        self.push(Event::Cancelled { turn, text: None });
+    /// Ends a stopped turn, every call of which has a result.
+    pub(super) fn cancelled(
+        &mut self,
+        turn: u64,
+        text: Option<String>,
+        reasoning: Option<Reasoning>,
+    ) {
+        self.push(Event::Cancelled {
+            turn,
+            text,
+            reasoning,
+        });
         self.go_on_with_waiting();
     }
 
@@ -360,15 +385,6 @@ impl Draft<'_> {
 
     pub(super) fn queue(&self) -> &[Arc<Call>] {
         self.control.turn.as_ref().map_or(&[], |turn| &turn.queue)
-    }
-}
-
-fn said_call(call: &Call) -> SaidCall {
-    SaidCall {
-        id: call.id.clone(),
-        name: call.name.clone(),
-        server: call.server().to_owned(),
-        args: call.args.clone(),
     }
 }
 

@@ -8,9 +8,16 @@ use crate::session::event::Event;
 use crate::session::state::SessionState;
 
 impl SessionState {
+    /// Leaves these entries in the working context: the newest, some results perhaps in short form.
+    pub fn retain(&mut self, kept: Vec<Arc<Weighed>>) {
+        let surplus = self.entries.len().saturating_sub(kept.len());
+        self.entries = kept;
+        self.left_out += surplus as u64;
+    }
+
     /// Leaves only the newest entries in the working context. The caller keeps calls and results
     /// together.
-    pub fn keep_newest(&mut self, kept: usize) {
+    fn keep_newest(&mut self, kept: usize) {
         let surplus = self.entries.len().saturating_sub(kept);
         self.entries.drain(..surplus);
         self.left_out += surplus as u64;

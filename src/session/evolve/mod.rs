@@ -47,7 +47,6 @@ impl Control {
             Event::ModelChosen { model } => self.model = Some(model.clone()),
             Event::WindowChosen { whole } => self.reads_whole = *whole,
             Event::ContextReset => self.reset(),
-            Event::ContextCut { .. } => {}
             Event::UserMessage {
                 text,
                 client_message_id,
@@ -72,6 +71,8 @@ impl Control {
             | Event::Answered { .. }
             | Event::TurnFailed { .. }
             | Event::Cancelled { .. }
+            | Event::ContextCut { .. }
+            | Event::ResultsShortened { .. }
             | Event::StopRequested { .. } => self.evolve_turn(event, at),
             Event::Queued { .. }
             | Event::ApprovalAsked { .. }

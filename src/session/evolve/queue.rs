@@ -151,7 +151,7 @@ impl Control {
                 .as_ref()
                 .map(|facts| (call.name.clone(), facts.equal.clone()));
         });
-        if let (Outcome::Unknown, Some((name, equal))) = (outcome, lost) {
+        if let (Outcome::Unknown { .. }, Some((name, equal))) = (outcome, lost) {
             self.unknown.insert(id.clone(), name);
             self.unknown_equals.insert(equal);
         }

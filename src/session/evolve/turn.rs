@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::domain::{MicroUsd, Timestamp, TokenUsage};
-use crate::session::event::Event;
+use crate::session::event::{Event, SHORTEN_RESULTS};
 use crate::session::state::{Control, Ending, Phase, Turn};
 
 impl Control {
@@ -21,6 +21,11 @@ impl Control {
             } => {
                 self.waiting.retain(|message| !took.contains(&message.seq));
                 self.notes.clear();
+                let is_new = self.turn.as_ref().is_none_or(|running| running.id != *turn);
+                if is_new {
+                    // A retry takes nothing: it is about the same question.
+                    self.question = took.iter().copied().min().or(self.question);
+                }
                 self.think(*turn, *iteration, at);
             }
             Event::Said {
@@ -39,6 +44,21 @@ impl Control {
             }
             Event::TurnFailed { .. } => self.end_turn(Ending::Failed),
             Event::Cancelled { .. } => self.end_turn(Ending::Cancelled),
+            Event::ContextCut {
+                max_tokens,
+                strategy,
+                ..
+            } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.max_tokens = max_tokens.or(turn.max_tokens);
+                    turn.is_shortening_told |= strategy == SHORTEN_RESULTS;
+                }
+            }
+            Event::ResultsShortened { .. } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.is_shortening_told = true;
+                }
+            }
             Event::StopRequested { .. } => {
                 if let Some(turn) = &mut self.turn {
                     turn.is_stopping = true;
@@ -52,6 +72,8 @@ impl Control {
         self.turns = turn;
         self.keep_decisions();
         let same = self.turn.take().filter(|running| running.id == turn);
+        let max_tokens = same.as_ref().and_then(|turn| turn.max_tokens);
+        let is_shortening_told = same.as_ref().is_some_and(|turn| turn.is_shortening_told);
         let (started, rejected) = same.map_or_else(
             || (at, BTreeSet::new()),
             |turn| (turn.started, turn.rejected),
@@ -68,6 +90,8 @@ impl Control {
             said: String::new(),
             rejected,
             asked: self.model.clone(),
+            max_tokens,
+            is_shortening_told,
         });
     }
 

@@ -14,7 +14,7 @@ use serde_json::json;
 use self::world::{World, answer, approve, digests, proposal, reject, say};
 use super::{
     Command, Decision, Edit, Failure, ModelChoice, Outcome, Output, PolicyEffect, Proposal,
-    Resolution, Rule, SessionState,
+    Reasoning, Resolution, Rule, SessionState,
 };
 use crate::domain::{CallId, Code, Digest};
 
@@ -66,6 +66,9 @@ fn edited(world: &World, call: &CallId, seed: u8) -> Command {
         .map_or("run", |call| call.name.as_str());
     let args = json!({"edited": seed});
     let (digest, equal) = digests(tool, &args);
+    let shown = turn
+        .and_then(|turn| turn.call(call))
+        .and_then(|call| call.digest().cloned());
     Command::Decide(Decision {
         call: call.clone(),
         approved: true,
@@ -73,6 +76,7 @@ fn edited(world: &World, call: &CallId, seed: u8) -> Command {
         reason: Some("changed".into()),
         edit: Some(Edit {
             args,
+            unedited: shown.filter(|_| seed % 7 != 0),
             digest,
             equal,
             invalid: (seed % 4 == 0).then(|| "`n` is missing".into()),
@@ -87,7 +91,10 @@ fn outcome(seed: u8) -> Outcome {
         text: "x".into(),
         ..Output::default()
     };
-    match seed % 3 {
+    match seed % 4 {
+        3 => Outcome::Unknown {
+            cause: Some("gone".into()),
+        },
         0 => Outcome::Failed {
             code: Code::ToolFailed,
             output,
@@ -137,14 +144,13 @@ fn command(world: &World, (what, a, b): Step) -> Command {
         15 => Command::Stop {
             turn: (b % 3 == 0).then_some(turn),
             said_so_far: Some("so".into()),
+            thought_so_far: Reasoning::of("hm".into(), None),
         },
         16 => rare_command(world, call, (a, b)),
         17 if a % 2 == 0 => Command::Overflowed {
             turn,
             iteration,
-            kept: world.newest_turn(),
-            before: world.size(),
-            after: world.size(),
+            cut: world.cut(),
         },
         17 => Command::ModelFailed {
             turn,
@@ -160,8 +166,9 @@ fn command(world: &World, (what, a, b): Step) -> Command {
 }
 
 fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
-    match a % 8 {
+    match a % 9 {
         0 => Command::Retry,
+        8 => Command::ReviewCalls,
         6 => Command::ChooseModel {
             model: ModelChoice {
                 provider: "other".into(),
@@ -264,7 +271,7 @@ proptest! {
         }
         world.check_folds();
         // Whatever was left, the session comes to rest.
-        world.tell(&Command::Stop { turn: None, said_so_far: None }).unwrap();
+        world.tell(&Command::Stop { turn: None, said_so_far: None, thought_so_far: None }).unwrap();
         for call in world.queue() {
             world.end(&call, Outcome::Cancelled);
         }

@@ -1,7 +1,7 @@
 //! Two gateways on one journal: each decides on what it has read, wakes get lost, one is frozen and
 //! comes back, one dies. What must hold is the world's; here stands who acts when.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
@@ -19,6 +19,8 @@ struct Gateway {
     /// Under which the effects below were started.
     reign: u64,
     calls: BTreeSet<CallId>,
+    /// Calls whose server is being opened, with what was known when they began.
+    opening: BTreeMap<CallId, SessionState>,
     model: Option<(u64, u32)>,
 }
 
@@ -31,6 +33,7 @@ impl Gateway {
             read: 0,
             reign: 0,
             calls: BTreeSet::new(),
+            opening: BTreeMap::new(),
             model: None,
         }
     }
@@ -49,6 +52,7 @@ impl Gateway {
         let control = &self.state.control;
         if !control.is_run_by(&self.life) || self.reign != control.reign {
             self.calls.clear();
+            self.opening.clear();
             self.model = None;
         }
         if !control.is_run_by(&self.life) {
@@ -63,9 +67,21 @@ impl Gateway {
             });
         let wanted = wanted_calls(&self.state);
         self.calls.retain(|call| wanted.contains(call));
-        for call in &wanted {
-            if self.calls.insert(call.clone()) {
-                world.run(&self.state, call);
+        self.opening.retain(|call, _| wanted.contains(call));
+        for call in wanted.difference(&self.calls) {
+            let known = || self.state.clone();
+            self.opening.entry(call.clone()).or_insert_with(known);
+        }
+        if world.now % 2 == 0 {
+            self.send_all(world);
+        }
+    }
+
+    /// The servers of its calls are open: whatever it has not heard of, the fence holds.
+    fn send_all(&mut self, world: &mut World) {
+        for (call, known) in std::mem::take(&mut self.opening) {
+            if world.send(&known, &call) {
+                self.calls.insert(call);
             }
         }
     }
@@ -123,6 +139,7 @@ impl Gateway {
     /// An effect that runs here ends.
     fn end_something(&mut self, world: &mut World, (_, a, b): Step) {
         let reign = Some(self.reign);
+        self.send_all(world);
         if let Some((turn, iteration)) = self.model {
             let answer = answer("text", some_calls(a, b));
             let command = Command::Answered {
@@ -148,6 +165,7 @@ fn come_to_rest(world: &mut World, gateways: &mut [Gateway; 2]) {
     let stop = Command::Stop {
         turn: None,
         said_so_far: None,
+        thought_so_far: None,
     };
     gateways[0].read_on(world, usize::MAX);
     gateways[0].take_over(world);

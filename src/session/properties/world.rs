@@ -14,9 +14,9 @@ use crate::domain::{
     Timestamp, TokenUsage, ToolAnnotations, ToolRef, UserId, Weighed,
 };
 use crate::session::{
-    Answer, Command, Commit, ContextSize, Decision, Effect, Event, Gateway, Genesis, Inputs,
-    ModelChoice, Outcome, Output, Proposal, Refusal, Resolution, Rules, SCHEMA, SessionState,
-    ToolFacts, Verdict, decide, effects,
+    Answer, CallStatus, Command, Commit, ContextSize, Cut, Decider, Decision, Effect, Event,
+    Gateway, Genesis, Inputs, ModelChoice, Outcome, Output, Proposal, Refusal, Resolution, Rules,
+    SCHEMA, SessionState, ToolFacts, Verdict, decide, effects,
 };
 
 pub(crate) struct World {
@@ -36,6 +36,8 @@ pub(crate) struct World {
     running: BTreeSet<CallId>,
     runs: BTreeMap<CallId, u32>,
     approved: BTreeMap<CallId, Digest>,
+    /// What calls of unknown outcome asked.
+    unknown: BTreeSet<Digest>,
     snapshot: (usize, Vec<u8>),
     /// The model that the last request asked.
     asked: String,
@@ -105,6 +107,7 @@ pub(crate) fn proposal(tool: &str, args: Value) -> Proposal {
             schema: Arc::new(serde_json::json!({"type": "object"}).into()),
             annotations: ToolAnnotations {
                 read_only_hint: Some(tool.starts_with("read")),
+                idempotent_hint: Some(tool.starts_with("write")),
                 ..ToolAnnotations::default()
             },
             is_trusted: true,
@@ -143,6 +146,7 @@ impl World {
             running: BTreeSet::new(),
             runs: BTreeMap::new(),
             approved: BTreeMap::new(),
+            unknown: BTreeSet::new(),
             asked: String::new(),
             snapshot: (0, serde_json::to_vec(&SessionState::default()).unwrap()),
         }
@@ -282,17 +286,13 @@ impl World {
             Event::Decided {
                 call,
                 verdict: Verdict::Approved,
+                by,
                 ..
-            } => {
-                let turn = after.control.turn.as_ref().unwrap();
-                let facts = turn.call(call).unwrap().facts.as_ref().unwrap();
-                let (digest, _) = digests(&facts.tool.tool, &turn.call(call).unwrap().args);
-                assert_eq!(digest, facts.digest, "the digest binds what would run");
-                self.approved.insert(call.clone(), digest);
-            }
+            } => self.check_approval(call, by, after),
             Event::Decided { call, .. } => {
                 self.approved.remove(call);
             }
+            Event::Ended { call, outcome, .. } => self.take_note(call, outcome, after),
             Event::Started { call, digest, .. } => {
                 assert_eq!(
                     self.approved.get(call),
@@ -339,6 +339,28 @@ impl World {
         }
     }
 
+    fn check_approval(&mut self, id: &CallId, by: &Decider, after: &SessionState) {
+        let turn = after.control.turn.as_ref().unwrap();
+        let call = turn.call(id).unwrap();
+        let facts = call.facts.as_ref().unwrap();
+        let is_by_rule = matches!(by, Decider::Rule { .. });
+        assert!(
+            !is_by_rule || !self.unknown.contains(&facts.equal),
+            "a rule repeats a call of unknown outcome"
+        );
+        let (digest, _) = digests(&facts.tool.tool, &call.args);
+        assert_eq!(digest, facts.digest, "the digest binds what would run");
+        self.approved.insert(id.clone(), digest);
+    }
+
+    fn take_note(&mut self, id: &CallId, outcome: &Outcome, after: &SessionState) {
+        if matches!(outcome, Outcome::Unknown { .. }) {
+            let turn = after.control.turn.as_ref().unwrap();
+            let facts = turn.call(id).unwrap().facts.as_ref();
+            self.unknown.extend(facts.map(|facts| facts.equal.clone()));
+        }
+    }
+
     /// Starts what has to run and is not running in this life.
     fn run_effects(&mut self) {
         let wanted = wanted_calls(&self.state);
@@ -348,6 +370,25 @@ impl World {
             self.run(&state, call);
             self.running.insert(call.clone());
         }
+    }
+
+    /// The fence: sends a call that somebody prepared who knew the journal up to there, unless the
+    /// session was handed over since. Whether it was sent.
+    pub(crate) fn send(&mut self, state: &SessionState, call: &CallId) -> bool {
+        let known = usize::try_from(state.control.version).unwrap();
+        if self.journal[known..].iter().any(Commit::hands_over) {
+            return false;
+        }
+        let turn = self.state.control.turn.as_ref();
+        let status = turn
+            .and_then(|turn| turn.call(call))
+            .map(|call| &call.status);
+        assert!(
+            matches!(status, Some(CallStatus::Executing { .. })),
+            "`{call}` is settled and was begun"
+        );
+        self.run(state, call);
+        true
     }
 
     /// A call runs, by somebody who knows that state.
@@ -361,7 +402,8 @@ impl World {
         );
         let runs = self.runs.entry(call.clone()).or_default();
         *runs += 1;
-        assert!(*runs == 1 || facts.may_run_again(), "`{call}` ran twice");
+        let only_reads = facts.tool.tool.starts_with("read");
+        assert!(*runs == 1 || only_reads, "`{call}` ran twice");
     }
 
     /// The process dies and another one folds the journal.
@@ -392,10 +434,18 @@ impl World {
         asked.map_or(entries.len(), |index| entries.len() - index)
     }
 
-    pub(crate) fn size(&self) -> ContextSize {
-        ContextSize {
+    /// A cut to the newest turn.
+    pub(crate) fn cut(&self) -> Cut {
+        let size = ContextSize {
             messages: self.state.entries.len() as u64,
             tokens: 0,
+        };
+        Cut {
+            kept: self.newest_turn(),
+            is_shortening: false,
+            max_tokens: 1,
+            before: size,
+            after: size,
         }
     }
 
@@ -484,7 +534,10 @@ impl World {
 pub(crate) fn answer(text: &str, calls: Vec<Proposal>) -> Answer {
     Answer {
         text: text.into(),
+        reasoning: None,
         calls,
+        dropped_calls: 0,
+        shortened: None,
         native: None,
         usage: TokenUsage {
             input_tokens: 3,

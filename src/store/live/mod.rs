@@ -112,6 +112,13 @@ pub trait LiveStore: Send + Sync {
     /// The end of the journal; `None` if the session has none.
     async fn head(&self, key: &SessionKey) -> Result<Option<Head>, Error>;
 
+    /// The version of the newest record; 0 = no journal. Comes behind every append that was sent
+    /// before.
+    async fn version(&self, key: &SessionKey) -> Result<u64, Error> {
+        let head = self.head(key).await?;
+        Ok(head.map_or(0, |head| head.version))
+    }
+
     /// The oldest `limit` records with a larger version, ascending.
     async fn read_after_version(
         &self,

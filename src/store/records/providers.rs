@@ -20,6 +20,8 @@ pub struct ProviderRow {
     pub api: Option<String>,
     /// The models to offer; empty = those that it lists.
     pub models: Vec<String>,
+    /// What was said of the windows of its models, as JSON; `None` = nothing.
+    pub windows: Option<String>,
     /// Its key, sealed by [`Sealer`](crate::store::Sealer).
     pub sealed_key: Option<String>,
     /// When it was last changed.
@@ -72,10 +74,11 @@ impl<'s> Providers<'s> {
         self.db
             .execute(
                 "INSERT INTO providers (scope, id, kind, base_url, api, models, sealed_key, \
-                 updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+                 updated_at, windows) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
                  ON CONFLICT (scope, id) DO UPDATE SET kind = excluded.kind, \
                  base_url = excluded.base_url, api = excluded.api, models = excluded.models, \
-                 sealed_key = excluded.sealed_key, updated_at = excluded.updated_at",
+                 sealed_key = excluded.sealed_key, updated_at = excluded.updated_at, \
+                 windows = excluded.windows",
                 args![
                     provider.scope.as_str(),
                     provider.id.as_str(),
@@ -84,7 +87,8 @@ impl<'s> Providers<'s> {
                     provider.api.as_deref(),
                     to_json("models of a provider", &provider.models)?.as_str(),
                     provider.sealed_key.as_deref(),
-                    provider.updated_at.0
+                    provider.updated_at.0,
+                    provider.windows.as_deref()
                 ],
             )
             .await?;
@@ -107,6 +111,7 @@ struct Row {
     base_url: Option<String>,
     api: Option<String>,
     models: String,
+    windows: Option<String>,
     sealed_key: Option<String>,
     updated_at: i64,
 }
@@ -120,6 +125,7 @@ impl Row {
             base_url: self.base_url,
             api: self.api,
             models: from_json("models of a provider", &self.models)?,
+            windows: self.windows,
             sealed_key: self.sealed_key,
             updated_at: Timestamp(self.updated_at),
         })

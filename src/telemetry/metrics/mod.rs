@@ -46,6 +46,7 @@ pub struct Instruments {
     dropped: Counter,
     replayed: Counter,
     spans: Counters<1>,
+    limits: Counters<2>,
 }
 
 /// The instruments of this process.
@@ -117,6 +118,7 @@ impl Instruments {
             dropped: register(to, "sepal_signals_dropped_total", Counter::default()),
             replayed: register(to, "sepal_events_replayed_total", Counter::default()),
             spans: register(to, "sepal_spans_lost_total", Family::default()),
+            limits: register(to, "sepal_limits_reached_total", Family::default()),
             registry: Registry::default(),
         };
         registry.register_collector(Box::new(process::Process));
@@ -210,6 +212,13 @@ impl Instruments {
     /// take them.
     pub fn spans_lost(&self, place: &'static str, count: u64) {
         self.spans.get_or_create(&[("at", place)]).inc_by(count);
+    }
+
+    /// Something was refused, because a limit of `runtime.limits` or `sandbox.max` was reached: which,
+    /// and whether it was the `user`'s, the `tenant`'s, another one's, or that of `all`.
+    pub fn limit_reached(&self, limit: &'static str, whose: &'static str) {
+        let labels = [("limit", limit), ("whose", whose)];
+        self.limits.get_or_create(&labels).inc();
     }
 
     /// So many events were read from a journal for a client.

@@ -149,6 +149,12 @@ pub const FIGURES: &[Figure] = &[
         "Spans of traces that were lost: the queue was full, or the collector did not take them",
     ),
     figure(
+        "sepal_limits_reached_total",
+        Kind::Counter,
+        &["limit", "whose"],
+        "Refusals because a user, a tenant, a socket, an address or all together had as much as they may",
+    ),
+    figure(
         "sepal_tasks",
         Kind::Gauge,
         &[],

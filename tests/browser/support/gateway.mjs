@@ -70,7 +70,6 @@ export class Gateway {
     const said = deferred()
     createInterface({ input: child.stdout }).on('line', (line) => {
       const isListening = /listens on /.test(line)
-      // Behind a proxy it says its public address instead, and its port was chosen for it.
       const port = /listens on http:\/\/[^:]+:(\d+)/.exec(line)?.[1]
       if (port) this.port = Number(port)
       const link = /^\s*(http:\/\/\S+\/(?:welcome|sign-in)#\S+)/.exec(line)?.[1]

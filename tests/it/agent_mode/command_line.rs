@@ -96,6 +96,13 @@ async fn a_daemon_answers_this_machine_without_a_key() {
             break url.trim().trim_end_matches('/').to_owned();
         }
     };
+    let clients = loop {
+        let line = lines.next_line().await.unwrap().unwrap();
+        if let Some((_, clients)) = line.split_once("MCP clients: ") {
+            break clients.to_owned();
+        }
+    };
+    assert_eq!(clients, format!("{url}/mcp, or {url}/sse for old ones"));
     model.will_say("It is noon.");
     let body = json!({"method": "tools/call",
         "params": {"name": "process", "arguments": {"input": "What time is it?"}}});
@@ -118,4 +125,59 @@ async fn a_daemon_answers_this_machine_without_a_key() {
     }
     let foreign = post(&[("origin", "https://evil.example")]);
     assert_eq!(foreign.await.unwrap().status(), 403);
+}
+
+/// What a gateway says first when it is started with these settings.
+async fn first_line(settings: &[(&str, &str)]) -> String {
+    let folder = TempDir::new().unwrap();
+    let mut command = sepal(&folder);
+    command
+        .env("SPL_HTTP_PORT", "0")
+        .env("LLM_PROVIDER", "scripted");
+    for (name, value) in settings {
+        command.env(name, value);
+    }
+    let mut process = command.spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let line = tokio::time::timeout(DEADLINE, lines.next_line()).await;
+    let line = line.unwrap().unwrap().expect("the gateway has ended");
+    process.kill().await.unwrap();
+    line
+}
+
+#[tokio::test]
+async fn the_first_line_names_the_address_that_is_bound() {
+    // As in a container, where the one to open is published by somebody else.
+    let everywhere = first_line(&[("SPL_HTTP_HOST", "0.0.0.0")]).await;
+    let (_, bound) = everywhere.split_once("listens on http://").unwrap();
+    let port = bound
+        .strip_prefix("0.0.0.0:")
+        .unwrap_or_else(|| panic!("{everywhere}"));
+    let (port, hint) = port.split_once(' ').unwrap();
+    assert!(port.parse::<u16>().unwrap() > 0, "{everywhere}");
+    assert_eq!(
+        hint,
+        format!("(every address; from this machine http://localhost:{port})")
+    );
+
+    let six = first_line(&[("SPL_HTTP_HOST", "::")]).await;
+    assert!(six.contains("listens on http://[::]:"), "{six}");
+
+    let one = first_line(&[("SPL_HTTP_HOST", "localhost")]).await;
+    assert!(
+        one.contains("listens on http://127.0.0.1:") || one.contains("listens on http://[::1]:"),
+        "{one}"
+    );
+    assert!(!one.contains("every address"), "{one}");
+
+    let public = first_line(&[
+        ("SPL_HTTP_HOST", "127.0.0.1"),
+        ("SPL_PUBLIC_URL", "https://agents.example/sepal"),
+    ])
+    .await;
+    assert!(public.contains("listens on http://127.0.0.1:"), "{public}");
+    assert!(
+        public.ends_with("(open https://agents.example/sepal)"),
+        "{public}"
+    );
 }

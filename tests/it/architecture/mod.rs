@@ -47,10 +47,26 @@ const EMPTY_NAMES: &[&str] = &[
 const MAX_LINES: usize = 400;
 
 /// Files above [`MAX_LINES`], each with its reason.
-const LONG_FILES: &[(&str, &str)] = &[(
-    "session/properties/world.rs",
-    "the random world of the property tests is one state machine",
-)];
+const LONG_FILES: &[(&str, &str)] = &[
+    (
+        "session/properties/world.rs",
+        "the random world of the property tests is one state machine",
+    ),
+    (
+        "agent/live/mod.rs",
+        "the session's task; falls apart with the move of agent/",
+    ),
+    (
+        "agent/servers/manage.rs",
+        "one verb after the other; moves to servers/ administration",
+    ),
+    (
+        "session/decide/queue.rs",
+        "one rule after the other, each with its table",
+    ),
+    ("session/decide/turn.rs", "one rule after the other"),
+    ("session/event.rs", "one list of what can happen"),
+];
 
 /// One file of `src`.
 struct File {

@@ -19,6 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tokio_util::task::TaskTracker;
 
 mod chat;
+mod endings;
 mod gemini;
 mod messages;
 

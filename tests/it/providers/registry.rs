@@ -8,6 +8,25 @@ use crate::model_stub::ModelStub;
 use crate::rest::Client;
 use crate::support::{TestApp, TestSocket};
 
+/// A stored provider is tried, and refuses.
+async fn refuses_in_its_own_words(client: &Client, other: &ModelStub) {
+    other.will_fail(
+        401,
+        &[],
+        r#"{"error":{"message":"Your account is closed"}}"#,
+    );
+    let small = json!({ "model": "small" });
+    let tried = client.post("/api/providers/other/test", small).await.json();
+    assert_eq!(
+        (&tried["ok"], &tried["model"]),
+        (&json!(false), &json!("small")),
+        "{tried}"
+    );
+    assert_eq!(tried["error"]["code"], "provider_rejected");
+    let words = tried["error"]["message"].as_str().unwrap();
+    assert!(words.contains("Your account is closed"), "{words}");
+}
+
 #[tokio::test]
 async fn a_provider_is_tried_added_used_and_removed_without_a_restart() {
     let app = open_app().await;
@@ -26,34 +45,21 @@ async fn a_provider_is_tried_added_used_and_removed_without_a_restart() {
         (&json!(true), &json!("big")),
         "{tried}"
     );
-    assert_eq!(tried["models"], json!(["big", "small"]));
-    assert!(tried["latencyMs"].is_u64(), "{tried}");
+    assert!(
+        tried["models"] == json!(["big", "small"]) && tried["latencyMs"].is_u64(),
+        "{tried}"
+    );
     assert_eq!(seen(&client).await, ["openai-compatible"]);
 
     let item = add(&client, "other", draft).await;
     let expected = json!({
         "id": "other", "kind": "openai-compatible", "baseUrl": other.base_url(), "api": "auto",
-        "hasKey": true, "models": [], "source": "tenant", "isDefault": false,
+        "hasKey": true, "models": [], "contextWindow": null, "contextWindows": {}, "source": "tenant", "isDefault": false,
     });
     assert_eq!(item, expected);
     assert_eq!(client.get("/api/providers/other").await.json(), expected);
     assert_eq!(seen(&client).await, ["openai-compatible", "other"]);
-    // The stored one, by its own words when it refuses.
-    other.will_fail(
-        401,
-        &[],
-        r#"{"error":{"message":"Your account is closed"}}"#,
-    );
-    let url = "/api/providers/other/test";
-    let tried = client.post(url, json!({ "model": "small" })).await.json();
-    assert_eq!(
-        (&tried["ok"], &tried["model"]),
-        (&json!(false), &json!("small")),
-        "{tried}"
-    );
-    assert_eq!(tried["error"]["code"], "provider_rejected");
-    let words = tried["error"]["message"].as_str().unwrap();
-    assert!(words.contains("Your account is closed"), "{words}");
+    refuses_in_its_own_words(&client, &other).await;
 
     let mut socket = TestSocket::open(app.address, &person, None).await;
     let choice = [json!({ "model": "x", "provider": "other" })];
@@ -295,4 +301,59 @@ async fn a_stored_address_that_is_no_longer_allowed_is_not_reached() {
         failed.text()
     );
     assert!(inside.requests().is_empty());
+}
+
+#[tokio::test]
+async fn windows_of_a_provider_and_of_its_models_are_kept_and_used() {
+    let app = open_app().await;
+    let other = ModelStub::start().await;
+    let (person, client) = admin(&app, "acme").await;
+    let mut body = compatible(&other, KEY, &["small", "big"]);
+    body["contextWindow"] = json!(8_192);
+    body["contextWindows"] = json!({"big": 200_000, "gpt-4o": 64_000});
+    let item = add(&client, "other", body.clone()).await;
+    assert_eq!(item["contextWindow"], 8_192);
+    assert_eq!(
+        item["contextWindows"],
+        json!({"big": 200_000, "gpt-4o": 64_000})
+    );
+    for wrong in [
+        json!(0),
+        json!(1_023),
+        json!(-1),
+        json!("8192"),
+        json!(5_000_000_000_u64),
+    ] {
+        let mut refused = body.clone();
+        refused["contextWindow"] = wrong.clone();
+        let answer = client.put("/api/providers/other", refused).await;
+        assert_eq!(answer.status, 400, "{wrong}: {}", answer.text);
+        let mut refused = body.clone();
+        refused["contextWindows"] = json!({"big": wrong});
+        let answer = client.put("/api/providers/other", refused).await;
+        assert_eq!(answer.status, 400, "{wrong}: {}", answer.text);
+    }
+
+    let app = app.restart().await;
+    let client = Client::with_key(&app, &person.key);
+    let kept = client.get("/api/providers/other").await.json();
+    assert_eq!(kept["contextWindows"], item["contextWindows"]);
+    let mut socket = TestSocket::open(app.address, &person, None).await;
+    for (model, window) in [("small", 8_192), ("big", 200_000), ("gpt-4o", 64_000)] {
+        let choice = [json!({ "model": model, "provider": "other" })];
+        assert_eq!(socket.ask("session:model", &choice).await["ok"], true);
+        let usage = socket.wait_for("session:usage").await;
+        let context = &usage.args[0]["context"];
+        assert_eq!(context["window"], window, "{model}");
+        assert_eq!(context["windowAssumed"], false, "{model}");
+    }
+
+    body["contextWindow"].take();
+    body["contextWindows"].take();
+    assert_eq!(client.put("/api/providers/other", body).await.status, 200);
+    let choice = [json!({ "model": "small", "provider": "other" })];
+    assert_eq!(socket.ask("session:model", &choice).await["ok"], true);
+    let usage = socket.wait_for("session:usage").await;
+    assert_eq!(usage.args[0]["context"]["window"], 32_768);
+    assert_eq!(usage.args[0]["context"]["windowAssumed"], true);
 }

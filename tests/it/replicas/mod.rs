@@ -1,5 +1,6 @@
 //! Two gateways on one Redis: one stream, any of them takes commands, one runs what has to run.
 
+mod cut_off;
 mod faults;
 mod joining;
 mod killed;

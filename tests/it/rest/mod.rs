@@ -1,5 +1,6 @@
 //! The REST door and the page over real HTTP.
 
+mod description;
 mod doors;
 mod models;
 mod refusals;
@@ -73,12 +74,14 @@ impl Client {
     }
 
     pub(crate) async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
-        let request = self.request(method, path);
+        let request = self.request(method.clone(), path);
         let request = match body {
             Some(body) => request.json(&body),
             None => request,
         };
-        Answer::of(request.send().await.unwrap()).await
+        let answer = Answer::of(request.send().await.unwrap()).await;
+        description::check(&method, path, &answer);
+        answer
     }
 
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {

@@ -132,11 +132,18 @@ async fn the_transcript_in_pages_is_what_the_socket_showed() {
     let mut backwards = pages(&client, &path, ("before", last), 2).await;
     backwards.reverse();
     assert_eq!(backwards.concat(), whole);
+    let between = format!("before={}&after", last - 1);
+    let between = pages(&client, &path, (&between, 1), 2).await.concat();
+    let expected: Vec<&Value> = whole
+        .iter()
+        .filter(|item| (2..last - 1).contains(&item["seq"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(between.iter().collect::<Vec<_>>(), expected);
     for query in [
         "limit=0",
         "limit=501",
-        "after=1&before=2",
         "after=-1",
+        "before=9007199254740992",
         "limit=x",
     ] {
         let problem = client.get(&format!("{path}?{query}")).await;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sepal::domain::{Holder, Most, TenantId, UserId, Whose};
 use sepal::sandbox::{Bounds, Capacity, Ended, Error, Launch, Room, Running, Runtime};
 
 use super::house::{House, in_time};
@@ -12,15 +13,23 @@ use crate::support::{Door, until};
 
 on_every_runtime!(
     a_full_house_ends_what_lies_idle_longest_and_else_waits_and_says_what_to_set,
+    who_has_a_share_leaves_room_for_others_and_gives_idle_ones_up_first,
     what_nobody_uses_ends_after_its_time_and_a_use_renews_it,
 );
 
 /// Long enough for a start on a busy machine.
 const PATIENCE: Duration = Duration::from_millis(700);
 
-fn room(house: &House, max: usize, idle: Duration) -> Capacity {
+fn in_all(max: u64) -> Most {
+    Most {
+        all: Some(max),
+        ..Most::default()
+    }
+}
+
+fn room(house: &House, max: u64, idle: Duration) -> Capacity {
     let room = Room {
-        max,
+        most: in_all(max),
         idle,
         patience: PATIENCE,
     };
@@ -41,7 +50,10 @@ async fn a_full_house_ends_what_lies_idle_longest_and_else_waits_and_says_what_t
     // Both were started for somebody, who has not let go.
     let uses = (first.life.using().unwrap(), second.life.using().unwrap());
     let error = in_time(full.start(sleeps(3))).await.unwrap_err();
-    assert!(matches!(error, Error::Full(2)), "{error}");
+    let Error::Full(reached) = &error else {
+        panic!("{error}");
+    };
+    assert_eq!((reached.whose, reached.most), (Whose::All, 2));
     assert!(error.to_string().contains("SPL_SANDBOX_MAX"), "{error}");
     assert!(!first.life.has_ended() && !second.life.has_ended());
 
@@ -64,6 +76,60 @@ async fn a_full_house_ends_what_lies_idle_longest_and_else_waits_and_says_what_t
     let (fourth, ()) = tokio::join!(full.start(sleeps(4)), letting_go);
     assert!(second.life.has_ended() && !third.life.has_ended());
     drop((fourth.unwrap(), third_used, third));
+    in_time(full.close()).await;
+    house.close().await;
+}
+
+async fn who_has_a_share_leaves_room_for_others_and_gives_idle_ones_up_first(house: House) {
+    let shared = Room {
+        most: Most {
+            all: Some(4),
+            per_tenant: Some(3),
+            per_user: Some(2),
+        },
+        idle: Duration::from_hours(1),
+        patience: PATIENCE,
+    };
+    let full = Capacity::new(Arc::clone(&house.plain), shared);
+    let of = |tenant: u128, user: u128, number| Launch {
+        holder: Some(Holder {
+            tenant: TenantId::from_bits(tenant),
+            user: UserId::from_bits(user),
+        }),
+        ..house.bash(number, "sleep 1000")
+    };
+    let refused = async |launch| {
+        let refused = in_time(full.start(launch)).await.unwrap_err();
+        let Error::Full(reached) = refused else {
+            panic!("{refused}");
+        };
+        (reached.whose, reached.most)
+    };
+    // Ana takes her two, Ben the one that is left to their tenant, Dan of another one the last.
+    let mut ana = start(&full, of(1, 1, 1)).await;
+    let mut anas = start(&full, of(1, 1, 2)).await;
+    let uses = (ana.life.using().unwrap(), anas.life.using().unwrap());
+    assert_eq!(refused(of(1, 1, 3)).await, (Whose::User, 2));
+    let mut ben = start(&full, of(1, 2, 4)).await;
+    let bens = ben.life.using().unwrap();
+    assert_eq!(refused(of(1, 2, 5)).await, (Whose::Tenant, 3));
+    let mut dan = start(&full, of(2, 3, 6)).await;
+    let dans = dan.life.using().unwrap();
+    assert_eq!(refused(of(2, 3, 7)).await, (Whose::All, 4));
+
+    // Who wants more gives up an idle one of their own, and nobody else does.
+    drop((uses.0, dans));
+    let mut third = start(&full, of(1, 1, 3)).await;
+    assert_eq!(in_time(ana.life.ended()).await, Ended::Killed);
+    let thirds = third.life.using().unwrap();
+    assert!(!dan.life.has_ended());
+
+    // For somebody new the idle one of whoever has the most goes, though another lies idle longer.
+    drop(uses.1);
+    let cy = start(&full, of(3, 4, 8)).await;
+    assert_eq!(in_time(anas.life.ended()).await, Ended::Killed);
+    assert!(!dan.life.has_ended() && !third.life.has_ended());
+    drop((cy, dan, bens, ben, thirds, third, anas, ana));
     in_time(full.close()).await;
     house.close().await;
 }
@@ -94,7 +160,7 @@ async fn warm_sandboxes_count_and_are_given_up_first() {
     let house = House::docker_with(Door::Direct, |settings| settings.pool_size = 2).await;
     // A warm one that is just being started is waited for.
     let plenty = Room {
-        max: 2,
+        most: in_all(2),
         idle: Duration::from_hours(1),
         patience: Duration::from_secs(30),
     };

@@ -160,6 +160,7 @@ async fn a_warm_sandbox_answers_at_once_and_is_handed_out_once(door: Door) {
 async fn first_answer(house: &House, sandbox: SandboxId) -> (Duration, Served) {
     let launch = Launch {
         sandbox,
+        holder: None,
         ..house.bundled(1)
     };
     let began = Instant::now();

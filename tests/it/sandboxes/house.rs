@@ -9,7 +9,7 @@ use std::time::Duration;
 use rmcp::model::{CallToolRequestParams, ContentBlock};
 use rmcp::service::RunningService;
 use rmcp::{RoleClient, ServiceExt as _};
-use sepal::domain::SandboxId;
+use sepal::domain::{Most, SandboxId};
 use sepal::sandbox::{
     Access, Bounds, Bubblewrap, Capacity, Docker, DockerSettings, Ended, Launch, Life, Peers,
     Program, Room, Running, Runtime, Settings,
@@ -25,7 +25,11 @@ const DEADLINE: Duration = Duration::from_mins(1);
 
 /// More than any test needs that is not about room.
 const PLENTY: Room = Room {
-    max: 1_000,
+    most: Most {
+        all: Some(1_000),
+        per_tenant: None,
+        per_user: None,
+    },
     idle: Duration::from_hours(1),
     patience: DEADLINE,
 };
@@ -110,6 +114,7 @@ impl House {
     pub(super) fn command(&self, number: u128, words: &[&str]) -> Launch {
         Launch {
             sandbox: self.sandbox(number),
+            holder: None,
             server: "test".to_owned(),
             program: Program::Command(words.iter().copied().map(str::to_owned).collect()),
             environment: BTreeMap::new(),

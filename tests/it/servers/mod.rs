@@ -9,6 +9,10 @@ mod registry;
 mod remote;
 mod restart;
 mod sandboxed;
+mod shown;
+mod stopping;
+mod unknown;
+pub(crate) mod waiting;
 
 use reqwest::Method;
 use secrecy::ExposeSecret as _;

@@ -216,3 +216,64 @@ async fn what_is_added_while_its_namesake_is_removed_keeps_its_secrets() {
         assert_eq!(api.server("mine").await["secrets"], json!(["T"]));
     }
 }
+
+/// One of its secrets is its address. A secret that is only in a header leads nowhere.
+#[tokio::test]
+async fn a_secret_that_is_part_of_the_address_moves_it_no_more_than_a_patch_does() {
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "none")]).await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let admin = app.person_with("acme", Role::Admin).await;
+    let (owner, admin) = (Api::new(&app, &owner), Api::new(&app, &admin));
+    let headers = json!({ "Authorization": "Bearer ${secret:T}", "X-Key": "swordfish-4" });
+    let url = "https://${secret:HOST}:${secret:PORT}/mcp/${secret:PATH}";
+    let secrets = json!({ "HOST": "9.9.9.9", "PORT": "443", "PATH": "p", "T": "swordfish-5" });
+    owner
+        .add_with(json!({
+            "name": "mine", "secrets": secrets,
+            "config": { "url": url, "headers": headers, "enabled": false },
+        }))
+        .await;
+    let set = async |name: &str, value: &str| {
+        let path = format!("{PATH}/secrets/{name}");
+        let value = json!({ "value": value });
+        admin.ask(Method::PUT, &path, &value).await
+    };
+    let remove = async |name: &str| {
+        let path = format!("{PATH}/secrets/{name}");
+        admin.ask(Method::DELETE, &path, &Value::Null).await.0
+    };
+    // The same somebody gets it: the same address spelled otherwise, another path, another token.
+    for (name, value) in [
+        ("HOST", "9.9.9.9"),
+        ("PATH", "q"),
+        ("PORT", "0443"),
+        ("T", "swordfish-6"),
+    ] {
+        let (status, answer) = set(name, value).await;
+        assert_eq!(status, 204, "{name}: {answer}");
+    }
+    let everything = ["headers.X-Key", "secrets.PATH", "secrets.T"];
+    for (name, value) in [
+        ("HOST", "1.1.1.1"),
+        ("PORT", "444"),
+        ("HOST", "evil.test/"),
+        ("HOST", "u@evil.test"),
+    ] {
+        let (status, problem) = set(name, value).await;
+        assert_eq!(status, 400, "{name} {value}: {problem}");
+        assert_eq!(fields(&problem), everything, "{name} {value}");
+        assert!(!problem.to_string().contains("swordfish"), "{problem}");
+    }
+    // Removed first, it leads nowhere; what is set then leads somewhere else all the same.
+    assert_eq!(remove("HOST").await, 204);
+    assert_eq!(set("HOST", "1.1.1.1").await.0, 400);
+    // The remedy that the refusal names.
+    assert_eq!(remove("PATH").await, 204);
+    assert_eq!(remove("T").await, 204);
+    let patch = json!({ "headers": { "X-Key": null } });
+    assert_eq!(admin.ask(Method::PATCH, PATH, &patch).await.0, 200);
+    for (name, value) in [("HOST", "1.1.1.1"), ("T", "new-one"), ("PATH", "p")] {
+        let (status, answer) = set(name, value).await;
+        assert_eq!(status, 204, "{name}: {answer}");
+    }
+}

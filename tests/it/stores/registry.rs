@@ -22,6 +22,7 @@ fn provider(scope: Scope, id: &str) -> ProviderRow {
         base_url: Some("http://localhost:11434/v1".into()),
         api: None,
         models: vec!["a".into(), "b, \"c\"".into()],
+        windows: Some(r#"{"usual":8192}"#.into()),
         sealed_key: Some("sealed".into()),
         updated_at: NOW,
     }

@@ -6,6 +6,7 @@ mod engine;
 pub(crate) mod postgres;
 mod proxy;
 mod redis;
+mod relay;
 mod server;
 mod socket;
 
@@ -14,6 +15,7 @@ pub(crate) use app::{Person, TestApp};
 pub(crate) use docker::until;
 pub(crate) use engine::PrivateEngine;
 pub(crate) use proxy::{Door, OpenDoor, behind_each_door};
+pub(crate) use relay::Relay;
 pub(crate) use server::{Server, person, sepal};
 pub(crate) use socket::{Said, TestSocket};
 

@@ -1,6 +1,6 @@
 //! A real `redis-server` of one test: free port, folder of its own, gone with the test.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -75,6 +75,11 @@ impl RedisServer {
     /// Its address as a setting.
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/0", self.port)
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
     }
 
     pub(crate) fn secret_url(&self) -> SecretString {

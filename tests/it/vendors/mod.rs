@@ -1,5 +1,6 @@
 //! Anthropic and Gemini against strict stand-ins on loopback, alone and below the whole app.
 
+mod endings;
 mod refusals;
 mod stories;
 mod wire;

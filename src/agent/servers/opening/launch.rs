@@ -13,6 +13,7 @@ use crate::sandbox::{Access, Bounds, Launch, Program};
 pub(super) fn bundled(place: &SandboxPlace, sandbox: &SandboxId) -> Launch {
     Launch {
         sandbox: sandbox.clone(),
+        holder: None,
         server: BUNDLED_SERVER.to_owned(),
         program: Program::Bundled {
             command_timeout: place.command_limit,
@@ -32,6 +33,7 @@ pub(super) fn own(
 ) -> Launch {
     Launch {
         sandbox: sandbox.clone(),
+        holder: None,
         server: entry.name.clone(),
         program: program(config),
         environment,

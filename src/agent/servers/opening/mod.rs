@@ -1,6 +1,7 @@
 //! From an entry to an open connection: references filled in, a place of its own started or a
 //! remote address called, hands shaken.
 
+mod ending;
 mod failure;
 mod launch;
 mod reason;
@@ -11,23 +12,25 @@ pub(in crate::agent) use self::failure::Failure;
 pub(super) use self::secret::{secret_context, secret_name};
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio_util::task::TaskTracker;
 
+use self::ending::Ending;
 use self::failure::{Cause, failure};
 use self::stderr::Said;
 use super::entry::{ServerEntry, Source};
 use super::logs::Logs;
 use super::masking::Cleaner;
 use crate::agent::place::SandboxPlace;
-use crate::domain::{McpServerConfig, McpTransport, SandboxId, SandboxKind, TenantId, Tool};
+use crate::domain::{
+    Holder, McpServerConfig, McpTransport, SandboxId, SandboxKind, TenantId, Tool,
+};
 use crate::mcp::config::{Expanded, References, as_image, expand};
 use crate::mcp::{self, Connection, Remote};
-use crate::sandbox::{Ended, Life, Running, Using};
-use crate::store::{Records, Sealer};
+use crate::sandbox::{Ended, Launch, Life, Running, Using};
+use crate::store::{self, Records, Sealer};
 
 /// How long a place whose stream ended may take until it is known why.
 const END_GRACE: Duration = Duration::from_secs(2);
@@ -70,6 +73,8 @@ pub(super) struct Opener {
 pub(super) struct Place<'a> {
     /// Whose logs and health it goes to; none for the installation's own look.
     pub(super) tenant: Option<&'a TenantId>,
+    /// For whom what it runs in is counted; none for what the gateway itself wants to know.
+    pub(super) holder: Option<&'a Holder>,
     /// Whose workspace it may see.
     pub(super) sandbox: &'a SandboxId,
     /// Secrets of a trial: the only ones that it reads.
@@ -83,23 +88,10 @@ pub(in crate::agent) struct Opened {
     life: Mutex<Option<Life>>,
     said: Said,
     cleaner: Cleaner,
-    /// Whether somebody asked for it to end.
-    is_restarted: AtomicBool,
+    ending: Ending,
 }
 
 impl Opened {
-    /// Ends it because somebody starts the server afresh, whatever runs in it.
-    pub(super) async fn restart(&self) {
-        self.is_restarted.store(true, Ordering::Release);
-        self.kill().await;
-        self.connection.hang_up();
-    }
-
-    /// Whether it ended because somebody started the server afresh.
-    pub(in crate::agent) fn is_restarted(&self) -> bool {
-        self.is_restarted.load(Ordering::Acquire)
-    }
-
     /// Ends everything inside and waits for it.
     pub(in crate::agent) async fn kill(&self) {
         let life = self.take_life();
@@ -182,7 +174,7 @@ impl Opener {
                 life: Mutex::new(life),
                 said,
                 cleaner,
-                is_restarted: AtomicBool::new(false),
+                ending: Ending::default(),
             }),
             Err(cause) => {
                 if let Some(life) = life {
@@ -221,7 +213,10 @@ impl Opener {
         (cleaner, said): (&mut Cleaner, &Said),
     ) -> Result<Started, Cause> {
         if entry.source == Source::Bundled {
-            let launch = launch::bundled(&self.place, place.sandbox);
+            let launch = Launch {
+                holder: place.holder.cloned(),
+                ..launch::bundled(&self.place, place.sandbox)
+            };
             let running = self.place.runtime.start(launch).await?;
             return Ok(Started::Running(self.listen(
                 entry,
@@ -256,12 +251,11 @@ impl Opener {
                 ))
             }
             McpTransport::Stdio | McpTransport::StdioDocker => {
-                let launch = launch::own(
-                    (entry, &config),
-                    environment,
-                    &self.place.bounds,
-                    place.sandbox,
-                );
+                let most = &self.place.bounds;
+                let launch = Launch {
+                    holder: place.holder.cloned(),
+                    ..launch::own((entry, &config), environment, most, place.sandbox)
+                };
                 let running = self.place.runtime.start(launch).await?;
                 let hears = (cleaner.clone(), said);
                 Ok(Started::Running(self.listen(entry, place, running, hears)))
@@ -318,23 +312,34 @@ impl Opener {
         }
     }
 
+    /// What the references of a stored entry stand for.
+    pub(super) async fn references(
+        &self,
+        entry: &ServerEntry,
+    ) -> Result<References<'_>, store::Error> {
+        let whose = (&entry.scope, entry.name.as_str());
+        let secrets = secret::read_all(&self.records.secrets(), &self.sealer, whose).await?;
+        let reads_environment = entry.source == Source::Installation;
+        Ok(References {
+            environment: reads_environment.then_some(&*self.environment),
+            secrets,
+        })
+    }
+
     async fn expand(
         &self,
         entry: &ServerEntry,
         config: &McpServerConfig,
         place: Place<'_>,
     ) -> Result<Expanded, Cause> {
-        let secrets = if entry.is_trial {
+        let from = if entry.is_trial {
             // It may bear the name of a server that is stored, and go elsewhere than that.
-            place.secrets.cloned().unwrap_or_default()
+            References {
+                environment: None,
+                secrets: place.secrets.cloned().unwrap_or_default(),
+            }
         } else {
-            let whose = (&entry.scope, entry.name.as_str());
-            secret::read_all(&self.records.secrets(), &self.sealer, whose).await?
-        };
-        let reads_environment = entry.source == Source::Installation && !entry.is_trial;
-        let from = References {
-            environment: reads_environment.then_some(&*self.environment),
-            secrets,
+            self.references(entry).await?
         };
         if entry.source == Source::Settings {
             // The settings replaced them when they were read; what looks like one is text.

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::agent::servers::{
     Health, LogLine, NewServer, Phase, ServerReport, TestReport, ToolChange, ToolReport,
 };
-use crate::domain::{McpServerConfig, RunsIn, ToolAnnotations};
+use crate::domain::{Digest, McpServerConfig, RunsIn, ToolAnnotations};
 use crate::gateway::error::ApiError;
 use crate::gateway::extract::required;
 use crate::session::PolicyEffect;
@@ -97,7 +97,8 @@ pub(in crate::gateway) struct ServerList {
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct AddServerRequest {
-    /// 1 to 64 of `[a-zA-Z0-9_-]`; not needed for a trial.
+    /// Not needed for a trial. `add`, `health` and `test` have a meaning of their own.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[a-zA-Z0-9_-]+$")]
     name: Option<String>,
     /// See docs/mcp-servers.md.
     #[schema(value_type = Object)]
@@ -150,7 +151,7 @@ pub(in crate::gateway) struct AddServerResponse {
 #[derive(Deserialize, ToSchema)]
 pub(in crate::gateway) struct SecretRequest {
     /// Kept sealed, used only for this server, never given back.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, required, min_length = 1, max_length = 16_384)]
     pub(super) value: Option<SecretString>,
 }
 
@@ -230,6 +231,8 @@ pub(in crate::gateway) struct ServerTool {
     /// Claims of the server.
     #[schema(value_type = Object)]
     annotations: ToolAnnotations,
+    /// Names this definition, for a decision about it.
+    hash: String,
     /// Whether the model is told of it.
     enabled: bool,
     /// `ask`, `allow` or `deny`.
@@ -254,6 +257,7 @@ impl From<ToolReport> for ServerTool {
             description: report.description,
             schema: report.schema,
             annotations: report.annotations,
+            hash: report.hash.as_str().to_owned(),
             enabled: report.enabled,
             effect: report.effect,
             drift: report.drift.map(|since| Drift {
@@ -274,8 +278,11 @@ pub(in crate::gateway) struct ServerTools {
 pub(in crate::gateway) struct ToolRequest {
     enabled: Option<bool>,
     /// `ask`, `allow` or `deny`.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = "^(ask|allow|deny)$")]
     effect: Option<PolicyEffect>,
+    /// The `hash` of the definition that was read. It is needed to let a tool run or ask whose
+    /// definition has changed; where it is given, it has to be that of now.
+    hash: Option<String>,
 }
 
 impl From<ToolRequest> for ToolChange {
@@ -283,6 +290,7 @@ impl From<ToolRequest> for ToolChange {
         Self {
             enabled: request.enabled,
             effect: request.effect,
+            hash: request.hash.map(Digest::from_wire),
         }
     }
 }

@@ -53,6 +53,12 @@ impl From<servers::Error> for ApiError {
             servers::Error::NotFound(_) | servers::Error::NoTool { .. } => {
                 Self::new(Code::NotFound, text)
             }
+            servers::Error::ChangedTool(now) => {
+                let hash = now.hash.as_str().to_owned();
+                let tool = serde_json::json!(body::ServerTool::from(*now));
+                let refused = Self::of_field(Code::ChangedSinceShown, "hash", text);
+                refused.with("hash", hash.into()).with("tool", tool)
+            }
             servers::Error::File(FileError::Broken(_)) => {
                 Self::new(Code::InvalidArguments, text).with_status(StatusCode::CONFLICT)
             }

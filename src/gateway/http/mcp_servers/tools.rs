@@ -24,12 +24,16 @@ pub(in crate::gateway) async fn list_mcp_tools(
     }))
 }
 
-/// Decides about a tool for the caller's tenant. Whatever is sent says yes to the tool's definition
-/// as it is now, so that a changed one counts as known again.
+/// Decides about a tool for the caller's tenant. An `effect` says yes to the tool's definition, so that
+/// a changed one counts as known again; `hash` names the definition that was read. `enabled` alone says
+/// nothing about it.
 #[utoipa::path(put, path = "/api/mcp/{name}/tools/{tool}", tag = "mcp",
     params(("name" = String, Path), ("tool" = String, Path)), request_body = ToolRequest, responses(
     (status = 200, body = ServerTool), (status = 400, body = Problem), (status = 401, body = Problem),
     (status = 403, body = Problem), (status = 404, body = Problem),
+    (status = 409, body = Problem, description = "`changed_since_shown`: the definition is another \
+        than the one that `hash` names, or it has changed and the request names none. `hash` is that \
+        of now, `tool` the tool as it is now."),
 ))]
 pub(in crate::gateway) async fn set_mcp_tool(
     State(state): State<GatewayState>,

@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::domain::MicroUsd;
-use crate::llm::{Catalogue, ListedModel, catalogue};
+use crate::llm::{Catalogue, ListedModel, Windows, catalogue};
 
 /// One model. What is not known is `null` or empty.
 #[derive(Debug, Serialize, ToSchema)]
@@ -52,10 +52,12 @@ pub(super) struct ModelPrice {
 /// Joins what is known.
 pub(super) fn describe(
     catalogue: &Catalogue,
-    provider: &str,
+    (provider, windows): (&str, &Windows),
     listed: ListedModel,
 ) -> AvailableModel {
     let known = catalogue.find(&listed.id);
+    let described = catalogue.describe(&listed.id, windows);
+    let is_said = windows.of_models.contains_key(&listed.id);
     let usd = |micro: u64| MicroUsd(micro).as_usd();
     let prices = known
         .map(|known| known.prices.as_slice())
@@ -66,9 +68,10 @@ pub(super) fn describe(
             .or_else(|| known.map(|known| known.name.clone()))
             .unwrap_or_else(|| listed.id.clone()),
         provider: provider.to_owned(),
-        context_window: listed
-            .context_window
-            .or(known.map(|known| known.context_window)),
+        context_window: listed.context_window.filter(|_| !is_said).or({
+            // What is only assumed is not known.
+            (!described.is_window_assumed).then_some(described.context_window)
+        }),
         max_output: known.map(|known| known.max_output),
         prices: prices
             .iter()
@@ -80,7 +83,7 @@ pub(super) fn describe(
                 output: usd(price.output),
             })
             .collect(),
-        abilities: catalogue.describe(&listed.id).abilities,
+        abilities: described.abilities,
         probed: None,
         problem: None,
         id: listed.id,

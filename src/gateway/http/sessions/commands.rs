@@ -28,37 +28,63 @@ pub(in crate::gateway::http) struct CommandAccepted {
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes what `wire::parse` reads")]
 pub(in crate::gateway::http) struct SendMessageRequest {
-    /// What to say.
+    /// What to say; 256 KiB at most.
+    #[schema(min_length = 1, max_length = 262_144, pattern = r"\S")]
     text: String,
-    /// A repeat with the same id changes nothing.
+    /// A repeat with the same id changes nothing; 128 bytes at most.
+    #[schema(max_length = 128)]
     client_message_id: Option<String>,
 }
 
-/// A decision about one call (`callId`) or several (`callIds`; all pending, for a rejection only).
+/// A decision about one call or about several.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes what `wire::parse` reads")]
+pub(in crate::gateway::http) enum DecideCallRequest {
+    /// About one.
+    One(DecideOne),
+    /// About several.
+    Several(DecideSeveral),
+}
+
+/// A decision about one call.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes what `wire::parse` reads")]
-pub(in crate::gateway::http) struct DecideCallRequest {
+pub(in crate::gateway::http) struct DecideOne {
     /// The call.
-    call_id: Option<String>,
-    /// The calls.
-    call_ids: Option<Vec<String>>,
-    /// Whether they may run; `false` takes an approval back while nothing has started.
+    call_id: String,
+    /// Whether it may run; `false` takes an approval back while nothing has started.
     approved: bool,
-    /// In the person's words; the model reads them.
+    /// In the person's words, 256 KiB at most; the model reads them.
+    #[schema(max_length = 262_144)]
     reason: Option<String>,
-    /// Changed arguments, for one call.
+    /// Changed arguments.
     #[schema(value_type = Option<Object>)]
     args: Option<Value>,
-    /// What was shown, for one call.
+    /// What was shown.
     digest: Option<String>,
+}
+
+/// A decision about several calls at once.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what `wire::parse` reads")]
+pub(in crate::gateway::http) struct DecideSeveral {
+    /// The calls; without them all that are pending, which a rejection alone may mean.
+    call_ids: Option<Vec<String>>,
+    /// Whether they may run.
+    approved: bool,
+    /// In the person's words, 256 KiB at most; the model reads them.
+    #[schema(max_length = 262_144)]
+    reason: Option<String>,
 }
 
 /// Say something to the agent.
 #[utoipa::path(post, path = "/api/sessions/{id}/messages", tag = "sessions",
     params(("id" = String, Path)), request_body = SendMessageRequest,
     responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
-        (status = 404, body = Problem)),
+        (status = 404, body = Problem), (status = 409, body = Problem)),
 )]
 pub(in crate::gateway::http) async fn send_message(
     State(state): State<GatewayState>,

@@ -16,6 +16,8 @@ use crate::gateway::wire;
 
 const PAGE: usize = 100;
 const MAX_PAGE: usize = 500;
+/// The largest whole number that every client reads exactly.
+const MAX_SEQ: u64 = (1 << 53) - 1;
 
 /// A page of a transcript.
 #[derive(Debug, Serialize, ToSchema)]
@@ -47,10 +49,13 @@ pub(in crate::gateway::http) struct EventItem {
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct EventsQuery {
     /// What came after that `seq`; 0 is the beginning.
+    #[param(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
     after: Option<u64>,
-    /// What came just before that `seq`.
+    /// What came just before that `seq`; with `after` as well, what lies between the two.
+    #[param(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
     before: Option<u64>,
     /// Events in the page, 1 to 500.
+    #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
 }
 
@@ -67,9 +72,15 @@ pub(in crate::gateway::http) async fn list_events(
 ) -> Result<Json<EventsPage>, ApiError> {
     let (page, limit) = part(&query)?;
     let key = key_of(&caller, session);
-    let events = state.sessions.events(&key, &caller, page, limit).await?;
+    let mut events = state.sessions.events(&key, &caller, page, limit).await?;
+    let mut next_cursor = next(page, limit, &events);
+    if let (Page::After(_), Some(before)) = (page, query.before) {
+        // `seq` is dense: what comes next is on the other side of the bound, or it is not.
+        events.retain(|event| event.seq < before);
+        next_cursor = next_cursor.filter(|seq| seq + 1 < before);
+    }
     Ok(Json(EventsPage {
-        next_cursor: next(page, limit, &events).map(|seq| seq.to_string()),
+        next_cursor: next_cursor.map(|seq| seq.to_string()),
         items: events.iter().flat_map(wire::transcript_items).collect(),
     }))
 }
@@ -80,11 +91,15 @@ fn part(query: &EventsQuery) -> Result<(Page, usize), ApiError> {
     if !(1..=MAX_PAGE).contains(&limit) {
         return Err(wrong("limit", "`limit` is 1 to 500"));
     }
-    match (query.after, query.before) {
-        (Some(_), Some(_)) => Err(wrong("before", "`after` and `before` exclude each other")),
-        (after, None) => Ok((Page::After(after.unwrap_or(0)), limit)),
-        (None, Some(before)) => Ok((Page::Before(before), limit)),
+    for (field, seq) in [("after", query.after), ("before", query.before)] {
+        if seq.is_some_and(|seq| seq > MAX_SEQ) {
+            return Err(wrong(field, "a `seq` is 9007199254740991 at most"));
+        }
     }
+    Ok(match (query.after, query.before) {
+        (None, Some(before)) => (Page::Before(before), limit),
+        (after, _) => (Page::After(after.unwrap_or(0)), limit),
+    })
 }
 
 /// Where the next page begins. `seq` is dense, so a page that ends at 1 is the first one.
@@ -118,8 +133,12 @@ mod tests {
             (Page::After(7), 500)
         );
         assert_eq!(query(None, Some(7), Some(1)).unwrap(), (Page::Before(7), 1));
+        assert_eq!(
+            query(Some(1), Some(7), None).unwrap(),
+            (Page::After(1), 100)
+        );
         for (after, before, limit) in [
-            (Some(1), Some(2), None),
+            (Some(1 << 53), None, None),
             (None, None, Some(0)),
             (None, None, Some(501)),
         ] {

@@ -33,8 +33,10 @@ pub(in crate::gateway::http) struct SessionsPage {
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct SessionsQuery {
     /// `nextCursor` of the page before.
+    #[param(pattern = r"^(-?[0-9]{1,18}\.ses_[0-9a-f]{32})?$")]
     cursor: Option<String>,
-    /// Sessions in the page, at most 200.
+    /// Sessions in the page, 1 to 200.
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
 }
 
@@ -42,8 +44,10 @@ pub(in crate::gateway::http) struct SessionsQuery {
 #[derive(Debug, Deserialize, ToSchema)]
 pub(in crate::gateway::http) struct CreateSessionRequest {
     /// What it is about.
+    #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     title: Option<String>,
     /// The model that answers; none = the tenant's default.
+    #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     model: Option<String>,
     /// Whose model; none = the one that serves it.
     provider: Option<String>,
@@ -69,7 +73,11 @@ pub(in crate::gateway::http) async fn list_sessions(
     let cursor = cursor
         .map(|text| Cursor::parse(&text).ok_or_else(unreadable))
         .transpose()?;
-    let limit = query.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
+    let limit = query.limit.unwrap_or(PAGE);
+    if !(1..=MAX_PAGE).contains(&limit) {
+        let text = "`limit` is 1 to 200";
+        return Err(ApiError::of_field(Code::InvalidArguments, "limit", text));
+    }
     // Who was told that a command is durable finds its session here.
     state.sessions.listed().await;
     let records = state.store.records();

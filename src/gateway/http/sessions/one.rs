@@ -18,7 +18,13 @@ use crate::session::Command;
 #[derive(Debug, Deserialize, ToSchema)]
 pub(in crate::gateway::http) struct RenameSessionRequest {
     /// The title.
-    #[schema(required, nullable = false)]
+    #[schema(
+        required,
+        nullable = false,
+        min_length = 1,
+        max_length = 200,
+        pattern = r"\S"
+    )]
     title: Option<String>,
 }
 

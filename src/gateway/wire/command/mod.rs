@@ -95,6 +95,7 @@ pub const COMMANDS: &[CommandSpec] = &[
             Ok(tell(Command::Stop {
                 turn: body.turn,
                 said_so_far: None,
+                thought_so_far: None,
             }))
         },
     },
@@ -203,7 +204,8 @@ fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     }
     let text = text.or(rest.text).unwrap_or_default();
     bounded("text", &text, MAX_TEXT_BYTES)?;
-    let client_message_id = rest.client_message_id;
+    // An empty id names nothing: two messages with it are not the same.
+    let client_message_id = rest.client_message_id.filter(|id| !id.is_empty());
     bounded(
         "clientMessageId",
         client_message_id.as_deref().unwrap_or_default(),

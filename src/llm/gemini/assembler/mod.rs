@@ -1,11 +1,14 @@
 //! Turns the chunks of a `streamGenerateContent` stream into events. Pure; unknown parts are skipped.
 
+mod pieces;
+
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use self::pieces::Pieces;
 use crate::domain::{Native, TokenUsage};
 use crate::llm::endpoint::Owner;
 use crate::llm::gemini::fault;
@@ -49,7 +52,25 @@ pub(in crate::llm::gemini) struct Assembler {
     /// Bytes of text so far.
     text: usize,
     calls: usize,
+    /// The call whose arguments come in pieces.
+    open: Option<Open>,
     bytes: usize,
+}
+
+/// A call whose arguments come in pieces.
+#[derive(Debug)]
+struct Open {
+    index: usize,
+    pieces: Pieces,
+}
+
+impl Open {
+    fn close(self, is_whole: bool, out: &mut VecDeque<ModelEvent>) {
+        out.push_back(ModelEvent::CallArguments {
+            index: self.index,
+            json: self.pieces.into_json(is_whole),
+        });
+    }
 }
 
 impl Assembler {
@@ -63,6 +84,7 @@ impl Assembler {
             finish: None,
             text: 0,
             calls: 0,
+            open: None,
             bytes: 0,
         }
     }
@@ -99,6 +121,9 @@ impl Assemble for Assembler {
     }
 
     fn end(&mut self, out: &mut VecDeque<ModelEvent>) {
+        if let Some(cut) = self.open.take() {
+            cut.close(false, out);
+        }
         out.extend(self.native().map(ModelEvent::Native));
         out.extend(self.usage.map(ModelEvent::Usage));
         let finish = match self.finish {
@@ -149,7 +174,7 @@ impl Assembler {
             "STOP" => self.finish = Some(Finish::Stop),
             "MAX_TOKENS" => self.finish = Some(Finish::Length),
             "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
-            | "IMAGE_SAFETY" => self.finish = Some(Finish::Filtered),
+            | "MODEL_ARMOR" | "IMAGE_SAFETY" => self.finish = Some(Finish::Filtered),
             // The model wrote a call that its own vendor cannot read: asking again helps.
             "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => {
                 let origin = self.owner.origin();
@@ -194,39 +219,100 @@ impl Assembler {
         Ok(())
     }
 
-    /// Calls come whole and, from most models, without an id.
+    /// Most calls come whole and without an id. Where arguments are streamed, a call begins with its
+    /// name, goes on without one, and ends with a part that announces no other, mostly an empty one.
     fn call(
         &mut self,
         call: &CallForm<'_>,
         signature: Option<String>,
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<(), Error> {
+        let is_more = call.name.0.trim().is_empty() || self.is_open_as(call);
+        let mut open = match self.open.take() {
+            Some(open) if is_more => open,
+            // The end of a call that has ended.
+            None if call.is_empty() => return Ok(()),
+            before => {
+                if let Some(before) = before {
+                    before.close(true, out);
+                }
+                self.begin(call, out)?
+            }
+        };
+        self.keep_of_call(open.index, call.id.0.as_ref(), signature);
+        if let Some(args) = call.args {
+            match serde_json::from_str(args.get()) {
+                Ok(Value::Object(args)) => open.pieces.merge(args),
+                Ok(Value::Null) => {}
+                // The model reads what is wrong with it.
+                _ => {
+                    let (index, json) = (open.index, args.get().to_owned());
+                    out.push_back(ModelEvent::CallArguments { index, json });
+                    return Ok(());
+                }
+            }
+        }
+        for piece in &call.partial_args {
+            let taken = open.pieces.take(piece);
+            taken.map_err(|misfit| self.owner.bad(misfit.to_string()))?;
+        }
+        if call.will_continue {
+            self.open = Some(open);
+        } else {
+            open.close(true, out);
+        }
+        Ok(())
+    }
+
+    /// Whether it is a part of the open call that says name and id again.
+    fn is_open_as(&self, call: &CallForm<'_>) -> bool {
+        let id = call.id.0.as_ref();
+        let open = self.open.as_ref().map(|open| open.index);
+        let mut kept = self.kept.iter();
+        !id.is_empty()
+            && open.is_some()
+            && kept.any(|kept| kept.call == open && kept.id.as_deref() == Some(id))
+    }
+
+    fn begin(
+        &mut self,
+        call: &CallForm<'_>,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<Open, Error> {
         if self.calls >= MAX_CALLS {
             return Err(self.owner.bad(format!("more than {MAX_CALLS} tool calls")));
         }
         let index = self.calls;
         self.calls += 1;
-        let id = call.id.0.clone().into_owned();
-        if signature.is_some() || !id.is_empty() {
-            self.kept.push(Kept {
-                call: Some(index),
-                id: (!id.is_empty()).then(|| id.clone()),
-                thought_signature: signature,
-                ..Kept::default()
-            });
-        }
         out.push_back(ModelEvent::CallStarted {
             index,
-            provider_id: id,
+            provider_id: call.id.0.clone().into_owned(),
             name: self.names.original(&call.name.0).to_owned(),
         });
-        if let Some(args) = call.args {
-            out.push_back(ModelEvent::CallArguments {
-                index,
-                json: args.get().to_owned(),
-            });
+        Ok(Open {
+            index,
+            pieces: Pieces::default(),
+        })
+    }
+
+    /// Keeps what the vendor wants back with a call, whichever part of it says so first.
+    fn keep_of_call(&mut self, index: usize, id: &str, signature: Option<String>) {
+        let id = (!id.is_empty()).then(|| id.to_owned());
+        if id.is_none() && signature.is_none() {
+            return;
         }
-        Ok(())
+        let known = self.kept.iter_mut().find(|kept| kept.call == Some(index));
+        if let Some(known) = known {
+            known.id = known.id.take().or(id);
+            known.thought_signature = known.thought_signature.take().or(signature);
+            return;
+        }
+        self.kept.push(Kept {
+            call: Some(index),
+            id,
+            thought_signature: signature,
+            ..Kept::default()
+        });
     }
 
     /// What the vendor wants back.

@@ -102,10 +102,119 @@ fn calls_come_whole_and_mostly_without_ids() {
             &ended("STOP"),
         ],
         concat!(
-            r#"I look 0:/t 0+{"x":1} 1:/u 2:fc1/t "#,
+            r#"I look 0:/t 0+{"x":1} 1:/u 1+{} 2:fc1/t 2+{} "#,
             r#"[{"call":2,"id":"fc1","place":{"calls":0,"text":0}}] .tool_calls"#,
         ),
     );
+}
+
+/// Streamed arguments, as Vertex sends them.
+#[test]
+fn arguments_in_pieces_are_put_together() {
+    fn check_args(pieces: &[&str], expected: &str) {
+        let begin = parts(r#"{"functionCall":{"name":"t","willContinue":true}}"#);
+        let piece = |piece: &&str| {
+            parts(&format!(
+                r#"{{"functionCall":{{"partialArgs":[{piece}],"willContinue":true}}}}"#
+            ))
+        };
+        let mut all = vec![begin];
+        all.extend(pieces.iter().map(piece));
+        all.push(parts(r#"{"functionCall":{}}"#));
+        all.push(ended("STOP"));
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        check(&all, &format!("0:/t 0+{expected} .tool_calls"));
+    }
+    check_args(&[], "{}");
+    check_args(
+        &[
+            r#"{"jsonPath":"$.location","stringValue":"Bos","willContinue":true}"#,
+            r#"{"jsonPath":"$.location","stringValue":"ton, \"MA\"","willContinue":true}"#,
+            r#"{"jsonPath":"$.location","stringValue":""}"#,
+            r#"{"jsonPath":"$.brightness","numberValue":50}"#,
+        ],
+        r#"{"brightness":50,"location":"Boston, \"MA\""}"#,
+    );
+    check_args(
+        &[
+            r#"{"jsonPath":"$.a","numberValue":-0.5},{"jsonPath":"$.b","numberValue":3.0}"#,
+            r#"{"jsonPath":"$.c","boolValue":false},{"jsonPath":"$.d","nullValue":null}"#,
+            r#"{"jsonPath":"$.e","nullValue":"NULL_VALUE"},{"jsonPath":"$.f","stringValue":""}"#,
+        ],
+        r#"{"a":-0.5,"b":3,"c":false,"d":null,"e":null,"f":""}"#,
+    );
+    check_args(
+        &[
+            r#"{"jsonPath":"$.list[0].x","stringValue":"a"}"#,
+            r#"{"jsonPath":"$.list[1].x","stringValue":"b","willContinue":true}"#,
+            r#"{"jsonPath":"$.list[1].x","stringValue":"c"}"#,
+            r#"{"jsonPath":"$['a.b']['it\\'s']","boolValue":true}"#,
+            r#"{"jsonPath":"$[\"q\"]","numberValue":1}"#,
+        ],
+        r#"{"a.b":{"it's":true},"list":[{"x":"a"},{"x":"bc"}],"q":1}"#,
+    );
+}
+
+#[test]
+fn calls_in_pieces_stand_beside_whole_ones_and_keep_their_signature() {
+    check(
+        &[
+            &parts(r#"{"functionCall":{"name":"t","willContinue":true},"thoughtSignature":"s"}"#),
+            &parts(
+                r#"{"functionCall":{"partialArgs":[{"jsonPath":"$.x","numberValue":1}],"willContinue":true}}"#,
+            ),
+            &parts(r#"{"functionCall":{}}"#),
+            &parts(
+                r#"{"functionCall":{"name":"u","id":"i","partialArgs":[{"jsonPath":"$.y","boolValue":true}]}}"#,
+            ),
+            &parts(r#"{"functionCall":{"name":"w","args":{"z":2}}},{"functionCall":{}}"#),
+            &ended("STOP"),
+        ],
+        concat!(
+            r#"0:/t 0+{"x":1} 1:i/u 1+{"y":true} 2:/w 2+{"z":2} "#,
+            r#"[{"call":0,"place":{"calls":0,"text":0},"thoughtSignature":"s"},"#,
+            r#"{"call":1,"id":"i","place":{"calls":0,"text":0}}] .tool_calls"#,
+        ),
+    );
+}
+
+#[test]
+fn a_call_in_pieces_that_the_end_cut_off_is_not_whole() {
+    let begin = parts(r#"{"functionCall":{"name":"t","willContinue":true}}"#);
+    check(&[&begin, &ended("MAX_TOKENS")], "0:/t 0+{ .length");
+    let piece = parts(
+        r#"{"functionCall":{"partialArgs":[{"jsonPath":"$.x","stringValue":"ab","willContinue":true}],"willContinue":true}}"#,
+    );
+    check(
+        &[&begin, &piece, &ended("MAX_TOKENS")],
+        r#"0:/t 0+{"x":"ab" .length"#,
+    );
+    check(
+        &[&begin, &piece, &ended("STOP")],
+        r#"0:/t 0+{"x":"ab" .tool_calls"#,
+    );
+}
+
+#[test]
+fn a_piece_that_fits_nowhere_ends_the_answer() {
+    for path in [
+        "$.x[7]", "$.x.y", "$", "", "$.", "$[", "$[-1]", "$..x", "$.*",
+    ] {
+        let first = r#"{"functionCall":{"name":"t","partialArgs":[{"jsonPath":"$.x","numberValue":1}],"willContinue":true}}"#;
+        let piece =
+            json!({"functionCall": {"partialArgs": [{"jsonPath": path, "boolValue": true}]}});
+        let ended = run(&[&parts(first), &parts(&piece.to_string())]);
+        assert!(
+            matches!(ended, Err(Error::BadAnswer { .. })),
+            "{path}: {ended:?}"
+        );
+    }
+    let deep = "a.".repeat(1_000) + "a";
+    let piece = json!({"functionCall": {"name": "t", "partialArgs": [{"jsonPath": deep, "boolValue": true}]}});
+    assert!(matches!(
+        run(&[&parts(&piece.to_string())]),
+        Err(Error::BadAnswer { .. })
+    ));
 }
 
 #[test]

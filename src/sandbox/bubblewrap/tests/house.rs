@@ -104,6 +104,7 @@ pub(super) fn bash(number: u128, script: &str) -> Launch {
 pub(super) fn command(number: u128, words: &[&str]) -> Launch {
     Launch {
         sandbox: SandboxId::from_bits(number),
+        holder: None,
         server: "test".to_owned(),
         program: Program::Command(words.iter().copied().map(str::to_owned).collect()),
         environment: BTreeMap::new(),

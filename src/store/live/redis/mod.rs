@@ -180,6 +180,13 @@ impl LiveStore for RedisLive {
         last.map(|raw| Ok(Entry::read(raw)?.head())).transpose()
     }
 
+    async fn version(&self, key: &SessionKey) -> Result<u64, Error> {
+        let mut length = redis::cmd("XLEN");
+        length.arg(keys::journal(key));
+        // A journal is dense and never cut. On the connection of the appends, as above.
+        self.write.query(&length).await
+    }
+
     async fn read_after_version(
         &self,
         key: &SessionKey,

@@ -74,7 +74,8 @@ impl ModelList {
                 problem,
             }));
             let listed = list.models.iter().cloned();
-            models.extend(listed.map(|model| describe(&self.catalogue, offer.id(), model)));
+            let of = (offer.id(), offer.windows());
+            models.extend(listed.map(|model| describe(&self.catalogue, of, model)));
         }
         if is_probed {
             let verdicts = self.probe(asked, &lists).await;

@@ -1,0 +1,31 @@
+//! A tool of a server as people see it.
+
+use serde_json::Value;
+
+use crate::domain::{Digest, Timestamp, ToolAnnotations};
+use crate::session::PolicyEffect;
+
+/// A tool as people see it.
+#[derive(Debug, Clone)]
+pub struct ToolReport {
+    /// The server's own name for it.
+    pub name: String,
+    /// The name that the model uses; none while it is off.
+    pub model_name: Option<String>,
+    /// A name for people.
+    pub title: Option<String>,
+    /// What it does, as the model reads it.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub schema: Value,
+    /// The server's claims.
+    pub annotations: ToolAnnotations,
+    /// Names this definition.
+    pub hash: Digest,
+    /// Whether the model is told of it.
+    pub enabled: bool,
+    /// What happens to its calls.
+    pub effect: PolicyEffect,
+    /// Since when it is another than the one the tenant said yes to.
+    pub drift: Option<Timestamp>,
+}

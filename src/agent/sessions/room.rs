@@ -1,0 +1,84 @@
+//! Room in memory for one more session: of whoever has too many, one that nobody needs leaves first.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::registry::Inner;
+use crate::agent::message::{Message, limit_reached};
+use crate::domain::{
+    Caller, Holder, Reached, Resource, SessionKey, Share, TenantId, UserId, Whose,
+};
+use crate::session::Refusal;
+
+/// Sessions that are asked to leave together.
+const ASKED: usize = 64;
+/// How long they have for it.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Between two looks whether one has left.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Sessions in memory.
+const SESSIONS: Resource = Resource {
+    name: "sessions",
+    plural: "sessions that are in use",
+    remedy: "wait for a turn to end, or stop one",
+    total: "runtime.limits.sessions",
+    setting: "runtime.limits.sessions",
+};
+
+impl Inner {
+    /// A place for a session that `caller` opens.
+    pub(super) async fn make_room(&self, caller: &Caller) -> Result<Share, Refusal> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut is_asked = false;
+        loop {
+            let reached = match self.live.take(caller.holder(), 1) {
+                Ok(share) => return Ok(share),
+                Err(reached) => reached,
+            };
+            if !is_asked {
+                self.ask_to_leave(&caller.holder(), reached);
+                is_asked = true;
+            } else if Instant::now() >= deadline {
+                return Err(limit_reached(&SESSIONS, reached));
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Goes on with a session that was begun, whatever the limits are by now.
+    pub(super) fn wake(self: &Arc<Self>, key: &SessionKey) {
+        drop(self.spawn(key, None, self.live.count(None, 1)));
+    }
+
+    /// Asks sessions that count against that limit to leave memory, should nobody need them; first
+    /// those of whoever has the most.
+    fn ask_to_leave(&self, holder: &Holder, reached: Reached) {
+        let slots = self.slots();
+        let held = |tenant: &TenantId, user: &UserId| {
+            let (tenant, user) = (tenant.clone(), user.clone());
+            self.live.held(&Holder { tenant, user }).0
+        };
+        let mut found: Vec<_> = slots
+            .iter()
+            .filter_map(|(key, slot)| {
+                let user = &slot.genesis.owner.id;
+                let rank = match reached.whose {
+                    Whose::User => (*user == holder.user).then_some(0),
+                    Whose::Tenant if key.tenant != holder.tenant => None,
+                    Whose::Tenant | Whose::All => Some(held(&key.tenant, user)),
+                };
+                Some((Reverse(rank?), slot.mailbox.as_ref()?))
+            })
+            .collect();
+        found.sort_unstable_by_key(|(rank, _)| *rank);
+        // Under the lock, because a session stays for whoever holds its mailbox beside its slot.
+        for (_, mailbox) in found.into_iter().take(ASKED) {
+            // One whose mailbox is full is in use.
+            let _ = mailbox.try_send(Message::Rest);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What a tenant says about tools is another: calls that wait are decided by that at once, not only when
+//! somebody decides the next.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Weak};
+
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+
+use super::registry::Inner;
+use crate::domain::TenantId;
+use crate::store::Error;
+
+/// Whose rules have changed.
+enum Whose {
+    /// Those of these tenants.
+    Some(HashSet<TenantId>),
+    /// Those of anybody: changes were missed.
+    Anybody,
+}
+
+/// Makes unfinished sessions look at their calls whenever rules have changed, until the registry stops.
+pub(super) async fn heed_rules(inner: Weak<Inner>) {
+    let Some(registry) = inner.upgrade() else {
+        return;
+    };
+    let mut changes = registry.factory.servers.rule_changes();
+    let stop = registry.stop.clone();
+    drop(registry);
+    loop {
+        let first = tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            first = changes.recv() => first,
+        };
+        let whose = match first {
+            Ok(tenant) => with_those_behind(tenant, &mut changes),
+            Err(RecvError::Lagged(_)) => Whose::Anybody,
+            Err(RecvError::Closed) => return,
+        };
+        let Some(registry) = inner.upgrade() else {
+            return;
+        };
+        if let Err(error) = registry.review(&whose).await {
+            // Whoever decides one of those calls goes by the rules of then.
+            tracing::warn!(
+                ?error,
+                "Calls that wait are not decided by the changed rules yet"
+            );
+        }
+    }
+}
+
+/// Changes that come close together are one look.
+fn with_those_behind(tenant: TenantId, changes: &mut Receiver<TenantId>) -> Whose {
+    let mut tenants = HashSet::from([tenant]);
+    loop {
+        match changes.try_recv() {
+            Ok(tenant) => drop(tenants.insert(tenant)),
+            Err(TryRecvError::Lagged(_)) => return Whose::Anybody,
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return Whose::Some(tenants),
+        }
+    }
+}
+
+impl Inner {
+    /// A session that another living gateway runs is that one's to look at; it is told too.
+    async fn review(self: &Arc<Self>, whose: &Whose) -> Result<(), Error> {
+        for key in self.store.active().await? {
+            let is_concerned = match whose {
+                Whose::Some(tenants) => tenants.contains(&key.tenant),
+                Whose::Anybody => true,
+            };
+            if is_concerned {
+                self.review_one(&key).await;
+            }
+        }
+        Ok(())
+    }
+}

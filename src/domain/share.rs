@@ -1,0 +1,340 @@
+//! Shares: how much of something that everybody uses one user and one tenant may have at the same
+//! time, so that nobody can starve the others.
+//!
+//! [`Shares`] counts what is taken, and [`Share`] gives it back when it is dropped. What cannot be
+//! taken is refused at once, with the limit that was reached; whether somebody waits is for whoever
+//! asks.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{TenantId, UserId};
+
+/// For whom something is counted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Holder {
+    /// Their tenant.
+    pub tenant: TenantId,
+    /// The user.
+    pub user: UserId,
+}
+
+/// How much there may be; `None` = no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Most {
+    /// In all.
+    pub all: Option<u64>,
+    /// Of one tenant.
+    pub per_tenant: Option<u64>,
+    /// Of one user.
+    pub per_user: Option<u64>,
+}
+
+/// Whose limit it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Whose {
+    /// One user's.
+    User,
+    /// One tenant's.
+    Tenant,
+    /// Everybody's together.
+    All,
+}
+
+impl Whose {
+    /// The name in figures.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Tenant => "tenant",
+            Self::All => "all",
+        }
+    }
+}
+
+/// A limit that is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reached {
+    /// Whose.
+    pub whose: Whose,
+    /// How much it is.
+    pub most: u64,
+}
+
+/// Something that is shared, as people read of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Resource {
+    /// Its name in figures.
+    pub name: &'static str,
+    /// Several of it, as in "you have 5 …".
+    pub plural: &'static str,
+    /// What a user can do who has too many.
+    pub remedy: &'static str,
+    /// The setting of the total; those of the shares are called after [`Self::setting`].
+    pub total: &'static str,
+    /// The settings of the shares, without `_per_user` and `_per_tenant`.
+    pub setting: &'static str,
+}
+
+impl Resource {
+    /// Which limit is reached, how much it is, and what to do.
+    pub fn refusal(&self, reached: Reached) -> String {
+        let Self {
+            plural,
+            remedy,
+            total,
+            setting,
+            ..
+        } = self;
+        let most = reached.most;
+        match reached.whose {
+            Whose::User => format!(
+                "you have {most} {plural}, as many as one person may; {remedy}, or have the operator \
+                 raise `{setting}_per_user`"
+            ),
+            Whose::Tenant => format!(
+                "your tenant has {most} {plural}, as many as one tenant may; try again later, or have \
+                 the operator raise `{setting}_per_tenant`"
+            ),
+            Whose::All => format!(
+                "this gateway has {most} {plural}, as many as it may; try again later, or have the \
+                 operator raise `{total}`"
+            ),
+        }
+    }
+}
+
+/// Who has how much.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    all: u64,
+    tenants: HashMap<TenantId, u64>,
+    users: HashMap<UserId, u64>,
+}
+
+impl Ledger {
+    /// Whether `holder` may have so much more; for nobody only the total counts. The nearest limit is
+    /// named first: it is the one that they can do something about.
+    pub fn check(&self, holder: Option<&Holder>, amount: u64, most: Most) -> Result<(), Reached> {
+        let (user, tenant) = holder.map_or((0, 0), |holder| self.held(holder));
+        let own = holder.is_some();
+        let checks = [
+            (Whose::User, user, most.per_user.filter(|_| own)),
+            (Whose::Tenant, tenant, most.per_tenant.filter(|_| own)),
+            (Whose::All, self.all, most.all),
+        ];
+        for (whose, has, most) in checks {
+            if let Some(most) = most.filter(|most| has.saturating_add(amount) > *most) {
+                return Err(Reached { whose, most });
+            }
+        }
+        Ok(())
+    }
+
+    /// What a user has, and their tenant.
+    pub fn held(&self, holder: &Holder) -> (u64, u64) {
+        let user = self.users.get(&holder.user).copied();
+        let tenant = self.tenants.get(&holder.tenant).copied();
+        (user.unwrap_or_default(), tenant.unwrap_or_default())
+    }
+
+    /// What everybody has.
+    pub fn all(&self) -> u64 {
+        self.all
+    }
+
+    /// Counts so much for `holder`; of nobody, only the total grows.
+    pub fn add(&mut self, holder: Option<&Holder>, amount: u64) {
+        self.all = self.all.saturating_add(amount);
+        if let Some(Holder { tenant, user }) = holder {
+            add(&mut self.tenants, tenant, amount);
+            add(&mut self.users, user, amount);
+        }
+    }
+
+    /// Takes back what was added.
+    pub fn remove(&mut self, holder: Option<&Holder>, amount: u64) {
+        self.all = self.all.saturating_sub(amount);
+        if let Some(Holder { tenant, user }) = holder {
+            remove(&mut self.tenants, tenant, amount);
+            remove(&mut self.users, user, amount);
+        }
+    }
+}
+
+fn add<K: Hash + Eq + Clone>(to: &mut HashMap<K, u64>, key: &K, amount: u64) {
+    match to.get_mut(key) {
+        Some(has) => *has = has.saturating_add(amount),
+        None => drop(to.insert(key.clone(), amount)),
+    }
+}
+
+/// Nobody is remembered who has nothing.
+fn remove<K: Hash + Eq>(from: &mut HashMap<K, u64>, key: &K, amount: u64) {
+    if let Some(has) = from.get_mut(key) {
+        *has = has.saturating_sub(amount);
+        if *has == 0 {
+            from.remove(key);
+        }
+    }
+}
+
+/// What is taken of something, with its limits.
+#[derive(Debug, Default)]
+pub struct Shares {
+    most: Most,
+    /// Never held across an await.
+    taken: Mutex<Ledger>,
+}
+
+impl Shares {
+    /// Nothing is taken yet.
+    pub fn new(most: Most) -> Arc<Self> {
+        Arc::new(Self {
+            most,
+            taken: Mutex::default(),
+        })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Ledger> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes so much, or says which limit is reached.
+    pub fn take(self: &Arc<Self>, holder: Holder, amount: u64) -> Result<Share, Reached> {
+        let mut taken = self.taken();
+        taken.check(Some(&holder), amount, self.most)?;
+        taken.add(Some(&holder), amount);
+        drop(taken);
+        Ok(self.share(Some(holder), amount))
+    }
+
+    /// Takes so much whatever the limits say: it is there already.
+    pub fn count(self: &Arc<Self>, holder: Option<Holder>, amount: u64) -> Share {
+        self.taken().add(holder.as_ref(), amount);
+        self.share(holder, amount)
+    }
+
+    /// What a user has, and their tenant.
+    pub fn held(&self, holder: &Holder) -> (u64, u64) {
+        self.taken().held(holder)
+    }
+
+    fn share(self: &Arc<Self>, holder: Option<Holder>, amount: u64) -> Share {
+        Share {
+            shares: Arc::clone(self),
+            holder,
+            amount,
+        }
+    }
+}
+
+/// Something taken; dropping it gives it back.
+#[derive(Debug)]
+#[must_use]
+pub struct Share {
+    shares: Arc<Shares>,
+    holder: Option<Holder>,
+    amount: u64,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut taken = self.shares.taken();
+        taken.remove(self.holder.as_ref(), self.amount);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Holder, Most, Reached, Resource, Shares, Whose};
+    use crate::domain::{TenantId, UserId};
+
+    fn holder(tenant: u128, user: u128) -> Holder {
+        Holder {
+            tenant: TenantId::from_bits(tenant),
+            user: UserId::from_bits(user),
+        }
+    }
+
+    const MOST: Most = Most {
+        all: Some(5),
+        per_tenant: Some(4),
+        per_user: Some(2),
+    };
+
+    #[test]
+    fn who_has_their_share_leaves_the_rest_to_the_others() {
+        let shares = Shares::new(MOST);
+        let (ana, ben, cy, dan) = (holder(1, 1), holder(1, 2), holder(1, 3), holder(2, 4));
+        let mut held = Vec::new();
+        let mut check = |holder: &Holder, expected: Result<(), (Whose, u64)>| {
+            let taken = shares.take(holder.clone(), 1);
+            let told = taken.as_ref().map(|_| ()).map_err(|it| (it.whose, it.most));
+            assert_eq!(told, expected, "{holder:?}");
+            held.extend(taken);
+        };
+        check(&ana, Ok(()));
+        check(&ana, Ok(()));
+        check(&ana, Err((Whose::User, 2)));
+        check(&ben, Ok(()));
+        check(&cy, Ok(()));
+        check(&ben, Err((Whose::Tenant, 4)));
+        check(&dan, Ok(()));
+        check(&dan, Err((Whose::All, 5)));
+        // The nearest limit is named, also where a farther one is reached too.
+        check(&ana, Err((Whose::User, 2)));
+        assert_eq!(shares.held(&ana), (2, 4));
+
+        held.clear();
+        assert_eq!(shares.held(&ana), (0, 0));
+        let taken = shares.taken();
+        assert!(taken.users.is_empty() && taken.tenants.is_empty());
+    }
+
+    #[test]
+    fn amounts_are_weighed_and_what_is_there_already_is_counted_beyond_every_limit() {
+        let shares = Shares::new(MOST);
+        let ana = holder(1, 1);
+        let two = shares.take(ana.clone(), 2).unwrap();
+        assert!(shares.take(ana.clone(), 1).is_err());
+        drop(two);
+        assert!(shares.take(ana.clone(), 3).is_err(), "more than a share");
+        let there = shares.count(Some(ana.clone()), 3);
+        let nobodys = shares.count(None, 9);
+        assert_eq!(shares.held(&ana), (3, 3));
+        let reached = shares.take(holder(2, 2), 1).unwrap_err();
+        assert_eq!((reached.whose, reached.most), (Whose::All, 5));
+        drop((there, nobodys));
+        assert!(shares.take(holder(2, 2), 1).is_ok());
+    }
+
+    #[test]
+    fn without_limits_nothing_is_refused() {
+        let shares = Shares::new(Most::default());
+        let all: Vec<_> = (0..1_000).map(|_| shares.take(holder(1, 1), 1)).collect();
+        assert!(all.iter().all(Result::is_ok));
+    }
+
+    #[test]
+    fn a_refusal_says_which_limit_how_much_and_what_to_do() {
+        let tabs = Resource {
+            name: "sockets",
+            plural: "open connections",
+            remedy: "close some tabs",
+            total: "runtime.limits.sockets",
+            setting: "runtime.limits.sockets",
+        };
+        let check = |whose, pieces: &[&str]| {
+            let text = tabs.refusal(Reached { whose, most: 7 });
+            for piece in pieces {
+                assert!(text.contains(piece), "`{piece}` is not in: {text}");
+            }
+        };
+        let own = "`runtime.limits.sockets_per_user`";
+        check(Whose::User, &["7 open connections", "close some tabs", own]);
+        check(Whose::Tenant, &["7", "`runtime.limits.sockets_per_tenant`"]);
+        check(Whose::All, &["7", "`runtime.limits.sockets`"]);
+    }
+}

@@ -1,0 +1,82 @@
+//! The short form of a tool result: its two ends, and how to read on.
+
+use std::sync::Arc;
+
+use crate::domain::{Entry, Weighed};
+
+/// Bytes that a result keeps where room is short and the model has read it before.
+pub(super) const SHORT: usize = 2_000;
+/// Bytes that a result keeps where even that is too much for the running turn.
+pub(super) const SHORTEST: usize = 400;
+/// The words between the two ends take less than this, so that a short form is never shortened to
+/// something longer.
+const WORDS: usize = 400;
+
+/// The result with `most` bytes of its ends; none = it is no result, or not longer than that.
+pub(super) fn shorten(entry: &Entry, most: usize) -> Option<Arc<Weighed>> {
+    let Entry::ToolResult {
+        call_id,
+        provider_id,
+        name,
+        text,
+        is_error,
+    } = entry
+    else {
+        return None;
+    };
+    Some(Weighed::new(Entry::ToolResult {
+        call_id: call_id.clone(),
+        provider_id: provider_id.clone(),
+        name: name.clone(),
+        text: ends(text, most)?,
+        is_error: *is_error,
+    }))
+}
+
+/// The bytes of a result; none = it is no result.
+pub(super) fn length(entry: &Entry) -> Option<usize> {
+    match entry {
+        Entry::ToolResult { text, .. } => Some(text.len()),
+        Entry::User { .. } | Entry::Assistant { .. } | Entry::Note { .. } => None,
+    }
+}
+
+fn ends(text: &str, most: usize) -> Option<String> {
+    if text.len() <= most.saturating_add(WORDS) {
+        return None;
+    }
+    let half = most / 2;
+    let head = text.get(..text.floor_char_boundary(half))?;
+    let tail = text.get(text.ceil_char_boundary(text.len() - half)..)?;
+    let left_out = text.len() - head.len() - tail.len();
+    let whole = text.len();
+    Some(format!(
+        "{head}\n[This result was shortened to fit the context: {left_out} of its {whole} bytes are \
+         left out here. To read on, ask for the part that you need: a range of the file, or the \
+         command again with less output.]\n{tail}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SHORT, SHORTEST, WORDS, ends};
+
+    #[test]
+    fn a_short_form_has_both_ends_and_says_how_to_read_on() {
+        let long = format!("begin {} end", "ä".repeat(40_000));
+        for most in [SHORT, SHORTEST, 0, 1] {
+            let short = ends(&long, most).unwrap();
+            assert!(
+                short.len() < most + WORDS,
+                "{} bytes of {most}",
+                short.len()
+            );
+            assert!(short.contains("To read on"), "{short}");
+            assert!(short.contains("of its 80010 bytes"), "{short}");
+            assert_eq!(ends(&short, most), None, "it is short already");
+        }
+        let short = ends(&long, SHORT).unwrap();
+        assert!(short.starts_with("begin ä") && short.ends_with("ä end"));
+        assert_eq!(ends(&"x".repeat(SHORT + WORDS), SHORT), None);
+    }
+}

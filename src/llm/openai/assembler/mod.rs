@@ -1,0 +1,211 @@
+//! Turns the chunks of a stream into events. Pure; forgiving about everything that real servers do.
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+
+use crate::domain::{Native, TokenUsage};
+use crate::llm::endpoint::Owner;
+use crate::llm::envelope::Envelope;
+use crate::llm::names::Names;
+use crate::llm::openai::calls::Calls;
+use crate::llm::openai::fault;
+use crate::llm::openai::wire::{self, Choice, Chunk, Delta};
+use crate::llm::streaming::{Assemble, MAX_ANSWER_BYTES};
+use crate::llm::surrogates::mend;
+use crate::llm::{Error, Finish, ModelEvent};
+
+/// What an assembler needs to know of its request.
+#[derive(Debug)]
+pub(in crate::llm::openai) struct Context {
+    pub(in crate::llm::openai) owner: Owner,
+    pub(in crate::llm::openai) names: Names,
+    /// The family that native blocks are marked with; none = they are not kept.
+    pub(in crate::llm::openai) family: Option<String>,
+}
+
+/// The state of one answer.
+#[derive(Debug)]
+pub(in crate::llm::openai) struct Assembler {
+    context: Context,
+    calls: Calls,
+    usage: Option<TokenUsage>,
+    finish: Option<Finish>,
+    reasoning: String,
+    /// The model said that it refuses, which vendors call an ordinary end.
+    is_refused: bool,
+    bytes: usize,
+    /// Of the last chunk that said nothing but a piece of the answer.
+    envelope: Envelope,
+}
+
+impl Assembler {
+    pub(in crate::llm::openai) fn new(context: Context) -> Self {
+        Self {
+            context,
+            calls: Calls::default(),
+            usage: None,
+            finish: None,
+            reasoning: String::new(),
+            is_refused: false,
+            bytes: 0,
+            envelope: Envelope::default(),
+        }
+    }
+
+    /// The next payload is read whole.
+    #[cfg(test)]
+    pub(in crate::llm::openai) fn forget_envelope(&mut self) {
+        self.envelope = Envelope::default();
+    }
+}
+
+impl Assemble for Assembler {
+    fn push(&mut self, payload: &str, out: &mut VecDeque<ModelEvent>) -> Result<bool, Error> {
+        let payload = payload.trim();
+        if payload == "[DONE]" {
+            return Ok(true);
+        }
+        self.bytes = self.bytes.saturating_add(payload.len());
+        if self.bytes > MAX_ANSWER_BYTES {
+            return Err(self
+                .context
+                .owner
+                .bad(format!("an answer of more than {MAX_ANSWER_BYTES} bytes")));
+        }
+        if let Some(text) = self.envelope.open(payload) {
+            if !text.0.is_empty() {
+                out.push_back(ModelEvent::Text(text.0.into_owned()));
+            }
+            return Ok(false);
+        }
+        let mended;
+        let chunk: Chunk<'_> = match serde_json::from_str(payload) {
+            Ok(chunk) => chunk,
+            Err(error) => {
+                mended = mend(payload).ok_or_else(|| self.context.owner.unreadable(&error))?;
+                serde_json::from_str(&mended)
+                    .map_err(|error| self.context.owner.unreadable(&error))?
+            }
+        };
+        if let Some(error) = chunk.error {
+            return Err(fault::in_stream(self.context.owner.origin(), error.get()));
+        }
+        if chunk.object.0 == "error" {
+            return Err(fault::in_stream(self.context.owner.origin(), payload));
+        }
+        if let Some(text) = chunk.only_text() {
+            self.envelope.note(payload, text);
+        }
+        let extension = chunk.x_groq.and_then(|extension| extension.usage);
+        if let Some(raw) = chunk.usage.or(extension) {
+            self.usage = wire::usage(raw).or(self.usage);
+        }
+        for choice in chunk.choices {
+            if choice.index.unwrap_or_default() == 0 {
+                self.choice(choice, out)?;
+            }
+        }
+        Ok(false)
+    }
+
+    fn is_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    fn end(&mut self, out: &mut VecDeque<ModelEvent>) {
+        self.calls.announce_all(&self.context.names, out);
+        out.extend(self.native().map(ModelEvent::Native));
+        out.extend(self.usage.map(ModelEvent::Usage));
+        let finish = match self.finish {
+            _ if self.is_refused => Finish::Filtered,
+            Some(Finish::Stop | Finish::Calls) | None if !self.calls.is_empty() => Finish::Calls,
+            Some(Finish::Calls) => Finish::Stop,
+            Some(finish) => finish,
+            None => Finish::Other,
+        };
+        out.push_back(ModelEvent::Finished(finish));
+    }
+
+    fn short(&self) -> Error {
+        self.context.owner.short()
+    }
+}
+
+impl Assembler {
+    fn choice(&mut self, choice: Choice<'_>, out: &mut VecDeque<ModelEvent>) -> Result<(), Error> {
+        if let Some(raw) = choice.usage {
+            self.usage = wire::usage(raw).or(self.usage);
+        }
+        if let Some(delta) = choice.delta.or(choice.message) {
+            self.delta(delta, out)?;
+        }
+        match choice.finish_reason.0.as_ref() {
+            "" => {}
+            "stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence" | "complete" => {
+                self.finish = Some(Finish::Stop);
+            }
+            "tool_calls" | "tool_call" | "tool_use" | "function_call" => {
+                self.finish = Some(Finish::Calls);
+            }
+            "length" | "max_tokens" | "model_length" => self.finish = Some(Finish::Length),
+            "content_filter" => self.finish = Some(Finish::Filtered),
+            "error" => {
+                return Err(fault::in_stream(
+                    self.context.owner.origin(),
+                    "\"the model broke off\"",
+                ));
+            }
+            _ => self.finish = Some(Finish::Other),
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, delta: Delta<'_>, out: &mut VecDeque<ModelEvent>) -> Result<(), Error> {
+        let thought = if delta.reasoning_content.0.is_empty() {
+            delta.reasoning.0
+        } else {
+            if self.context.family.is_some() {
+                self.reasoning.push_str(&delta.reasoning_content.0);
+            }
+            delta.reasoning_content.0
+        };
+        if !thought.is_empty() {
+            out.push_back(ModelEvent::Reasoning(thought.into_owned()));
+        }
+        self.is_refused |= !delta.refusal.0.is_empty();
+        for text in [delta.content.0, delta.refusal.0] {
+            if !text.is_empty() {
+                out.push_back(ModelEvent::Text(text.into_owned()));
+            }
+        }
+        for call in &delta.tool_calls {
+            let taken = self.calls.push(call, &self.context.names, out);
+            taken.map_err(|problem| self.context.owner.bad(problem.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// What the same server wants back with these calls.
+    fn native(&mut self) -> Option<Native> {
+        let family = self.context.family.clone()?;
+        if self.calls.is_empty() {
+            return None;
+        }
+        let mut blocks = serde_json::Map::new();
+        if !self.reasoning.is_empty() {
+            let reasoning = std::mem::take(&mut self.reasoning);
+            blocks.insert("reasoning_content".to_owned(), Value::String(reasoning));
+        }
+        if let Some(extra) = self.calls.take_extra() {
+            blocks.insert("extra_content".to_owned(), extra);
+        }
+        (!blocks.is_empty()).then_some(Native {
+            family,
+            blocks: Value::Object(blocks),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

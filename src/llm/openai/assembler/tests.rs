@@ -1,0 +1,200 @@
+//! Tables for this file.
+
+use std::collections::VecDeque;
+
+use serde_json::json;
+
+use super::{Assembler, Context};
+use crate::domain::{Tool, ToolAnnotations};
+use crate::llm::endpoint::Owner;
+use crate::llm::names::{Names, fit};
+use crate::llm::streaming::{Assemble as _, MAX_CALLS};
+use crate::llm::{Error, ModelEvent};
+
+fn assembler() -> Assembler {
+    Assembler::new(Context {
+        owner: Owner {
+            provider: "p".to_owned(),
+            key: None,
+        },
+        names: Names::default(),
+        family: Some("f".to_owned()),
+    })
+}
+
+fn run(payloads: &[&str]) -> Result<Vec<ModelEvent>, Error> {
+    let mut assembler = assembler();
+    let mut out = VecDeque::new();
+    for payload in payloads {
+        if assembler.push(payload, &mut out)? {
+            break;
+        }
+    }
+    assembler.end(&mut out);
+    Ok(out.into())
+}
+
+/// Events as one line: `text`, `(thought)`, `0:id/name`, `0+json`, `#in/out`, `native`, `.why`.
+fn check(payloads: &[&str], expected: &str) {
+    let shown = run(payloads)
+        .unwrap()
+        .iter()
+        .map(|event| match event {
+            ModelEvent::Text(text) => text.clone(),
+            ModelEvent::Reasoning(text) => format!("({text})"),
+            ModelEvent::CallStarted {
+                index,
+                provider_id,
+                name,
+            } => format!("{index}:{provider_id}/{name}"),
+            ModelEvent::CallArguments { index, json } => format!("{index}+{json}"),
+            ModelEvent::Usage(usage) => {
+                format!("#{}/{}", usage.input_tokens, usage.output_tokens)
+            }
+            ModelEvent::Native(native) => native.blocks.to_string(),
+            ModelEvent::Finished(finish) => format!(".{}", finish.as_str()),
+        })
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert_eq!(shown, expected, "{payloads:?}");
+}
+
+fn calls(json: &str) -> String {
+    format!(r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{json}]}}}}]}}"#)
+}
+
+#[test]
+fn text_thoughts_and_reasons_are_read_as_servers_spell_them() {
+    check(
+        &[
+            r#"{"id":"x","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}],"usage":null}"#,
+            r#"{"choices":[{"index":0,"delta":{"content":"hä"},"logprobs":null}]}"#,
+            r#"{"choices":[{"index":1,"delta":{"content":"other"}}]}"#,
+            r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
+            r#"{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2}}"#,
+            "[DONE]",
+            "never read",
+        ],
+        "hä #5/2 .stop",
+    );
+    check(
+        &[
+            r#"{"choices":[{"delta":{"reasoning_content":"hm"}}]}"#,
+            r#"{"choices":[{"delta":{"reasoning":"mh","content":null}}]}"#,
+            r#"{"choices":[{"delta":{"content":"no"},"finish_reason":"length"}]}"#,
+        ],
+        "(hm) (mh) no .length",
+    );
+    for reason in ["stop", "tool_calls", "length"] {
+        let refused = r#"{"choices":[{"delta":{"refusal":"no"}}]}"#;
+        let ended = format!(r#"{{"choices":[{{"finish_reason":"{reason}"}}]}}"#);
+        check(&[refused, &ended], "no .content_filter");
+    }
+    check(&[r#"{"choices":null}"#, r#"{"x":1}"#], ".other");
+    check(
+        &[r#"{"choices":[{"finish_reason":"content_filter"}]}"#],
+        ".content_filter",
+    );
+    check(
+        &[r#"{"choices":[{"delta":null,"finish_reason":"tool_calls"}]}"#],
+        ".stop",
+    );
+    check(
+        &[r#"{"choices":[{"delta":{"content":"a"},"finish_reason":""}]}"#],
+        "a .other",
+    );
+}
+
+#[test]
+fn usage_is_found_in_odd_places_and_the_last_counts() {
+    check(
+        &[
+            r#"{"choices":[],"x_groq":{"id":"r","usage":{"prompt_tokens":1,"completion_tokens":2}}}"#,
+        ],
+        "#1/2 .other",
+    );
+    check(
+        &[
+            r#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}"#,
+            r#"{"choices":[{"finish_reason":"stop","usage":{"prompt_tokens":3,"completion_tokens":4}}]}"#,
+            r#"{"choices":[],"usage":{"odd":true}}"#,
+        ],
+        "#3/4 .stop",
+    );
+}
+
+#[test]
+fn a_whole_answer_is_read_like_a_stream() {
+    check(
+        &[
+            r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"hi","tool_calls":[
+            {"id":"a","type":"function","function":{"name":"t","arguments":"{}"}}]},
+            "finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#,
+        ],
+        "hi 0:a/t 0+{} #1/2 .tool_calls",
+    );
+}
+
+#[test]
+fn what_the_server_wants_back_is_kept_with_calls_only() {
+    let thought = r#"{"choices":[{"delta":{"reasoning_content":"hm"}}]}"#;
+    let call = calls(
+        r#"{"index":0,"id":"a","extra_content":{"s":"x"},"function":{"name":"t","arguments":"{}"}}"#,
+    );
+    check(&[thought], "(hm) .other");
+    check(
+        &[thought, &call],
+        r#"(hm) 0:a/t 0+{} {"extra_content":[{"s":"x"}],"reasoning_content":"hm"} .tool_calls"#,
+    );
+}
+
+#[test]
+fn an_alias_leads_back_to_the_tool() {
+    let tool = Tool {
+        name: "files.read".to_owned(),
+        title: None,
+        description: String::new(),
+        input_schema: json!(null),
+        annotations: ToolAnnotations::default(),
+    };
+    let mut assembler = Assembler::new(Context {
+        names: Names::of(&[tool]),
+        ..assembler().context
+    });
+    let mut out = VecDeque::new();
+    let call = json!({"id": "a", "function": {"name": fit("files.read"), "arguments": "{}"}});
+    assembler.push(&calls(&call.to_string()), &mut out).unwrap();
+    assert!(matches!(&out[0], ModelEvent::CallStarted { name, .. } if name == "files.read"));
+}
+
+#[test]
+fn errors_in_the_stream_and_broken_chunks_are_told_apart() {
+    fn check(payload: &str, is_right: fn(&Error) -> bool) {
+        let error = run(&[r#"{"choices":[{"delta":{"content":"a"}}]}"#, payload]).unwrap_err();
+        assert!(is_right(&error), "{payload}: {error:?}");
+    }
+    check(r#"{"error":{"message":"x","type":"server_error"}}"#, |e| {
+        matches!(e, Error::Unavailable { .. })
+    });
+    check(r#"{"error":"x"}"#, |e| {
+        matches!(e, Error::Unavailable { .. })
+    });
+    check(r#"{"object":"error","message":"x","code":429}"#, |e| {
+        matches!(e, Error::RateLimited { .. })
+    });
+    check(r#"{"choices":[{"finish_reason":"error"}]}"#, |e| {
+        matches!(e, Error::Unavailable { .. })
+    });
+    check(r#"{"choices":[{"delta":{"con"#, |e| {
+        matches!(e, Error::Cut { .. })
+    });
+    check("nonsense", |e| matches!(e, Error::BadAnswer { .. }));
+    check(r#"{"choices":7}"#, |e| matches!(e, Error::BadAnswer { .. }));
+    let deep = format!(r#"{{"x":{}"#, "[".repeat(100_000));
+    assert!(run(&[&deep]).is_err());
+    let many: Vec<String> = (0..=MAX_CALLS)
+        .map(|i| calls(&format!(r#"{{"index":{i}}}"#)))
+        .collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert!(matches!(run(&many), Err(Error::BadAnswer { .. })));
+}
