@@ -15,7 +15,7 @@ story('a provider is tried, added, chosen for a session and removed', {}, async 
     await isAccessible(page, 'the providers')
     await page.getByRole('button', { name: 'Add a provider' }).click()
     await page.getByRole('radio', { name: 'Ollama' }).check()
-    await page.getByLabel('Address').fill(model.env.OPENAI_BASE_URL)
+    await page.getByLabel('Address', { exact: true }).fill(model.env.OPENAI_BASE_URL)
     await page.getByRole('radio', { name: 'Everybody on this installation' }).check()
     await page.getByLabel('API key').fill('sk-very-secret')
     await page.getByRole('button', { name: 'Test', exact: true }).last().click()
