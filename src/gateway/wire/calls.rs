@@ -52,6 +52,9 @@ struct Ended<'a> {
     exit_code: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<Truncated>,
+    /// What came between a call and its end, for calls whose outcome is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -159,6 +162,13 @@ fn ended(shown: &ShownEvent, outcome: &Outcome) -> Frames {
         truncated: output
             .and_then(|output| output.truncated_bytes)
             .map(|bytes| Truncated { bytes }),
+        cause: match outcome {
+            Outcome::Unknown { cause } => cause.as_deref(),
+            Outcome::Completed { .. }
+            | Outcome::Failed { .. }
+            | Outcome::Rejected { .. }
+            | Outcome::Cancelled => None,
+        },
     };
     let mut frames = smallvec![frame("tool:output", &[&text, &Placed::of(what, shown)])];
     if let Outcome::Failed { code, .. } = outcome {

@@ -137,6 +137,8 @@ async fn an_obstinate_server_over_http_may_go_on_and_that_is_said() {
     assert_eq!(output.rest()["status"], "unknown", "{output:?}");
     let text = output.text();
     assert!(text.contains("told to stop; it may go on"), "{text}");
+    let cause = output.rest()["cause"].as_str().unwrap_or_default();
+    assert!(cause.ends_with("told to stop; it may go on"), "{output:?}");
     assert_eq!(socket.wait_for_answer().await, "I see");
     let read = format!("{:?}", app.model.requests().last().unwrap());
     assert!(read.contains("it may go on"), "the model reads it: {read}");

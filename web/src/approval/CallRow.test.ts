@@ -46,7 +46,8 @@ describe('CallRow', () => {
   })
 
   it('asks what became of a call that the server lost', async () => {
-    const wrapper = row({ status: 'unknown' })
+    const wrapper = row({ status: 'unknown', cause: 'the server `far` was told to stop; it may go on' })
+    expect(wrapper.get('.row-unknown-form').text()).toContain('the server `far` was told to stop; it may go on')
     expect(wrapper.text()).toContain('It is not known what became of this. It may have happened.')
     await wrapper.get('.row-unknown-form button').trigger('click')
     expect(wrapper.emitted('settle')).toEqual([[{ callId: 'call_1_0', happened: true }]])

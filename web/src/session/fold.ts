@@ -415,6 +415,7 @@ class Draft {
         durationMs: data.durationMs as number | undefined,
         exitCode: data.exitCode as number | undefined,
         truncated: data.truncated as CallView['truncated'],
+        cause: stringOf(data.cause),
       }),
     })
   }

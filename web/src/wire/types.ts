@@ -94,6 +94,8 @@ export interface CallView {
   durationMs?: number
   exitCode?: number
   truncated?: { bytes: number; link?: string }
+  /** What came between a call and its end, where its outcome is unknown. */
+  cause?: string
   progress?: string
   digest?: string
   /** What a person said of a call of unknown outcome. */
