@@ -7,6 +7,7 @@
 
 mod arguments;
 mod cgroup;
+mod identity;
 mod leftovers;
 mod probe;
 mod spawner;
@@ -32,10 +33,12 @@ use tokio_util::task::TaskTracker;
 use self::{
     arguments::{Arguments, NOBODY, OWN_ETC, Plan, Privilege},
     cgroup::Cgroups,
+    identity::Identity,
     spawner::Spawner,
 };
 use super::{
-    Error, Launch, Limits, Network, Program, Running, Runtime, count_start, workspace::Workspaces,
+    Error, Image, ImageId, Launch, Limits, Network, Program, Running, Runtime, count_start,
+    workspace::Workspaces,
 };
 use crate::domain::{Enforcement, SandboxId, SandboxKind};
 
@@ -61,6 +64,7 @@ pub struct Bubblewrap {
     /// Names the data folder: the workspaces of another one are not here.
     folder: String,
     cgroups: Option<Cgroups>,
+    identity: Identity,
     spawner: Spawner,
     supervisors: TaskTracker,
     /// Told to all supervisors when everything has to end.
@@ -86,11 +90,13 @@ impl Bubblewrap {
             folder: folder_name(&settings.data_dir)?,
             privilege,
             cgroups,
+            identity: Identity::default(),
             spawner: Spawner::start()?,
             supervisors: TaskTracker::new(),
             closing: watch::Sender::new(false),
             settings,
         };
+        runtime.identity.look_up(&runtime.settings.server);
         write_etc(&runtime.etc())?;
         probe::run(&runtime).await?;
         Ok(runtime)
@@ -166,6 +172,20 @@ impl Runtime for Bubblewrap {
         Network::Sealed
     }
 
+    fn image_id(&self, image: &Image) -> Option<ImageId> {
+        match image {
+            Image::Sandbox => self.identity.known(),
+            Image::Named(_) => None,
+        }
+    }
+
+    async fn look_up_image(&self, image: &Image) -> Option<ImageId> {
+        match image {
+            Image::Sandbox => self.identity.look_up(&self.settings.server),
+            Image::Named(_) => None,
+        }
+    }
+
     async fn start(&self, launch: Launch) -> Result<Running, Error> {
         if *self.closing.borrow() {
             return Err(Error::Closed);
@@ -184,7 +204,13 @@ impl Runtime for Bubblewrap {
             Program::Bundled { .. } | Program::Command(_) => {}
         }
         let since = Instant::now();
-        let running = self.launch(launch).await;
+        let before = self.identity.look_up(&self.settings.server);
+        let mut running = self.launch(launch).await;
+        if let Ok(running) = &mut running {
+            // It was seen inside by its name: the same before and after, the same in between.
+            let after = self.identity.look_up(&self.settings.server);
+            running.image = after.filter(|after| Some(after) == before.as_ref());
+        }
         count_start(("bubblewrap", "cold"), since, running.is_ok());
         running
     }
