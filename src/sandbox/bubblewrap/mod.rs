@@ -2,7 +2,8 @@
 //!
 //! A start goes through a chain of programs that each take something away: `bash` closes inherited
 //! descriptors and enters the control groups, `bwrap` builds the walls, `setpriv` and a second
-//! `bwrap` (where we are root) give up the real user, `prlimit` bounds single processes. One
+//! `bwrap` (where we are root) give up the real user, the last `bwrap` installs the filter of system
+//! calls, `prlimit` bounds single processes. One
 //! supervisor task per sandbox then waits for its end and says why it came.
 
 mod arguments;
@@ -10,6 +11,7 @@ mod cgroup;
 mod identity;
 mod leftovers;
 mod probe;
+mod seccomp;
 mod spawner;
 mod stage;
 mod supervisor;
@@ -19,9 +21,10 @@ mod watchdog;
 mod tests;
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{self, Write as _},
     path::{Path, PathBuf},
+    sync::Arc,
     time::Instant,
 };
 
@@ -65,6 +68,8 @@ pub struct Bubblewrap {
     folder: String,
     cgroups: Option<Cgroups>,
     identity: Identity,
+    /// Of system calls, the same for all.
+    filter: Arc<File>,
     spawner: Spawner,
     supervisors: TaskTracker,
     /// Told to all supervisors when everything has to end.
@@ -91,6 +96,7 @@ impl Bubblewrap {
             privilege,
             cgroups,
             identity: Identity::default(),
+            filter: Arc::new(seccomp::filter()?),
             spawner: Spawner::start()?,
             supervisors: TaskTracker::new(),
             closing: watch::Sender::new(false),
@@ -124,6 +130,7 @@ impl Bubblewrap {
         let chain = stage::Chain {
             arguments,
             cgroup,
+            filter: Arc::clone(&self.filter),
             mark,
         };
         let care = supervisor::Care {
