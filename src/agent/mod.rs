@@ -27,6 +27,7 @@ pub mod providers;
 mod relay;
 pub mod servers;
 mod sessions;
+mod shown;
 mod standing;
 mod tools;
 mod trace;

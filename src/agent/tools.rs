@@ -13,8 +13,10 @@ use super::home::Home;
 use super::outcome::{ended, failed, fenced};
 use super::place::SandboxPlace;
 use super::servers::{BUNDLED, Held, Link, ServerEntry, Servers, View};
+use super::shown::Shown;
 use crate::domain::{Code, Digest, Memo, RunsInKind, Tool, ToolRef};
 use crate::mcp::{self, ToolCall, ToolProgress, ToolboxTool};
+use crate::sandbox::ImageId;
 use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
 use crate::store::live::wake::Site;
 use crate::telemetry;
@@ -87,6 +89,7 @@ impl SessionTools {
             // A call that runs holds its own connection, which ends when the call has ended.
             self.links()
                 .retain(|name, _| view.connects_like(&before, name));
+            self.shown(&view).name_images().await;
         }
         view
     }
@@ -158,23 +161,28 @@ impl SessionTools {
         };
         Edit {
             invalid: entry.problem_with(&args),
-            unedited: Some(self.digest(&view, entry, &call.args)),
-            digest: self.digest(&view, entry, &args),
+            unedited: Some(self.digest_now(&view, entry, &call.args)),
+            digest: self.digest_now(&view, entry, &args),
             equal: Digest::of_equal_calls(&entry.at, &args),
             args,
         }
     }
 
-    fn digest(&self, view: &View, entry: &ToolboxTool, args: &Value) -> Digest {
-        let image = if entry.at.server == BUNDLED {
-            self.place.image()
-        } else {
-            // What runs for another server is decided by its entry too.
-            let image = self.place.image();
-            let identity = view.identity(&entry.at.server, &image);
-            identity.map_or(image, |identity| identity.as_str().to_owned())
-        };
-        Digest::of_call(&entry.at, &entry.definition, args, &image)
+    fn digest_now(&self, view: &View, entry: &ToolboxTool, args: &Value) -> Digest {
+        let shown = self.shown(view);
+        let image = shown.image(&entry.at.server, self.link(&entry.at.server).as_deref());
+        shown.digest(entry, args, image.as_ref())
+    }
+
+    fn shown<'a>(&'a self, view: &'a View) -> Shown<'a> {
+        Shown {
+            place: &self.place,
+            view,
+        }
+    }
+
+    fn link(&self, server: &str) -> Option<Arc<Link>> {
+        self.links().get(server).cloned()
     }
 
     fn facts(
@@ -192,7 +200,7 @@ impl SessionTools {
             is_trusted: entry.is_trusted,
             runs_in: server.runs_in(),
             drift: view.drift(&entry.at),
-            digest: self.digest(view, entry, args),
+            digest: self.digest_now(view, entry, args),
             equal: Digest::of_equal_calls(&entry.at, args),
             card: Memo::default(),
         }
@@ -274,7 +282,8 @@ impl SessionTools {
         call: &Call,
     ) -> Result<(ToolRef, Arc<ServerEntry>, Held), Box<Outcome>> {
         let before = self.refresh().await;
-        let (tool, server) = self.check(&before, call)?;
+        let image = self.look_up_image(&before, call).await;
+        let (tool, server) = self.check(&before, call, image.as_ref())?;
         let link = Arc::clone(self.links().entry(server.name.clone()).or_default());
         let sandbox = if server.is_remote() {
             self.home.first().clone()
@@ -296,21 +305,34 @@ impl SessionTools {
             Box::new(failed(failure.code, format!("not run: {}", failure.told())))
         })?;
         let view = self.refresh().await;
-        if Arc::ptr_eq(&view, &before) {
+        if Arc::ptr_eq(&view, &before) && opened.image == image {
             return Ok((tool, server, opened));
         }
-        let (tool, server) = self.check(&view, call)?;
+        let (tool, server) = self.check(&view, call, opened.image.as_ref())?;
         Ok((tool, server, opened))
     }
 
+    async fn look_up_image(&self, view: &View, call: &Call) -> Option<ImageId> {
+        let server = &view.toolbox.find(&call.name)?.at.server;
+        let link = self.link(server);
+        self.shown(view)
+            .look_up_image(server, link.as_deref())
+            .await
+    }
+
     /// What was approved is what runs: the digest is recomputed from what would run now.
-    fn check(&self, view: &View, call: &Call) -> Result<(ToolRef, Arc<ServerEntry>), Box<Outcome>> {
+    fn check(
+        &self,
+        view: &View,
+        call: &Call,
+        image: Option<&ImageId>,
+    ) -> Result<(ToolRef, Arc<ServerEntry>), Box<Outcome>> {
         let entry = view.toolbox.find(&call.name);
         let server = entry.and_then(|entry| view.entry(&entry.at.server));
         let (Some(entry), Some(server), Some(facts)) = (entry, server, &call.facts) else {
             return Err(Box::new(self.gone_tool(call)));
         };
-        if self.digest(view, entry, &call.args) == facts.digest {
+        if self.shown(view).digest(entry, &call.args, image) == facts.digest {
             return Ok((entry.at.clone(), Arc::clone(server)));
         }
         tracing::warn!(call.id = %call.id, "What would run is not what was approved");
@@ -332,8 +354,7 @@ impl SessionTools {
 
     /// Lets go of a server that has ended; the next call starts it again.
     pub(super) async fn forget(&self, name: &str) {
-        let link = self.links().get(name).cloned();
-        if let Some(link) = link {
+        if let Some(link) = self.link(name) {
             link.close().await;
         }
     }

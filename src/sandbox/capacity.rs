@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use tracing::info;
 
 use super::{
-    Error, Launch, Life, Limits, Network, Running, Runtime,
+    Error, Image, ImageId, Launch, Life, Limits, Network, Running, Runtime,
     fairness::{idlest, is_next},
     running::Kill,
     usage::Usage,
@@ -325,6 +325,14 @@ impl Runtime for Capacity {
 
     fn container(&self, sandbox: &SandboxId) -> Option<String> {
         self.inner.container(sandbox)
+    }
+
+    fn image_id(&self, image: &Image) -> Option<ImageId> {
+        self.inner.image_id(image)
+    }
+
+    async fn look_up_image(&self, image: &Image) -> Option<ImageId> {
+        self.inner.look_up_image(image).await
     }
 
     fn reserve(&self) -> Option<SandboxId> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{Error, Launch, Limits, Network, Off, Running, Runtime};
+use super::{Error, Image, ImageId, Launch, Limits, Network, Off, Running, Runtime};
 use crate::domain::{SandboxId, SandboxKind};
 
 /// A place for a runtime that comes later. It comes once and stays.
@@ -69,6 +69,14 @@ impl Runtime for Late {
 
     fn container(&self, sandbox: &SandboxId) -> Option<String> {
         self.runtime().container(sandbox)
+    }
+
+    fn image_id(&self, image: &Image) -> Option<ImageId> {
+        self.runtime().image_id(image)
+    }
+
+    async fn look_up_image(&self, image: &Image) -> Option<ImageId> {
+        self.runtime().look_up_image(image).await
     }
 
     fn reserve(&self) -> Option<SandboxId> {

@@ -9,6 +9,7 @@ mod capacity;
 mod docker;
 mod error;
 mod fairness;
+mod image;
 mod janitor;
 mod late;
 mod launch;
@@ -30,6 +31,7 @@ pub use self::{
     capacity::{Capacity, Room},
     docker::{Docker, DockerProblem, DockerSettings},
     error::Error,
+    image::{Image, ImageId},
     janitor::Janitor,
     late::Late,
     launch::{Access, Bounds, Launch, Program},

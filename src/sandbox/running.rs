@@ -7,7 +7,10 @@ use tokio::{
     sync::{mpsc, watch},
 };
 
-use super::usage::{Usage, Using};
+use super::{
+    ImageId,
+    usage::{Usage, Using},
+};
 
 /// Kills a program; harmless when it has ended.
 pub(super) type Kill = Arc<dyn Fn() + Send + Sync>;
@@ -21,6 +24,8 @@ pub struct Running {
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,
     /// Lines of its stderr, bounded in length and number: what nobody takes in time is dropped.
     pub stderr: mpsc::Receiver<String>,
+    /// The content that it was started from, where something names it.
+    pub image: Option<ImageId>,
     /// Ends everything inside when it is dropped.
     pub life: Life,
 }

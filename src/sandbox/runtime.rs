@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 
-use super::{Error, Launch, Running};
+use super::{Error, Image, ImageId, Launch, Running};
 use crate::domain::{Enforcement, SandboxId, SandboxKind};
 
 /// A way to run programs in sealed places.
@@ -33,6 +33,17 @@ pub trait Runtime: Send + Sync {
     /// there.
     fn container(&self, _sandbox: &SandboxId) -> Option<String> {
         None
+    }
+
+    /// The content that an image's name stood for when it was last looked up; `None` where that is
+    /// not known, or nothing names it.
+    fn image_id(&self, _image: &Image) -> Option<ImageId> {
+        None
+    }
+
+    /// The same, looked up now. Where that cannot be done, what was last known holds.
+    async fn look_up_image(&self, image: &Image) -> Option<ImageId> {
+        self.image_id(image)
     }
 
     /// A fresh sandbox whose bundled server already runs, for a session that has none yet. The

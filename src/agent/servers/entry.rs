@@ -8,6 +8,7 @@ use crate::domain::{
 };
 use crate::mcp::BUNDLED_SERVER;
 use crate::mcp::config::as_image;
+use crate::sandbox::Image;
 
 /// The name of the server that runs in every sandbox.
 pub(in crate::agent) const BUNDLED: &str = BUNDLED_SERVER;
@@ -78,6 +79,16 @@ impl ServerEntry {
     /// How it is reached; `docker run …` counts as an image.
     pub fn transport(&self) -> McpTransport {
         as_image(&self.config).map_or(self.config.transport(), |config| config.transport())
+    }
+
+    /// What its place is started from; nothing of ours for one that runs elsewhere.
+    pub(in crate::agent) fn image(&self) -> Option<Image> {
+        if self.is_remote() {
+            return None;
+        }
+        let config = as_image(&self.config).ok();
+        let named = config.and_then(|config| config.container_image);
+        Some(named.map_or(Image::Sandbox, Image::Named))
     }
 
     /// Whether it runs elsewhere.

@@ -2,7 +2,7 @@
 //! with pauses that grow while it does not come about.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -17,10 +17,12 @@ use crate::sandbox::Using;
 
 /// The connection of a session to a server.
 #[derive(Default)]
-pub(in crate::agent) struct Link(
+pub(in crate::agent) struct Link {
     /// Held while a server starts, so that calls side by side share one.
-    Mutex<State>,
-);
+    state: Mutex<State>,
+    /// What is open, for those who cannot wait. Never held across an await.
+    open: std::sync::Mutex<Weak<Opened>>,
+}
 
 /// An open connection that somebody uses: what it runs in does not lie idle.
 pub(in crate::agent) struct Held {
@@ -61,7 +63,7 @@ impl Link {
         (holder, sandbox): (&Holder, &SandboxId),
     ) -> Result<Held, Failure> {
         let tenant = &holder.tenant;
-        let mut state = self.0.lock().await;
+        let mut state = self.state.lock().await;
         if let Some((of, opened)) = &state.opened
             && of.connects_like(entry)
             && !opened.connection.is_closed()
@@ -90,6 +92,7 @@ impl Link {
                     servers.follow(entry, &opened);
                     servers.0.running.note(tenant, &entry.name, &opened);
                     let using = opened.hold().unwrap_or_default();
+                    self.note(&opened);
                     state.opened = Some((entry.clone(), Arc::clone(&opened)));
                     state.failed = None;
                     return Ok(Held {
@@ -109,14 +112,26 @@ impl Link {
         }
     }
 
+    /// What is open, if it is.
+    pub(in crate::agent) fn opened(&self) -> Option<Arc<Opened>> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = open.upgrade();
+        opened.filter(|opened| !opened.connection.is_closed())
+    }
+
+    fn note(&self, opened: &Arc<Opened>) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        *open = Arc::downgrade(opened);
+    }
+
     /// Whether something runs, or is about to.
     pub(in crate::agent) fn is_live(&self) -> bool {
-        self.0.try_lock().map_or(true, |state| state.is_open())
+        self.state.try_lock().map_or(true, |state| state.is_open())
     }
 
     /// Ends what runs.
     pub(in crate::agent) async fn close(&self) {
-        let opened = self.0.lock().await.opened.take();
+        let opened = self.state.lock().await.opened.take();
         if let Some((_, opened)) = opened {
             opened.kill().await;
         }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use super::entry::{ServerEntry, Source};
 use crate::domain::{Digest, TenantId, Timestamp, Tool, ToolRef};
 use crate::mcp::{Naming, Offer, Toolbox, is_offered};
+use crate::sandbox::Image;
 use crate::session::{PolicyEffect, Rule, Rules};
 use crate::store::records::ToolSetting;
 
@@ -148,6 +149,13 @@ impl View {
             (Some(now), Some(then)) => now.connects_like(then),
             (now, then) => now.is_none() && then.is_none(),
         }
+    }
+
+    /// What the places of the servers that sessions may use are started from.
+    pub(in crate::agent) fn images(&self) -> impl Iterator<Item = Image> {
+        let servers = self.ingredients.servers.iter();
+        let enabled = servers.filter(|server| server.entry.config.enabled);
+        enabled.filter_map(|server| server.entry.image())
     }
 
     /// What decides what a server's calls do; the same in every life of the program.

@@ -40,6 +40,20 @@ const TEMPORARY_BYTES: u64 = 64 << 20;
 /// Open files of one process.
 const MAX_OPEN_FILES: u32 = 1024;
 
+/// Files of `/proc` that tell about the machine, and one that is its memory: the same that an engine
+/// hides.
+const HIDDEN_FILES: [&str; 7] = [
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+];
+/// Folders of the same kind.
+const HIDDEN_FOLDERS: [&str; 3] = ["/proc/acpi", "/proc/asound", "/proc/scsi"];
+
 /// Whose rights bubblewrap has when it builds the walls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Privilege {
@@ -52,6 +66,10 @@ pub(super) enum Privilege {
 
 /// Runs inside, as the last link before the program: takes the streams that went by bubblewrap.
 const TAKE_STREAMS: &str = r#"exec <&6 >&7 6<&- 7>&-; exec "$@""#;
+
+/// The filter of system calls comes on descriptor 8. The last bubblewrap installs it: the first one
+/// of two would keep the other from its work.
+const FILTER: [&str; 2] = ["--seccomp", "8"];
 
 /// Everything that decides a command line.
 pub(super) struct Plan<'a> {
@@ -89,10 +107,12 @@ impl Arguments {
                 walls.extend(words(["--chdir", "/"]));
                 inner = environment(plan.launch);
                 inner.extend(words(["--chdir", "/workspace"]));
+                inner.extend(words(FILTER));
             }
             Privilege::User => {
                 walls.extend(environment(plan.launch));
                 walls.extend(words(["--chdir", "/workspace"]));
+                walls.extend(words(FILTER));
             }
         }
         Self {
@@ -208,7 +228,19 @@ fn system(plan: &Plan<'_>) -> Vec<OsString> {
         ]));
     }
     seen.extend(words(["--proc", "/proc", "--dev", "/dev"]));
+    seen.extend(hidden());
     seen
+}
+
+/// What of `/proc` is hidden, as far as this kernel has it.
+fn hidden() -> Vec<OsString> {
+    let is_there = |path: &&str| Path::new(path).exists();
+    let files = HIDDEN_FILES.into_iter().filter(is_there);
+    let files = files.flat_map(|path| words(["--ro-bind", "/dev/null", path]));
+    let folders = HIDDEN_FOLDERS.into_iter().filter(is_there);
+    files
+        .chain(folders.flat_map(|path| words(["--tmpfs", path, "--remount-ro", path])))
+        .collect()
 }
 
 fn temporary() -> Vec<OsString> {
@@ -333,12 +365,17 @@ mod tests {
 
     #[test]
     fn as_root_the_programs_environment_touches_nothing_that_still_has_rights() {
+        let user = arguments(Privilege::User, Access::ReadWrite);
         let arguments = arguments(Privilege::Root, Access::ReadWrite);
         assert!(!joined(&arguments.walls).contains("TOKEN"));
         assert!(joined(&arguments.inner).contains("--setenv TOKEN hush"));
         let line = joined(&arguments.line);
         let (before, after) = line.split_once("setpriv --reuid=65534").unwrap();
         assert!(before.starts_with("bwrap") && after.contains("--disable-userns"));
+        // The filter would keep the second bubblewrap from its work.
+        assert!(!joined(&arguments.walls).contains("--seccomp"));
+        assert!(joined(&arguments.inner).contains("--seccomp 8"));
+        assert!(joined(&user.walls).contains("--seccomp 8"));
     }
 
     #[test]

@@ -2,13 +2,16 @@
 //!
 //! A start goes through a chain of programs that each take something away: `bash` closes inherited
 //! descriptors and enters the control groups, `bwrap` builds the walls, `setpriv` and a second
-//! `bwrap` (where we are root) give up the real user, `prlimit` bounds single processes. One
+//! `bwrap` (where we are root) give up the real user, the last `bwrap` installs the filter of system
+//! calls, `prlimit` bounds single processes. One
 //! supervisor task per sandbox then waits for its end and says why it came.
 
 mod arguments;
 mod cgroup;
+mod identity;
 mod leftovers;
 mod probe;
+mod seccomp;
 mod spawner;
 mod stage;
 mod supervisor;
@@ -18,9 +21,10 @@ mod watchdog;
 mod tests;
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{self, Write as _},
     path::{Path, PathBuf},
+    sync::Arc,
     time::Instant,
 };
 
@@ -32,10 +36,12 @@ use tokio_util::task::TaskTracker;
 use self::{
     arguments::{Arguments, NOBODY, OWN_ETC, Plan, Privilege},
     cgroup::Cgroups,
+    identity::Identity,
     spawner::Spawner,
 };
 use super::{
-    Error, Launch, Limits, Network, Program, Running, Runtime, count_start, workspace::Workspaces,
+    Error, Image, ImageId, Launch, Limits, Network, Program, Running, Runtime, count_start,
+    workspace::Workspaces,
 };
 use crate::domain::{Enforcement, SandboxId, SandboxKind};
 
@@ -61,6 +67,9 @@ pub struct Bubblewrap {
     /// Names the data folder: the workspaces of another one are not here.
     folder: String,
     cgroups: Option<Cgroups>,
+    identity: Identity,
+    /// Of system calls, the same for all.
+    filter: Arc<File>,
     spawner: Spawner,
     supervisors: TaskTracker,
     /// Told to all supervisors when everything has to end.
@@ -86,11 +95,14 @@ impl Bubblewrap {
             folder: folder_name(&settings.data_dir)?,
             privilege,
             cgroups,
+            identity: Identity::default(),
+            filter: Arc::new(seccomp::filter()?),
             spawner: Spawner::start()?,
             supervisors: TaskTracker::new(),
             closing: watch::Sender::new(false),
             settings,
         };
+        runtime.identity.look_up(&runtime.settings.server);
         write_etc(&runtime.etc())?;
         probe::run(&runtime).await?;
         Ok(runtime)
@@ -118,6 +130,7 @@ impl Bubblewrap {
         let chain = stage::Chain {
             arguments,
             cgroup,
+            filter: Arc::clone(&self.filter),
             mark,
         };
         let care = supervisor::Care {
@@ -166,6 +179,20 @@ impl Runtime for Bubblewrap {
         Network::Sealed
     }
 
+    fn image_id(&self, image: &Image) -> Option<ImageId> {
+        match image {
+            Image::Sandbox => self.identity.known(),
+            Image::Named(_) => None,
+        }
+    }
+
+    async fn look_up_image(&self, image: &Image) -> Option<ImageId> {
+        match image {
+            Image::Sandbox => self.identity.look_up(&self.settings.server),
+            Image::Named(_) => None,
+        }
+    }
+
     async fn start(&self, launch: Launch) -> Result<Running, Error> {
         if *self.closing.borrow() {
             return Err(Error::Closed);
@@ -184,7 +211,13 @@ impl Runtime for Bubblewrap {
             Program::Bundled { .. } | Program::Command(_) => {}
         }
         let since = Instant::now();
-        let running = self.launch(launch).await;
+        let before = self.identity.look_up(&self.settings.server);
+        let mut running = self.launch(launch).await;
+        if let Ok(running) = &mut running {
+            // It was seen inside by its name: the same before and after, the same in between.
+            let after = self.identity.look_up(&self.settings.server);
+            running.image = after.filter(|after| Some(after) == before.as_ref());
+        }
         count_start(("bubblewrap", "cold"), since, running.is_ok());
         running
     }

@@ -11,6 +11,20 @@ use tokio::{
     runtime::Handle,
     sync::oneshot,
 };
+use tracing::warn;
+
+/// Gives this thread an empty session keyring, which what it starts next inherits: programs inside
+/// neither find the keys of whoever started the gateway, nor each other's.
+fn keyring_of_its_own() {
+    const NO_SUCH_CALL: i32 = 38;
+    const NOT_PERMITTED: i32 = 1;
+    match keyutils::Keyring::join_anonymous_session() {
+        // Where we may not, as in a container, nobody inside may either.
+        Ok(_) => {}
+        Err(error) if matches!(error.0, NO_SUCH_CALL | NOT_PERMITTED) => {}
+        Err(error) => warn!(%error, "A sandbox gets no session keyring of its own"),
+    }
+}
 
 /// The hold on the thread; it ends, and all sandboxes with it, when the last of these is dropped.
 #[derive(Debug, Clone)]
@@ -36,6 +50,7 @@ impl Spawner {
                     answer,
                 } in inbox
                 {
+                    keyring_of_its_own();
                     let _inside = runtime.enter();
                     let _ = answer.send(command.spawn());
                 }
@@ -56,5 +71,43 @@ impl Spawner {
             })
             .map_err(|_| gone())?;
         child.await.map_err(|_| gone())?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, process::Stdio};
+
+    use tokio::process::Command;
+
+    use super::Spawner;
+
+    /// Names its session keyring by `keyctl`, with the number that it has on each architecture.
+    const KEYRING: &str = if cfg!(target_arch = "aarch64") {
+        "print syscall(219, 0, -3, 0)"
+    } else {
+        "print syscall(250, 0, -3, 0)"
+    };
+
+    async fn keyring_of(child: tokio::process::Child) -> i64 {
+        let said = child.wait_with_output().await.unwrap().stdout;
+        String::from_utf8(said).unwrap().parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn each_start_has_a_session_keyring_of_its_own() {
+        let command = || {
+            let mut command = Command::new("perl");
+            command.args(["-e", KEYRING]).stdout(Stdio::piped());
+            command
+        };
+        let spawner = Spawner::start().unwrap();
+        let mut keyrings = BTreeSet::from([keyring_of(command().spawn().unwrap()).await]);
+        for _ in 0..3 {
+            let child = spawner.spawn(command()).await.unwrap();
+            keyrings.insert(keyring_of(child).await);
+        }
+        assert!(!keyrings.contains(&-1), "this machine has no keyrings");
+        assert_eq!(keyrings.len(), 4);
     }
 }

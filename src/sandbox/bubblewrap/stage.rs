@@ -36,9 +36,9 @@ for fd in /proc/self/fd/*; do
   fd=${fd##*/}
   [ "$fd" -le 2 ] || eval "exec $fd>&-"
 done
-exec 3>"/proc/$PPID/fd/$1" 4<"/proc/$PPID/fd/$2"
-[ "$3" = - ] || exec 5<"/proc/$PPID/fd/$3"
-shift 3
+exec 3>"/proc/$PPID/fd/$1" 4<"/proc/$PPID/fd/$2" 8<"/proc/$PPID/fd/$3"
+[ "$4" = - ] || exec 5<"/proc/$PPID/fd/$4"
+shift 4
 while [ "$1" != -- ]; do echo 0 >"$1"; shift; done
 shift
 exec 6<&0 7>&1 </dev/null >/dev/null
@@ -53,6 +53,8 @@ const MAX_INFO_BYTES: u64 = 4096;
 pub(super) struct Chain {
     pub(super) arguments: Arguments,
     pub(super) cgroup: Option<Cgroup>,
+    /// Of system calls, for all that runs inside.
+    pub(super) filter: Arc<File>,
     /// By which the first process is recognised.
     pub(super) mark: String,
 }
@@ -103,7 +105,11 @@ pub(super) async fn start(spawner: &Spawner, chain: Chain) -> Result<Staged, Err
     let inner = in_memory(&chain.arguments.inner)?;
     let mut command = Command::new("bash");
     command.args(["-c", SCRIPT, "sepal-sandbox"]);
-    for descriptor in [told.as_raw_fd(), walls.as_raw_fd()] {
+    for descriptor in [
+        told.as_raw_fd(),
+        walls.as_raw_fd(),
+        chain.filter.as_raw_fd(),
+    ] {
         command.arg(descriptor.to_string());
     }
     let inner_name = match chain.arguments.inner.as_slice() {

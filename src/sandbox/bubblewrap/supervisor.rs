@@ -74,6 +74,7 @@ pub(super) fn take_over(mut staged: Staged, care: Care) -> Running {
         stdin: stdin.map_or_else(|| Box::new(tokio::io::sink()) as _, |it| Box::new(it) as _),
         stdout: stdout.map_or_else(|| Box::new(tokio::io::empty()) as _, |it| Box::new(it) as _),
         stderr,
+        image: None,
         life: Life::new(
             move || {
                 was_killed.store(true, Ordering::Release);

@@ -147,17 +147,13 @@ impl Engine {
     }
 
     /// What the engine knows of an image; `None` if it has none of that name.
-    async fn image(&self, image: &str) -> Result<Option<ImageInspect>, Problem> {
+    /// What the engine has under that name.
+    pub(super) async fn image(&self, image: &str) -> Result<Option<ImageInspect>, Problem> {
         match self.ask(|| self.client.inspect_image(image)).await {
             Ok(found) => Ok(Some(found)),
             Err(asked) if asked.is(404) => Ok(None),
             Err(asked) => Err(self.told(asked, "look for the image")),
         }
-    }
-
-    /// Whether the engine has that image.
-    pub(super) async fn has_image(&self, image: &str) -> Result<bool, Problem> {
-        Ok(self.image(image).await?.is_some())
     }
 
     /// The folders for which an image declares volumes; an engine makes those without any limit.

@@ -8,6 +8,8 @@ mod about;
 mod attach;
 mod container;
 mod engine;
+mod house;
+mod images;
 mod making;
 mod owned;
 mod pool;
@@ -25,23 +27,19 @@ use std::{
 
 use async_trait::async_trait;
 use tokio::sync::watch;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::task::TaskTracker;
 use tracing::info;
 
 use self::{
     about::{check_runtime, limits, usual_address, usual_socket},
-    container::Plan,
     engine::{Engine, Listed},
+    house::House,
+    images::Images,
     making::Maker,
     owned::Owned,
     pool::Pool,
-    supervisor::Supervisor,
-    workspace::{Job, Measuring, Volume},
 };
-use super::{
-    Access, Ended, Error, Launch, Life, Limits, Network, Peers, Program, Running, Runtime,
-    count_start,
-};
+use super::{Error, Image, ImageId, Launch, Limits, Network, Peers, Running, Runtime, count_start};
 use crate::domain::{SandboxId, SandboxKind};
 
 pub use self::problem::Problem as DockerProblem;
@@ -78,24 +76,6 @@ pub struct Docker {
     closing: watch::Sender<bool>,
 }
 
-/// What starts share.
-#[derive(Debug)]
-struct House {
-    settings: DockerSettings,
-    engine: Arc<Engine>,
-    maker: Maker,
-    /// The engine's own name for itself.
-    engine_id: String,
-    limits: Limits,
-    owned: Owned,
-    pool: Pool,
-    /// Starts and supervisors.
-    tasks: TaskTracker,
-    /// Streams, which end when their owners let go.
-    pumps: TaskTracker,
-    closing: watch::Receiver<bool>,
-}
-
 impl Docker {
     /// Whether there is anything to connect to where engines usually listen.
     pub fn has_usual_socket() -> bool {
@@ -107,7 +87,8 @@ impl Docker {
         let address = settings.host.clone().unwrap_or_else(usual_address);
         let (engine, about) = Engine::connect(&address).await?;
         check_runtime(settings.runtime.as_deref(), &about)?;
-        if !engine.has_image(&settings.image).await? {
+        let images = Images::default();
+        if images.look_up(&engine, &settings.image).await?.is_none() {
             let image = settings.image.clone();
             return Err(DockerProblem::NoImage { image }.into());
         }
@@ -119,6 +100,7 @@ impl Docker {
                 peers: settings.peers.clone(),
             },
             engine,
+            images,
             engine_id: about.id.clone().or(about.name.clone()).unwrap_or_default(),
             limits: limits(&about),
             owned: Owned::default(),
@@ -160,118 +142,6 @@ impl Docker {
     }
 }
 
-impl House {
-    /// Makes the workspace and the container, and takes hold of it. Has to be seen through once it
-    /// has begun: call it on a task.
-    async fn bring_up(&self, launch: &Launch) -> Result<Running, Error> {
-        let name = container::name(launch);
-        let owner = self.owned.own(name.clone());
-        let plan = Plan {
-            launch,
-            installation: &self.settings.installation,
-            life: self.settings.peers.own(),
-            image: &self.settings.image,
-            runtime: self.settings.runtime.as_deref(),
-        };
-        self.maker.check(&launch.program).await?;
-        let workspace = self.workspace(&plan).await?.map(Arc::new);
-        let id = self.maker.create(&name, &plan.body()).await?;
-        let attached = match self.engine.attach(&id).await {
-            Ok(attached) => self.engine.start(&id).await.map(|()| attached),
-            Err(problem) => Err(problem),
-        };
-        let attached = match attached {
-            Ok(attached) => attached,
-            Err(problem) => {
-                // The janitor gets what cannot be removed now.
-                let _ = self.engine.remove(&id).await;
-                return Err(problem.into());
-            }
-        };
-        let streams = attach::pump(attached, &self.pumps);
-        let (told, end) = watch::channel(None);
-        let killed = CancellationToken::new();
-        let supervisor = Supervisor {
-            engine: Arc::clone(&self.engine),
-            id,
-            owner,
-            bounds: launch.bounds,
-            workspace: workspace.clone(),
-            killed: killed.clone(),
-            closing: self.closing.clone(),
-        };
-        let limit = launch.bounds.workspace_bytes;
-        self.tasks.spawn(async move {
-            let ended = supervisor.run().await;
-            told.send_replace(Some(ended));
-            // Whoever ended itself may have done so before it was looked at.
-            if let Some(workspace) = workspace.filter(|_| ended != Ended::Killed) {
-                workspace.trim(limit).await;
-            }
-        });
-        Ok(Running {
-            stdin: Box::new(streams.stdin),
-            stdout: Box::new(streams.stdout),
-            stderr: streams.stderr,
-            life: Life::new(move || killed.cancel(), end),
-        })
-    }
-
-    /// Makes the volume where the launch sees it; what has to be counted of it.
-    async fn workspace(&self, plan: &Plan<'_>) -> Result<Option<Volume>, Error> {
-        let launch = plan.launch;
-        if launch.workspace == Access::None {
-            return Ok(None);
-        }
-        let (volume, name) = (container::volume(&launch.sandbox), container::name(launch));
-        let mountpoint = self.engine.provide_volume(&volume, plan.labels()).await?;
-        let measuring = Measuring {
-            maker: self.maker.clone(),
-            count: Job {
-                name: format!("{name}.measure"),
-                body: plan.measuring(),
-            },
-            trim: Job {
-                name: container::trimmer(&launch.sandbox),
-                body: plan.trimming(),
-            },
-            owned: self.owned.clone(),
-            runs: self.tasks.clone(),
-            pumps: self.pumps.clone(),
-        };
-        if matches!(launch.program, Program::Image { .. }) {
-            // An empty volume takes the owner of the folder it is first seen at, and only our
-            // image is known to have the right one.
-            let _owner = self.owned.own(measuring.count.name.clone());
-            let made = self
-                .maker
-                .create(&measuring.count.name, &measuring.count.body);
-            self.engine.remove(&made.await?).await?;
-        }
-        let is_counted = launch.workspace == Access::ReadWrite;
-        let by_runs = self.settings.counts_by_runs;
-        Ok(is_counted.then(|| Volume::at(mountpoint, measuring, by_runs)))
-    }
-
-    /// Removes those; how many there were.
-    async fn remove_all(
-        &self,
-        containers: impl Iterator<Item = &Listed> + Send,
-    ) -> Result<usize, Error> {
-        let mut removed = 0;
-        for container in containers {
-            // By id: the name may have another owner by now.
-            self.engine.remove(&container.id).await?;
-            removed += 1;
-        }
-        Ok(removed)
-    }
-
-    fn label(&self) -> String {
-        format!("{}={}", container::INSTALLATION, self.settings.installation)
-    }
-}
-
 #[async_trait]
 impl Runtime for Docker {
     fn kind(&self) -> SandboxKind {
@@ -294,8 +164,25 @@ impl Runtime for Docker {
         Some(container::bundled(sandbox))
     }
 
+    fn image_id(&self, image: &Image) -> Option<ImageId> {
+        self.house.images.known(self.house.image_name(image))
+    }
+
+    async fn look_up_image(&self, image: &Image) -> Option<ImageId> {
+        let (house, name) = (&self.house, self.house.image_name(image));
+        match house.images.look_up(&house.engine, name).await {
+            // Where it is gone, the start says so better.
+            Ok(id) => id.or_else(|| house.images.known(name)),
+            Err(error) => {
+                tracing::debug!(%error, "The engine does not tell about an image now");
+                house.images.known(name)
+            }
+        }
+    }
+
     fn reserve(&self) -> Option<SandboxId> {
-        self.house.pool.reserve()
+        let image = self.image_id(&Image::Sandbox);
+        self.house.pool.reserve(image.as_ref())
     }
 
     async fn start(&self, launch: Launch) -> Result<Running, Error> {
@@ -303,8 +190,8 @@ impl Runtime for Docker {
             return Err(Error::Closed);
         }
         launch.check()?;
-        let since = Instant::now();
-        if let Some(running) = self.house.pool.take(&launch) {
+        let (since, image) = (Instant::now(), self.image_id(&Image::Sandbox));
+        if let Some(running) = self.house.pool.take(&launch, image.as_ref()) {
             count_start(("docker", "warm"), since, true);
             return Ok(running);
         }

@@ -14,7 +14,7 @@ use std::{
 
 use crate::{
     domain::SandboxId,
-    sandbox::{Access, Launch, Program, Running},
+    sandbox::{Access, ImageId, Launch, Program, Running},
 };
 
 /// How long a reserved sandbox waits for its start.
@@ -123,26 +123,30 @@ impl Pool {
         }
     }
 
-    /// A warm sandbox, for whoever will start its server within a minute.
-    pub(super) fn reserve(&self) -> Option<SandboxId> {
+    /// A warm sandbox of that content, for whoever will start its server within a minute.
+    pub(super) fn reserve(&self, image: Option<&ImageId>) -> Option<SandboxId> {
         let mut stock = self.lock();
         // The engine may have been restarted.
-        stock.warm.retain(|warm| !warm.running.life.has_ended());
+        stock
+            .warm
+            .retain(|warm| !warm.running.life.has_ended() && warm.running.image.as_ref() == image);
         let warm = stock.warm.pop()?;
         let sandbox = warm.launch.sandbox.clone();
         stock.reserved.push((warm, Instant::now()));
         Some(sandbox)
     }
 
-    /// The running server of that launch, if it is what was reserved.
-    pub(super) fn take(&self, launch: &Launch) -> Option<Running> {
+    /// The running server of that launch and content, if it is what was reserved.
+    pub(super) fn take(&self, launch: &Launch, image: Option<&ImageId>) -> Option<Running> {
         let mut stock = self.lock();
         let place = stock.reserved.iter().position(|(warm, _)| {
             warm.launch.sandbox == launch.sandbox
                 && matches!(launch.program, Program::Bundled { .. })
         })?;
         let (warm, _) = stock.reserved.swap_remove(place);
-        let fits = is_alike(&warm.launch, launch) && !warm.running.life.has_ended();
+        let fits = is_alike(&warm.launch, launch)
+            && warm.running.image.as_ref() == image
+            && !warm.running.life.has_ended();
         // What does not fit ends here; the start takes its name over.
         fits.then_some(warm.running)
     }
@@ -218,6 +222,10 @@ mod tests {
         }
     }
 
+    fn image(number: u8) -> ImageId {
+        ImageId::new(format!("sha256:{number}"))
+    }
+
     fn running() -> (Running, CancellationToken, watch::Sender<Option<Ended>>) {
         let killed = CancellationToken::new();
         let (ended, end) = watch::channel(None);
@@ -226,6 +234,7 @@ mod tests {
             stdin: Box::new(tokio::io::sink()),
             stdout: Box::new(tokio::io::empty()),
             stderr: mpsc::channel(1).1,
+            image: Some(image(1)),
             life: Life::new(move || kill.cancel(), end),
         };
         (running, killed, ended)
@@ -234,7 +243,7 @@ mod tests {
     #[test]
     fn nothing_is_warm_until_somebody_called_a_tool() {
         let pool = Pool::new(2);
-        assert_eq!(pool.reserve(), None);
+        assert_eq!(pool.reserve(Some(&image(1))), None);
         let asked = pool.refill(&launch(1), 9);
         assert_eq!(asked.len(), 2);
         assert!(
@@ -245,13 +254,16 @@ mod tests {
         for launch in asked {
             pool.put(launch, Some(running().0));
         }
-        let sandbox = pool.reserve().unwrap();
+        let sandbox = pool.reserve(Some(&image(1))).unwrap();
         let first = Launch {
             sandbox,
             ..launch(1)
         };
-        assert!(pool.take(&first).is_some());
-        assert!(pool.take(&first).is_none(), "one sandbox, one server");
+        assert!(pool.take(&first, Some(&image(1))).is_some());
+        assert!(
+            pool.take(&first, Some(&image(1))).is_none(),
+            "one sandbox, one server"
+        );
         assert_eq!(pool.refill(&first, 9).len(), 1);
     }
 
@@ -261,7 +273,7 @@ mod tests {
         let warm = pool.refill(&launch(1), 9).remove(0);
         let (server, killed, _ended) = running();
         pool.put(warm, Some(server));
-        let sandbox = pool.reserve().unwrap();
+        let sandbox = pool.reserve(Some(&image(1))).unwrap();
         let other = Launch {
             sandbox,
             bounds: Bounds {
@@ -270,14 +282,37 @@ mod tests {
             },
             ..launch(1)
         };
-        assert!(pool.take(&other).is_none());
+        assert!(pool.take(&other, Some(&image(1))).is_none());
         assert!(killed.is_cancelled(), "its name is needed");
 
         let warm = pool.refill(&launch(1), 9).remove(0);
         let (server, _killed, ended) = running();
         pool.put(warm, Some(server));
         ended.send_replace(Some(Ended::Lost));
-        assert_eq!(pool.reserve(), None);
+        assert_eq!(pool.reserve(Some(&image(1))), None);
+    }
+
+    #[test]
+    fn what_was_started_from_another_content_is_not_handed_out() {
+        let pool = Pool::new(1);
+        let begin = || {
+            let warm = pool.refill(&launch(1), 9).remove(0);
+            let (server, killed, ended) = running();
+            pool.put(warm, Some(server));
+            (killed, ended)
+        };
+        let (killed, _ended) = begin();
+        assert_eq!(pool.reserve(Some(&image(2))), None);
+        assert!(killed.is_cancelled());
+        // The tag moves between the two.
+        let (killed, _ended) = begin();
+        let sandbox = pool.reserve(Some(&image(1))).unwrap();
+        let first = Launch {
+            sandbox,
+            ..launch(1)
+        };
+        assert!(pool.take(&first, Some(&image(2))).is_none());
+        assert!(killed.is_cancelled());
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod moved;
 mod registry;
 mod remote;
 mod restart;
+mod retagged;
 mod sandboxed;
 mod shown;
 mod stopping;

@@ -98,7 +98,8 @@ async fn look(api: &Api<'_>, server: &str) {
     assert_eq!((status, &tried["ok"]), (200, &json!(true)), "{tried}");
 }
 
-/// What is changed between card and decision: each part of the digest but the sandbox's image.
+/// What is changed between card and decision: each part of the digest but the content of the sandbox's
+/// image, which `retagged` changes in the same ways.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Part {
     /// Another server has the bare name.
@@ -122,7 +123,7 @@ const PARTS: [Part; 5] = [
 
 /// How it is decided.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Way {
+pub(super) enum Way {
     AsItIs,
     Edited,
     Batch,
@@ -131,7 +132,7 @@ enum Way {
     RestBatch,
 }
 
-const WAYS: [Way; 6] = [
+pub(super) const WAYS: [Way; 6] = [
     Way::AsItIs,
     Way::Edited,
     Way::Batch,
@@ -206,7 +207,7 @@ impl Case<'_> {
 }
 
 /// Decides; the refusal's code, if it is refused.
-async fn decide(
+pub(super) async fn decide(
     way: Way,
     card: &Value,
     (socket, api): (&mut TestSocket, &Api<'_>),
@@ -214,7 +215,10 @@ async fn decide(
     let mut one = json!({ "callId": card["callId"], "approved": true, "digest": card["digest"] });
     let all = json!({ "callIds": [card["callId"]], "approved": true });
     if matches!(way, Way::Edited | Way::RestEdited) {
-        one["args"] = json!({ "how": "otherwise" });
+        let names = card["args"].as_object().unwrap().keys();
+        one["args"] = names
+            .map(|name| (name.clone(), json!("otherwise")))
+            .collect();
     }
     let path = format!("/api/sessions/{}/approvals", socket.session());
     let answer = match way {

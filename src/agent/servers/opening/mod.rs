@@ -6,6 +6,7 @@ mod failure;
 mod launch;
 mod reason;
 mod secret;
+mod started;
 mod stderr;
 
 pub(in crate::agent) use self::failure::Failure;
@@ -19,6 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use self::ending::Ending;
 use self::failure::{Cause, failure};
+use self::started::{Started, Streams};
 use self::stderr::Said;
 use super::entry::{ServerEntry, Source};
 use super::logs::Logs;
@@ -29,7 +31,7 @@ use crate::domain::{
 };
 use crate::mcp::config::{Expanded, References, as_image, expand};
 use crate::mcp::{self, Connection, Remote};
-use crate::sandbox::{Ended, Launch, Life, Running, Using};
+use crate::sandbox::{Ended, ImageId, Launch, Life, Running, Using};
 use crate::store::{self, Records, Sealer};
 
 /// How long a place whose stream ended may take until it is known why.
@@ -88,6 +90,8 @@ pub(in crate::agent) struct Opened {
     life: Mutex<Option<Life>>,
     said: Said,
     cleaner: Cleaner,
+    /// The content that it was started from, where something names it.
+    pub(in crate::agent) image: Option<ImageId>,
     ending: Ending,
 }
 
@@ -152,6 +156,7 @@ impl Opener {
             Ok(started) => started,
             Err(cause) => return Err(failure(&cause, &cleaner, &said, entry)),
         };
+        let image = started.image();
         let begun = Instant::now();
         let (life, shaken) = self.shake_hands(entry, started).await;
         let mut shaken = noted(phases, "handshake", begun, &cleaner, shaken);
@@ -174,6 +179,7 @@ impl Opener {
                 life: Mutex::new(life),
                 said,
                 cleaner,
+                image,
                 ending: Ending::default(),
             }),
             Err(cause) => {
@@ -275,6 +281,7 @@ impl Opener {
             stdin,
             stdout,
             stderr,
+            image,
             life,
         } = running;
         let whose = place.tenant.cloned();
@@ -283,6 +290,7 @@ impl Opener {
         Streams {
             stdin,
             stdout,
+            image,
             life,
         }
     }
@@ -296,6 +304,7 @@ impl Opener {
             Started::Running(Streams {
                 stdin,
                 stdout,
+                image: _,
                 life,
             }) => {
                 let opened = Connection::open(&entry.name, stdout, stdin).await;
@@ -365,17 +374,6 @@ fn literal(config: &McpServerConfig) -> Expanded {
         url: config.url.clone(),
         environment,
     }
-}
-
-enum Started {
-    Running(Streams),
-    Remote(Remote),
-}
-
-struct Streams {
-    stdin: Box<dyn tokio::io::AsyncWrite + Send + Unpin>,
-    stdout: Box<dyn tokio::io::AsyncRead + Send + Unpin>,
-    life: Life,
 }
 
 fn noted<T>(
