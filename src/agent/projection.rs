@@ -1,4 +1,4 @@
-//! The rows of the session list, projected from the journals in batches.
+//! The rows of the session list, projected from the journals in batches, and told once they are written.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,9 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::domain::SessionKey;
+use super::lists::Lists;
+use super::rows::RowNews;
+use crate::domain::{SessionKey, UserId};
 use crate::session::{Activity, Control};
 use crate::store::records::{Records, SessionRow, SessionState};
 
@@ -33,7 +35,8 @@ pub(super) struct Projection {
 /// One change of the list.
 enum News {
     Changed(SessionRow),
-    Gone(SessionKey),
+    /// Deleted; its owner's list may still show it.
+    Gone(SessionKey, UserId),
     /// Everything before this is written.
     Written(oneshot::Sender<()>),
 }
@@ -43,7 +46,7 @@ impl News {
     fn is_urgent(&self) -> bool {
         match self {
             Self::Written(_) => true,
-            Self::Changed(_) | Self::Gone(_) => false,
+            Self::Changed(_) | Self::Gone(..) => false,
         }
     }
 }
@@ -52,6 +55,7 @@ impl Projection {
     /// The sender, and the task's work.
     pub(super) fn start(
         records: Records,
+        lists: Lists,
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (news, queue) = mpsc::channel(QUEUE);
@@ -59,7 +63,7 @@ impl Projection {
         let rung = Arc::clone(&bell);
         (
             Self { news, bell },
-            write_news(records, (queue, rung), stop),
+            write_news((records, lists), (queue, rung), stop),
         )
     }
 
@@ -90,8 +94,9 @@ impl Projection {
     }
 
     /// Takes a deleted session off the list, after everything that was told of it.
-    pub(super) fn forget(&self, key: &SessionKey) {
-        if self.news.try_send(News::Gone(key.clone())).is_err() {
+    pub(super) fn forget(&self, key: &SessionKey, owner: &UserId) {
+        let gone = News::Gone(key.clone(), owner.clone());
+        if self.news.try_send(gone).is_err() {
             tracing::warn!(session.id = %key.session, "A deleted session stays on the list");
         }
     }
@@ -108,7 +113,7 @@ impl Projection {
 }
 
 async fn write_news(
-    records: Records,
+    (records, lists): (Records, Lists),
     (mut queue, bell): (mpsc::Receiver<News>, Arc<Notify>),
     stop: CancellationToken,
 ) {
@@ -140,45 +145,59 @@ async fn write_news(
                 batch.push(news);
             }
         }
-        unwritten = write(&records, unwritten, batch.drain(..)).await;
+        let (left, written) = write(&records, unwritten, batch.drain(..)).await;
+        unwritten = left;
+        // Only now: whoever begins to listen later reads a list that has them.
+        lists.tell(written);
         next = Instant::now() + PAUSE;
     }
 }
 
-/// The row of a session, or nothing if it is gone.
-type Newest = BTreeMap<SessionKey, Option<SessionRow>>;
+/// The newest news of each session.
+type Newest = BTreeMap<SessionKey, RowNews>;
 
-/// Only the newest news of a session matters. What could not be written.
-async fn write(records: &Records, mut newest: Newest, news: impl Iterator<Item = News>) -> Newest {
+/// Only the newest news of a session matters. What could not be written, and what was.
+async fn write(
+    records: &Records,
+    mut newest: Newest,
+    news: impl Iterator<Item = News>,
+) -> (Newest, Vec<RowNews>) {
     let mut waiting = Vec::new();
     for news in news {
         match news {
-            News::Changed(row) => drop(newest.insert(row.key.clone(), Some(row))),
-            News::Gone(key) => drop(newest.insert(key, None)),
+            News::Changed(row) => drop(newest.insert(row.key.clone(), RowNews::Changed(row))),
+            News::Gone(key, owner) => {
+                newest.insert(key.clone(), RowNews::Removed { key, owner });
+            }
             News::Written(done) => waiting.push(done),
         }
     }
-    let (mut rows, mut gone) = (Vec::new(), Vec::new());
-    for (key, row) in newest {
-        match row {
-            Some(row) => rows.push(row),
-            None => gone.push(key),
+    let (mut rows, mut written) = (Vec::new(), Vec::new());
+    let mut unwritten = Newest::new();
+    for (key, news) in newest {
+        match news {
+            RowNews::Changed(row) => rows.push(row),
+            gone @ RowNews::Removed { .. } => match records.sessions().delete(&key).await {
+                Ok(_) => written.push(gone),
+                Err(error) => {
+                    tracing::warn!(session.id = %key.session, %error, "A deleted session stays on the list");
+                    unwritten.insert(key, gone);
+                }
+            },
         }
     }
-    let mut unwritten = Newest::new();
-    if let Err(error) = records.sessions().project(&rows).await {
-        tracing::warn!(%error, rows = rows.len(), "The session list was not brought up to date");
-        unwritten.extend(rows.into_iter().map(|row| (row.key.clone(), Some(row))));
-    }
-    for key in gone {
-        if let Err(error) = records.sessions().delete(&key).await {
-            tracing::warn!(session.id = %key.session, %error, "A deleted session stays on the list");
-            unwritten.insert(key, None);
+    let projected = records.sessions().project(&rows).await;
+    let rows = rows.into_iter().map(RowNews::Changed);
+    match projected {
+        Ok(()) => written.extend(rows),
+        Err(error) => {
+            tracing::warn!(%error, rows = rows.len(), "The session list was not brought up to date");
+            unwritten.extend(rows.map(|news| (news.key().clone(), news)));
         }
     }
     for done in waiting {
         // Whoever asked may be gone.
         let _ = done.send(());
     }
-    unwritten
+    (unwritten, written)
 }

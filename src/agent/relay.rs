@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::answer::{Delta, RunningAnswer};
 use super::feed::{Notice, Outlet, What};
 use super::lives::Lives;
+use super::rows::RowNews;
 use super::servers::Told;
 use crate::domain::{CallId, SandboxId, SessionKey};
 use crate::mcp::ToolProgress;
@@ -78,6 +79,13 @@ pub(super) enum Letter {
         /// What.
         told: Told,
     },
+    /// To all: rows of lists of sessions were written.
+    Rows {
+        /// The life that writes.
+        from: Arc<str>,
+        /// Which.
+        rows: Vec<RowNews>,
+    },
     /// To all: a session was deleted; its workspace goes where its engine is.
     Removed {
         /// Which.
@@ -123,6 +131,7 @@ enum Outgoing {
 #[derive(Clone)]
 pub(super) struct Relay {
     queue: mpsc::Sender<Outgoing>,
+    life: Arc<str>,
     is_shared: bool,
 }
 
@@ -135,9 +144,15 @@ impl Relay {
         let (queue, outgoing) = mpsc::channel(QUEUE);
         let relay = Self {
             queue,
+            life: wakes.life().into(),
             is_shared: wakes.is_shared(),
         };
         (relay, publish(wakes, outgoing, stop))
+    }
+
+    /// The life that tells.
+    pub(super) fn life(&self) -> Arc<str> {
+        Arc::clone(&self.life)
     }
 
     /// Whether there may be other gateways at all.

@@ -180,3 +180,23 @@ story('the doors: wrong password, used and wrong links, a link from the command 
   await page.goto(fresh)
   await page.getByRole('alert').getByText('This link is used up or too old.').waitFor()
 })
+
+story('links that are pasted into an open tab work, though only the hash changes', { isNew: true }, async ({ app, page, session }) => {
+  await page.goto(`${app.url}/welcome`)
+  await page.getByText('link').first().waitFor()
+  await page.goto(await app.setupLink())
+  await page.getByLabel('Name').fill(PERSON.name)
+  await page.getByLabel('Password').fill(PERSON.password)
+  assert.equal(new URL(page.url()).hash, '', 'the secret left the address')
+  await page.getByRole('button', { name: 'Create my account' }).click()
+  await page.getByText('2 of 3: A model').waitFor()
+
+  await page.context().clearCookies()
+  await page.goto(`${app.url}/sign-in`)
+  await page.getByRole('button', { name: 'Sign in' }).waitFor()
+  await page.goto(`${app.url}/sign-in#not-a-secret`)
+  await page.getByRole('alert').waitFor()
+  const secret = (await app.cli('link')).split('#').at(-1)
+  await page.goto(`${app.url}/sign-in#${secret}`)
+  await session.isReady()
+})

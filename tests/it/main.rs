@@ -23,6 +23,7 @@ mod isolation;
 mod kill;
 mod landings;
 mod late_engine;
+mod lists;
 mod llm;
 mod logs;
 mod metrics;

@@ -202,7 +202,7 @@ impl LiveSession {
             if version.is_ok_and(|version| version > 0) {
                 tracing::info!(session.id = %self.key.session, "A deleted session was begun again");
             } else {
-                self.projection.forget(&self.key);
+                self.projection.forget(&self.key, &self.owner().id);
             }
         }
         self.parts.tools.close().await;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
+use super::entry::{ServerEntry, Source};
 use super::error::Error;
 use crate::domain::McpServerConfig;
 use crate::mcp::config::{Author, EntryProblem, entry_problems, name_problem};
@@ -51,6 +52,19 @@ pub(super) fn check(new: &NewServer) -> Result<(), Error> {
             problems.extend(wrong);
         }
     }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Invalid(problems))
+}
+
+/// What people stored before a rule was made is told at once when it is tried, and not when its time is
+/// over.
+pub(super) fn still_fits(entry: &ServerEntry) -> Result<(), Error> {
+    if entry.source != Source::Tenant {
+        return Ok(());
+    }
+    let problems = entry_problems(&entry.config, Author::Person);
     if problems.is_empty() {
         return Ok(());
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::day::HealthStep;
 use super::entry::{BUNDLED, ServerEntry, Source};
 use super::error::Error;
-use super::fitness::{NewServer, check, merge};
+use super::fitness::{NewServer, check, merge, still_fits};
 use super::logs::LogLine;
 use super::masking::unmasked;
 use super::monitor;
@@ -195,6 +195,7 @@ impl Servers {
         administers_tenant(caller)?;
         let view = self.view(&caller.tenant.id).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
+        still_fits(&server.entry)?;
         let _turn = self.0.trials.turn(&caller.tenant.id).await;
         let mut phases = Vec::new();
         let tried = monitor::try_out(self, &server.entry, &mut phases).await;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -19,11 +19,13 @@ use super::creations::Creations;
 use super::factory::AgentFactory;
 use super::feed::{Feed, Joined, ShownEvent, What};
 use super::journal::{Journal, JournalError};
+use super::lists::Lists;
 use super::lives::Lives;
 use super::message::{Accepted, Ask, Message, stopping, store_away};
 use super::presence::Presence;
 use super::projection::Projection;
 use super::relay::{Letter, Note, Relay};
+use super::rows::RowNews;
 use crate::domain::{Caller, Code, Most, SessionId, SessionKey, Shares, UserId};
 use crate::session::{Command, ModelChoice, Refusal};
 use crate::store::live::wake::Wakes;
@@ -72,10 +74,12 @@ impl Sessions {
         settings: SessionsSettings,
         (tasks, stop): (TaskTracker, CancellationToken),
     ) -> Self {
-        let (projection, writing) = Projection::start(records, stop.clone());
-        tasks.spawn(writing);
         let (relay, telling) = Relay::start(Arc::clone(&wakes), stop.clone());
         tasks.spawn(telling);
+        let lives = Arc::new(Lives::new(Arc::clone(&wakes)));
+        let lists = Lists::new(relay.clone(), Arc::clone(&lives));
+        let (projection, writing) = Projection::start(records, lists.clone(), stop.clone());
+        tasks.spawn(writing);
         let presence = Arc::new(Presence::new(Arc::clone(&wakes)));
         let inner = Arc::new(Inner {
             presence: Arc::clone(&presence),
@@ -85,7 +89,8 @@ impl Sessions {
             creations: Arc::new(Creations::new(settings.new_per_minute)),
             settings,
             projection,
-            lives: Arc::new(Lives::new(Arc::clone(&wakes))),
+            lists,
+            lives,
             wakes,
             relay,
             slots: Mutex::default(),
@@ -220,7 +225,7 @@ impl Sessions {
         };
         let removed = self.0.store.remove(key).await;
         removed.map_err(|error| unreadable(key, &JournalError::Store(error)))?;
-        self.0.projection.forget(key);
+        self.0.projection.forget(key, &caller.user.id);
         self.0.projection.written().await;
         if let Some(feed) = self.0.forget(key) {
             feed.show(What::Deleted);
@@ -263,6 +268,12 @@ impl Sessions {
     /// Waits until the session list shows everything that was acknowledged so far.
     pub async fn listed(&self) {
         self.0.projection.written().await;
+    }
+
+    /// What changes on anybody's list of sessions from now on; whoever shows it to a person asks
+    /// [`RowNews::holder`] whose it is.
+    pub fn rows(&self) -> broadcast::Receiver<RowNews> {
+        self.0.lists.listen()
     }
 
     /// What a watcher that fell behind reads.

@@ -166,6 +166,11 @@ impl Inner {
                     self.factory.servers.hear(told);
                 }
             }
+            (Letter::Rows { from, rows }, _) => {
+                if *from != *self.wakes.life() {
+                    self.lists.hear(rows);
+                }
+            }
             (Letter::Notes { .. }, Address::Gateway(_) | Address::Everybody) => {}
         }
     }

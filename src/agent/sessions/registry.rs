@@ -14,6 +14,7 @@ use crate::agent::effects::Running;
 use crate::agent::factory::AgentFactory;
 use crate::agent::feed::{Feed, What};
 use crate::agent::journal::{Journal, JournalError};
+use crate::agent::lists::Lists;
 use crate::agent::live::LiveSession;
 use crate::agent::lives::Lives;
 use crate::agent::message::{Message, damaged, store_away};
@@ -43,6 +44,7 @@ pub(super) struct Inner {
     pub(super) live: Arc<Shares>,
     pub(super) creations: Arc<Creations>,
     pub(super) projection: Projection,
+    pub(super) lists: Lists,
     pub(super) wakes: Arc<dyn Wakes>,
     pub(super) lives: Arc<Lives>,
     pub(super) relay: Relay,

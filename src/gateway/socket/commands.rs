@@ -9,16 +9,21 @@ use super::seat::{Errand, Seat};
 use super::send::{Client, acknowledge};
 use super::watch::signed_out;
 use crate::agent::Accepted;
+use crate::domain::SessionKey;
 use crate::gateway::wire::{self, Parsed, Refused};
 use crate::session::Refusal;
 
 /// Runs errands until the person's right ends.
-pub(super) async fn run(doors: &Doors, client: &Client, seat: &Seat) -> Refusal {
+pub(super) async fn run(
+    doors: &Doors,
+    client: &Client,
+    (seat, key): (&Seat, &SessionKey),
+) -> Refusal {
     loop {
         match seat.errands.next().await {
             // In boxes, because a socket says nothing for most of its life.
             Errand::Answer(inbound) => {
-                if let Some(end) = Box::pin(answer(doors, client, seat, inbound)).await {
+                if let Some(end) = Box::pin(answer(doors, client, (seat, key), inbound)).await {
                     return end;
                 }
             }
@@ -36,7 +41,7 @@ pub(super) async fn run(doors: &Doors, client: &Client, seat: &Seat) -> Refusal 
 async fn answer(
     doors: &Doors,
     client: &Client,
-    seat: &Seat,
+    (seat, key): (&Seat, &SessionKey),
     inbound: Box<Inbound>,
 ) -> Option<Refusal> {
     if !seat.is_still_valid(&doors.state.tenancy).await {
@@ -51,7 +56,7 @@ async fn answer(
     let caller = &seat.entered.caller;
     let args = packet.read();
     let answer = match args.and_then(|args| wire::parse(caller, &name, &args)) {
-        Ok(Parsed::Tell(ask)) => doors.state.sessions.tell(&seat.key, caller, *ask).await,
+        Ok(Parsed::Tell(ask)) => doors.state.sessions.tell(key, caller, *ask).await,
         Ok(Parsed::Resume { last_seq, journal }) => {
             seat.resume_from((last_seq, journal));
             Ok(Accepted { seq: last_seq })

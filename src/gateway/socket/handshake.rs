@@ -6,10 +6,11 @@ use std::future::ready;
 use std::sync::Arc;
 
 use serde::Deserialize;
+use socketioxide::ParserError;
 use socketioxide::extract::{Event, SocketRef, TryData};
 
 use super::inbound::{Inbound, RawPacket, Reply, ReplySlot};
-use super::seat::{End, Errand, Seat};
+use super::seat::{End, Errand, Seat, Shows};
 use super::{Doors, commands};
 use crate::agent::Ask;
 use crate::agent::providers::Wanted;
@@ -43,20 +44,33 @@ pub(super) async fn enter(
     socket: &SocketRef,
     TryData(sent): TryData<Option<HandshakeAuth>>,
 ) -> Result<(), HandshakeRefused> {
+    let entered = match read(sent) {
+        Ok(sent) => take_seat(doors, socket, sent).await,
+        Err(refusal) => Err(refusal),
+    };
+    entered.map_err(|refusal| refuse(doors, socket, refusal))
+}
+
+/// What came with the handshake.
+pub(super) fn read(
+    sent: Result<Option<HandshakeAuth>, ParserError>,
+) -> Result<HandshakeAuth, Refusal> {
     let sent = sent.map_err(|error| {
         let message = format!("what came with the handshake cannot be read: {error}");
-        HandshakeRefused(Refusal::of_field(Code::InvalidArguments, "auth", message))
+        Refusal::of_field(Code::InvalidArguments, "auth", message)
     })?;
-    let entered = take_seat(doors, socket, sent.unwrap_or_default()).await;
-    entered.map_err(|refusal| {
-        let peer = doors.state.access.peer(socket.req_parts());
-        let is_guess = matches!(refusal.code, Code::Unauthorized | Code::SessionNotFound);
-        if is_guess && doors.seats.count_failure(peer.address) {
-            let message = "too many failed connections from this address; wait a minute";
-            return HandshakeRefused(Refusal::new(Code::TooManyRequests, message));
-        }
-        HandshakeRefused(refusal)
-    })
+    Ok(sent.unwrap_or_default())
+}
+
+/// Says why nobody enters; whoever guesses is counted.
+pub(super) fn refuse(doors: &Doors, socket: &SocketRef, refusal: Refusal) -> HandshakeRefused {
+    let peer = doors.state.access.peer(socket.req_parts());
+    let is_guess = matches!(refusal.code, Code::Unauthorized | Code::SessionNotFound);
+    if is_guess && doors.seats.count_failure(peer.address) {
+        let message = "too many failed connections from this address; wait a minute";
+        return HandshakeRefused(Refusal::new(Code::TooManyRequests, message));
+    }
+    HandshakeRefused(refusal)
 }
 
 async fn take_seat(
@@ -75,7 +89,7 @@ async fn take_seat(
     let place = doors.seats.take(entered.caller.holder())?;
     let journal = sent.journal_id.as_deref().and_then(JournalId::parse);
     let has = sent.last_seq.map(|seq| (seq, journal));
-    let taken = Arc::new(Seat::new(entered, key, has, place));
+    let taken = Arc::new(Seat::new(entered, Shows::Session(key), has, place));
     register(socket, &taken);
     doors.seats.sit(&taken);
     socket.extensions.insert(taken);
@@ -93,6 +107,11 @@ fn register(socket: &SocketRef, seat: &Arc<Seat>) {
         ready(())
     };
     socket.on_fallback(on_message);
+    end_with(socket, seat);
+}
+
+/// Whoever leaves ends the seat's work.
+pub(super) fn end_with(socket: &SocketRef, seat: &Arc<Seat>) {
     let left = Arc::downgrade(seat);
     socket.on_disconnect(move || {
         if let Some(seat) = left.upgrade() {

@@ -6,6 +6,7 @@ mod commands;
 mod fuzz;
 mod handshake;
 mod inbound;
+mod list;
 mod pump;
 mod seat;
 mod seldom;
@@ -31,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::pump::Pump;
-use self::seat::{End, Seat, Seats};
+use self::seat::{End, Seat, Seats, Shows};
 use self::seldom::seldom;
 use self::send::Client;
 use super::GatewayState;
@@ -126,6 +127,7 @@ pub fn layer(
         stop,
     });
     doors.tasks.spawn(watch::run(Arc::clone(&doors)));
+    let listed = Arc::clone(&doors);
     let (entry, connected) = (Arc::clone(&doors), doors);
     let enter = async move |socket: SocketRef, auth| handshake::enter(&entry, &socket, auth).await;
     let on_connect = async move |socket: SocketRef, Extension(seat): Extension<Arc<Seat>>| {
@@ -138,6 +140,7 @@ pub fn layer(
         companion.give(Box::pin(connected.tasks.track_future(serving)));
     };
     io.ns("/", on_connect.with(enter));
+    list::open(&io, &listed);
     (layer, io)
 }
 
@@ -172,8 +175,11 @@ pub fn detach(mut request: Request) -> Request {
 /// One socket from `system:ready` to its end.
 async fn serve(doors: Arc<Doors>, client: Client, seat: Arc<Seat>) {
     let caller = &seat.entered.caller;
+    let Shows::Session(key) = &seat.shows else {
+        return;
+    };
     // What is needed for a moment only lies in boxes: this task waits with thousands of its kind.
-    let joined = match Box::pin(doors.state.sessions.join(&seat.key, caller)).await {
+    let joined = match Box::pin(doors.state.sessions.join(key, caller)).await {
         Ok(joined) => Box::new(joined),
         Err(refusal) => return Box::pin(dismiss(&client, &refusal)).await,
     };
@@ -181,12 +187,12 @@ async fn serve(doors: Arc<Doors>, client: Client, seat: Arc<Seat>) {
     if let Some(refusal) = doors.state.providers.missing_key(tenant, choice) {
         return Box::pin(dismiss(&client, &refusal)).await;
     }
-    let mut pump = Pump::new(&doors, &client, &seat);
+    let mut pump = Pump::new(&doors, &client, (&seat, key));
     let aside = pin!(async {
         tokio::select! {
             biased;
             end = seat.ends.next() => end,
-            end = commands::run(&doors, &client, &seat) => End::Told(end),
+            end = commands::run(&doors, &client, (&seat, key)) => End::Told(end),
         }
     });
     let end = tokio::select! {

@@ -12,7 +12,7 @@ use super::seat::{End, ResumePoint, Seat};
 use super::send::{Client, Gone};
 use super::told::Told;
 use crate::agent::{Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, What, damaged};
-use crate::domain::Code;
+use crate::domain::{Code, SessionKey};
 use crate::gateway::wire::{self, Ready, event_frames, signal_frames};
 use crate::session::{CallStatus, Event, Refusal};
 use crate::telemetry::instruments;
@@ -41,6 +41,8 @@ pub(super) struct Pump<'a> {
     doors: &'a Doors,
     client: &'a Client,
     seat: &'a Seat,
+    /// The session.
+    key: &'a SessionKey,
     /// `seq` of the last event that the client's buffer took.
     seq: u64,
     /// How much of the running answer it took.
@@ -51,11 +53,16 @@ pub(super) struct Pump<'a> {
 }
 
 impl<'a> Pump<'a> {
-    pub(super) fn new(doors: &'a Doors, client: &'a Client, seat: &'a Seat) -> Self {
+    pub(super) fn new(
+        doors: &'a Doors,
+        client: &'a Client,
+        (seat, key): (&'a Seat, &'a SessionKey),
+    ) -> Self {
         Self {
             doors,
             client,
             seat,
+            key,
             seq: 0,
             told: Told::default(),
             is_unnamed: false,
@@ -100,7 +107,7 @@ impl<'a> Pump<'a> {
     }
 
     async fn join(&self) -> Result<Box<Joined>, Refusal> {
-        let (key, caller) = (&self.seat.key, &self.seat.entered.caller);
+        let (key, caller) = (self.key, &self.seat.entered.caller);
         let joined = Box::pin(self.doors.state.sessions.join(key, caller)).await?;
         Ok(Box::new(joined))
     }
@@ -164,7 +171,7 @@ impl<'a> Pump<'a> {
 
     async fn page(&self, page: Page, limit: usize) -> Result<Vec<ShownEvent>, Refusal> {
         let sessions = &self.doors.state.sessions;
-        Box::pin(sessions.page(&self.seat.key, page, limit)).await
+        Box::pin(sessions.page(self.key, page, limit)).await
     }
 
     async fn ready(
@@ -174,7 +181,7 @@ impl<'a> Pump<'a> {
         page: &[ShownEvent],
     ) -> Result<(), Gone> {
         let ready = Ready {
-            session: &self.seat.key.session,
+            session: &self.key.session,
             caller: &self.seat.entered.caller,
             installation: &self.doors.installation(),
             is_resumed,
@@ -299,7 +306,7 @@ impl<'a> Pump<'a> {
     }
 
     async fn fill_answer(&mut self) -> Result<(), End> {
-        let feed = self.doors.state.sessions.feed(&self.seat.key);
+        let feed = self.doors.state.sessions.feed(self.key);
         if let Some(answer) = feed.and_then(|feed| feed.running_answer()) {
             self.rest_of(&answer).await?;
         }

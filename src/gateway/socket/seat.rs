@@ -44,12 +44,20 @@ pub(super) enum Errand {
     Tell(Arc<Frame>),
 }
 
+/// What a socket is told of.
+pub(super) enum Shows {
+    /// A session.
+    Session(SessionKey),
+    /// The person's list of sessions.
+    List,
+}
+
 /// One connected socket.
 pub(super) struct Seat {
     /// Who sits here.
     pub(super) entered: Authenticated,
-    /// In which session.
-    pub(super) key: SessionKey,
+    /// What they are told of.
+    pub(super) shows: Shows,
     /// What the client has already, if it says so.
     pub(super) has: Option<ResumePoint>,
     /// The first one ends it.
@@ -120,13 +128,13 @@ fn too_many(what: &str) -> Refusal {
 impl Seat {
     pub(super) fn new(
         entered: Authenticated,
-        key: SessionKey,
+        shows: Shows,
         has: Option<ResumePoint>,
         place: Place,
     ) -> Self {
         Self {
             entered,
-            key,
+            shows,
             has,
             ends: Inbox::default(),
             unanswered: AtomicUsize::new(0),
@@ -265,6 +273,8 @@ pub(super) struct Seats {
 #[derive(Default)]
 struct Taken {
     by_number: HashMap<usize, Weak<Seat>>,
+    /// Those that show a person's list, by whose it is.
+    lists: HashMap<Holder, HashMap<usize, Weak<Seat>>>,
     /// What whoever sits down from now on is told at once.
     farewell: Option<Refusal>,
 }
@@ -313,9 +323,26 @@ impl Seats {
         if let Some(farewell) = &taken.farewell {
             seat.ends.push(End::Told(farewell.clone()));
         }
-        taken
-            .by_number
-            .insert(seat.place.number, Arc::downgrade(seat));
+        let number = seat.place.number;
+        if let Shows::List = seat.shows {
+            let lists = taken.lists.entry(seat.entered.caller.holder());
+            lists.or_default().insert(number, Arc::downgrade(seat));
+        }
+        taken.by_number.insert(number, Arc::downgrade(seat));
+    }
+
+    /// Those that show the list of that person.
+    pub(super) fn lists_of(&self, holder: &Holder) -> Vec<Arc<Seat>> {
+        let taken = self.taken();
+        let lists = taken.lists.get(holder).into_iter().flatten();
+        lists.filter_map(|(_, seat)| seat.upgrade()).collect()
+    }
+
+    /// Those that show anybody's list.
+    pub(super) fn all_lists(&self) -> Vec<Arc<Seat>> {
+        let taken = self.taken();
+        let lists = taken.lists.values().flatten();
+        lists.filter_map(|(_, seat)| seat.upgrade()).collect()
     }
 
     /// Those that `is_wanted` by their number. None is let go of while the lock is held: the last
@@ -344,6 +371,22 @@ impl Seats {
             failures.retain_recent();
         }
         failures.check_key(&network(peer)).is_err()
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if let Shows::List = self.shows {
+            let holder = self.entered.caller.holder();
+            let mut taken = self.place.seats.taken();
+            let is_last = taken.lists.get_mut(&holder).is_some_and(|lists| {
+                lists.remove(&self.place.number);
+                lists.is_empty()
+            });
+            if is_last {
+                taken.lists.remove(&holder);
+            }
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::MissedTickBehavior;
 
-use super::seat::{End, Seat};
+use super::seat::{End, Seat, Shows};
 use super::{Doors, stopping};
 use crate::agent::Frame;
 use crate::agent::servers::News;
@@ -25,6 +25,7 @@ const PARTS: u32 = 30;
 /// Watches until the server stops.
 pub(super) async fn run(doors: Arc<Doors>) {
     let mut news = doors.state.servers.news();
+    let mut rows = doors.state.sessions.rows();
     let mut systems = doors.state.system.changes();
     let mut revocations = doors.state.tenancy.revocations();
     let mut part = 0;
@@ -37,6 +38,13 @@ pub(super) async fn run(doors: Arc<Doors>) {
                 Ok(item) => pass_on(&doors, &item),
                 // Whoever missed some reads the list again.
                 Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return doors.seats.dismiss(&stopping()),
+            },
+            row = rows.recv() => match row {
+                Ok(row) => tell_lists(&doors.seats.lists_of(&row.holder()), wire::row_frame(&row)),
+                Err(RecvError::Lagged(_)) => {
+                    tell_lists(&doors.seats.all_lists(), wire::missed_frame());
+                }
                 Err(RecvError::Closed) => return doors.seats.dismiss(&stopping()),
             },
             // Its sender is the state's own, so it does not end before us.
@@ -62,10 +70,17 @@ fn pass_on(doors: &Doors, news: &News) {
     tell(doors, wire::news_frame(news), concerned);
 }
 
+fn tell_lists(seats: &[Arc<Seat>], frame: Frame) {
+    let frame = Arc::new(frame);
+    for seat in seats {
+        seat.tell(Arc::clone(&frame));
+    }
+}
+
 fn tell(doors: &Doors, frame: Frame, concerned: impl Fn(&Seat) -> bool) {
     let frame = Arc::new(frame);
     for seat in doors.seats.all(|_| true) {
-        if concerned(&seat) {
+        if matches!(seat.shows, Shows::Session(_)) && concerned(&seat) {
             seat.tell(Arc::clone(&frame));
         }
     }

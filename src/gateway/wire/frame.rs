@@ -16,21 +16,42 @@ const EVENT: &str = "42";
 
 /// Builds a frame from serializable arguments.
 pub(in crate::gateway) fn frame(name: &'static str, args: &[&dyn Json]) -> Frame {
-    frame_with(name, |packet| {
-        for (index, arg) in args.iter().enumerate() {
-            if index > 0 {
-                packet.push(b',');
-            }
-            arg.write(packet);
-        }
+    frame_with(name, |packet| write_all(packet, args))
+}
+
+/// The same for another namespace than the main one.
+pub(in crate::gateway) fn frame_in(
+    namespace: &'static str,
+    name: &'static str,
+    args: &[&dyn Json],
+) -> Frame {
+    begin([EVENT, namespace, ","], name, |packet| {
+        write_all(packet, args);
     })
+}
+
+fn write_all(packet: &mut Vec<u8>, args: &[&dyn Json]) {
+    for (index, arg) in args.iter().enumerate() {
+        if index > 0 {
+            packet.push(b',');
+        }
+        arg.write(packet);
+    }
 }
 
 /// Builds a frame whose arguments are written by `args`, with commas between.
 pub(super) fn frame_with(name: &'static str, args: impl FnOnce(&mut Vec<u8>)) -> Frame {
+    begin([EVENT, "", ""], name, args)
+}
+
+fn begin(
+    [event, namespace, comma]: [&str; 3],
+    name: &'static str,
+    args: impl FnOnce(&mut Vec<u8>),
+) -> Frame {
     let mut packet = Vec::with_capacity(SMALL);
     // Our names hold nothing that is to be escaped.
-    for part in [EVENT, "[\"", name, "\""] {
+    for part in [event, namespace, comma, "[\"", name, "\""] {
         packet.extend_from_slice(part.as_bytes());
     }
     packet.push(b',');

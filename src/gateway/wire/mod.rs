@@ -8,6 +8,7 @@ mod event;
 mod frame;
 #[cfg(test)]
 mod fuzz;
+mod item;
 mod news;
 mod place;
 mod ready;
@@ -16,8 +17,9 @@ mod state;
 pub use command::{COMMANDS, CommandSpec, Parsed, parse};
 pub use event::event_frames;
 pub use frame::{Refused, refused};
+pub use item::{PERSON, SessionItem, missed_frame, row_frame};
 pub use news::{news_frame, sandbox_frame};
 pub use ready::{Ready, ready, transcript_items};
 pub use state::{delta_frame, signal_frames, view_frames};
 
-pub(super) use frame::frame;
+pub(super) use frame::{frame, frame_in};

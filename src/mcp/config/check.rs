@@ -7,6 +7,7 @@ use url::Url;
 
 use super::docker_run::as_image;
 use super::expand::{Reference, references};
+use super::installing::installing_problem;
 use super::problem::EntryProblem;
 use crate::domain::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace};
 
@@ -52,6 +53,9 @@ pub fn entry_problems(config: &McpServerConfig, author: Author) -> Vec<EntryProb
             found.push(EntryProblem::new("transport", text));
         }
         check_references(config, &mut found);
+        // An entry that is off may wait for the day.
+        let installing = config.enabled.then(|| installing_problem(config));
+        found.extend(installing.flatten());
     }
     found
 }
@@ -324,6 +328,25 @@ mod tests {
         }});
         check(config.clone(), Author::Operator, &[]);
         check(config, Author::Person, &["headers.X-A", "url"]);
+    }
+
+    #[test]
+    fn what_people_add_installs_nothing_at_its_start() {
+        let npx = json!({"command": "npx", "args": ["-y", "some-server"]});
+        check(npx.clone(), Author::Person, &["command"]);
+        check(npx, Author::Operator, &[]);
+        check(
+            json!({"command": "npx", "args": ["-y", "x"], "enabled": false}),
+            Author::Person,
+            &[],
+        );
+        check(
+            json!({"containerImage": "node", "transport": "stdio-docker", "args": ["npx", "x"]}),
+            Author::Person,
+            &["args"],
+        );
+        let image = json!({"command": "docker", "args": ["run", "-i", "node", "uvx", "x"]});
+        check(image, Author::Person, &["args"]);
     }
 
     #[test]

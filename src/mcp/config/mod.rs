@@ -7,6 +7,7 @@ mod expand;
 mod file;
 #[cfg(test)]
 mod fuzz;
+mod installing;
 mod problem;
 
 pub use check::{Author, entry_problems, name_problem};

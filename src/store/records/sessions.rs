@@ -1,5 +1,7 @@
 //! The rows of sessions, projected from their journals: for lists, never for decisions.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::Error;
 use super::super::db::{Db, Statement, args};
 use super::{tenant_id, user_id};
@@ -9,7 +11,7 @@ use crate::domain::{SessionId, SessionKey, TenantId, Timestamp, UserId};
 const MAX_ROWS: usize = 200;
 
 /// What a session is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SessionState {
     /// Nothing.
     Idle,
@@ -45,7 +47,7 @@ impl SessionState {
 }
 
 /// A session as lists show it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRow {
     /// Which one.
     pub key: SessionKey,
@@ -195,10 +197,11 @@ impl<'s> Sessions<'s> {
             .collect()
     }
 
-    /// The sessions of a person, newest first.
+    /// The sessions of a person, newest first; only those in a state, if one is named.
     pub async fn list(
         &self,
         (tenant, owner): (&TenantId, &UserId),
+        is_in: Option<SessionState>,
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<SessionsPage, Error> {
@@ -207,13 +210,15 @@ impl<'s> Sessions<'s> {
             .db
             .fetch_all(
                 "SELECT * FROM sessions WHERE tenant = $1 AND owner = $2 AND \
-                 (updated_at, id) < ($3, $4) ORDER BY updated_at DESC, id DESC LIMIT $5",
+                 (updated_at, id) < ($3, $4) AND ($6 = '' OR state = $6) \
+                 ORDER BY updated_at DESC, id DESC LIMIT $5",
                 args![
                     tenant.as_str(),
                     owner.as_str(),
                     after.map_or(i64::MAX, |cursor| cursor.updated_at),
                     after.map_or("", |cursor| cursor.id.as_str()),
-                    i64::try_from(limit + 1).unwrap_or(i64::MAX)
+                    i64::try_from(limit + 1).unwrap_or(i64::MAX),
+                    is_in.map_or("", SessionState::as_str)
                 ],
             )
             .await?;

@@ -1,10 +1,12 @@
 //! Both live and nothing is lost.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use super::{Pair, assert_same_stream, cancel, said};
 use crate::model_stub::Reply;
-use crate::support::{TestApp, TestSocket};
+use crate::support::{Said, TestApp, TestSocket};
 
 #[tokio::test]
 async fn a_session_open_on_both_shows_the_same_stream_and_the_same_text() {
@@ -265,5 +267,44 @@ async fn who_waits_at_one_gateway_in_a_session_that_the_other_stores_goes_on_fro
         back.wait_where(|said| said.seq() == Some(6)).await;
         let seqs: Vec<u64> = back.shown().iter().map(|(seq, _)| *seq).collect();
         assert_eq!(seqs, (last + 1..=6).collect::<Vec<u64>>());
+    }
+}
+
+#[tokio::test]
+async fn what_waits_at_one_gateway_is_told_to_the_lists_of_the_other() {
+    let pair = Pair::start_with(&[("SPL_SANDBOX", "bubblewrap")]).await;
+    let person = pair.a.person("acme").await;
+    let stranger = pair.a.person("other").await;
+    let mut list = TestSocket::listen(pair.b.address, &person).await.unwrap();
+    let mut theirs = TestSocket::listen(pair.b.address, &stranger).await.unwrap();
+    pair.a
+        .model
+        .will_call("list_files", json!({}))
+        .then_say("Done");
+    let mut socket = TestSocket::open(pair.a.address, &person, None).await;
+    socket.say("list").await;
+    let card = socket.wait_for_approval().await;
+    let session = socket.session();
+    let is_told = |said: &Said, calls: u64| {
+        let item = &said.args[0];
+        item["id"] == session && item["waiting"] == calls
+    };
+    let began = Instant::now();
+    list.wait_where(|said| is_told(said, 1)).await;
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        began.elapsed()
+    );
+    socket.decide(&card, false).await;
+    list.wait_where(|said| is_told(said, 0)).await;
+
+    // What the stranger hears comes after it over the same line.
+    pair.a.model.will_say("yours");
+    let mut own = TestSocket::open(pair.a.address, &stranger, None).await;
+    own.say("hello").await;
+    theirs.wait_for("sessions:changed").await;
+    for said in &theirs.log {
+        assert_eq!(said.args[0]["id"], own.session(), "{said:?}");
     }
 }

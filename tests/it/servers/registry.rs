@@ -53,6 +53,39 @@ async fn only_admins_add_and_every_problem_is_named() {
 }
 
 #[tokio::test]
+async fn what_would_install_a_package_is_refused_at_once() {
+    let app = TestApp::with_sandbox().await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let api = Api::new(&app, &owner);
+    let began = std::time::Instant::now();
+    for (command, args) in [("npx", json!(["-y", "some"])), ("uvx", json!(["some"]))] {
+        let config = json!({ "command": command, "args": args });
+        for path in ["/api/mcp/test", "/api/mcp/add"] {
+            let body = json!({ "name": "some", "config": config });
+            let (status, problem) = api.refused(Method::POST, path, &body).await;
+            assert_eq!(status, 400, "{path}: {problem}");
+            let error = &problem["errors"][0];
+            assert_eq!(error["field"], "config.command", "{problem}");
+            let words = error["message"].as_str().unwrap();
+            assert!(
+                words.contains(command) && words.contains("no network"),
+                "{words}"
+            );
+        }
+    }
+    assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
+    // An entry that is off may wait for the day; it is not switched on.
+    let mut off = json!({ "command": "npx", "args": ["-y", "some"], "enabled": false });
+    api.add("some", off.clone()).await;
+    off["enabled"] = json!(true);
+    let (status, problem) = api.refused(Method::PATCH, "/api/mcp/some", &off).await;
+    assert_eq!(status, 400, "{problem}");
+    let offline = json!({ "args": ["--offline", "some"], "enabled": true });
+    let (status, changed) = api.ask(Method::PATCH, "/api/mcp/some", &offline).await;
+    assert_eq!(status, 200, "{changed}");
+}
+
+#[tokio::test]
 async fn names_are_taken_once_and_each_entry_has_its_keepers() {
     let app = TestApp::start_with(&[
         ("SPL_SANDBOX", "none"),

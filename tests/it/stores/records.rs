@@ -72,7 +72,7 @@ async fn pages_go_from_new_to_old_without_holes_and_only_over_ones_own() {
         let mut cursor: Option<Cursor> = None;
         loop {
             let page = sessions
-                .list((&tenant, &owner), cursor.as_ref(), 3)
+                .list((&tenant, &owner), None, cursor.as_ref(), 3)
                 .await
                 .unwrap();
             seen.extend(page.rows.into_iter().map(|row| row.key.session));

@@ -39,6 +39,8 @@ impl Said {
 /// A connected client.
 pub(crate) struct TestSocket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    /// What packets of its namespace begin with behind their type; empty in the main one.
+    namespace: &'static str,
     /// Everything that came, in order.
     pub(crate) log: Vec<Said>,
     read: usize,
@@ -110,6 +112,7 @@ impl TestSocket {
         let (log, acks) = (Vec::new(), Vec::new());
         let mut socket = Self {
             stream,
+            namespace: "",
             log,
             read: 0,
             next_ack: 0,
@@ -141,6 +144,18 @@ impl TestSocket {
         }
     }
 
+    /// Listens to the person's list of sessions.
+    pub(crate) async fn listen(address: SocketAddr, person: &Person) -> Result<Self, String> {
+        let mut socket = Self::dial(address, &[], "").await?;
+        socket.namespace = "/person,";
+        let auth = json!({ "token": person.key });
+        socket.send_raw(&format!("40/person,{auth}")).await;
+        match socket.next_packet().await {
+            Some(packet) if packet.starts_with("40/person,") => Ok(socket),
+            other => Err(other.unwrap_or_default()),
+        }
+    }
+
     pub(crate) async fn send_raw(&mut self, packet: &str) {
         self.stream.send(Message::text(packet)).await.unwrap();
     }
@@ -163,11 +178,12 @@ impl TestSocket {
         let Some(packet) = self.next_packet().await else {
             return false;
         };
-        if let Some(event) = packet.strip_prefix("42") {
+        let own = packet.replacen(self.namespace, "", 1);
+        if let Some(event) = own.strip_prefix("42") {
             let mut args: Vec<Value> = serde_json::from_str(event).unwrap();
             let name = args.remove(0).as_str().unwrap().to_owned();
             self.log.push(Said { name, args });
-        } else if let Some(ack) = packet.strip_prefix("43") {
+        } else if let Some(ack) = own.strip_prefix("43") {
             let digits = ack.bytes().take_while(u8::is_ascii_digit).count();
             let (id, args) = ack.split_at(digits);
             let mut args: Vec<Value> = serde_json::from_str(args).unwrap();
@@ -190,7 +206,8 @@ impl TestSocket {
         self.next_ack += 1;
         let mut packet = vec![json!(name)];
         packet.extend_from_slice(args);
-        self.send_raw(&format!("42{id}{}", Value::Array(packet)))
+        let namespace = self.namespace;
+        self.send_raw(&format!("42{namespace}{id}{}", Value::Array(packet)))
             .await;
         loop {
             if let Some(at) = self.acks.iter().position(|(ack, _)| *ack == id) {

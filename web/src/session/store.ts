@@ -406,6 +406,9 @@ export const useSession = defineStore('session', () => {
     { flush: 'sync' },
   )
 
+  // The list need not wait for the server's word on what is shown here.
+  watch([id, linkState], () => sessions.follow(linkState.value === 'open' ? id.value : null), { flush: 'sync' })
+
   async function command(name: string, payload: JsonObject = {}): Promise<Ack> {
     const ack: Ack = link ? await link.request(name, payload) : refused('offline')
     if (!ack.ok && ack.error.code === 'unauthorized') person.lost()

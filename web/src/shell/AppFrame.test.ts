@@ -11,7 +11,9 @@ import { usePerson } from './person'
 import { isNarrow } from './rail'
 import { UNDO_MS, useSessions } from './sessions'
 
-const ITEM: SessionItem = { id: 'a', title: 'a', createdAt: '2026-11-23T10:00:00Z', updatedAt: '2026-11-23T10:00:00Z', state: 'idle', waiting: 0 }
+vi.mock('@/wire/listLink', () => ({ ListLink: class { open() {} close() {} } }))
+
+const ITEM: SessionItem = { id: 'a', title: 'a', createdAt: '2026-11-23T10:00:00Z', updatedAt: '2026-11-23T10:00:00Z', state: 'idle', waiting: 0, version: 1 }
 const SERVER = { name: 'files', source: 'tenant', transport: 'http', enabled: true, status: 'healthy', toolCount: 0, enabledTools: 0, definitionTokens: 0 } as ServerItem
 const isThere = ref(true)
 const Vanishing = defineComponent({ setup: () => () => h('div', isThere.value ? h('button', { id: 'vanishing' }, 'x') : '') })

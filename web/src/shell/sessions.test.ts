@@ -4,7 +4,7 @@ import { rest, type Me, type SessionItem } from '@/wire/rest'
 import { usePerson } from './person'
 import { useSessions } from './sessions'
 
-const item = (id: string): SessionItem => ({ id, title: id, createdAt: '2026-11-23T10:00:00Z', updatedAt: `2026-11-23T10:00:0${id.length}Z`, state: 'idle', waiting: 0 })
+const item = (id: string): SessionItem => ({ id, title: id, createdAt: '2026-11-23T10:00:00Z', updatedAt: `2026-11-23T10:00:0${id.length}Z`, state: 'idle', waiting: 0, version: 1 })
 
 function me(id: string): Me {
   return {

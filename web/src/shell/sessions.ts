@@ -17,6 +17,8 @@ export const useSessions = defineStore('sessions', () => {
   const isFailed = ref(false)
 
   const removed = new Set<string>()
+  /** The session whose own socket tells this page sooner what it does. */
+  let own: string | null = null
   let asked = 0
   /** Whose list it is; an answer to whoever read before is nobody's. */
   let readers = 0
@@ -27,13 +29,17 @@ export const useSessions = defineStore('sessions', () => {
     const turn = ++asked
     try {
       const page = await rest.sessions(null)
+      // What waits is shown first, however long ago it began to wait.
+      const waiting = page.nextCursor === null ? [] : (await rest.sessions(null, 'waiting')).items
       // An answer that was overtaken knows less than what is shown.
       if (turn !== asked) return
+      const known = new Map(items.value.map((item) => [item.id, item]))
       const fresh = new Set(page.items.map((item) => item.id))
       const hasOlder = items.value.length > page.items.length && nextCursor.value !== null
       const oldest = page.items[page.items.length - 1]?.updatedAt ?? ''
       const older = hasOlder ? items.value.filter((item) => !fresh.has(item.id) && item.updatedAt < oldest) : []
-      items.value = [...page.items, ...older]
+      const more = new Map([...older, ...waiting.filter((item) => !fresh.has(item.id))].map((item) => [item.id, item]))
+      items.value = [...page.items, ...inOrder([...more.values()])].map((item) => newer(known.get(item.id), item))
       if (!hasOlder) nextCursor.value = page.nextCursor
       isFailed.value = false
     } catch {
@@ -57,10 +63,32 @@ export const useSessions = defineStore('sessions', () => {
   }
 
   /** Something happened in a session; a new one is there before the server lists it. */
-  function touch(id: string, change: Omit<SessionItem, 'id' | 'createdAt' | 'title' | 'waiting'> & { title?: string }): void {
+  function touch(id: string, change: Omit<SessionItem, 'id' | 'createdAt' | 'title' | 'waiting' | 'version'> & { title?: string }): void {
     if (removed.has(id)) return
     if (items.value.some((item) => item.id === id)) return patch(id, change)
-    items.value = [{ id, createdAt: change.updatedAt, title: null, waiting: 0, ...change }, ...items.value]
+    items.value = [{ id, createdAt: change.updatedAt, title: null, waiting: 0, version: 0, ...change }, ...items.value]
+  }
+
+  /** The server tells of a change, made by whomever. */
+  function take(item: SessionItem): void {
+    if (removed.has(item.id)) return
+    const known = items.value.find(({ id }) => id === item.id)
+    if (!known) {
+      items.value = inOrder([item, ...items.value])
+      return
+    }
+    patch(item.id, item.id === own ? { ...item, state: known.state, waiting: known.waiting } : newer(known, item))
+  }
+
+  /** The server tells that it was deleted, by whomever. */
+  function drop(id: string): void {
+    items.value = items.value.filter((item) => item.id !== id)
+    removed.delete(id)
+  }
+
+  /** Whose own socket is open here. */
+  function follow(id: string | null): void {
+    own = id
   }
 
   async function rename(id: string, title: string): Promise<void> {
@@ -107,5 +135,15 @@ export const useSessions = defineStore('sessions', () => {
     removed.clear()
   }
 
-  return { items, shown, nextCursor, leaving, isFailed, refresh, loadMore, patch, touch, rename, remove, undoRemoval, finishRemoval, reset }
+  return { items, shown, nextCursor, leaving, isFailed, refresh, loadMore, patch, touch, take, drop, follow, rename, remove, undoRemoval, finishRemoval, reset }
 })
+
+/** Of two items of one session the one that the server made later. */
+function newer(known: SessionItem | undefined, item: SessionItem): SessionItem {
+  return known && known.version > item.version ? known : item
+}
+
+/** As the server lists them. */
+function inOrder(items: readonly SessionItem[]): SessionItem[] {
+  return [...items].sort((a, b) => (a.updatedAt < b.updatedAt ? 1 : a.updatedAt > b.updatedAt ? -1 : 0))
+}

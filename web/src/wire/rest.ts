@@ -25,6 +25,8 @@ export interface SessionItem {
   updatedAt: string
   state: SessionState
   waiting: number
+  /** Grows with every change. */
+  version: number
 }
 
 export interface Page<T> {
@@ -331,8 +333,10 @@ export const rest = {
   signIn: (body: { name: string; password: string }) => request<Me>('POST', 'api/auth/login', { body }),
   signOut: () => request<undefined>('POST', 'api/auth/logout'),
 
-  sessions: (cursor: string | null) =>
-    request<Page<SessionItem>>('GET', cursor ? `api/sessions?cursor=${encodeURIComponent(cursor)}` : 'api/sessions'),
+  sessions: (cursor: string | null, state?: SessionState) => {
+    const query = new URLSearchParams({ ...(cursor && { cursor }), ...(state && { state }) }).toString()
+    return request<Page<SessionItem>>('GET', query ? `api/sessions?${query}` : 'api/sessions')
+  },
   renameSession: (id: string, title: string) => request<SessionItem>('PATCH', session(id), { body: { title } }),
   deleteSession: (id: string, keepalive: boolean) => request<undefined>('DELETE', session(id), { keepalive }),
   eventsBefore: (id: string, before: number, limit: number) =>

@@ -6,14 +6,14 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::SessionItem;
 use super::one::find;
 use crate::agent::providers::Wanted;
 use crate::domain::{Caller, Code};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query};
-use crate::store::records::Cursor;
+use crate::gateway::wire::SessionItem;
+use crate::store::records::{Cursor, SessionState};
 
 const PAGE: usize = 50;
 const MAX_PAGE: usize = 200;
@@ -38,6 +38,9 @@ pub(in crate::gateway::http) struct SessionsQuery {
     /// Sessions in the page, 1 to 200.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
+    /// Only those in that state: `idle`, `running`, `waiting` or `failed`.
+    #[param(pattern = "^(idle|running|waiting|failed)?$")]
+    state: Option<String>,
 }
 
 /// A session to create.
@@ -78,18 +81,26 @@ pub(in crate::gateway::http) async fn list_sessions(
         let text = "`limit` is 1 to 200";
         return Err(ApiError::of_field(Code::InvalidArguments, "limit", text));
     }
+    let wanted = query.state.filter(|state| !state.is_empty());
+    let is_in = wanted.map(|state| SessionState::parse(&state).ok_or_else(no_state));
+    let is_in = is_in.transpose()?;
     // Who was told that a command is durable finds its session here.
     state.sessions.listed().await;
     let records = state.store.records();
     let whose = (&caller.tenant.id, &caller.user.id);
     let page = records
         .sessions()
-        .list(whose, cursor.as_ref(), limit)
+        .list(whose, is_in, cursor.as_ref(), limit)
         .await?;
     Ok(Json(SessionsPage {
-        items: page.rows.into_iter().map(SessionItem::of).collect(),
+        items: page.rows.iter().map(SessionItem::of).collect(),
         next_cursor: page.next.map(|cursor| cursor.to_wire()),
     }))
+}
+
+fn no_state() -> ApiError {
+    let text = "`state` is `idle`, `running`, `waiting` or `failed`";
+    ApiError::of_field(Code::InvalidArguments, "state", text)
 }
 
 /// Create a session.

@@ -6,12 +6,13 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{SessionItem, key_of};
+use super::key_of;
 use crate::agent::Ask;
 use crate::domain::{Caller, Code, SessionKey, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, SessionPath, required};
+use crate::gateway::wire::SessionItem;
 use crate::session::Command;
 
 /// A new name.
@@ -91,7 +92,7 @@ pub(super) async fn find(
     let unknown = || ApiError::new(Code::SessionNotFound, "there is no such session");
     if let Some(row) = state.store.records().sessions().find(key).await? {
         let is_mine = row.owner == caller.user.id;
-        return is_mine.then(|| SessionItem::of(row)).ok_or_else(unknown);
+        return is_mine.then(|| SessionItem::of(&row)).ok_or_else(unknown);
     }
     let view = state.sessions.join(key, caller).await?.view;
     if !view.is_stored {
@@ -110,5 +111,6 @@ pub(super) async fn find(
             "idle"
         },
         waiting: 0,
+        version: 0,
     })
 }

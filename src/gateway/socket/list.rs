@@ -1,0 +1,90 @@
+//! The namespace of a person's list of sessions: what begins to wait, runs or ends in any of them is
+//! told to every screen that they have open, whatever it shows.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use serde_json::json;
+use socketioxide::SocketIo;
+use socketioxide::extract::{Event, Extension, SocketRef, TryData};
+use socketioxide::handler::ConnectHandler as _;
+
+use super::handshake::{self, HandshakeAuth, HandshakeRefused};
+use super::inbound::ReplySlot;
+use super::seat::{End, Errand, Seat, Shows};
+use super::send::Client;
+use super::{Doors, commands, stopping};
+use crate::domain::Code;
+use crate::gateway::auth;
+use crate::gateway::wire::{self, PERSON, Refused};
+use crate::session::Refusal;
+
+/// Lets people listen to their list.
+pub(super) fn open(io: &SocketIo, doors: &Arc<Doors>) {
+    let (entry, connected) = (Arc::clone(doors), Arc::clone(doors));
+    let enter = async move |socket: SocketRef, TryData(sent): TryData<Option<HandshakeAuth>>| {
+        let entered = match handshake::read(sent) {
+            Ok(sent) => take_seat(&entry, &socket, sent).await,
+            Err(refusal) => Err(refusal),
+        };
+        entered
+            .map_err(|refusal| -> HandshakeRefused { handshake::refuse(&entry, &socket, refusal) })
+    };
+    let on_connect = async move |socket: SocketRef, Extension(seat): Extension<Arc<Seat>>| {
+        let Some(client) = Client::of(socket) else {
+            return tracing::error!("A socket without a companion is not served");
+        };
+        // A task of its own: the websocket's serves the session that it may show beside.
+        connected.tasks.spawn(serve(client, seat));
+    };
+    io.ns(PERSON, on_connect.with(enter));
+}
+
+async fn take_seat(doors: &Doors, socket: &SocketRef, sent: HandshakeAuth) -> Result<(), Refusal> {
+    if doors.stop.is_cancelled() {
+        return Err(stopping());
+    }
+    let parts = socket.req_parts();
+    let entered = auth::authenticate_handshake(&doors.state, parts, sent.token.as_deref()).await?;
+    let place = doors.seats.take(entered.caller.holder())?;
+    let seat = Arc::new(Seat::new(entered, Shows::List, None, place));
+    socket.on_fallback(|Event(_): Event, ReplySlot(reply): ReplySlot| {
+        if let Some(reply) = reply {
+            let message = "this namespace tells and takes no commands";
+            commands::refuse_now(&reply, &Refusal::new(Code::UnknownCommand, message));
+        }
+        ready(())
+    });
+    handshake::end_with(socket, &seat);
+    doors.seats.sit(&seat);
+    socket.extensions.insert(seat);
+    Ok(())
+}
+
+/// Tells one socket until it leaves or its person's right ends.
+async fn serve(client: Client, seat: Arc<Seat>) {
+    loop {
+        tokio::select! {
+            biased;
+            end = seat.ends.next() => match end {
+                End::Gone => return,
+                End::Told(refusal) => return dismiss(&client, &refusal).await,
+            },
+            errand = seat.errands.next() => match errand {
+                Errand::Tell(news) => if client.emit(&news).await.is_err() { return },
+                // Commands are refused before they become errands.
+                Errand::Answer(_) | Errand::Refuse(_) => {}
+            },
+        }
+    }
+}
+
+/// Says why, then disconnects.
+async fn dismiss(client: &Client, refusal: &Refusal) {
+    let refused: Refused = wire::refused(refusal);
+    let why = json!({ "code": refused.code });
+    let frame = wire::frame_in(PERSON, "error", &[&refused.message, &why]);
+    if client.emit(&frame).await.is_ok() {
+        client.disconnect();
+    }
+}

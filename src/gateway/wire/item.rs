@@ -1,0 +1,62 @@
+//! A session as lists show it, over REST and to whoever listens to their list.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::frame::frame_in;
+use crate::agent::{Frame, RowNews};
+use crate::store::records::SessionRow;
+
+/// The namespace of what concerns a person, whatever session they look at.
+pub const PERSON: &str = "/person";
+
+/// A session as lists show it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionItem {
+    /// Its id.
+    pub(in crate::gateway) id: String,
+    /// What it is about; `null` until somebody or the first answer names it.
+    pub(in crate::gateway) title: Option<String>,
+    /// When it began (RFC 3339).
+    pub(in crate::gateway) created_at: String,
+    /// When something was last said or done.
+    pub(in crate::gateway) updated_at: String,
+    /// `idle`, `running`, `waiting` or `failed`.
+    pub(in crate::gateway) state: &'static str,
+    /// Calls that wait for a person.
+    pub(in crate::gateway) waiting: u64,
+    /// Grows with every change; of two items of one session the higher is the newer.
+    pub(in crate::gateway) version: u64,
+}
+
+impl SessionItem {
+    /// The item of a row.
+    pub fn of(row: &SessionRow) -> Self {
+        Self {
+            id: row.key.session.to_string(),
+            title: Some(row.title.clone()).filter(|title| !title.is_empty()),
+            created_at: row.created_at.to_rfc3339(),
+            updated_at: row.updated_at.to_rfc3339(),
+            state: row.state.as_str(),
+            waiting: row.waiting,
+            version: row.version,
+        }
+    }
+}
+
+/// The frame of one piece of news of a person's list.
+pub fn row_frame(news: &RowNews) -> Frame {
+    match news {
+        RowNews::Changed(row) => frame_in(PERSON, "sessions:changed", &[&SessionItem::of(row)]),
+        RowNews::Removed { key, .. } => {
+            let gone = serde_json::json!({ "id": key.session });
+            frame_in(PERSON, "sessions:removed", &[&gone])
+        }
+    }
+}
+
+/// The frame that says that news may be missing: the list is to be read again.
+pub fn missed_frame() -> Frame {
+    frame_in(PERSON, "sessions:missed", &[&serde_json::json!({})])
+}
