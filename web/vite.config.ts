@@ -49,6 +49,8 @@ export default defineConfig({
   ],
   resolve: {
     alias: {
+      // Ours draws what is in the bundle and nothing else.
+      '@iconify/vue': fileURLToPath(new URL('./src/shell/iconify.ts', import.meta.url)),
       '@': fileURLToPath(new URL('./src', import.meta.url)),
       // Our messages are compiled by locales/icu.ts; vue-i18n's own compiler is not shipped.
       'vue-i18n': 'vue-i18n/dist/vue-i18n.runtime.esm-bundler.js',

@@ -1,5 +1,3 @@
-import icons from '@nuxt/ui/runtime/vue/plugins/icons.js'
-import { addAPIProvider } from '@iconify/vue'
 import { createPinia } from 'pinia'
 import { createApp } from 'vue'
 import App from './App.vue'
@@ -11,10 +9,11 @@ import { usePerson } from './shell/person'
 import { watchForNewVersion } from './shell/version'
 import './styles/main.css'
 
-// Icons come from the bundle only: no request ever leaves this origin.
-addAPIProvider('', { resources: [] })
 applyAppearance()
 guardDrops()
 const pinia = createPinia()
 watchForNewVersion(router, () => usePerson(pinia).identify())
-createApp(App).use(pinia).use(i18n).use(router).use(icons).mount('#app')
+const app = createApp(App).use(pinia).use(i18n).use(router)
+// What index.html shows stays until there is a page, or until there is none.
+const mount = () => void app.mount('#app')
+router.isReady().then(mount, mount)

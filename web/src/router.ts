@@ -1,5 +1,5 @@
 /** The routes. Every page but the frame is a chunk of its own, so that signing in loads little. */
-import { createRouter, createWebHistory } from 'vue-router'
+import { createRouter, createWebHistory, type RouteLocationNormalized } from 'vue-router'
 import { usePerson } from '@/shell/person'
 import { basePath } from '@/wire/base'
 
@@ -34,6 +34,7 @@ export const router = createRouter({
 router.beforeEach(async (to) => {
   const person = usePerson()
   if (!person.isKnown) {
+    loadBeside(to)
     try {
       await person.identify()
     } catch {
@@ -47,3 +48,11 @@ router.beforeEach(async (to) => {
   if (person.needsSetup) return { name: 'welcome', hash: to.hash }
   return { name: 'sign-in', query: to.fullPath === '/s/new' ? {} : { to: to.fullPath } }
 })
+
+/** Fetches the page while the server is asked who looks; the router fetches it again only if that went wrong. */
+function loadBeside(to: RouteLocationNormalized): void {
+  for (const record of to.matched) {
+    const load: unknown = record.components?.default
+    if (typeof load === 'function') Promise.resolve(load()).catch(() => {})
+  }
+}

@@ -1,5 +1,10 @@
 /** Numbers, money and times as people read them. Everything goes through `Intl`. */
 import { locale, t } from '.'
+import { perLocale } from './perLocale'
+
+const counts = perLocale((locale) => new Intl.NumberFormat(locale))
+const clocks = perLocale((locale) => new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit' }))
+const dateTimes = perLocale((locale) => new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeStyle: 'medium' }))
 
 /** The person's own region when it speaks our language, so that clocks and dates look as usual. */
 function region(): string {
@@ -19,7 +24,7 @@ export function money(usd: number | null | undefined): string {
 }
 
 export function count(value: number): string {
-  return new Intl.NumberFormat(locale()).format(value)
+  return counts(locale()).format(value)
 }
 
 export function shortCount(value: number): string {
@@ -36,11 +41,11 @@ export function duration(ms: number): string {
 }
 
 export function clock(at: string): string {
-  return new Intl.DateTimeFormat(region(), { hour: '2-digit', minute: '2-digit' }).format(new Date(at))
+  return clocks(region()).format(new Date(at))
 }
 
 export function dateTime(at: string): string {
-  return new Intl.DateTimeFormat(region(), { dateStyle: 'long', timeStyle: 'medium' }).format(new Date(at))
+  return dateTimes(region()).format(new Date(at))
 }
 
 /** Short things side by side: "5 done, 1 exit 3". */

@@ -3,10 +3,16 @@
  * Written out because the usual library weighs more than the sign-in screen's own code.
  */
 
+import { perLocale } from './perLocale'
+
 export type Values = (name: string) => unknown
 export type Format = (values: Values) => string
 
 type Branches = Record<string, Format>
+
+/** These are dear to make, and most messages need none. */
+const pluralOf = perLocale((locale) => new Intl.PluralRules(locale))
+const numberOf = perLocale((locale) => new Intl.NumberFormat(locale))
 
 /** An apostrophe quotes only a brace or another apostrophe, so that "it's" stays as it is. */
 const QUOTABLE = /['{}#]/
@@ -20,16 +26,11 @@ export function compile(message: string, locale: string): Format {
 
 class Parser {
   private at = 0
-  private readonly plural: Intl.PluralRules
-  private readonly number: Intl.NumberFormat
 
   constructor(
     private readonly source: string,
-    locale: string,
-  ) {
-    this.plural = new Intl.PluralRules(locale)
-    this.number = new Intl.NumberFormat(locale)
-  }
+    private readonly locale: string,
+  ) {}
 
   /** Reads up to the closing brace or the end; `counted` is the argument that `#` stands for. */
   sequence(counted: string | null): Format {
@@ -51,7 +52,7 @@ class Parser {
         parts.push(this.argument())
       } else if (char === '#' && counted !== null) {
         flush()
-        parts.push((values) => this.number.format(Number(values(counted))))
+        parts.push((values) => numberOf(this.locale).format(Number(values(counted))))
       } else {
         text += char
       }
@@ -79,7 +80,7 @@ class Parser {
     const kind = this.word()
     if (kind === 'number') {
       this.expect('}')
-      return (values) => this.number.format(Number(values(name)))
+      return (values) => numberOf(this.locale).format(Number(values(name)))
     }
     this.expect(',')
     if (kind === 'plural') return this.choose(name, this.branches(name), (value) => this.pluralKeys(value))
@@ -109,7 +110,7 @@ class Parser {
 
   private pluralKeys(value: unknown): string[] {
     const count = Number(value)
-    return [`=${count}`, this.plural.select(count)]
+    return [`=${count}`, pluralOf(this.locale).select(count)]
   }
 
   private word(): string {

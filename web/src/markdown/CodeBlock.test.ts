@@ -1,10 +1,13 @@
 import { mount, flushPromises, type VueWrapper } from '@vue/test-utils'
-import { describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { Highlighter, HIGHLIGHTER } from '@/highlight/highlighter'
 import { MAX_HIGHLIGHTED, MAX_PIECES } from '@/highlight/kinds'
 import { QuickWorkerStandIn, WorkerStandIn } from '@/highlight/testing'
+import { loadMarkdown } from './engine'
 import MarkdownText from './MarkdownText.vue'
 import { ALLOWED_ATTRIBUTES, ALLOWED_CLASS, ALLOWED_TAGS, PAYLOADS } from './payloads'
+
+beforeAll(loadMarkdown)
 
 const copied = vi.hoisted(() => vi.fn<(text: string) => Promise<boolean>>(async () => true))
 vi.mock('@/shell/clipboard', () => ({ copyText: copied }))

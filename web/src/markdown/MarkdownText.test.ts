@@ -1,9 +1,12 @@
 import { mount, type VueWrapper } from '@vue/test-utils'
-import { describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { BlockStream, MAX_FORMATTED_CHARACTERS } from './blocks'
+import { loadMarkdown } from './engine'
 import MarkdownText from './MarkdownText.vue'
 import { parse } from './parser'
 import { ALLOWED_ATTRIBUTES, ALLOWED_CLASS, ALLOWED_TAGS, PAYLOADS } from './payloads'
+
+beforeAll(loadMarkdown)
 
 function render(text: string, streaming = false): VueWrapper {
   return mount(MarkdownText, { props: { text, streaming } })
@@ -136,23 +139,23 @@ describe('streaming', () => {
 
   it('gives the same blocks as reading the whole at once, whatever the steps', () => {
     for (const step of [1, 2, 3, 7, 50]) {
-      const stream = new BlockStream()
+      const stream = new BlockStream(parse)
       for (let length = step; length < TEXT.length; length += step) stream.update(TEXT.slice(0, length), false)
       const streamed = stream.update(TEXT, false).map(({ start, source }) => ({ start, source }))
-      const whole = new BlockStream().update(TEXT, true).map(({ start, source }) => ({ start, source }))
+      const whole = new BlockStream(parse).update(TEXT, true).map(({ start, source }) => ({ start, source }))
       expect(streamed).toEqual(whole)
     }
   })
 
   it('starts anew when an attempt is restarted', () => {
-    const stream = new BlockStream()
+    const stream = new BlockStream(parse)
     stream.update('One\n\nTwo\n\nThree\n\n', false)
     expect(stream.update('Other', false).map(({ source }) => source)).toEqual(['Other'])
   })
 
   it('shows what is too long as it is, and loses nothing', () => {
     const text = 'A line of text.\n'.repeat(MAX_FORMATTED_CHARACTERS / 10)
-    const blocks = new BlockStream().update(text, true)
+    const blocks = new BlockStream(parse).update(text, true)
     expect(blocks.at(-1)?.tokens).toBeNull()
     expect(blocks.map(({ source }) => source).join('')).toBe(text)
   })

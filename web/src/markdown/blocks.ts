@@ -2,7 +2,7 @@
  * Cuts a growing text into top-level blocks. A finished block keeps its object for good,
  * so that it is neither parsed nor drawn again while the rest streams in.
  */
-import { parse as parseMarkdown, type Token } from './parser'
+import type { Token } from './parser'
 
 export interface Block {
   /** Offset in the text; stable, so it serves as the key. */
@@ -26,7 +26,7 @@ export class BlockStream {
   private committed = ''
   private isWhole = false
 
-  constructor(private readonly parse: (source: string) => Token[] = parseMarkdown) {}
+  constructor(private readonly parse: (source: string) => Token[]) {}
 
   /** `isWhole` says that nothing follows; then everything is read once more as one document. */
   update(text: string, isWhole: boolean): Block[] {

@@ -2,7 +2,8 @@
 import { h, type VNode, type VNodeArrayChildren } from 'vue'
 import { t } from '@/locales'
 import CodeBlock from './CodeBlock.vue'
-import { isSafeTarget, type Token } from './parser'
+import type { Token } from './parser'
+import { isSafeTarget } from './targets'
 
 /** Deeper formatting is dropped, its text is kept: neither we nor Vue may run out of stack. */
 const MAX_DEPTH = 64

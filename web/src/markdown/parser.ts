@@ -1,6 +1,7 @@
 /** The one markdown parser of the page: CommonMark and GFM without HTML, and nothing that hides text. */
 import MarkdownIt from 'markdown-it'
 import type { MarkdownIt as Markdown, Token } from 'markdown-it'
+import { isSafeTarget } from './targets'
 
 export type { Token }
 
@@ -14,17 +15,6 @@ const CLOSING: ReadonlyMap<string, string> = new Map([
   ['\\(', '\\)'],
   ['\\[', '\\]'],
 ])
-
-const SAFE_TARGET = /^(?:https?:\/\/[^/\s]|mailto:[^\s])/i
-
-export function isSafeTarget(target: string): boolean {
-  if (!SAFE_TARGET.test(target)) return false
-  try {
-    return ['http:', 'https:', 'mailto:'].includes(new URL(target).protocol)
-  } catch {
-    return false
-  }
-}
 
 const parser = createParser()
 

@@ -68,7 +68,8 @@ it('changes a refused key in place, and only for one that works', async () => {
   fail('provider_rejected', true)
   expect(ways()).toEqual(['Retry', 'Change the key', 'Choose a model'])
   await page.findAll('.ways button')[1]?.trigger('click')
-  await vi.waitFor(() => expect(page.find('input').exists()).toBe(true))
+  // The form comes with a chunk of its own.
+  await vi.waitFor(() => expect(page.find('input').exists()).toBe(true), { timeout: 15_000 })
   await page.get('input').setValue('sk-wrong')
   await page.get('form').trigger('submit')
   await flushPromises()

@@ -1,8 +1,9 @@
 import { mount, type VueWrapper } from '@vue/test-utils'
 import { createPinia, setActivePinia } from 'pinia'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { nextTick } from 'vue'
 import { i18n } from '@/locales'
+import { loadMarkdown } from '@/markdown/engine'
 import { systemReady } from '@/wire/testing'
 import { EMPTY, fold } from './fold'
 import { useSession } from './store'
@@ -10,6 +11,7 @@ import TranscriptView from './TranscriptView.vue'
 
 let page: VueWrapper
 
+beforeAll(loadMarkdown)
 beforeEach(() => setActivePinia(createPinia()))
 afterEach(() => page.unmount())
 

@@ -1,0 +1,70 @@
+/**
+ * A long list is drawn from its end, a slice in each frame: what is read first is there at once, and no slice holds
+ * the page up. What is not drawn yet is always above what is.
+ */
+import { nextTick, onBeforeUnmount, onMounted, ref, watch, type Ref } from 'vue'
+
+/** Rows that fill a high screen. */
+const FIRST = 12
+/** What a slice may take, so that on a slow machine too it stays below what is felt. */
+const SLICE_MS = 8
+/** Frames stand still in a hidden tab, where nobody waits for them. */
+const HIDDEN_MS = 200
+
+/** The next number of rows, by how long the last ones took. */
+export function nextSlice(rows: number, tookMs: number): number {
+  return Math.max(1, Math.min(rows * 2, Math.floor((rows * SLICE_MS) / Math.max(tookMs, 0.5))))
+}
+
+/** How many rows are not drawn yet, from the first. `draw` makes the change, and may keep the reader's place. */
+export function useSlices(total: () => number, draw: (change: () => void) => Promise<void>): Readonly<Ref<number>> {
+  const left = ref(0)
+  let run = 0
+
+  async function fill(own: number): Promise<void> {
+    let rows = FIRST / 2
+    while (left.value > 0) {
+      await nextFrame()
+      if (own !== run) return
+      const began = performance.now()
+      await draw(() => (left.value = Math.max(0, left.value - rows)))
+      rows = nextSlice(rows, performance.now() - began)
+    }
+  }
+
+  function begin(now: number, before: number): void {
+    if (now < before) left.value = Math.min(left.value, now)
+    if (now - before <= FIRST) return
+    left.value = now - FIRST
+    run += 1
+    void fill(run)
+  }
+
+  /** On paper there is no next frame. */
+  async function drawAll(): Promise<void> {
+    left.value = 0
+    await nextTick()
+  }
+
+  watch(total, begin)
+  begin(total(), 0)
+  onMounted(() => addEventListener('beforeprint', drawAll))
+  onBeforeUnmount(() => {
+    run += 1
+    removeEventListener('beforeprint', drawAll)
+  })
+  return left
+}
+
+function nextFrame(): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, HIDDEN_MS)
+    const frame = requestAnimationFrame(done)
+    function done(): void {
+      clearTimeout(timer)
+      cancelAnimationFrame(frame)
+      // After the frame is painted, so that a slice never delays what was drawn before it.
+      setTimeout(resolve)
+    }
+  })
+}
