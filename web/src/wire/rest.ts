@@ -351,7 +351,7 @@ export const rest = {
   addServer: (name: string, config: ServerConfig, secrets: Record<string, string>) =>
     request<{ name: string }>('POST', 'api/mcp/add', { body: { name, config, secrets } }),
   changeServer: (name: string, change: ServerPatch) => request<ServerItem>('PATCH', server(name), { body: change }),
-  deleteServer: (name: string) => request<undefined>('DELETE', server(name)),
+  deleteServer: (name: string) => request<{ ok: true; name: string }>('DELETE', server(name)),
   testServer: (name: string) => request<ServerTest>('POST', `${server(name)}/test`),
   restartServer: (name: string) => request<ServerRestart>('POST', `${server(name)}/restart`),
   testNewServer: (name: string, config: ServerConfig, secrets: Record<string, string>) =>

@@ -147,6 +147,15 @@ pub(in crate::gateway) struct AddServerResponse {
     pub(super) name: String,
 }
 
+/// The server that was removed.
+#[derive(Serialize, ToSchema)]
+pub(in crate::gateway) struct RemoveServerResponse {
+    /// Always true: what was not removed is an error.
+    pub(super) ok: bool,
+    /// Its name, which is free now.
+    pub(super) name: String,
+}
+
 /// The value of a secret.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::gateway) struct SecretRequest {
