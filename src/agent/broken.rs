@@ -49,11 +49,11 @@ impl SessionTools {
             }
             mcp::Error::Unreachable { .. } => {
                 self.forget(&server.name).await;
-                let text = format!("not run: {}", opened.clean(&error.to_string()));
+                let text = format!("not run: {error}");
                 failed(Code::ToolFailed, text)
             }
             mcp::Error::Refused(_) | mcp::Error::Handshake { .. } => {
-                failed(Code::ToolFailed, opened.clean(&error.to_string()))
+                failed(Code::ToolFailed, error.to_string())
             }
         }
     }
@@ -95,7 +95,7 @@ impl SessionTools {
                 return format!("the sandbox ended during the call: {why}");
             }
             Some(why) => format!("the server `{}` ended during the call: {why}", server.name),
-            None => opened.clean(&error.to_string()),
+            None => error.to_string(),
         };
         let said = opened.last_words();
         let from = said.len().saturating_sub(10);

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::Error;
 use super::lines::Lines;
 use super::listing;
+use super::mask::Cleaner;
 use super::remote::{self, Remote};
 use super::result::ToolAnswer;
 use super::sending;
@@ -59,6 +60,8 @@ pub struct ToolProgress {
 pub struct Connection {
     server: String,
     service: RunningService<RoleClient, Handler>,
+    /// Every text of the server passes it on its way out of here.
+    cleaner: Cleaner,
 }
 
 /// What we offer to servers: nothing. Elicitation is declined and sampling refused by rmcp's own
@@ -132,7 +135,15 @@ impl Connection {
         Ok(Self {
             server: server.to_owned(),
             service,
+            cleaner: Cleaner::default(),
         })
+    }
+
+    /// Takes secrets out of all that the server says from now on: results, progress, definitions,
+    /// refusals.
+    #[must_use]
+    pub fn cleaned_by(self, cleaner: Cleaner) -> Self {
+        Self { cleaner, ..self }
     }
 
     /// What the server offers, bounded in number and size.
@@ -144,6 +155,8 @@ impl Connection {
                 after: HANDSHAKE_LIMIT,
                 is_confirmed: false,
             }))
+            .map(|tools| listing::cleaned(tools, &self.cleaner))
+            .map_err(|error| error.cleaned(&self.cleaner))
     }
 
     /// Changes whenever the server says that its tools are others now.
@@ -159,6 +172,16 @@ impl Connection {
     /// Calls a tool. `on_progress` hears what the server says meanwhile; `cancel` stops the call, which
     /// then has two seconds to end. One that is done by then is done.
     pub async fn call(
+        &self,
+        call: ToolCall,
+        cancel: &CancellationToken,
+        on_progress: impl FnMut(ToolProgress),
+    ) -> Result<ToolAnswer, Error> {
+        let answer = self.ask(call, cancel, on_progress).await;
+        answer.map_err(|error| error.cleaned(&self.cleaner))
+    }
+
+    async fn ask(
         &self,
         call: ToolCall,
         cancel: &CancellationToken,
@@ -179,7 +202,7 @@ impl Connection {
                 Some(said) = news.next() => on_progress(ToolProgress {
                     progress: said.progress,
                     total: said.total,
-                    message: said.message,
+                    message: said.message.map(|text| self.cleaner.clean(&text)),
                 }),
                 () = cancel.cancelled() => {
                     let last = self.stop(&mut handle, "stopped by the person").await;
@@ -230,7 +253,9 @@ impl Connection {
             .map_err(|_| self.gone())?
             .map_err(|error| self.failed(&error))?
         {
-            ServerResult::CallToolResult(result) => Ok(ToolAnswer::from_wire(result)),
+            ServerResult::CallToolResult(result) => {
+                Ok(ToolAnswer::from_wire(result, &self.cleaner))
+            }
             _ => Err(Error::Refused("the answer is not a tool result".to_owned())),
         }
     }

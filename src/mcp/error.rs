@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::mask::Cleaner;
 use crate::domain::Fault;
 
 /// A situation with an MCP server.
@@ -49,6 +50,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// The same without secrets in what the server said of it.
+    pub(super) fn cleaned(mut self, cleaner: &Cleaner) -> Self {
+        match &mut self {
+            Self::Handshake { reason, .. }
+            | Self::Unreachable { reason, .. }
+            | Self::Refused(reason) => *reason = cleaner.clean(reason),
+            Self::Gone { .. } | Self::Timeout { .. } | Self::Cancelled { .. } => {}
+        }
+        self
+    }
+
     /// Who has to act.
     pub fn fault(&self) -> Fault {
         match self {

@@ -6,6 +6,7 @@ use rmcp::service::{Peer, ServiceError};
 use serde_json::Value;
 
 use super::error::Error;
+use super::mask::Cleaner;
 use crate::domain::{Tool, ToolAnnotations};
 
 /// Tools that one server may offer.
@@ -72,6 +73,22 @@ pub(super) fn read(server: &str, tool: &rmcp::model::Tool, so_far: &[Tool]) -> O
             open_world_hint: hints.open_world_hint,
         }),
     })
+}
+
+/// The definitions without secrets; a tool whose very name holds one is left out.
+pub(super) fn cleaned(tools: Vec<Tool>, cleaner: &Cleaner) -> Vec<Tool> {
+    let clean = |text: String| cleaner.clean(&text);
+    let tools = tools
+        .into_iter()
+        .filter(|tool| cleaner.clean(&tool.name) == tool.name);
+    tools
+        .map(|tool| Tool {
+            title: tool.title.map(clean),
+            description: clean(tool.description),
+            input_schema: cleaner.clean_value(tool.input_schema),
+            ..tool
+        })
+        .collect()
 }
 
 #[expect(

@@ -4,6 +4,7 @@
 mod drift;
 mod fair;
 mod images;
+mod masked;
 mod moved;
 mod registry;
 mod remote;
