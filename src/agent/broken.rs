@@ -47,7 +47,17 @@ impl SessionTools {
                 self.forget(&server.name).await;
                 lost(call, failed(Code::ToolFailed, cause.clone()), cause)
             }
-            mcp::Error::Unreachable { .. } => {
+            mcp::Error::NoAnswer { .. } => {
+                self.forget(&server.name).await;
+                let cause = error.to_string();
+                self.lost_server(server, &cause);
+                lost(call, failed(Code::ToolFailed, cause.clone()), cause)
+            }
+            mcp::Error::TooLarge { .. } => {
+                let text = format!("the call ran, but {error}; ask for less of it");
+                failed(Code::ToolFailed, text)
+            }
+            mcp::Error::Unreachable { .. } | mcp::Error::NotTaken { .. } => {
                 self.forget(&server.name).await;
                 let text = format!("not run: {error}");
                 failed(Code::ToolFailed, text)

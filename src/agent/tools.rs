@@ -238,7 +238,7 @@ impl SessionTools {
             match answer.await {
                 Ok(answer) => return ended(answer),
                 // Nothing of it has run: the server has ended the session, for example.
-                Err(mcp::Error::Unreachable { .. }) if !is_second => {
+                Err(mcp::Error::Unreachable { .. } | mcp::Error::NotTaken { .. }) if !is_second => {
                     is_second = true;
                     self.forget(&server.name).await;
                 }

@@ -146,6 +146,11 @@ impl Connection {
         Self { cleaner, ..self }
     }
 
+    /// The server's name.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
     /// What the server offers, bounded in number and size.
     pub async fn tools(&self) -> Result<Vec<Tool>, Error> {
         let listed = listing::list(&self.server, self.service.peer());
@@ -266,11 +271,8 @@ impl Connection {
     )]
     fn failed(&self, error: &ServiceError) -> Error {
         match error {
-            ServiceError::McpError(data) => Error::Refused(data.message.to_string()),
-            ServiceError::TransportSend(error) => match sending::cannot_have_run(error) {
-                Some(reason) => self.unreachable(reason),
-                None => self.gone(),
-            },
+            ServiceError::McpError(data) => Error::of_answer(data),
+            ServiceError::TransportSend(error) => sending::failed(&self.server, error),
             ServiceError::TransportClosed => self.gone(),
             other => Error::Refused(other.to_string()),
         }
@@ -296,7 +298,9 @@ impl Connection {
             let told = self.service.peer().send_notification(told.into()).await;
             told.ok()?;
             match self.read((&mut handle.rx).await) {
-                Err(Error::Gone { .. } | Error::Unreachable { .. }) => None,
+                Err(Error::Gone { .. } | Error::Unreachable { .. } | Error::NoAnswer { .. }) => {
+                    None
+                }
                 said => Some(said),
             }
         };

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::error::Error;
 use super::mask::Cleaner;
+use super::sending;
 use crate::domain::{Tool, ToolAnnotations};
 
 /// Tools that one server may offer.
@@ -97,8 +98,9 @@ pub(super) fn cleaned(tools: Vec<Tool>, cleaner: &Cleaner) -> Vec<Tool> {
 )]
 fn failed(server: &str, error: &ServiceError) -> Error {
     match error {
-        ServiceError::McpError(data) => Error::Refused(data.message.to_string()),
-        ServiceError::TransportSend(_) | ServiceError::TransportClosed => Error::Gone {
+        ServiceError::McpError(data) => Error::of_answer(data),
+        ServiceError::TransportSend(error) => sending::failed(server, error),
+        ServiceError::TransportClosed => Error::Gone {
             server: server.to_owned(),
         },
         other => Error::Refused(other.to_string()),

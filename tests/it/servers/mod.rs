@@ -1,11 +1,13 @@
 //! MCP servers beside the bundled one: over stdio in real bubblewrap, over HTTP against rmcp's own
 //! server, and the registry that people change.
 
+mod answers;
 mod drift;
 mod fair;
 mod images;
 mod masked;
 mod moved;
+mod odd;
 mod registry;
 mod remote;
 mod restart;
