@@ -10,6 +10,7 @@ mod moved;
 mod odd;
 mod registry;
 mod remote;
+mod removed;
 mod restart;
 mod sandboxed;
 mod shown;
