@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::error::Error;
 use super::mask::Cleaner;
+use super::message;
 use super::sending;
 use crate::domain::{Tool, ToolAnnotations};
 
@@ -59,6 +60,11 @@ pub(super) fn read(server: &str, tool: &rmcp::model::Tool, so_far: &[Tool]) -> O
         return None;
     }
     let hints = tool.annotations.as_ref();
+    let needs_tasks = message::needs_tasks(tool);
+    if needs_tasks {
+        tracing::warn!(mcp.server = server, tool.name = %name,
+            "A tool needs tasks, which are not supported yet: it is not offered");
+    }
     Some(Tool {
         name: name.to_owned(),
         title: tool
@@ -73,6 +79,7 @@ pub(super) fn read(server: &str, tool: &rmcp::model::Tool, so_far: &[Tool]) -> O
             idempotent_hint: hints.idempotent_hint,
             open_world_hint: hints.open_world_hint,
         }),
+        needs_tasks,
     })
 }
 

@@ -11,10 +11,12 @@ use rmcp::model::{
 };
 use rmcp::service::RxJsonRpcMessage;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A byte order mark, which a reader of JSON may pass over.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
+/// What a tool says of how it wants to be run. The library does not know it, and would drop it.
+const EXECUTION: &str = "execution";
 
 /// The message of a line or body; `None` if it is none that we know.
 pub(super) fn read(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
@@ -26,7 +28,7 @@ pub(super) fn read(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
         let result = ServerResult::CallToolResult(result.into());
         return Some(JsonRpcMessage::response(result, id));
     }
-    match serde_json::from_slice(line) {
+    match whole(line) {
         Ok(message) => Some(message),
         Err(error) => {
             // Many programs print other things, too.
@@ -34,6 +36,50 @@ pub(super) fn read(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
             None
         }
     }
+}
+
+/// The message as the library reads it.
+fn whole(line: &[u8]) -> serde_json::Result<RxJsonRpcMessage<RoleClient>> {
+    match std::str::from_utf8(line) {
+        Ok(text) if text.contains(EXECUTION) => {
+            serde_json::from_str(&with_execution(text.to_owned()))
+        }
+        Ok(_) | Err(_) => serde_json::from_slice(line),
+    }
+}
+
+/// A message in which every listed tool has what it says of its execution among its `_meta`, where the
+/// library keeps it; any other message as it is.
+pub(super) fn with_execution(message: String) -> String {
+    if !message.contains(EXECUTION) {
+        return message;
+    }
+    let Ok(mut value) = serde_json::from_str::<Value>(&message) else {
+        return message;
+    };
+    let tools = value.pointer_mut("/result/tools");
+    let Some(tools) = tools.and_then(Value::as_array_mut) else {
+        return message;
+    };
+    for tool in tools.iter_mut().filter_map(Value::as_object_mut) {
+        // Only we say it in this way.
+        let said = tool.remove(EXECUTION);
+        let meta = tool.entry("_meta").or_insert(Value::Null);
+        if meta.is_null() {
+            *meta = json!({});
+        }
+        if let Some(meta) = meta.as_object_mut() {
+            meta.remove(EXECUTION);
+            meta.extend(said.map(|said| (EXECUTION.to_owned(), said)));
+        }
+    }
+    value.to_string()
+}
+
+/// Whether a tool works only as a task.
+pub(super) fn needs_tasks(tool: &rmcp::model::Tool) -> bool {
+    let said = tool.meta.as_ref().and_then(|meta| meta.get(EXECUTION));
+    said.is_some_and(|said| said["taskSupport"] == "required")
 }
 
 /// The answer to a call and nothing beside it, which no other kind of message looks like.
@@ -89,8 +135,9 @@ mod tests {
     use rmcp::RoleClient;
     use rmcp::model::ServerResult;
     use rmcp::service::RxJsonRpcMessage;
+    use serde_json::{Value, json};
 
-    use super::{PlainAnswer, read};
+    use super::{PlainAnswer, needs_tasks, read};
 
     fn is_plain(line: &str) -> bool {
         serde_json::from_str::<PlainAnswer>(line).is_ok()
@@ -142,5 +189,23 @@ mod tests {
         ] {
             assert!(read(line.as_bytes()).is_none(), "{line}");
         }
+    }
+
+    #[test]
+    fn what_tools_say_of_their_execution_is_kept() {
+        let tool = |execution: Value, meta: Value| json!({ "name": "t", "inputSchema": {}, "execution": execution, "_meta": meta });
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "result": { "tools": [
+            tool(json!({ "taskSupport": "required" }), Value::Null),
+            tool(json!({ "taskSupport": "required" }), json!({ "a": 1 })),
+            tool(json!({ "taskSupport": "optional" }), Value::Null),
+            { "name": "t", "inputSchema": {}, "_meta": { "execution": { "taskSupport": "required" } } },
+        ] } });
+        let read = read(message.to_string().as_bytes()).unwrap();
+        let Some((ServerResult::ListToolsResult(listed), _)) = read.into_response() else {
+            panic!("no list");
+        };
+        let needs: Vec<bool> = listed.tools.iter().map(needs_tasks).collect();
+        assert_eq!(needs, [true, true, false, false]);
+        assert_eq!(listed.tools[1].meta.as_ref().unwrap()["a"], 1);
     }
 }

@@ -5,8 +5,9 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
-use rmcp_sse_stream::SseStream;
+use rmcp_sse_stream::{Sse, SseStream};
 
+use crate::mcp::message;
 use crate::mcp::oversized::{Envelope, MAX_MESSAGE_BYTES, answer};
 
 /// The events of a body, read as the library does.
@@ -16,7 +17,12 @@ pub(super) fn events(
     let mut limiter = Limiter::default();
     let body: BoxStream<'static, reqwest::Result<Bytes>> =
         body.map_ok(move |piece| limiter.pass(&piece)).boxed();
-    SseStream::from_bytes_stream(body).boxed()
+    SseStream::from_bytes_stream(body)
+        .map_ok(|event| Sse {
+            data: event.data.map(message::with_execution),
+            ..event
+        })
+        .boxed()
 }
 
 /// Lets events through as they come. One that is too long ends where its size does, which makes it

@@ -8,6 +8,7 @@ mod images;
 mod masked;
 mod moved;
 mod odd;
+mod offers;
 mod registry;
 mod remote;
 mod removed;

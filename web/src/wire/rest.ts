@@ -159,6 +159,8 @@ export interface ServerTool {
   /** Names this definition. */
   hash: string
   enabled: boolean
+  /** It works only as a task: the model is not told of it, enabled or not. */
+  needsTasks?: boolean
   effect: 'ask' | 'allow' | 'deny'
   drift?: { since: string }
 }
@@ -173,7 +175,7 @@ export interface ToolDecision {
 export interface ServerTest {
   ok: boolean
   phases: { name: 'start' | 'handshake' | 'tools'; ms: number; ok: boolean; error?: string }[]
-  tools: { name: string; description: string }[]
+  tools: { name: string; description: string; needsTasks?: boolean }[]
   /** The last lines of its stderr. */
   stderr: string[]
   reason?: string
