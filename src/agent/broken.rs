@@ -47,13 +47,23 @@ impl SessionTools {
                 self.forget(&server.name).await;
                 lost(call, failed(Code::ToolFailed, cause.clone()), cause)
             }
-            mcp::Error::Unreachable { .. } => {
+            mcp::Error::NoAnswer { .. } => {
                 self.forget(&server.name).await;
-                let text = format!("not run: {}", opened.clean(&error.to_string()));
+                let cause = error.to_string();
+                self.lost_server(server, &cause);
+                lost(call, failed(Code::ToolFailed, cause.clone()), cause)
+            }
+            mcp::Error::TooLarge { .. } => {
+                let text = format!("the call ran, but {error}; ask for less of it");
+                failed(Code::ToolFailed, text)
+            }
+            mcp::Error::Unreachable { .. } | mcp::Error::NotTaken { .. } => {
+                self.forget(&server.name).await;
+                let text = format!("not run: {error}");
                 failed(Code::ToolFailed, text)
             }
             mcp::Error::Refused(_) | mcp::Error::Handshake { .. } => {
-                failed(Code::ToolFailed, opened.clean(&error.to_string()))
+                failed(Code::ToolFailed, error.to_string())
             }
         }
     }
@@ -95,7 +105,7 @@ impl SessionTools {
                 return format!("the sandbox ended during the call: {why}");
             }
             Some(why) => format!("the server `{}` ended during the call: {why}", server.name),
-            None => opened.clean(&error.to_string()),
+            None => error.to_string(),
         };
         let said = opened.last_words();
         let from = said.len().saturating_sub(10);

@@ -66,6 +66,7 @@ mod tests {
             description: String::new(),
             input_schema: json!({}),
             annotations: ToolAnnotations::default(),
+            needs_tasks: false,
         }])
     }
 

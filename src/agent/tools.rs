@@ -242,11 +242,11 @@ impl SessionTools {
                 Err(outcome) => return *outcome,
             };
             let request = self.request(call, tool, &server);
-            let answer = opened.connection.call(request, cancel, &mut on_progress);
+            let answer = opened.call(request, cancel, &mut on_progress);
             match answer.await {
                 Ok(answer) => return ended(answer),
                 // Nothing of it has run: the server has ended the session, for example.
-                Err(mcp::Error::Unreachable { .. }) if !is_second => {
+                Err(mcp::Error::Unreachable { .. } | mcp::Error::NotTaken { .. }) if !is_second => {
                     is_second = true;
                     self.forget(&server.name).await;
                 }

@@ -87,6 +87,9 @@ pub struct Tool {
     /// Hints of its server.
     #[serde(default)]
     pub annotations: ToolAnnotations,
+    /// Whether it works only as a task, which nobody here can begin. It is not offered to models.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_tasks: bool,
 }
 
 impl Tool {

@@ -99,6 +99,7 @@ mod tests {
             description: "Read a file.".into(),
             input_schema: json!({}),
             annotations: ToolAnnotations::default(),
+            needs_tasks: false,
         };
         let text = "Be brief. {{input}}|{{query}}\n{{tools}}";
         let render = |input| {

@@ -74,6 +74,7 @@ mod tests {
             description: String::new(),
             input_schema: serde_json::Value::Null,
             annotations: ToolAnnotations::default(),
+            needs_tasks: false,
         }
     }
 

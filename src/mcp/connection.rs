@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::Error;
 use super::lines::Lines;
 use super::listing;
+use super::mask::Cleaner;
 use super::remote::{self, Remote};
 use super::result::ToolAnswer;
 use super::sending;
@@ -59,6 +60,8 @@ pub struct ToolProgress {
 pub struct Connection {
     server: String,
     service: RunningService<RoleClient, Handler>,
+    /// Every text of the server passes it on its way out of here.
+    cleaner: Cleaner,
 }
 
 /// What we offer to servers: nothing. Elicitation is declined and sampling refused by rmcp's own
@@ -132,7 +135,20 @@ impl Connection {
         Ok(Self {
             server: server.to_owned(),
             service,
+            cleaner: Cleaner::default(),
         })
+    }
+
+    /// Takes secrets out of all that the server says from now on: results, progress, definitions,
+    /// refusals.
+    #[must_use]
+    pub fn cleaned_by(self, cleaner: Cleaner) -> Self {
+        Self { cleaner, ..self }
+    }
+
+    /// The server's name.
+    pub fn server(&self) -> &str {
+        &self.server
     }
 
     /// What the server offers, bounded in number and size.
@@ -144,6 +160,8 @@ impl Connection {
                 after: HANDSHAKE_LIMIT,
                 is_confirmed: false,
             }))
+            .map(|tools| listing::cleaned(tools, &self.cleaner))
+            .map_err(|error| error.cleaned(&self.cleaner))
     }
 
     /// Changes whenever the server says that its tools are others now.
@@ -159,6 +177,16 @@ impl Connection {
     /// Calls a tool. `on_progress` hears what the server says meanwhile; `cancel` stops the call, which
     /// then has two seconds to end. One that is done by then is done.
     pub async fn call(
+        &self,
+        call: ToolCall,
+        cancel: &CancellationToken,
+        on_progress: impl FnMut(ToolProgress),
+    ) -> Result<ToolAnswer, Error> {
+        let answer = self.ask(call, cancel, on_progress).await;
+        answer.map_err(|error| error.cleaned(&self.cleaner))
+    }
+
+    async fn ask(
         &self,
         call: ToolCall,
         cancel: &CancellationToken,
@@ -179,7 +207,7 @@ impl Connection {
                 Some(said) = news.next() => on_progress(ToolProgress {
                     progress: said.progress,
                     total: said.total,
-                    message: said.message,
+                    message: said.message.map(|text| self.cleaner.clean(&text)),
                 }),
                 () = cancel.cancelled() => {
                     let last = self.stop(&mut handle, "stopped by the person").await;
@@ -230,7 +258,9 @@ impl Connection {
             .map_err(|_| self.gone())?
             .map_err(|error| self.failed(&error))?
         {
-            ServerResult::CallToolResult(result) => Ok(ToolAnswer::from_wire(result)),
+            ServerResult::CallToolResult(result) => {
+                Ok(ToolAnswer::from_wire(result, &self.cleaner))
+            }
             _ => Err(Error::Refused("the answer is not a tool result".to_owned())),
         }
     }
@@ -241,11 +271,8 @@ impl Connection {
     )]
     fn failed(&self, error: &ServiceError) -> Error {
         match error {
-            ServiceError::McpError(data) => Error::Refused(data.message.to_string()),
-            ServiceError::TransportSend(error) => match sending::cannot_have_run(error) {
-                Some(reason) => self.unreachable(reason),
-                None => self.gone(),
-            },
+            ServiceError::McpError(data) => Error::of_answer(data),
+            ServiceError::TransportSend(error) => sending::failed(&self.server, error),
             ServiceError::TransportClosed => self.gone(),
             other => Error::Refused(other.to_string()),
         }
@@ -271,7 +298,9 @@ impl Connection {
             let told = self.service.peer().send_notification(told.into()).await;
             told.ok()?;
             match self.read((&mut handle.rx).await) {
-                Err(Error::Gone { .. } | Error::Unreachable { .. }) => None,
+                Err(Error::Gone { .. } | Error::Unreachable { .. } | Error::NoAnswer { .. }) => {
+                    None
+                }
                 said => Some(said),
             }
         };

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use rmcp::model::ErrorData;
+
+use super::mask::Cleaner;
+use super::oversized::{self, MAX_MESSAGE_BYTES, Size};
 use crate::domain::Fault;
 
 /// A situation with an MCP server.
@@ -22,6 +26,30 @@ pub enum Error {
         server: String,
         /// Why.
         reason: String,
+    },
+    /// It refused the request before it began anything.
+    #[error("the MCP server `{server}` did not take the call: {reason}")]
+    NotTaken {
+        /// Its name.
+        server: String,
+        /// Why.
+        reason: String,
+    },
+    /// It answered, but not to the call, which may have happened.
+    #[error("the MCP server `{server}` gave no answer to the call: {reason}")]
+    NoAnswer {
+        /// Its name.
+        server: String,
+        /// What it said instead.
+        reason: String,
+    },
+    /// It answered with more than is read.
+    #[error("the answer is too large: it has {size}, and at most {most} are read")]
+    TooLarge {
+        /// How large it is.
+        size: Size,
+        /// How large it may be.
+        most: usize,
     },
     /// The stream ended while a request ran; the call may have happened.
     #[error("the MCP server `{server}` went away during the call")]
@@ -49,11 +77,41 @@ pub enum Error {
 }
 
 impl Error {
+    /// A JSON-RPC error in place of an answer.
+    pub(super) fn of_answer(data: &ErrorData) -> Self {
+        match oversized::size(data) {
+            Some(size) => Self::TooLarge {
+                size,
+                most: MAX_MESSAGE_BYTES,
+            },
+            None => Self::Refused(data.message.to_string()),
+        }
+    }
+
+    /// The same without secrets in what the server said of it.
+    pub(super) fn cleaned(mut self, cleaner: &Cleaner) -> Self {
+        match &mut self {
+            Self::Handshake { reason, .. }
+            | Self::Unreachable { reason, .. }
+            | Self::NotTaken { reason, .. }
+            | Self::NoAnswer { reason, .. }
+            | Self::Refused(reason) => *reason = cleaner.clean(reason),
+            Self::Gone { .. }
+            | Self::TooLarge { .. }
+            | Self::Timeout { .. }
+            | Self::Cancelled { .. } => {}
+        }
+        self
+    }
+
     /// Who has to act.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Unreachable { .. } => Fault::Transient,
             Self::Handshake { .. }
+            | Self::NotTaken { .. }
+            | Self::NoAnswer { .. }
+            | Self::TooLarge { .. }
             | Self::Gone { .. }
             | Self::Timeout { .. }
             | Self::Refused(_) => Fault::External,

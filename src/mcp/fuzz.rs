@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _,
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
-use super::{Connection, Naming, Offer, ToolAnswer, ToolCall, Toolbox, listing};
+use super::{Cleaner, Connection, Naming, Offer, ToolAnswer, ToolCall, Toolbox, listing};
 use crate::domain::Tool;
 
 /// Parts the answers of one input: the server says the next one when it is asked something. JSON
@@ -74,7 +74,7 @@ async fn serve(input: &[u8], asked: impl AsyncRead + Unpin, mut answers: impl As
 fn mcp_tools() {
     sepal_fuzz::check("mcp_tools", |input| {
         if let Ok(result) = serde_json::from_slice::<CallToolResult>(input) {
-            check_answer(&ToolAnswer::from_wire(result));
+            check_answer(&ToolAnswer::from_wire(result, &Cleaner::default()));
         }
         let Ok(listed) = serde_json::from_slice::<ListToolsResult>(input) else {
             return;

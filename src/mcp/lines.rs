@@ -1,28 +1,19 @@
 //! The stream to a server that speaks in lines, one JSON-RPC message each.
 //!
-//! The library has such a stream too. It reads a message by trying every kind of message, and in an
-//! answer every kind of result, one after the other; that alone was a tenth of what a call cost. Here
-//! the plain answer to a call is read at once, and everything else as the library reads it. Messages
-//! that wait for the stream at the same time go out as one write.
+//! The library has such a stream too, which knows nothing of how long a line may be. Messages that wait for
+//! the stream at the same time go out as one write.
 
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::RoleClient;
-use rmcp::model::{
-    CallToolResult, ContentBlock, JsonRpcMessage, JsonRpcVersion2_0, MetaObject, RequestId,
-    ResultType, ServerResult,
-};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 
-/// A longer line is dropped; the request then ends by its time limit.
-const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
-/// A byte order mark, which a reader of JSON may pass over.
-const MARK: &[u8] = b"\xEF\xBB\xBF";
+use super::message::read;
+use super::oversized::{Envelope, MAX_MESSAGE_BYTES, answer};
+
 /// What a buffer for lines keeps when a longer one has gone through it.
 const KEPT_BYTES: usize = 16 * 1024;
 
@@ -31,9 +22,27 @@ pub(super) struct Lines<R, W> {
     output: BufReader<R>,
     /// The line so far. It stays when a read is given up in the middle of it.
     line: Vec<u8>,
-    /// Whether what comes up to the next line's begin belongs to one that is too long.
-    is_too_long: bool,
+    /// What is known of the line, if it is too long to be kept.
+    too_long: Option<TooLong>,
     input: Arc<Input<W>>,
+}
+
+/// A line that is not kept, up to where it ends.
+#[derive(Default)]
+struct TooLong {
+    message: Envelope,
+    /// Whether whoever waits for it knows.
+    is_told: bool,
+}
+
+/// What a line brought.
+enum Came {
+    /// A whole one lies in `line`.
+    Line,
+    /// This, in place of one that is too long.
+    Instead(Box<RxJsonRpcMessage<RoleClient>>),
+    /// The stream has ended.
+    End,
 }
 
 /// What the server reads.
@@ -49,7 +58,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         Self {
             output: BufReader::new(output),
             line: Vec::new(),
-            is_too_long: false,
+            too_long: None,
             input: Arc::new(Input {
                 waiting: Mutex::default(),
                 stream: tokio::sync::Mutex::new(Some(input)),
@@ -57,33 +66,51 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         }
     }
 
-    /// Reads until `line` holds a whole one; whether one came. Nothing is lost when the wait is given
-    /// up: what was taken from the stream lies in `line`.
-    async fn next_line(&mut self) -> std::io::Result<bool> {
+    /// Reads until a line has come. Nothing is lost when the wait is given up: what was taken from the
+    /// stream lies in `line`, or is counted.
+    async fn next_line(&mut self) -> std::io::Result<Came> {
         loop {
             let came = self.output.fill_buf().await?;
             if came.is_empty() {
-                return Ok(false);
+                return Ok(Came::End);
             }
             let end = came.iter().position(|byte| *byte == b'\n');
             let piece = came.get(..end.unwrap_or(came.len())).unwrap_or_default();
-            if !self.is_too_long && self.line.len() + piece.len() > MAX_LINE_BYTES {
-                tracing::error!(
-                    most = MAX_LINE_BYTES,
-                    "A line of a server is too long and is dropped"
-                );
-                self.is_too_long = true;
-                self.line = Vec::new();
+            if self.too_long.is_none() && self.line.len() + piece.len() > MAX_MESSAGE_BYTES {
+                let most = MAX_MESSAGE_BYTES;
+                tracing::error!(most, "A line of a server is too long and is dropped");
+                let mut too_long = TooLong::default();
+                too_long.message.read(&std::mem::take(&mut self.line));
+                self.too_long = Some(too_long);
             }
-            if !self.is_too_long {
-                self.line.extend_from_slice(piece);
+            match &mut self.too_long {
+                Some(too_long) => too_long.message.read(piece),
+                None => self.line.extend_from_slice(piece),
             }
             let taken = piece.len() + usize::from(end.is_some());
             self.output.consume(taken);
-            if end.is_some() && !std::mem::take(&mut self.is_too_long) {
-                return Ok(true);
+            if let Some(message) = self.instead(end.is_some()) {
+                return Ok(Came::Instead(Box::new(message)));
+            }
+            if end.is_some() && self.too_long.take().is_none() {
+                return Ok(Came::Line);
             }
         }
+    }
+
+    /// What takes the place of the line that is too long, as soon as that is known.
+    fn instead(&mut self, is_end: bool) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let too_long = self.too_long.as_mut().filter(|line| !line.is_told)?;
+        let message = &too_long.message;
+        let instead = match message.answers() {
+            Some(id) if is_end => answer(id.clone(), message.size()),
+            Some(_) | None => message.given_up()?,
+        };
+        too_long.is_told = true;
+        if is_end {
+            self.too_long = None;
+        }
+        Some(instead)
     }
 }
 
@@ -109,8 +136,9 @@ where
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
             match self.next_line().await {
-                Ok(true) => {}
-                Ok(false) => return None,
+                Ok(Came::Line) => {}
+                Ok(Came::Instead(message)) => return Some(*message),
+                Ok(Came::End) => return None,
                 Err(error) => {
                     tracing::error!(%error, "The stream of a server cannot be read");
                     return None;
@@ -170,138 +198,16 @@ impl<W: AsyncWrite + Unpin> Input<W> {
     }
 }
 
-/// The message of a line; `None` if it is none that we know.
-fn read(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
-    let line = line.strip_prefix(MARK).unwrap_or(line).trim_ascii();
-    if line.is_empty() {
-        return None;
-    }
-    if let Ok(PlainAnswer { id, result, .. }) = serde_json::from_slice(line) {
-        let result = ServerResult::CallToolResult(result.into());
-        return Some(JsonRpcMessage::response(result, id));
-    }
-    match serde_json::from_slice(line) {
-        Ok(message) => Some(message),
-        Err(error) => {
-            // Many programs print other things, too.
-            tracing::debug!(%error, "A line of a server is no message");
-            None
-        }
-    }
-}
-
-/// The answer to a call and nothing beside it, which no other kind of message looks like.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PlainAnswer {
-    #[serde(rename = "jsonrpc")]
-    _version: JsonRpcVersion2_0,
-    id: RequestId,
-    result: PlainResult,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct PlainResult {
-    result_type: Option<Complete>,
-    content: Vec<ContentBlock>,
-    #[serde(default, deserialize_with = "present")]
-    structured_content: Option<Value>,
-    is_error: Option<bool>,
-    #[serde(rename = "_meta")]
-    meta: Option<MetaObject>,
-}
-
-/// A result that is no step on the way to one.
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Complete {
-    Complete,
-}
-
-/// What is there, even if it is `null`.
-fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(value).map(Some)
-}
-
-impl From<PlainResult> for CallToolResult {
-    fn from(plain: PlainResult) -> Self {
-        let mut result = Self::default();
-        result.result_type = plain
-            .result_type
-            .map(|Complete::Complete| ResultType::COMPLETE);
-        result.content = plain.content;
-        result.structured_content = plain.structured_content;
-        result.is_error = plain.is_error;
-        result.meta = plain.meta;
-        result
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use rmcp::RoleClient;
-    use rmcp::model::ServerResult;
-    use rmcp::service::RxJsonRpcMessage;
     use rmcp::transport::Transport as _;
     use tokio::io::{AsyncWriteExt as _, duplex, split};
 
-    use super::{Lines, MAX_LINE_BYTES, PlainAnswer, read};
-
-    fn is_plain(line: &str) -> bool {
-        serde_json::from_str::<PlainAnswer>(line).is_ok()
-    }
-
-    #[test]
-    fn an_answer_to_a_call_is_read_at_once_as_the_library_reads_it() {
-        for line in [
-            r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a\nb"}]}}"#,
-            r#"{"result":{"content":[],"isError":true,"structuredContent":null},"id":"x","jsonrpc":"2.0"}"#,
-            r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[],"_meta":{"a":1}}}"#,
-            r#"{"jsonrpc":"2.0","id":7.0,"result":{"content":[{"type":"resource_link","uri":"a:b","name":"n"}]}}"#,
-        ] {
-            assert!(is_plain(line), "{line}");
-            let theirs: RxJsonRpcMessage<RoleClient> = serde_json::from_str(line).unwrap();
-            let ours = read(line.as_bytes()).unwrap();
-            assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
-            let (_, result) = ours
-                .into_response()
-                .map(|(result, id)| (id, result))
-                .unwrap();
-            assert!(matches!(result, ServerResult::CallToolResult(_)), "{line}");
-        }
-    }
-
-    #[test]
-    fn everything_else_is_left_to_the_library() {
-        for line in [
-            r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[],"content":[]}}"#,
-            r#"{"jsonrpc":"2.0","id":1,"result":{"isError":true}}"#,
-            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
-            r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"resultType":"input_required"}}"#,
-            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"no"}}"#,
-            r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
-            r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
-        ] {
-            assert!(!is_plain(line), "{line}");
-            let theirs: RxJsonRpcMessage<RoleClient> = serde_json::from_str(line).unwrap();
-            let ours = read(line.as_bytes()).unwrap();
-            assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
-        }
-        for line in [
-            "",
-            "\r",
-            "ready.",
-            "{}",
-            r#"{"jsonrpc":"2.0","id":1}"#,
-            "\u{feff}",
-        ] {
-            assert!(read(line.as_bytes()).is_none(), "{line}");
-        }
-    }
+    use super::{Lines, MAX_MESSAGE_BYTES};
+    use crate::mcp::oversized::{MAX_COUNTED_BYTES, size};
 
     #[tokio::test]
-    async fn lines_come_whole_and_one_that_is_too_long_is_dropped() {
+    async fn lines_come_whole_and_what_is_too_long_but_no_answer_is_dropped() {
         let (ours, mut theirs) = duplex(1 << 16);
         let (output, input) = split(ours);
         let mut lines = Lines::new(output, input);
@@ -315,7 +221,7 @@ mod tests {
             tokio::task::yield_now().await;
             theirs.write_all(rest.as_bytes()).await.unwrap();
             theirs.write_all(b"not JSON\n\n").await.unwrap();
-            let long = vec![b'x'; MAX_LINE_BYTES + 1];
+            let long = vec![b'x'; MAX_MESSAGE_BYTES + 1];
             theirs.write_all(&long).await.unwrap();
             theirs
                 .write_all(format!("\n{}", answer(2)).as_bytes())
@@ -333,6 +239,49 @@ mod tests {
         };
         let ((), ids) = tokio::join!(say, hear);
         assert_eq!(ids, ["1", "2"]);
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_too_long_is_told_with_its_size_once() {
+        let (ours, mut theirs) = duplex(1 << 16);
+        let (output, input) = split(ours);
+        let mut lines = Lines::new(output, input);
+        let long = |id: u32, bytes: usize| {
+            let text = "x".repeat(bytes);
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":\"{text}\"}}}}\n")
+        };
+        let endless = usize::try_from(MAX_COUNTED_BYTES).unwrap() + (1 << 20);
+        let small = "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"content\":[]}}\n";
+        let said = [
+            long(1, MAX_MESSAGE_BYTES),
+            long(2, endless),
+            small.to_owned(),
+        ];
+        let first = said[0].len() as u64 - 1;
+        let say = async {
+            for line in said {
+                theirs.write_all(line.as_bytes()).await.unwrap();
+            }
+            drop(theirs);
+        };
+        let hear = async {
+            let mut heard = Vec::new();
+            while let Some(message) = lines.receive().await {
+                let wire = serde_json::to_value(&message).unwrap();
+                let long = serde_json::from_value(wire["error"].clone())
+                    .ok()
+                    .and_then(|it| size(&it));
+                heard.push((wire["id"].as_u64().unwrap(), long.map(|it| it.to_string())));
+            }
+            heard
+        };
+        let ((), heard) = tokio::join!(say, hear);
+        let ids: Vec<u64> = heard.iter().map(|(id, _)| *id).collect();
+        assert_eq!(ids, [1, 2, 3]);
+        let texts: Vec<&str> = heard.iter().filter_map(|(_, it)| it.as_deref()).collect();
+        assert!(texts[0] == format!("{first} bytes"), "{texts:?}");
+        assert!(texts[1].contains("more than 67108864 bytes"), "{texts:?}");
+        assert_eq!(texts.len(), 2);
     }
 
     #[tokio::test]

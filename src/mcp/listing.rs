@@ -6,6 +6,9 @@ use rmcp::service::{Peer, ServiceError};
 use serde_json::Value;
 
 use super::error::Error;
+use super::mask::Cleaner;
+use super::message;
+use super::sending;
 use crate::domain::{Tool, ToolAnnotations};
 
 /// Tools that one server may offer.
@@ -57,6 +60,11 @@ pub(super) fn read(server: &str, tool: &rmcp::model::Tool, so_far: &[Tool]) -> O
         return None;
     }
     let hints = tool.annotations.as_ref();
+    let needs_tasks = message::needs_tasks(tool);
+    if needs_tasks {
+        tracing::warn!(mcp.server = server, tool.name = %name,
+            "A tool needs tasks, which are not supported yet: it is not offered");
+    }
     Some(Tool {
         name: name.to_owned(),
         title: tool
@@ -71,7 +79,24 @@ pub(super) fn read(server: &str, tool: &rmcp::model::Tool, so_far: &[Tool]) -> O
             idempotent_hint: hints.idempotent_hint,
             open_world_hint: hints.open_world_hint,
         }),
+        needs_tasks,
     })
+}
+
+/// The definitions without secrets; a tool whose very name holds one is left out.
+pub(super) fn cleaned(tools: Vec<Tool>, cleaner: &Cleaner) -> Vec<Tool> {
+    let clean = |text: String| cleaner.clean(&text);
+    let tools = tools
+        .into_iter()
+        .filter(|tool| cleaner.clean(&tool.name) == tool.name);
+    tools
+        .map(|tool| Tool {
+            title: tool.title.map(clean),
+            description: clean(tool.description),
+            input_schema: cleaner.clean_value(tool.input_schema),
+            ..tool
+        })
+        .collect()
 }
 
 #[expect(
@@ -80,8 +105,9 @@ pub(super) fn read(server: &str, tool: &rmcp::model::Tool, so_far: &[Tool]) -> O
 )]
 fn failed(server: &str, error: &ServiceError) -> Error {
     match error {
-        ServiceError::McpError(data) => Error::Refused(data.message.to_string()),
-        ServiceError::TransportSend(_) | ServiceError::TransportClosed => Error::Gone {
+        ServiceError::McpError(data) => Error::of_answer(data),
+        ServiceError::TransportSend(error) => sending::failed(server, error),
+        ServiceError::TransportClosed => Error::Gone {
             server: server.to_owned(),
         },
         other => Error::Refused(other.to_string()),

@@ -3,6 +3,8 @@
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
+use super::mask::Cleaner;
+
 /// Bytes of text that one answer may have; above, head and tail are kept (USERS 9).
 const MAX_TEXT_BYTES: usize = 60 * 1024;
 
@@ -20,11 +22,14 @@ pub struct ToolAnswer {
 }
 
 impl ToolAnswer {
-    pub(super) fn from_wire(result: CallToolResult) -> Self {
+    /// Secrets go before anything is cut: half of one is none that anybody would know again.
+    pub(super) fn from_wire(result: CallToolResult, cleaner: &Cleaner) -> Self {
         let blocks: Vec<String> = result.content.iter().map(block_text).collect();
-        let mut text = blocks.join("\n");
+        let mut text = cleaner.clean(&blocks.join("\n"));
+        let structured = result.structured_content;
+        let structured = structured.map(|value| cleaner.clean_value(value));
         if text.is_empty()
-            && let Some(structured) = &result.structured_content
+            && let Some(structured) = &structured
         {
             text = structured.to_string();
         }
@@ -32,7 +37,7 @@ impl ToolAnswer {
         let is_small = |value: &Value| value.to_string().len() <= MAX_TEXT_BYTES;
         Self {
             text,
-            structured: result.structured_content.filter(is_small),
+            structured: structured.filter(is_small),
             truncated_bytes,
             is_error: result.is_error == Some(true),
         }

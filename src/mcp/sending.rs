@@ -1,34 +1,51 @@
 //! What is known of a request whose sending failed: whether the server can have begun it.
 
 use rmcp::transport::DynamicTransportError;
-use rmcp::transport::streamable_http_client::StreamableHttpError;
 
-use super::remote::below;
+use super::error::Error;
+use super::remote::{self, Failure, below};
 use crate::net;
 
-/// Why a request cannot have run; `None` where it may have.
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "whatever rmcp adds may have come after the request"
-)]
-pub(super) fn cannot_have_run(error: &DynamicTransportError) -> Option<String> {
+/// What became of a request that was not sent, or has no answer that could be read.
+pub(super) fn failed(server: &str, error: &DynamicTransportError) -> Error {
+    let server = server.to_owned();
     // What was written to a stream may have been read before the stream broke.
-    let error: &StreamableHttpError<reqwest::Error> = error.error.downcast_ref()?;
+    let Some(error) = error.error.downcast_ref::<remote::HttpError>() else {
+        return Error::Gone { server };
+    };
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "whatever rmcp adds may have come after the request"
+    )]
     match error {
-        StreamableHttpError::Client(error) => match net::blocked(error) {
-            Some(blocked) => Some(blocked.to_string()),
-            None => error.is_connect().then(|| below(error)),
+        remote::HttpError::Client(Failure::Client(error)) => match net::blocked(error) {
+            Some(blocked) => {
+                let reason = blocked.to_string();
+                Error::Unreachable { server, reason }
+            }
+            None if error.is_connect() => {
+                let reason = below(error);
+                Error::Unreachable { server, reason }
+            }
+            None => Error::Gone { server },
         },
-        StreamableHttpError::SessionExpired => Some("its session has ended".to_owned()),
-        StreamableHttpError::AuthRequired(_) => {
-            Some("it answered with status 401: a key is missing or wrong in `headers`".to_owned())
+        remote::HttpError::Client(Failure::Refused(refusal)) => {
+            let reason = refusal.to_string();
+            if refusal.is_before_running() {
+                Error::NotTaken { server, reason }
+            } else {
+                Error::NoAnswer { server, reason }
+            }
         }
-        StreamableHttpError::InsufficientScope(_) => {
-            Some("it answered with status 403: the key in `headers` may not do that".to_owned())
-        }
-        StreamableHttpError::HttpStatus(answer) if answer.status < 500 => {
-            Some(format!("it answered with status {}", answer.status))
-        }
-        _ => None,
+        remote::HttpError::SessionExpired => Error::NotTaken {
+            server,
+            reason: "its session has ended".to_owned(),
+        },
+        remote::HttpError::UnexpectedContentType(_)
+        | remote::HttpError::UnexpectedServerResponse(_) => Error::NoAnswer {
+            server,
+            reason: "it answered with something that is no message".to_owned(),
+        },
+        _ => Error::Gone { server },
     }
 }

@@ -198,6 +198,7 @@ mod tests {
                 "required": ["path"],
             }),
             annotations: ToolAnnotations::default(),
+            needs_tasks: false,
         }
     }
 

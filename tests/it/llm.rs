@@ -61,6 +61,7 @@ fn tool(name: &str, input_schema: Value) -> Tool {
         description: "A tool".to_owned(),
         input_schema,
         annotations: ToolAnnotations::default(),
+        needs_tasks: false,
     }
 }
 

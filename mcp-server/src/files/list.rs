@@ -23,10 +23,9 @@ const MAX_DEPTH: u32 = 16;
 
 pub(crate) fn list(workspace: &Workspace, arguments: &ListFiles) -> Result<Vec<String>, Failure> {
     let path = arguments.path.as_str();
-    let relative = workspace.relative(path)?;
     let folder = workspace
         .root
-        .open_dir(&relative)
+        .open_dir(workspace.resolve(path)?.path)
         .map_err(|error| match Errno::from_io_error(&error) {
             Some(Errno::NOTDIR) => Failure::new(format!(
                 "`{path}` is not a folder. Use read_file for a file."
@@ -34,7 +33,8 @@ pub(crate) fn list(workspace: &Workspace, arguments: &ListFiles) -> Result<Vec<S
             _ => Failure::of(path, &error),
         })?;
     // Every line is a path that the other tools accept as it stands.
-    let prefix: PathBuf = relative
+    let prefix: PathBuf = workspace
+        .named(path)?
         .components()
         .filter(|part| *part != Component::CurDir)
         .collect();

@@ -10,6 +10,8 @@ mod read;
 mod write;
 
 use std::{
+    collections::VecDeque,
+    ffi::OsString,
     io,
     path::{Component, Path, PathBuf},
 };
@@ -22,6 +24,17 @@ use crate::failure::Failure;
 /// The longest path, in the letters of [`name`]: longer than any that the kernel takes. Answers repeat
 /// what was asked for.
 const MAX_PATH_BYTES: usize = 20 * 1024;
+
+/// Links that are followed on one path, as many as the kernel does.
+const MAX_LINKS: usize = 40;
+
+/// Where a path leads.
+pub(crate) struct Resolved {
+    /// A path for `root`.
+    pub(crate) path: PathBuf,
+    /// Whether its last part is where an absolute link leads.
+    pub(crate) ends_in_link: bool,
+}
 
 /// The one folder that exists for the model.
 pub(crate) struct Workspace {
@@ -47,8 +60,62 @@ impl Workspace {
         })
     }
 
-    /// What the model wrote, as a path for `root`. This tidies; it is `root` that holds the line.
-    fn relative(&self, path: &str) -> Result<PathBuf, Failure> {
+    /// What the model wrote, as a path for `root`. Absolute links that lead below the workspace are
+    /// followed here, as the kernel does it for commands: for `root` each of them leads out. It is
+    /// `root` that holds the line: where something changes meanwhile, the path that was made here is
+    /// refused like any other that leads out.
+    fn resolve(&self, path: &str) -> Result<Resolved, Failure> {
+        let named = self.named(path)?;
+        let resolved = self.without_absolute_links(&named);
+        Ok(resolved.unwrap_or(Resolved {
+            path: named,
+            ends_in_link: false,
+        }))
+    }
+
+    /// The path with every link on it replaced by where it leads. `None` if none of them is absolute,
+    /// or if the path leads out or nowhere: then `root` says what is wrong with it.
+    fn without_absolute_links(&self, named: &Path) -> Option<Resolved> {
+        let mut left: VecDeque<OsString> = parts(named).collect();
+        let mut path = PathBuf::new();
+        let (mut links, mut is_absolute, mut ends_in_link) = (0, false, false);
+        while let Some(part) = left.pop_front() {
+            if part == ".." {
+                if !path.pop() {
+                    return None;
+                }
+                continue;
+            }
+            path.push(&part);
+            // What is no link, or not there, stays as it is.
+            let Ok(to) = self.root.read_link_contents(&path) else {
+                continue;
+            };
+            links += 1;
+            if links > MAX_LINKS {
+                return None;
+            }
+            path.pop();
+            ends_in_link |= left.is_empty();
+            let below = if to.is_absolute() {
+                is_absolute = true;
+                path.clear();
+                to.strip_prefix(&self.folder).ok()?
+            } else {
+                &to
+            };
+            for part in parts(below).collect::<Vec<_>>().into_iter().rev() {
+                left.push_front(part);
+            }
+        }
+        if path.as_os_str().is_empty() {
+            path.push(".");
+        }
+        is_absolute.then_some(Resolved { path, ends_in_link })
+    }
+
+    /// What the model wrote, relative to the workspace. This only tidies.
+    fn named(&self, path: &str) -> Result<PathBuf, Failure> {
         if path.is_empty() {
             return Err(Failure::new(
                 "The path is empty. Use `.` for the workspace itself.",
@@ -82,4 +149,11 @@ impl Workspace {
             },
         )
     }
+}
+
+/// The parts of a path that say something.
+fn parts(path: &Path) -> impl Iterator<Item = OsString> {
+    path.components()
+        .filter(|part| *part != Component::CurDir)
+        .map(|part| part.as_os_str().to_owned())
 }

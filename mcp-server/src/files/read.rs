@@ -76,7 +76,7 @@ fn open(workspace: &Workspace, path: &str) -> Result<File, Failure> {
         .custom_flags(i32::try_from(flags).unwrap_or_default());
     let file = workspace
         .root
-        .open_with(workspace.relative(path)?, &options)
+        .open_with(workspace.resolve(path)?.path, &options)
         .map_err(|error| Failure::of(path, &error))?
         .into_std();
     let kind = file.metadata().map_err(|error| Failure::of(path, &error))?;

@@ -9,7 +9,7 @@ use std::{
 
 use cap_std::fs::{Dir, OpenOptions, Permissions};
 
-use super::Workspace;
+use super::{Resolved, Workspace};
 use crate::{failure::Failure, tools::WriteFile};
 
 /// The most that one call may write.
@@ -28,7 +28,7 @@ pub(crate) fn write(workspace: &Workspace, arguments: &WriteFile) -> Result<Vec<
             content.len()
         )));
     }
-    let target = follow(&workspace.root, workspace.relative(path)?, path)?;
+    let target = follow(&workspace.root, workspace.resolve(path)?, path)?;
     let name = match target.file_name() {
         Some(name) if !path.ends_with('/') => name,
         _ => {
@@ -44,17 +44,20 @@ pub(crate) fn write(workspace: &Workspace, arguments: &WriteFile) -> Result<Vec<
 }
 
 /// Writes through a symbolic link as every editor does, as long as it stays in the workspace.
-fn follow(root: &Dir, target: PathBuf, path: &str) -> Result<PathBuf, Failure> {
+fn follow(root: &Dir, resolved: Resolved, path: &str) -> Result<PathBuf, Failure> {
+    let target = resolved.path;
+    let failed = |error: io::Error| {
+        if error.kind() == io::ErrorKind::NotFound {
+            Failure::new(format!(
+                "`{path}` is a symbolic link to nothing. Remove it first, or write its target."
+            ))
+        } else {
+            Failure::of(path, &error)
+        }
+    };
     match root.symlink_metadata(&target) {
-        Ok(found) if found.is_symlink() => root.canonicalize(&target).map_err(|error| {
-            if error.kind() == io::ErrorKind::NotFound {
-                Failure::new(format!(
-                    "`{path}` is a symbolic link to nothing. Remove it first, or write its target."
-                ))
-            } else {
-                Failure::of(path, &error)
-            }
-        }),
+        Ok(found) if found.is_symlink() => root.canonicalize(&target).map_err(failed),
+        Err(error) if resolved.ends_in_link => Err(failed(error)),
         Ok(_) | Err(_) => Ok(target),
     }
 }

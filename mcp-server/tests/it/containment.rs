@@ -105,7 +105,7 @@ async fn a_hard_link_or_a_plain_file_named_like_a_trick_is_just_a_file() {
     }
 }
 
-/// Exchanges a folder and a link to the outside until told to stop.
+/// Exchanges what leads inside and a link to the outside until told to stop.
 fn swap(workspace: &Path, stop: &AtomicBool) {
     let (folder, link) = (workspace.join("d"), workspace.join("link"));
     while !stop.load(Ordering::Relaxed) {
@@ -116,8 +116,22 @@ fn swap(workspace: &Path, stop: &AtomicBool) {
 #[tokio::test]
 async fn a_folder_that_becomes_a_link_in_the_same_moment_leads_nowhere() {
     let harness = tempted().await;
+    std::fs::create_dir(harness.workspace().join("d")).unwrap();
+    race(harness).await;
+}
+
+#[tokio::test]
+async fn a_link_inside_that_becomes_one_to_the_outside_in_the_same_moment_leads_nowhere() {
+    let harness = tempted().await;
+    let workspace = harness.workspace();
+    std::fs::create_dir(workspace.join("real")).unwrap();
+    symlink(workspace.join("real"), workspace.join("d")).unwrap();
+    race(harness).await;
+}
+
+/// Uses the folder `d` while it is exchanged for a link to the outside, again and again.
+async fn race(harness: Harness) {
     let (workspace, outside) = (harness.workspace(), harness.home.path().join("outside"));
-    std::fs::create_dir(workspace.join("d")).unwrap();
     harness.put("d/secret", "harmless");
     symlink(&outside, workspace.join("link")).unwrap();
     let stop = Arc::new(AtomicBool::new(false));

@@ -96,6 +96,54 @@ async fn a_write_goes_through_a_link_inside_the_workspace() {
 }
 
 #[tokio::test]
+async fn an_absolute_link_that_stays_inside_the_workspace_works() {
+    let harness = Harness::start().await;
+    let workspace = harness.workspace();
+    let link = |to: &str, name: &str| {
+        std::os::unix::fs::symlink(workspace.join(to), workspace.join(name)).unwrap();
+    };
+    std::fs::create_dir_all(workspace.join("real/deep")).unwrap();
+    harness.put("real/a.txt", "old");
+    link("real", "folder");
+    link("folder/deep", "chain");
+    link("real/a.txt", "file");
+    std::os::unix::fs::symlink("../folder/a.txt", workspace.join("real/up")).unwrap();
+    for path in [
+        "folder/a.txt",
+        "chain/../a.txt",
+        "file",
+        "real/up",
+        "chain/../up",
+    ] {
+        let read = harness.does("read_file", json!({ "path": path })).await;
+        assert_eq!(read, "old", "{path}");
+    }
+    let listed = harness
+        .does("list_files", json!({ "path": "folder" }))
+        .await;
+    assert!(listed.contains("folder/a.txt (3 bytes)"), "{listed}");
+    for (path, at) in [
+        ("folder/a.txt", "real/a.txt"),
+        ("file", "real/a.txt"),
+        ("chain/new/b.txt", "real/deep/new/b.txt"),
+    ] {
+        let write = json!({ "path": path, "content": path });
+        harness.does("write_file", write).await;
+        assert_eq!(harness.content(at), path);
+    }
+    assert!(workspace.join("file").is_symlink() && workspace.join("folder").is_symlink());
+    link("real/none", "dangling");
+    let write = json!({ "path": "dangling", "content": "x" });
+    let told = harness.refuses("write_file", write).await;
+    assert!(told.contains("link to nothing"), "{told}");
+    link("../outside", "dots");
+    link("turning", "turning");
+    for path in ["dots", "turning"] {
+        harness.refuses("read_file", json!({ "path": path })).await;
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_read_or_written_is_said_in_words() {
     let harness = Harness::start().await;
     harness.put("image.png", b"\x89PNG\r\n\x1a\n\0\0");

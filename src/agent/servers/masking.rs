@@ -1,35 +1,10 @@
-//! Keeps secrets out of what people read: configurations, logs, error texts.
+//! Keeps secrets out of the configurations that people read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::domain::McpServerConfig;
+use crate::mcp::MASK;
 use crate::mcp::config::references;
-
-/// What stands for a value that nobody gets to see.
-pub(super) const MASK: &str = "••••";
-
-/// Takes known secrets out of texts.
-#[derive(Clone, Default)]
-pub(super) struct Cleaner(Vec<String>);
-
-impl Cleaner {
-    /// Longer ones go first, so that none is left in part.
-    pub(super) fn new(secrets: BTreeSet<String>) -> Self {
-        let mut secrets: Vec<String> = secrets.into_iter().collect();
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Self(secrets)
-    }
-
-    pub(super) fn clean(&self, text: &str) -> String {
-        let mut cleaned = text.to_owned();
-        for secret in &self.0 {
-            if cleaned.contains(secret.as_str()) {
-                cleaned = cleaned.replace(secret.as_str(), MASK);
-            }
-        }
-        cleaned
-    }
-}
 
 /// An entry as its admins see it: names of variables and headers, references, no values.
 pub(super) fn masked(config: &McpServerConfig) -> McpServerConfig {
@@ -91,7 +66,7 @@ pub(super) fn unmasked(new: &mut McpServerConfig, old: &McpServerConfig) {
 mod tests {
     use serde_json::json;
 
-    use super::{Cleaner, masked, unmasked};
+    use super::{masked, unmasked};
     use crate::domain::McpServerConfig;
 
     #[test]
@@ -111,12 +86,5 @@ mod tests {
         shown.env.insert("A".into(), "••••".into());
         unmasked(&mut shown, &config);
         assert_eq!(shown, config);
-    }
-
-    #[test]
-    fn no_part_of_a_secret_is_left_in_a_text() {
-        let secrets = ["token", "token-and-more"].map(str::to_owned);
-        let cleaner = Cleaner::new(secrets.into_iter().collect());
-        assert_eq!(cleaner.clean("a token-and-more b token"), "a •••• b ••••");
     }
 }

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use url::Url;
 
-use super::masking::{MASK, hidden};
+use super::masking::hidden;
 use crate::domain::McpServerConfig;
+use crate::mcp::MASK;
 use crate::mcp::config::{EntryProblem, Reference, References, expand_text, references};
 
 /// Whether what the entry sends, or what it runs with, would reach somebody else: another origin,

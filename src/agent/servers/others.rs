@@ -10,12 +10,31 @@ use crate::agent::clock::now;
 use crate::domain::{Scope, TenantId};
 
 impl Servers {
-    /// Tells the sockets of this gateway.
+    /// Tells the sockets of this gateway. The connections of open sessions to a server that was removed
+    /// end with it.
     pub(super) fn tell(&self, tenant: Option<&TenantId>, name: &str, kind: NewsKind) {
+        if kind == NewsKind::Removed {
+            self.disconnect(tenant, name);
+        }
         self.0.teller.tell(News {
             tenant: tenant.cloned(),
             server: name.to_owned(),
             kind,
+        });
+    }
+
+    fn disconnect(&self, tenant: Option<&TenantId>, name: &str) {
+        // An entry of the settings hides those of the file, and stays.
+        if self.0.settings.contains_key(name) {
+            return;
+        }
+        let open = self.0.running.take_removed(tenant, name);
+        if open.is_empty() {
+            return;
+        }
+        tracing::info!(mcp.server = %name, ended = open.len(), "The connections to a removed server end");
+        self.0.opener.tasks.spawn(async move {
+            futures::future::join_all(open.iter().map(|opened| opened.remove())).await;
         });
     }
 

@@ -153,7 +153,11 @@ impl Servers {
         let ingredients = self.ingredients(tenant).await?;
         let view = match known {
             Some((_, view)) if view.ingredients == ingredients => view,
-            Some(_) | None => Arc::new(View::new(ingredients, &self.0.rules)),
+            Some(_) | None => {
+                let view = View::new(ingredients, &self.0.rules);
+                view.warn_of_cost(tenant);
+                Arc::new(view)
+            }
         };
         let mut views = self.views();
         if views.age == age {

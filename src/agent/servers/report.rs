@@ -103,6 +103,7 @@ impl ToolReport {
             annotations: tool.annotations.clone(),
             hash: tool.hash(),
             enabled: server.is_on(tool),
+            needs_tasks: tool.needs_tasks,
             effect,
             drift: server.drift(tool),
         }

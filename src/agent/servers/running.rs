@@ -6,6 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::opening::Opened;
 use crate::domain::TenantId;
 
+fn still_open(open: impl Iterator<Item = Weak<Opened>>) -> Vec<Arc<Opened>> {
+    open.filter_map(|one| one.upgrade())
+        .filter(|one| !one.connection.is_closed())
+        .collect()
+}
+
 /// Who uses which server.
 type Key = (TenantId, String);
 
@@ -32,9 +38,15 @@ impl RunningServers {
     pub(super) fn take(&self, tenant: &TenantId, server: &str) -> Vec<Arc<Opened>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let open = all.remove(&(tenant.clone(), server.to_owned()));
-        let open = open.into_iter().flatten();
-        open.filter_map(|one| one.upgrade())
-            .filter(|one| !one.connection.is_closed())
-            .collect()
+        still_open(open.into_iter().flatten())
+    }
+
+    /// The open ones to a server that is gone, of one tenant or of all, which are no longer noted.
+    pub(super) fn take_removed(&self, tenant: Option<&TenantId>, server: &str) -> Vec<Arc<Opened>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_removed =
+            |(whose, name): &Key| name == server && tenant.is_none_or(|tenant| tenant == whose);
+        let open = all.extract_if(|key, _| is_removed(key));
+        still_open(open.flat_map(|(_, open)| open))
     }
 }

@@ -24,6 +24,8 @@ pub struct ToolReport {
     pub hash: Digest,
     /// Whether the model is told of it.
     pub enabled: bool,
+    /// Whether it works only as a task: then the model is not told of it, enabled or not.
+    pub needs_tasks: bool,
     /// What happens to its calls.
     pub effect: PolicyEffect,
     /// Since when it is another than the one the tenant said yes to.

@@ -6,10 +6,14 @@ use std::time::Instant;
 
 use super::entry::{ServerEntry, Source};
 use crate::domain::{Digest, TenantId, Timestamp, Tool, ToolRef};
+use crate::llm::tokens;
 use crate::mcp::{Naming, Offer, Toolbox, is_offered};
 use crate::sandbox::Image;
 use crate::session::{PolicyEffect, Rule, Rules};
 use crate::store::records::ToolSetting;
+
+/// More tools than these are worth a word: each definition is sent with each request.
+const MANY_TOOLS: usize = 100;
 
 /// What a view is made of; equal ones give equal views.
 #[derive(PartialEq)]
@@ -79,6 +83,25 @@ impl Ingredient {
     pub(super) fn is_on(&self, tool: &Tool) -> bool {
         is_offered(&self.entry.config, tool) && self.setting(&tool.name).0
     }
+
+    /// Whether the model is told of a tool.
+    fn offers(&self, tool: &Tool) -> bool {
+        self.is_on(tool) && !tool.needs_tasks
+    }
+
+    /// The tools that the model would be told of if it could begin tasks, in words for people.
+    fn needing_tasks(&self) -> Vec<String> {
+        let listed = self.listed.iter().flat_map(|tools| tools.iter());
+        let left_out = listed.filter(|tool| tool.needs_tasks && self.is_on(tool));
+        left_out
+            .map(|tool| {
+                format!(
+                    "tool `{}` of server `{}` needs tasks, which are not supported yet: it is not offered",
+                    tool.name, self.entry.name
+                )
+            })
+            .collect()
+    }
 }
 
 impl View {
@@ -102,10 +125,14 @@ impl View {
                 is_trusted: server.entry.source == Source::Bundled || config.trusted,
             };
             let offered = server.listed.iter().flat_map(|tools| tools.iter());
-            let offered: Vec<Tool> = offered.filter(|tool| server.is_on(tool)).cloned().collect();
-            let left_out = toolbox.add(offer, &offered);
+            let offered: Vec<Tool> = offered
+                .filter(|tool| server.offers(tool))
+                .cloned()
+                .collect();
+            let mut left_out = server.needing_tasks();
+            let unfit = toolbox.add(offer, &offered);
+            left_out.extend(unfit.iter().map(ToString::to_string));
             if !left_out.is_empty() {
-                let left_out = left_out.iter().map(ToString::to_string).collect();
                 problems.insert(server.entry.name.clone(), left_out);
             }
             policy.extend(server.settings.iter().map(rule));
@@ -121,6 +148,16 @@ impl View {
             definitions,
             rules: Arc::new(rules),
             problems,
+        }
+    }
+
+    /// Tells the log what so many tools cost.
+    pub(super) fn warn_of_cost(&self, tenant: &TenantId) {
+        let tools = self.definitions.len();
+        if tools > MANY_TOOLS {
+            let tokens: u64 = self.definitions.iter().map(tokens::of_tool).sum();
+            tracing::warn!(tenant.id = %tenant, tools, tokens,
+                "{tools} tools are offered: their definitions cost about {tokens} tokens in every model request");
         }
     }
 

@@ -253,6 +253,7 @@ mod tests {
             description: "Reads".to_owned(),
             input_schema: Value::Null,
             annotations: ToolAnnotations::default(),
+            needs_tasks: false,
         }]);
         let sent = sent(&request, VENDOR);
         let name = &sent["tools"][0]["function"]["name"];

@@ -3,11 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::given;
 use crate::domain::McpServerConfig;
-
-/// The shortest value that is taken out of logs and error texts: shorter ones would black out
-/// ordinary words.
-const SHORTEST_SECRET: usize = 6;
 
 /// One reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,8 +59,17 @@ pub struct Expanded {
     pub headers: BTreeMap<String, String>,
     /// `url`.
     pub url: Option<String>,
-    /// What must not be read in logs and errors.
+    /// What must not be read in anything that the server says.
     pub secrets: BTreeSet<String>,
+}
+
+impl Expanded {
+    fn with_secrets(mut self) -> Self {
+        let url = self.url.as_deref();
+        let found = given::secrets(&self.environment, &self.headers, url);
+        self.secrets.extend(found);
+        self
+    }
 }
 
 /// Replaces the references of an entry.
@@ -72,8 +78,11 @@ pub fn expand(config: &McpServerConfig, from: &References<'_>) -> Result<Expande
     let mut secrets = BTreeSet::new();
     let mut text = |text: &str| {
         let value = walk(text, |reference| {
-            let value = look_up(from, reference)?;
-            secrets.insert(value.clone());
+            let value = look_up(from, &reference)?;
+            match reference {
+                Reference::Secret(_) => secrets.extend([value.clone()]),
+                Reference::Variable(name) => secrets.extend(given::variable(&name, &value)),
+            }
             Ok(value)
         })?;
         Ok::<String, Missing>(value)
@@ -87,30 +96,40 @@ pub fn expand(config: &McpServerConfig, from: &References<'_>) -> Result<Expande
     if let Some(url) = &config.url {
         expanded.url = Some(text(url)?);
     }
-    // Headers are credentials more often than not, whether they were references or not.
-    secrets.extend(expanded.headers.values().cloned());
-    secrets.extend(expanded.environment.values().cloned());
-    secrets.retain(|value| value.len() >= SHORTEST_SECRET);
     expanded.secrets = secrets;
-    Ok(expanded)
+    Ok(expanded.with_secrets())
+}
+
+/// The texts of an entry that has no references left: what looks like one is text.
+pub fn as_written(config: &McpServerConfig) -> Expanded {
+    let environment = config.env.iter().chain(&config.container_env);
+    let expanded = Expanded {
+        environment: environment
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+        headers: config.headers.clone(),
+        url: config.url.clone(),
+        secrets: BTreeSet::new(),
+    };
+    expanded.with_secrets()
 }
 
 /// Replaces the references of one text.
 pub fn expand_text(text: &str, from: &References<'_>) -> Result<String, Missing> {
-    walk(text, |reference| look_up(from, reference))
+    walk(text, |reference| look_up(from, &reference))
 }
 
-fn look_up(from: &References<'_>, reference: Reference) -> Result<String, Missing> {
+fn look_up(from: &References<'_>, reference: &Reference) -> Result<String, Missing> {
     match reference {
-        Reference::Secret(name) => match from.secrets.get(&name) {
+        Reference::Secret(name) => match from.secrets.get(name) {
             Some(value) => Ok(value.clone()),
-            None => Err(Missing::Secret(name)),
+            None => Err(Missing::Secret(name.clone())),
         },
         Reference::Variable(name) => match from.environment {
-            None => Err(Missing::NotAllowed(name)),
-            Some(environment) => match environment.get(&name) {
+            None => Err(Missing::NotAllowed(name.clone())),
+            Some(environment) => match environment.get(name) {
                 Some(value) => Ok(value.clone()),
-                None => Err(Missing::Variable(name)),
+                None => Err(Missing::Variable(name.clone())),
             },
         },
     }
@@ -193,7 +212,7 @@ mod tests {
         assert_eq!(expanded.headers["Authorization"], "Bearer swordfish");
         assert_eq!(expanded.environment["A"], "${odd text}");
         assert!(expanded.secrets.contains("swordfish"));
-        assert!(!expanded.secrets.contains("mcp"), "too short to be one");
+        assert!(!expanded.secrets.contains("mcp"), "no secret at all");
 
         let person = References::default();
         let refused = expand(&config, &person).err().unwrap();

@@ -7,11 +7,14 @@ mod expand;
 mod file;
 #[cfg(test)]
 mod fuzz;
+mod given;
 mod installing;
 mod problem;
 
 pub use check::{Author, entry_problems, name_problem};
 pub use docker_run::as_image;
-pub use expand::{Expanded, Missing, Reference, References, expand, expand_text, references};
+pub use expand::{
+    Expanded, Missing, Reference, References, as_written, expand, expand_text, references,
+};
 pub use file::{ConfigFile, FileError, FileState};
 pub use problem::EntryProblem;

@@ -1,6 +1,8 @@
 //! `/mcp` with an MCP client, and who is let in.
 
 use rmcp::ServiceExt as _;
+use rmcp::model::{CustomRequest, ErrorCode};
+use rmcp::service::ServiceError;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use sepal::domain::Role;
@@ -162,6 +164,42 @@ async fn a_foreign_page_or_name_is_refused() {
                 .header(name, value)
                 .bearer_auth(&ana.key);
             assert_eq!(request.send().await.unwrap().status(), 403, "{name} {path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_declared_is_not_answered() {
+    let app = TestApp::start().await;
+    let member = app.person("acme").await;
+    let (client, _hears) = TestClient::new(None);
+    let client = connect(&app, &member.key, client).await.unwrap();
+    let declared = client.peer_info().unwrap();
+    let declared = serde_json::to_value(&declared.capabilities).unwrap();
+    for kind in ["prompts", "resources", "completions"] {
+        assert_eq!(declared.get(kind), None, "{declared}");
+    }
+    for (method, params) in [
+        ("prompts/list", json!({})),
+        ("prompts/get", json!({ "name": "p" })),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("resources/read", json!({ "uri": "a:b" })),
+        (
+            "completion/complete",
+            json!({
+                "ref": { "type": "ref/prompt", "name": "p" },
+                "argument": { "name": "a", "value": "b" },
+            }),
+        ),
+    ] {
+        let request = CustomRequest::new(method, Some(params));
+        let answer = client.send_request(request.into()).await;
+        match answer {
+            Err(ServiceError::McpError(error)) => {
+                assert_eq!(error.code, ErrorCode::METHOD_NOT_FOUND, "{method}: {error}");
+            }
+            answer => panic!("{method} is answered: {answer:?}"),
         }
     }
 }

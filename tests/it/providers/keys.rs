@@ -1,13 +1,10 @@
 //! Keys: what is without one, and that none is ever seen again.
 
-use std::io;
-use std::sync::{Arc, Mutex};
-
 use serde_json::{Value, json};
 
 use super::{KEY, add, admin, compatible, open_app};
 use crate::model_stub::ModelStub;
-use crate::support::{TestApp, TestSocket};
+use crate::support::{Log, TestApp, TestSocket};
 
 /// A server whose default provider has no key.
 async fn keyless() -> TestApp {
@@ -155,21 +152,6 @@ async fn a_stored_key_is_kept_removed_and_never_sent_to_another_address() {
     assert_eq!(removed["hasKey"], false);
 }
 
-/// Everything that is logged on this thread.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// What is said of a provider from its trial to its end, the provider's own words included.
 async fn life_of_a_provider(app: &TestApp, model: &ModelStub) -> Vec<String> {
     let (person, client) = admin(app, "acme").await;
@@ -215,20 +197,11 @@ async fn life_of_a_provider(app: &TestApp, model: &ModelStub) -> Vec<String> {
 
 #[tokio::test]
 async fn a_key_comes_back_in_no_body_event_log_or_file() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(move || writer.clone())
-        .finish();
-    // With one subscriber alone, tracing lets the thread that comes first to a place in the code say
-    // for all threads whether anybody listens there: with a second one it asks both.
-    let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
-    let _logging = tracing::subscriber::set_default(subscriber);
+    let log = Log::start();
     let app = open_app().await;
     let model = ModelStub::start().await;
     let mut said = life_of_a_provider(&app, &model).await;
-    let logged = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
+    let logged = log.text();
     assert!(logged.contains("Provider `own` was saved"), "no log");
     said.push(logged);
     for text in &said {

@@ -1,12 +1,17 @@
 //! MCP servers beside the bundled one: over stdio in real bubblewrap, over HTTP against rmcp's own
 //! server, and the registry that people change.
 
+mod answers;
 mod drift;
 mod fair;
 mod images;
+mod masked;
 mod moved;
+mod odd;
+mod offers;
 mod registry;
 mod remote;
+mod removed;
 mod restart;
 mod retagged;
 mod sandboxed;

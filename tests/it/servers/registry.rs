@@ -123,8 +123,8 @@ async fn names_are_taken_once_and_each_entry_has_its_keepers() {
         (&fixed["source"], fixed.get("config")),
         (&json!("settings"), None)
     );
-    let (status, _) = api.ask(Method::DELETE, "/api/mcp/a", &Value::Null).await;
-    assert_eq!(status, 204);
+    let removed = api.ask(Method::DELETE, "/api/mcp/a", &Value::Null).await;
+    assert_eq!(removed, (200, json!({ "ok": true, "name": "a" })));
     let (status, _) = api.refused(Method::GET, "/api/mcp/a", &Value::Null).await;
     assert_eq!(status, 404);
 }
@@ -157,10 +157,10 @@ async fn the_operators_file_serves_every_tenant_and_edits_by_hand_load_while_run
     std::fs::write(&path, edited.to_string()).unwrap();
     wait_for_health(&mut socket, "by-hand", "healthy").await;
     assert_eq!(api.server("by-hand").await["toolCount"], 1);
-    let (status, _) = api
+    let removed = api
         .ask(Method::DELETE, "/api/mcp/by-hand", &Value::Null)
         .await;
-    assert_eq!(status, 204);
+    assert_eq!(removed, (200, json!({ "ok": true, "name": "by-hand" })));
     assert_eq!(
         socket.wait_for("mcpRemoved").await.args[0]["name"],
         "by-hand"

@@ -197,6 +197,7 @@ async fn definitions_are_cached_and_their_changes_told() {
             description: "Tells the time".into(),
             input_schema: json!({"type": "object", "properties": {"zone": {"type": "string"}}}),
             annotations: sepal::domain::ToolAnnotations::default(),
+            needs_tasks: false,
         };
         assert_eq!(definitions.get("h").await.unwrap(), None);
         definitions

@@ -3,6 +3,7 @@
 mod app;
 pub(crate) mod docker;
 mod engine;
+mod log;
 pub(crate) mod postgres;
 mod proxy;
 mod redis;
@@ -14,6 +15,7 @@ pub(crate) use self::redis::RedisServer;
 pub(crate) use app::{Person, TestApp};
 pub(crate) use docker::until;
 pub(crate) use engine::PrivateEngine;
+pub(crate) use log::Log;
 pub(crate) use proxy::{Door, OpenDoor, behind_each_door};
 pub(crate) use relay::Relay;
 pub(crate) use server::{Server, person, sepal};

@@ -21,6 +21,18 @@ export function facts(item: ServerItem): string {
     .join(' · ')
 }
 
+/** Models choose worse among more tools, and each definition is sent with each request. */
+const MANY_TOOLS = 100
+
+/** What it costs that the model is told of so many tools; nothing where they are few. */
+export function costOf(items: ServerItem[]): string {
+  const enabled = items.filter((item) => item.enabled)
+  const total = (of: (item: ServerItem) => number | null) => enabled.reduce((sum, item) => sum + (of(item) ?? 0), 0)
+  const tools = total((item) => item.enabledTools)
+  if (tools <= MANY_TOOLS) return ''
+  return t('servers.manyTools', { tools, tokens: shortCount(total((item) => item.definitionTokens)) })
+}
+
 export function stateWords(item: ServerItem): string {
   return t(`servers.state.${item.enabled ? item.status : 'off'}`)
 }

@@ -5,6 +5,8 @@ import { defineComponent, nextTick } from 'vue'
 import { createMemoryHistory, createRouter } from 'vue-router'
 import { i18n } from '@/locales'
 import { assertiveText } from '@/shell/announcer'
+// Loaded beforehand, as the chunk that a person would wait for.
+import '@/models/KeyChange.vue'
 import { usePerson } from '@/shell/person'
 import { rest, type ProviderItem } from '@/wire/rest'
 import { announceSession } from './announcements'
@@ -68,8 +70,7 @@ it('changes a refused key in place, and only for one that works', async () => {
   fail('provider_rejected', true)
   expect(ways()).toEqual(['Retry', 'Change the key', 'Choose a model'])
   await page.findAll('.ways button')[1]?.trigger('click')
-  // The form comes with a chunk of its own.
-  await vi.waitFor(() => expect(page.find('input').exists()).toBe(true), { timeout: 15_000 })
+  await vi.waitFor(() => expect(page.find('input').exists()).toBe(true))
   await page.get('input').setValue('sk-wrong')
   await page.get('form').trigger('submit')
   await flushPromises()

@@ -161,6 +161,8 @@ export interface ServerTool {
   /** Names this definition. */
   hash: string
   enabled: boolean
+  /** It works only as a task: the model is not told of it, enabled or not. */
+  needsTasks?: boolean
   effect: 'ask' | 'allow' | 'deny'
   drift?: { since: string }
 }
@@ -175,7 +177,7 @@ export interface ToolDecision {
 export interface ServerTest {
   ok: boolean
   phases: { name: 'start' | 'handshake' | 'tools'; ms: number; ok: boolean; error?: string }[]
-  tools: { name: string; description: string }[]
+  tools: { name: string; description: string; needsTasks?: boolean }[]
   /** The last lines of its stderr. */
   stderr: string[]
   reason?: string
@@ -355,7 +357,7 @@ export const rest = {
   addServer: (name: string, config: ServerConfig, secrets: Record<string, string>) =>
     request<{ name: string }>('POST', 'api/mcp/add', { body: { name, config, secrets } }),
   changeServer: (name: string, change: ServerPatch) => request<ServerItem>('PATCH', server(name), { body: change }),
-  deleteServer: (name: string) => request<undefined>('DELETE', server(name)),
+  deleteServer: (name: string) => request<{ ok: true; name: string }>('DELETE', server(name)),
   testServer: (name: string) => request<ServerTest>('POST', `${server(name)}/test`),
   restartServer: (name: string) => request<ServerRestart>('POST', `${server(name)}/restart`),
   testNewServer: (name: string, config: ServerConfig, secrets: Record<string, string>) =>

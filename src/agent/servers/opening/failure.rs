@@ -3,8 +3,8 @@
 use super::reason;
 use super::stderr::Said;
 use crate::agent::servers::entry::ServerEntry;
-use crate::agent::servers::masking::Cleaner;
 use crate::domain::{Code, Fault};
+use crate::mcp::Cleaner;
 use crate::mcp::config::{EntryProblem, Missing};
 use crate::{mcp, sandbox, store};
 

@@ -12,7 +12,7 @@ mod stderr;
 pub(in crate::agent) use self::failure::Failure;
 pub(super) use self::secret::{secret_context, secret_name};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,13 +24,12 @@ use self::started::{Started, Streams};
 use self::stderr::Said;
 use super::entry::{ServerEntry, Source};
 use super::logs::Logs;
-use super::masking::Cleaner;
 use crate::agent::place::SandboxPlace;
 use crate::domain::{
     Holder, McpServerConfig, McpTransport, SandboxId, SandboxKind, TenantId, Tool,
 };
-use crate::mcp::config::{Expanded, References, as_image, expand};
-use crate::mcp::{self, Connection, Remote};
+use crate::mcp::config::{Expanded, References, as_image, as_written, expand};
+use crate::mcp::{self, Cleaner, Connection, Remote};
 use crate::sandbox::{Ended, ImageId, Launch, Life, Running, Using};
 use crate::store::{self, Records, Sealer};
 
@@ -128,11 +127,6 @@ impl Opened {
         self.said.last()
     }
 
-    /// A text without the server's secrets.
-    pub(in crate::agent) fn clean(&self, text: &str) -> String {
-        self.cleaner.clean(text)
-    }
-
     fn take_life(&self) -> Option<Life> {
         let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
         life.take()
@@ -158,7 +152,7 @@ impl Opener {
         };
         let image = started.image();
         let begun = Instant::now();
-        let (life, shaken) = self.shake_hands(entry, started).await;
+        let (life, shaken) = self.shake_hands(entry, started, &cleaner).await;
         let mut shaken = noted(phases, "handshake", begun, &cleaner, shaken);
         if shaken.is_err()
             && let Some(life) = &life
@@ -238,7 +232,7 @@ impl Opener {
             url,
             secrets,
         } = self.expand(entry, &config, place).await?;
-        *cleaner = Cleaner::new(secrets);
+        *cleaner = Cleaner::new(&secrets);
         match config.transport() {
             McpTransport::Sse => Err(Cause::Unsupported(
                 "the old HTTP with SSE is not spoken; use transport `http`, which most servers \
@@ -299,6 +293,7 @@ impl Opener {
         &self,
         entry: &ServerEntry,
         started: Started,
+        cleaner: &Cleaner,
     ) -> (Option<Life>, Result<Connection, Cause>) {
         match started {
             Started::Running(Streams {
@@ -308,6 +303,7 @@ impl Opener {
                 life,
             }) => {
                 let opened = Connection::open(&entry.name, stdout, stdin).await;
+                let opened = opened.map(|it| it.cleaned_by(cleaner.clone()));
                 (Some(life), opened.map_err(Cause::from))
             }
             Started::Remote(remote) => {
@@ -316,6 +312,7 @@ impl Opener {
                     Source::Bundled | Source::Settings | Source::Installation => &self.clients.open,
                 };
                 let opened = Connection::open_http(&entry.name, client.clone(), &remote).await;
+                let opened = opened.map(|it| it.cleaned_by(cleaner.clone()));
                 (None, opened.map_err(Cause::from))
             }
         }
@@ -352,27 +349,9 @@ impl Opener {
         };
         if entry.source == Source::Settings {
             // The settings replaced them when they were read; what looks like one is text.
-            return Ok(literal(config));
+            return Ok(as_written(config));
         }
         Ok(expand(config, &from)?)
-    }
-}
-
-/// Settings have no references left.
-fn literal(config: &McpServerConfig) -> Expanded {
-    let environment: BTreeMap<String, String> = config
-        .env
-        .iter()
-        .chain(&config.container_env)
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    let values = environment.values().chain(config.headers.values());
-    let secrets: BTreeSet<String> = values.filter(|it| it.len() >= 6).cloned().collect();
-    Expanded {
-        secrets,
-        headers: config.headers.clone(),
-        url: config.url.clone(),
-        environment,
     }
 }
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use super::super::logs::{LogLine, Logs, cut};
-use super::super::masking::Cleaner;
 use super::LAST_LINES;
 use crate::agent::clock;
 use crate::domain::TenantId;
+use crate::mcp::Cleaner;
 
 /// How long the rest of stderr may take after the server ended.
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);

@@ -147,6 +147,15 @@ pub(in crate::gateway) struct AddServerResponse {
     pub(super) name: String,
 }
 
+/// The server that was removed.
+#[derive(Serialize, ToSchema)]
+pub(in crate::gateway) struct RemoveServerResponse {
+    /// Always true: what was not removed is an error.
+    pub(super) ok: bool,
+    /// Its name, which is free now.
+    pub(super) name: String,
+}
+
 /// The value of a secret.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::gateway) struct SecretRequest {
@@ -186,9 +195,12 @@ struct TestPhase {
 }
 
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 struct TestTool {
     name: String,
     description: String,
+    /// Whether it works only as a task: it is not offered to models yet.
+    needs_tasks: bool,
 }
 
 impl From<TestReport> for TestServerResponse {
@@ -202,6 +214,7 @@ impl From<TestReport> for TestServerResponse {
         let tools = report.tools.into_iter().map(|tool| TestTool {
             name: tool.name,
             description: tool.description,
+            needs_tasks: tool.needs_tasks,
         });
         Self {
             ok: report.error.is_none(),
@@ -235,6 +248,8 @@ pub(in crate::gateway) struct ServerTool {
     hash: String,
     /// Whether the model is told of it.
     enabled: bool,
+    /// Whether it works only as a task: then the model is not told of it, enabled or not.
+    needs_tasks: bool,
     /// `ask`, `allow` or `deny`.
     #[schema(value_type = String)]
     effect: PolicyEffect,
@@ -259,6 +274,7 @@ impl From<ToolReport> for ServerTool {
             annotations: report.annotations,
             hash: report.hash.as_str().to_owned(),
             enabled: report.enabled,
+            needs_tasks: report.needs_tasks,
             effect: report.effect,
             drift: report.drift.map(|since| Drift {
                 since: since.to_rfc3339(),

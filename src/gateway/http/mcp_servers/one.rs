@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
 
-use super::body::{SecretRequest, Server, ServerLogs};
+use super::body::{RemoveServerResponse, SecretRequest, Server, ServerLogs};
 use crate::domain::Caller;
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
@@ -41,18 +41,19 @@ pub(in crate::gateway) async fn change_mcp_server(
     Ok(Json(state.servers.one(&caller, &name).await?.into()))
 }
 
-/// Removes a server with its secrets and everything that was decided about its tools.
+/// Removes a server with its secrets and everything that was decided about its tools. Its connections
+/// end in open sessions.
 #[utoipa::path(delete, path = "/api/mcp/{name}", tag = "mcp", params(("name" = String, Path)), responses(
-    (status = 204), (status = 401, body = Problem), (status = 403, body = Problem),
+    (status = 200, body = RemoveServerResponse), (status = 401, body = Problem), (status = 403, body = Problem),
     (status = 404, body = Problem), (status = 409, body = Problem),
 ))]
 pub(in crate::gateway) async fn delete_mcp_server(
     State(state): State<GatewayState>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Result<StatusCode, ApiError> {
+) -> Result<Json<RemoveServerResponse>, ApiError> {
     state.servers.remove(&caller, &name).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(Json(RemoveServerResponse { ok: true, name }))
 }
 
 /// Sets what `${secret:NAME}` of a server's entry stands for. It is kept sealed and never given

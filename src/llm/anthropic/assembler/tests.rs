@@ -277,6 +277,7 @@ fn an_alias_leads_back_to_the_tool() {
         description: String::new(),
         input_schema: json!(null),
         annotations: ToolAnnotations::default(),
+        needs_tasks: false,
     };
     let mut assembler = assembler(Names::of(&[tool]));
     let mut out = VecDeque::new();

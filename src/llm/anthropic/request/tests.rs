@@ -214,6 +214,7 @@ fn with_tools(entries: Vec<Entry>) -> Request {
         description: "Reads".to_owned(),
         input_schema: json!({"type": "object"}),
         annotations: ToolAnnotations::default(),
+        needs_tasks: false,
     };
     Request {
         tools: Arc::from([tool("a"), tool("2b"), tool("a")]),

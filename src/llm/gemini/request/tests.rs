@@ -52,6 +52,7 @@ fn tool(name: &str, input_schema: Value) -> Tool {
         description: "Reads".to_owned(),
         input_schema,
         annotations: ToolAnnotations::default(),
+        needs_tasks: false,
     }
 }
 

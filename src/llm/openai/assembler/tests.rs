@@ -156,6 +156,7 @@ fn an_alias_leads_back_to_the_tool() {
         description: String::new(),
         input_schema: json!(null),
         annotations: ToolAnnotations::default(),
+        needs_tasks: false,
     };
     let mut assembler = Assembler::new(Context {
         names: Names::of(&[tool]),

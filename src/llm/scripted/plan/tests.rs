@@ -12,6 +12,7 @@ fn tools(names: &[&str]) -> Vec<Tool> {
         description: String::new(),
         input_schema: Value::Null,
         annotations: ToolAnnotations::default(),
+        needs_tasks: false,
     };
     names.iter().map(tool).collect()
 }

@@ -1,5 +1,11 @@
 //! Servers that are reached over streamable HTTP.
 
+mod events;
+mod exchange;
+mod refusal;
+
+pub(super) use self::exchange::{Error as HttpError, Failure};
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -7,16 +13,19 @@ use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
-use rmcp::transport::streamable_http_client::{
-    StreamableHttpClientTransportConfig, StreamableHttpError,
-};
+use rmcp::transport::common::http_header::{HEADER_LAST_EVENT_ID, HEADER_SESSION_ID};
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
+use self::exchange::Exchange;
 use super::error::Error;
 use crate::net;
 
 /// How often an answer whose stream broke is asked for again, after pauses of 1, 2 and 4 s or as the
 /// server says. After that the call is lost, which is not to take as long as its time limit.
 const RESUMES: usize = 3;
+
+/// Headers that the exchange itself writes.
+const OWN_HEADERS: [&str; 3] = ["accept", HEADER_LAST_EVENT_ID, HEADER_SESSION_ID];
 
 /// Where a remote server is, and what it is sent with every request.
 #[derive(Clone)]
@@ -31,9 +40,15 @@ pub(super) fn transport(
     server: &str,
     client: reqwest::Client,
     remote: &Remote,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, Error> {
+) -> Result<StreamableHttpClientTransport<Exchange>, Error> {
     let mut headers = HashMap::new();
     for (name, value) in &remote.headers {
+        if OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+            return Err(Error::Handshake {
+                server: server.to_owned(),
+                reason: format!("the header `{name}` is written by the protocol; remove it"),
+            });
+        }
         let parsed = HeaderName::from_bytes(name.as_bytes())
             .ok()
             .zip(HeaderValue::from_str(value).ok());
@@ -54,6 +69,7 @@ pub(super) fn transport(
     let mut resuming = ExponentialBackoff::default();
     resuming.max_times = Some(RESUMES);
     config.retry_config = Arc::new(resuming);
+    let client = Exchange(client);
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
@@ -63,7 +79,8 @@ pub(super) fn handshake_error(server: &str, error: &ClientInitializeError) -> Er
     let server = server.to_owned();
     let reason = match http_error(error) {
         None => error.to_string(),
-        Some(StreamableHttpError::Client(error)) => match net::blocked(error) {
+        Some(HttpError::Client(Failure::Refused(refusal))) => refusal.to_string(),
+        Some(HttpError::Client(Failure::Client(error))) => match net::blocked(error) {
             Some(blocked) => blocked.to_string(),
             None if error.is_connect() || error.is_timeout() => {
                 let reason = below(error);
@@ -74,9 +91,6 @@ pub(super) fn handshake_error(server: &str, error: &ClientInitializeError) -> Er
                 None => below(error),
             },
         },
-        Some(StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_)) => {
-            "it answered with status 401: a key is missing or wrong in `headers`".to_owned()
-        }
         Some(error) => error.to_string(),
     };
     Error::Handshake { server, reason }
@@ -87,7 +101,7 @@ pub(super) fn handshake_error(server: &str, error: &ClientInitializeError) -> Er
     clippy::wildcard_enum_match_arm,
     reason = "every other error comes from the server's answer, whatever rmcp adds"
 )]
-fn http_error(error: &ClientInitializeError) -> Option<&StreamableHttpError<reqwest::Error>> {
+fn http_error(error: &ClientInitializeError) -> Option<&HttpError> {
     match error {
         ClientInitializeError::TransportError { error, .. } => error.error.downcast_ref(),
         _ => None,
