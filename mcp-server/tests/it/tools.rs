@@ -1,5 +1,9 @@
 //! What the server says about itself.
 
+use rmcp::{
+    model::{CustomRequest, ErrorCode},
+    service::ServiceError,
+};
 use serde_json::{Value, json};
 
 use crate::harness::{Harness, in_time};
@@ -52,6 +56,26 @@ async fn an_unknown_tool_is_a_fault_of_the_protocol() {
         .await
         .unwrap_err();
     assert!(error.to_string().contains("no_such_tool"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_not_declared_is_not_answered() {
+    let harness = Harness::start().await;
+    for method in [
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+    ] {
+        let params = json!({ "uri": "a:b" });
+        let request = CustomRequest::new(method, Some(params));
+        match in_time(harness.client.send_request(request.into())).await {
+            Err(ServiceError::McpError(error)) => {
+                assert_eq!(error.code, ErrorCode::METHOD_NOT_FOUND, "{method}: {error}");
+            }
+            answer => panic!("{method} is answered: {answer:?}"),
+        }
+    }
 }
 
 #[test]
