@@ -115,9 +115,9 @@ impl AgentParts {
 }
 
 impl AgentFactory {
-    /// What answers in a tenant's new session.
-    pub fn model_choice(&self, tenant: &TenantId) -> ModelChoice {
-        self.providers.default_choice(tenant)
+    /// What answers in a person's new session.
+    pub fn model_choice(&self, whose: (&TenantId, &UserId)) -> ModelChoice {
+        self.providers.default_choice(whose)
     }
 
     /// The agent of `owner`'s session, which began with that sandbox. Nothing is started yet; which model

@@ -79,6 +79,11 @@ pub(super) enum Letter {
         /// What.
         told: Told,
     },
+    /// To all: model providers, or what new sessions begin with, were changed in the records.
+    Providers {
+        /// The life that writes.
+        from: Arc<str>,
+    },
     /// To all: rows of lists of sessions were written.
     Rows {
         /// The life that writes.

@@ -195,7 +195,7 @@ story('links that are pasted into an open tab work, though only the hash changes
   await page.goto(`${app.url}/sign-in`)
   await page.getByRole('button', { name: 'Sign in' }).waitFor()
   await page.goto(`${app.url}/sign-in#not-a-secret`)
-  await page.getByRole('alert').waitFor()
+  await page.getByText('This link is used up or too old.').waitFor()
   const secret = (await app.cli('link')).split('#').at(-1)
   await page.goto(`${app.url}/sign-in#${secret}`)
   await session.isReady()

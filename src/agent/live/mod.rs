@@ -316,7 +316,8 @@ impl LiveSession {
             Ask::Choose(wanted) => {
                 let providers = &self.parts.providers;
                 let current = Some(self.choice());
-                let model = providers.choose(&self.key.tenant, &wanted, current)?;
+                let whose = (&self.key.tenant, &self.owner().id);
+                let model = providers.choose(whose, &wanted, current)?;
                 Command::ChooseModel { model }
             }
             Ask::Decide { mut decision, args } => {

@@ -81,12 +81,11 @@ impl Providers {
         let row = self.row_of(scope, &offer)?;
         self.0.records.providers().put(&row).await?;
         let offer = Arc::new(offer);
-        let kept = Kept {
-            offer: Arc::clone(&offer),
-            row,
-        };
+        let served = Arc::clone(&offer);
+        let kept = Kept { offer: served, row };
         self.change(|added| added.insert((scope.clone(), id.to_owned()), kept));
         tracing::info!(llm.provider = id, %scope, is_new, "Provider `{id}` was saved");
+        self.tell();
         Ok((offer, is_new))
     }
 
@@ -99,6 +98,7 @@ impl Providers {
             return Err(unknown().into());
         }
         tracing::info!(llm.provider = id, %scope, "Provider `{id}` was removed");
+        self.tell();
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl Providers {
             }
         }
         self.change(|added| *added = fresh);
-        Ok(())
+        self.reload_defaults().await
     }
 
     /// A provider as it would be, without keeping it.

@@ -5,6 +5,7 @@
 //! keeps what it has, so a change never cuts an answer.
 
 mod choice;
+mod defaults;
 mod keeping;
 mod offer;
 mod trial;
@@ -13,14 +14,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use reqwest::Client;
+use tokio::sync::watch;
 
 pub use self::choice::Wanted;
+pub use self::defaults::{DefaultFor, DefaultsInForce};
 pub use self::keeping::{Draft, Error, KeyChange};
 pub use self::offer::{Offer, ProviderSettings, Source};
 pub use self::trial::Trial;
 
 use self::offer::removed;
-use crate::domain::{Code, Scope, TenantId};
+use crate::domain::{Code, Scope, TenantId, UserId};
 use crate::llm::Provider;
 use crate::net::Guard;
 use crate::session::{ModelChoice, Refusal};
@@ -58,6 +61,10 @@ struct Inner {
     default: ModelChoice,
     /// Never held across an await.
     added: RwLock<Added>,
+    /// What people said new sessions begin with. Never held across an await.
+    defaults: RwLock<defaults::Set>,
+    /// Counts what was changed here.
+    changes: watch::Sender<u64>,
     /// Held over record and registry, so that both change in the same order.
     changing: tokio::sync::Mutex<()>,
     records: Records,
@@ -80,6 +87,8 @@ impl Providers {
                 .collect(),
             default,
             added: RwLock::default(),
+            defaults: RwLock::default(),
+            changes: watch::Sender::default(),
             changing: tokio::sync::Mutex::default(),
             records,
             sealer,
@@ -89,11 +98,11 @@ impl Providers {
         Ok(opened)
     }
 
-    /// All that a tenant may use, by id, the default first. A tenant's own stands before one of the
+    /// All that a person may use, by id, their default first. A tenant's own stands before one of the
     /// installation of the same name, and that before one of the settings.
-    pub fn visible(&self, tenant: &TenantId) -> Vec<Arc<Offer>> {
+    pub fn visible(&self, (tenant, user): (&TenantId, &UserId)) -> Vec<Arc<Offer>> {
         let mut offers = self.unordered(tenant);
-        let default = choice::default_of(&offers, &self.0.default);
+        let default = self.configured_default((tenant, user), &offers);
         offers.sort_by_key(|offer| offer.id() != default.provider);
         offers
     }
@@ -120,19 +129,29 @@ impl Providers {
             .cloned()
     }
 
-    /// What answers in a tenant's new sessions. A model that its provider turned out not to list has
+    /// What answers in a person's new sessions. A model that its provider turned out not to list has
     /// been replaced by one that it does.
-    pub fn default_choice(&self, tenant: &TenantId) -> ModelChoice {
-        self.listed_default(&self.unordered(tenant))
+    pub fn default_choice(&self, whose: (&TenantId, &UserId)) -> ModelChoice {
+        self.listed_default(whose, &self.unordered(whose.0))
     }
 
     /// The same before anything is replaced.
-    pub fn configured_choice(&self, tenant: &TenantId) -> ModelChoice {
-        choice::default_of(&self.unordered(tenant), &self.0.default)
+    pub fn configured_choice(&self, whose: (&TenantId, &UserId)) -> ModelChoice {
+        self.configured_default(whose, &self.unordered(whose.0))
     }
 
-    fn listed_default(&self, offers: &[Arc<Offer>]) -> ModelChoice {
-        let mut choice = choice::default_of(offers, &self.0.default);
+    /// What people said, as far as it can answer; else what the operator set, or whatever can.
+    fn configured_default(
+        &self,
+        (tenant, user): (&TenantId, &UserId),
+        offers: &[Arc<Offer>],
+    ) -> ModelChoice {
+        let said = defaults::first_usable(offers, self.said(tenant, user));
+        said.unwrap_or_else(|| choice::default_of(offers, &self.0.default))
+    }
+
+    fn listed_default(&self, whose: (&TenantId, &UserId), offers: &[Arc<Offer>]) -> ModelChoice {
+        let mut choice = self.configured_default(whose, offers);
         let offer = offers.iter().find(|offer| offer.id() == choice.provider);
         if let Some(other) = offer.and_then(|offer| offer.stand_in(&choice.model)) {
             choice.model = other;
@@ -144,11 +163,11 @@ impl Providers {
     /// that there is not. A model that nobody lists is taken.
     pub fn choose(
         &self,
-        tenant: &TenantId,
+        whose: (&TenantId, &UserId),
         wanted: &Wanted,
         current: Option<&ModelChoice>,
     ) -> Result<ModelChoice, Refusal> {
-        let offers = self.unordered(tenant);
+        let offers = self.unordered(whose.0);
         let default;
         let is_there = |choice: &&ModelChoice| {
             let mut ids = offers.iter().map(|offer| offer.id());
@@ -157,7 +176,7 @@ impl Providers {
         let current = if let Some(current) = current.filter(is_there) {
             current
         } else {
-            default = self.listed_default(&offers);
+            default = self.listed_default(whose, &offers);
             &default
         };
         choice::choose(&offers, wanted, current)

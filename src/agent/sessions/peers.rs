@@ -60,12 +60,13 @@ pub(super) async fn listen(inner: Weak<Inner>) {
     }
 }
 
-/// Tells the others what happens to MCP servers here, until the registry stops.
+/// Tells the others what happens to MCP servers and model providers here, until the registry stops.
 pub(super) async fn pass_news(inner: Weak<Inner>) {
     let Some(registry) = inner.upgrade() else {
         return;
     };
     let (mut news, stop) = (registry.factory.servers.told(), registry.stop.clone());
+    let mut changes = registry.factory.providers.changes();
     let (relay, life) = (
         registry.relay.clone(),
         Arc::<str>::from(registry.wakes.life()),
@@ -75,6 +76,11 @@ pub(super) async fn pass_news(inner: Weak<Inner>) {
         let told = tokio::select! {
             biased;
             () = stop.cancelled() => return,
+            Ok(()) = changes.changed() => {
+                let from = Arc::clone(&life);
+                relay.tell_everybody(Letter::Providers { from });
+                continue;
+            }
             told = news.recv() => told,
         };
         match told {
@@ -164,6 +170,17 @@ impl Inner {
             (Letter::Server { from, told }, _) => {
                 if *from != *self.wakes.life() {
                     self.factory.servers.hear(told);
+                }
+            }
+            (Letter::Providers { from }, _) => {
+                if *from != *self.wakes.life() {
+                    let providers = self.factory.providers.clone();
+                    self.tasks.spawn(async move {
+                        if let Err(error) = providers.reload().await {
+                            // They are read again within half a minute.
+                            tracing::warn!(?error, "The providers were not read again");
+                        }
+                    });
                 }
             }
             (Letter::Rows { from, rows }, _) => {

@@ -135,9 +135,9 @@ impl Inner {
     fn genesis(&self, tenant: &TenantId, owner: Actor) -> Genesis {
         Genesis {
             journal: JournalId::from_bits(rand::random()),
-            owner,
             sandbox: SandboxId::from_bits(rand::random()),
-            model: self.factory.model_choice(tenant),
+            model: self.factory.model_choice((tenant, &owner.id)),
+            owner,
         }
     }
 

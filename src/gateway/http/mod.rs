@@ -42,9 +42,8 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .routes(routes!(sessions::events::list_events))
         .routes(routes!(sessions::commands::send_message))
         .routes(routes!(sessions::commands::decide_call))
-        .routes(routes!(models::list_models))
+        .merge(models::routes())
         .merge(mcp_servers::routes())
-        .routes(routes!(models::check_models))
         .routes(routes!(providers::list_providers))
         .routes(routes!(
             providers::read_provider,

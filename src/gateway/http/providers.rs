@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::agent::providers::{Draft, KeyChange, Offer, Source, Trial};
-use crate::domain::{Caller, Code, Scope, TenantId};
+use crate::domain::{Caller, Code, Scope};
 use crate::gateway::GatewayState;
 use crate::gateway::auth::TenantAdmin;
 use crate::gateway::error::{ApiError, Problem};
@@ -113,6 +113,9 @@ pub(super) struct ProviderTested {
     /// Why not, in its own words where it had some.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ProviderFault>,
+    /// Whether it answers in new sessions, which the first stored provider that answers does from then on
+    /// where nothing else could.
+    is_default: bool,
 }
 
 /// Why a provider did not answer.
@@ -132,9 +135,10 @@ pub(super) async fn list_providers(
     State(state): State<GatewayState>,
     caller: Caller,
 ) -> Json<ProvidersList> {
-    let tenant = &caller.tenant.id;
-    let offers = state.providers.visible(tenant);
-    let items = offers.iter().map(|offer| item(&state, tenant, offer));
+    let offers = state
+        .providers
+        .visible((&caller.tenant.id, &caller.user.id));
+    let items = offers.iter().map(|offer| item(&state, &caller, offer));
     Json(ProvidersList {
         items: items.collect(),
     })
@@ -151,7 +155,7 @@ pub(super) async fn read_provider(
 ) -> Result<Json<ProviderItem>, ApiError> {
     let tenant = &caller.tenant.id;
     let offer = state.providers.find(tenant, &id).ok_or_else(unknown)?;
-    Ok(Json(item(&state, tenant, &offer)))
+    Ok(Json(item(&state, &caller, &offer)))
 }
 
 /// Add a provider, or change one. It serves from the next model request on.
@@ -174,7 +178,7 @@ pub(super) async fn put_provider(
     } else {
         StatusCode::OK
     };
-    Ok((status, Json(item(&state, &admin.0.tenant.id, &offer))))
+    Ok((status, Json(item(&state, &admin.0, &offer))))
 }
 
 /// Remove a provider that was added. Its sessions can choose another one.
@@ -214,15 +218,21 @@ pub(super) async fn test_provider(
 ) -> Result<Json<ProviderTested>, ApiError> {
     let model = body.as_ref().and_then(|body| body.model.clone());
     let model = model.filter(|model| !model.trim().is_empty());
-    let trial = if let Some(body) = body.filter(|body| body.kind.is_some()) {
+    let answer = if let Some(body) = body.filter(|body| body.kind.is_some()) {
         let scope = scope_of(&state, &admin, &id, body.scope.as_deref())?;
         let offer = state.providers.draw(&scope, &id, draft(body)?).await?;
-        offer.test(model.as_deref()).await
+        tested(offer.test(model.as_deref()).await, false)
     } else {
         let offer = state.providers.find(&admin.0.tenant.id, &id);
-        offer.ok_or_else(unknown)?.test(model.as_deref()).await
+        let offer = offer.ok_or_else(unknown)?;
+        let trial = offer.test(model.as_deref()).await;
+        if let (None, Some(model)) = (&trial.problem, &trial.model) {
+            state.providers.adopt(&admin.0, &offer, model).await?;
+        }
+        let is_default = item(&state, &admin.0, &offer).is_default;
+        tested(trial, is_default)
     };
-    Ok(Json(tested(trial)))
+    Ok(Json(answer))
 }
 
 /// Where a change goes: as it says, else where the provider is that is used, else the tenant.
@@ -266,7 +276,8 @@ fn draft(body: PutProviderRequest) -> Result<Draft, ApiError> {
     })
 }
 
-fn item(state: &GatewayState, tenant: &TenantId, offer: &Offer) -> ProviderItem {
+fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
+    let whose = (&caller.tenant.id, &caller.user.id);
     ProviderItem {
         id: offer.id().to_owned(),
         kind: offer.kind().as_str(),
@@ -281,12 +292,12 @@ fn item(state: &GatewayState, tenant: &TenantId, offer: &Offer) -> ProviderItem 
             Source::Added(Scope::Installation) => "installation",
             Source::Added(Scope::Tenant(_)) => "tenant",
         },
-        is_default: state.providers.default_choice(tenant).provider == offer.id(),
+        is_default: state.providers.default_choice(whose).provider == offer.id(),
         problem: offer.problem.as_ref().map(ToString::to_string),
     }
 }
 
-fn tested(trial: Trial) -> ProviderTested {
+fn tested(trial: Trial, is_default: bool) -> ProviderTested {
     let error = trial.problem.map(|(code, message)| ProviderFault {
         code: code.as_str(),
         message,
@@ -297,6 +308,7 @@ fn tested(trial: Trial) -> ProviderTested {
         models: trial.models,
         model: trial.model,
         error,
+        is_default,
     }
 }
 

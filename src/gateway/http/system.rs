@@ -144,7 +144,8 @@ pub(super) async fn read_system(
     caller: Caller,
 ) -> Json<SystemInfo> {
     let mut system = (*state.system.now()).clone();
-    let choice = state.providers.default_choice(&caller.tenant.id);
+    let whose = (&caller.tenant.id, &caller.user.id);
+    let choice = state.providers.default_choice(whose);
     if let Some(offer) = state.providers.find(&caller.tenant.id, &choice.provider) {
         let detail = format!("{} · {}", offer.id(), choice.model);
         let is_scripted = offer.kind() == ProviderKind::Scripted;

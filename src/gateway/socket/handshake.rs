@@ -154,7 +154,8 @@ async fn session_of(
         if model.is_empty() {
             return Ok(None);
         }
-        let choice = providers.choose(&caller.tenant.id, &model, None);
+        let whose = (&caller.tenant.id, &caller.user.id);
+        let choice = providers.choose(whose, &model, None);
         choice.map(Some)
     };
     let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else {

@@ -40,12 +40,12 @@ pub(super) fn open(io: &SocketIo, doors: &Arc<Doors>) {
     io.ns(PERSON, on_connect.with(enter));
 }
 
-async fn take_seat(doors: &Doors, socket: &SocketRef, sent: HandshakeAuth) -> Result<(), Refusal> {
+async fn take_seat(doors: &Doors, socket: &SocketRef, given: HandshakeAuth) -> Result<(), Refusal> {
     if doors.stop.is_cancelled() {
         return Err(stopping());
     }
     let parts = socket.req_parts();
-    let entered = auth::authenticate_handshake(&doors.state, parts, sent.token.as_deref()).await?;
+    let entered = auth::authenticate_handshake(&doors.state, parts, given.token.as_deref()).await?;
     let place = doors.seats.take(entered.caller.holder())?;
     let seat = Arc::new(Seat::new(entered, Shows::List, None, place));
     socket.on_fallback(|Event(_): Event, ReplySlot(reply): ReplySlot| {

@@ -6,6 +6,7 @@ mod api_keys;
 mod installation;
 mod links;
 mod mcp_servers;
+mod model_defaults;
 mod providers;
 mod sandboxes;
 mod secrets;
@@ -20,6 +21,7 @@ pub use admission::{Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
 pub use links::{LinkTarget, Links};
 pub use mcp_servers::{McpServerRow, McpServers};
+pub use model_defaults::{ModelDefault, ModelDefaults};
 pub use providers::{ProviderRow, Providers};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
 pub use secrets::{SecretRow, Secrets};
@@ -70,6 +72,8 @@ impl Records {
         sessions: Sessions,
         /// Model providers that were added while running.
         providers: Providers,
+        /// The model of new sessions.
+        model_defaults: ModelDefaults,
         /// Secrets that configurations name.
         secrets: Secrets,
         /// MCP servers that tenants added.

@@ -1,5 +1,6 @@
 //! Several providers at once: who may have which, and which one answers.
 
+mod defaults;
 mod keys;
 mod registry;
 mod switching;

@@ -1,5 +1,7 @@
 //! A change of the registry of MCP servers at one gateway, seen at the other.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use sepal::domain::Role;
 use serde_json::{Value, json};
@@ -77,4 +79,22 @@ async fn a_changed_entry_and_a_decision_about_a_tool_hold_at_the_other_gateway()
     at_a.add("next", json!({ "command": "x" })).await;
     b.wait_for("mcpAdded").await;
     assert_eq!(at_b.server("mine").await["enabled"], false);
+}
+
+#[tokio::test]
+async fn what_new_sessions_begin_with_is_the_same_at_the_other_gateway_at_once() {
+    let pair = Pair::start().await;
+    let owner = pair.a.person_with("acme", Role::Owner).await;
+    let (at_a, at_b) = (Api::new(&pair.a, &owner), Api::new(&pair.b, &owner));
+    let path = "/api/models/default";
+    let provider = at_b.get(path).await["provider"].clone();
+    let chosen = json!({ "provider": provider, "model": "another", "scope": "tenant" });
+    let (status, _) = at_a.ask(Method::PUT, path, &chosen).await;
+    assert_eq!(status, 200);
+    // Sooner than the records are read again without a letter.
+    let told = async { while at_b.get(path).await["model"] != "another" {} };
+    let told = tokio::time::timeout(Duration::from_secs(10), told).await;
+    assert!(told.is_ok(), "nobody told the other gateway");
+    let b = TestSocket::open(pair.b.address, &owner, None).await;
+    assert_eq!(b.ready["model"], "another");
 }

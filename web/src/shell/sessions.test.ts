@@ -61,3 +61,43 @@ it('shows nothing of another person, though an answer to them comes late', async
   await more
   expect(sessions.items).toEqual([])
 })
+
+it('takes what the server tells of any session, and of two items the newer', async () => {
+  vi.spyOn(rest, 'sessions').mockResolvedValue({ items: [item('bb'), item('a')], nextCursor: null })
+  const sessions = useSessions()
+  await sessions.refresh()
+  sessions.take({ ...item('a'), state: 'waiting', waiting: 2, version: 3 })
+  sessions.take({ ...item('a'), state: 'running', waiting: 0, version: 2 })
+  expect(sessions.items.map(({ id, waiting }) => [id, waiting])).toEqual([['bb', 0], ['a', 2]])
+  // A list that was read before is older than what was told meanwhile.
+  await sessions.refresh()
+  expect(sessions.items[1]?.waiting).toBe(2)
+
+  sessions.take({ ...item('ccc'), waiting: 1 })
+  expect(sessions.items[0]?.id).toBe('ccc')
+  sessions.drop('ccc')
+  expect(sessions.items.map(({ id }) => id)).toEqual(['bb', 'a'])
+})
+
+it('leaves the open session to its own socket, which knows sooner', async () => {
+  vi.spyOn(rest, 'sessions').mockResolvedValue({ items: [item('a')], nextCursor: null })
+  const sessions = useSessions()
+  await sessions.refresh()
+  sessions.follow('a')
+  sessions.patch('a', { state: 'waiting', waiting: 1 })
+  sessions.take({ ...item('a'), title: 'named', state: 'running', waiting: 0, version: 2 })
+  expect(sessions.items[0]).toMatchObject({ title: 'named', state: 'waiting', waiting: 1 })
+  sessions.follow(null)
+  sessions.take({ ...item('a'), waiting: 0, version: 3 })
+  expect(sessions.items[0]?.waiting).toBe(0)
+})
+
+it('shows what waits first, however long ago it began', async () => {
+  const old = { ...item('a'), updatedAt: '2025-01-01T10:00:00Z', waiting: 1 }
+  vi.spyOn(rest, 'sessions').mockImplementation(async (_cursor, state) =>
+    state === 'waiting' ? { items: [old], nextCursor: null } : { items: [item('bb')], nextCursor: 'more' },
+  )
+  const sessions = useSessions()
+  await sessions.refresh()
+  expect(sessions.items.map(({ id }) => id)).toEqual(['bb', 'a'])
+})

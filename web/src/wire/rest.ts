@@ -63,6 +63,19 @@ export interface Models {
   problems: { provider: string; problem: string }[]
 }
 
+export interface ModelChoice {
+  provider: string
+  model: string
+}
+
+/** What new sessions of this person begin with, and who said so. */
+export interface ModelDefaults extends ModelChoice {
+  source: 'own' | 'tenant' | 'installation' | 'settings'
+  own: ModelChoice | null
+  tenant: ModelChoice | null
+  installation: ModelChoice | null
+}
+
 export type ProviderKind = 'openai' | 'anthropic' | 'gemini' | 'openai-compatible' | 'scripted'
 
 export interface ProviderItem {
@@ -98,6 +111,8 @@ export interface ProviderTest {
   models: string[]
   model?: string
   error?: { code: string; message: string }
+  /** Whether new sessions are answered by it now. */
+  isDefault?: boolean
 }
 
 export type ServerState = 'healthy' | 'unhealthy' | 'reconnecting' | 'disconnected' | 'unknown'
@@ -345,6 +360,11 @@ export const rest = {
     request<Page<StoredEvent>>('GET', `${session(id)}/events?before=${before}&limit=${limit}`),
 
   models: (isFresh = false) => request<Models>('GET', `api/models/available${isFresh ? '?refresh=true' : ''}`),
+  modelDefaults: () => request<ModelDefaults>('GET', 'api/models/default'),
+  setModelDefault: (body: ModelChoice & { scope: 'own' | 'tenant' | 'installation' }) =>
+    request<ModelDefaults>('PUT', 'api/models/default', { body }),
+  clearModelDefault: (scope: 'own' | 'tenant' | 'installation') =>
+    request<ModelDefaults>('DELETE', `api/models/default?scope=${scope}`),
   providers: () => request<{ items: ProviderItem[] }>('GET', 'api/providers'),
   putProvider: (id: string, body: ProviderChange) => request<ProviderItem>('PUT', provider(id), { body }),
   deleteProvider: (id: string) => request<undefined>('DELETE', provider(id)),

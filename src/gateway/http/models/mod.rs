@@ -1,5 +1,6 @@
 //! The models that can be asked for: what each provider lists, and what really answers.
 
+mod default;
 mod describe;
 mod kind;
 mod list;
@@ -11,6 +12,8 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use self::describe::AvailableModel;
 use self::list::Asked;
@@ -19,6 +22,18 @@ use crate::domain::{Caller, Code, Role};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Query;
+
+/// The routes below `/api/models`.
+pub(super) fn routes() -> OpenApiRouter<GatewayState> {
+    OpenApiRouter::new()
+        .routes(routes!(list_models))
+        .routes(routes!(
+            default::read_model_default,
+            default::set_model_default,
+            default::clear_model_default
+        ))
+        .routes(routes!(check_models))
+}
 
 /// The models that can be asked for.
 #[derive(Debug, Serialize, ToSchema)]
@@ -130,9 +145,10 @@ pub(super) async fn list_models(
     if query.probe {
         need_admin(&caller)?;
     }
+    let whose = (&caller.tenant.id, &caller.user.id);
     let asked = Asked {
-        offers: state.providers.visible(&caller.tenant.id),
-        choice: state.providers.configured_choice(&caller.tenant.id),
+        offers: state.providers.visible(whose),
+        choice: state.providers.configured_choice(whose),
         is_fresh: query.refresh,
     };
     let found = state.models.available(&asked, query.probe).await;
@@ -149,9 +165,10 @@ pub(super) async fn check_models(
     caller: Caller,
 ) -> Result<Json<CheckedModels>, ApiError> {
     need_admin(&caller)?;
+    let whose = (&caller.tenant.id, &caller.user.id);
     let asked = Asked {
-        offers: state.providers.visible(&caller.tenant.id),
-        choice: state.providers.configured_choice(&caller.tenant.id),
+        offers: state.providers.visible(whose),
+        choice: state.providers.configured_choice(whose),
         is_fresh: true,
     };
     Ok(Json(state.models.check(&asked).await))

@@ -113,7 +113,8 @@ pub(in crate::gateway::http) async fn create_session(
     Body(body): Body<CreateSessionRequest>,
 ) -> Result<(StatusCode, Json<SessionItem>), ApiError> {
     let wanted = Wanted::new(body.provider, body.model);
-    let model = state.providers.choose(&caller.tenant.id, &wanted, None)?;
+    let whose = (&caller.tenant.id, &caller.user.id);
+    let model = state.providers.choose(whose, &wanted, None)?;
     let key = state.sessions.create(&caller, body.title, Some(model));
     let key = key.await?;
     Ok((

@@ -1,0 +1,159 @@
+//! The model of new sessions: everybody chooses their own, admins that of their tenant or of everybody.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::agent::providers::{DefaultFor, Wanted};
+use crate::domain::{Caller, Code, Role, Scope};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, Query, required};
+use crate::session::ModelChoice;
+
+/// What new sessions of mine begin with.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ModelDefaults {
+    /// The provider.
+    provider: String,
+    /// The model.
+    model: String,
+    /// Who said so: `own`, `tenant`, `installation`, or `settings` where nobody did or what they said
+    /// cannot answer.
+    source: &'static str,
+    /// What I chose for mine.
+    own: Option<DefaultModel>,
+    /// What my tenant's admins chose.
+    tenant: Option<DefaultModel>,
+    /// What was chosen for everybody.
+    installation: Option<DefaultModel>,
+}
+
+/// A provider's model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(super) struct DefaultModel {
+    /// The provider.
+    provider: String,
+    /// The model.
+    model: String,
+}
+
+/// What new sessions are to begin with.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct SetModelDefaultRequest {
+    /// The provider's name.
+    #[schema(required, nullable = false)]
+    provider: Option<String>,
+    /// The model's name at the provider; none = the provider's own default.
+    #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    model: Option<String>,
+    /// For whom: `own` (mine, the default), `tenant` or `installation`.
+    #[schema(pattern = "^(own|tenant|installation)$")]
+    scope: Option<String>,
+}
+
+/// Whose default.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct DefaultQuery {
+    /// `own` (mine, the default), `tenant` or `installation`.
+    #[param(pattern = "^(own|tenant|installation)$")]
+    scope: Option<String>,
+}
+
+/// What my new sessions begin with, and who said so.
+#[utoipa::path(get, path = "/api/models/default", tag = "models", responses(
+    (status = 200, body = ModelDefaults), (status = 401, body = Problem),
+))]
+pub(super) async fn read_model_default(
+    State(state): State<GatewayState>,
+    caller: Caller,
+) -> Json<ModelDefaults> {
+    Json(in_force(&state, &caller))
+}
+
+/// Choose what new sessions begin with: mine, or as an admin everybody's.
+#[utoipa::path(put, path = "/api/models/default", tag = "models",
+    request_body = SetModelDefaultRequest,
+    responses((status = 200, body = ModelDefaults), (status = 400, body = Problem),
+        (status = 403, body = Problem)),
+)]
+pub(super) async fn set_model_default(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Body(body): Body<SetModelDefaultRequest>,
+) -> Result<Json<ModelDefaults>, ApiError> {
+    let whose = whose(&caller, body.scope.as_deref())?;
+    let provider = required("provider", body.provider)?;
+    let wanted = Wanted::new(Some(provider), body.model);
+    let (tenant, user) = (&caller.tenant.id, &caller.user.id);
+    let choice = state.providers.choose((tenant, user), &wanted, None)?;
+    state.providers.set_default(whose, Some(choice)).await?;
+    Ok(Json(in_force(&state, &caller)))
+}
+
+/// Take back what was chosen.
+#[utoipa::path(delete, path = "/api/models/default", tag = "models", params(DefaultQuery),
+    responses((status = 200, body = ModelDefaults), (status = 400, body = Problem),
+        (status = 403, body = Problem)),
+)]
+pub(super) async fn clear_model_default(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Query(query): Query<DefaultQuery>,
+) -> Result<Json<ModelDefaults>, ApiError> {
+    let whose = whose(&caller, query.scope.as_deref())?;
+    state.providers.set_default(whose, None).await?;
+    Ok(Json(in_force(&state, &caller)))
+}
+
+/// For whom a caller may choose.
+fn whose(caller: &Caller, scope: Option<&str>) -> Result<DefaultFor, ApiError> {
+    let refused = |text: &'static str| Err(ApiError::new(Code::NotAllowed, text));
+    let tenant = &caller.tenant.id;
+    match scope.unwrap_or("own") {
+        "own" if !caller.user.role.may_act() => refused("a viewer has no sessions of their own"),
+        "own" => Ok(DefaultFor::person(tenant, &caller.user.id)),
+        "tenant" if caller.user.role < Role::Admin => {
+            refused("only an admin of the tenant may choose for everybody in it")
+        }
+        "tenant" => Ok(DefaultFor::everybody(Scope::Tenant(tenant.clone()))),
+        "installation" if !caller.user.installation_admin => {
+            refused("only an administrator of the installation may choose for everybody")
+        }
+        "installation" => Ok(DefaultFor::everybody(Scope::Installation)),
+        _ => {
+            let text = "`scope` is `own`, `tenant` or `installation`";
+            Err(ApiError::of_field(Code::InvalidArguments, "scope", text))
+        }
+    }
+}
+
+fn in_force(state: &GatewayState, caller: &Caller) -> ModelDefaults {
+    let whose = (&caller.tenant.id, &caller.user.id);
+    let found = state.providers.defaults_of(whose);
+    // A model that its provider does not list is replaced; who named the provider still chose.
+    let is_it = |said: &Option<ModelChoice>| {
+        said.as_ref()
+            .is_some_and(|said| said.provider == found.choice.provider)
+    };
+    let sources = [
+        ("own", &found.own),
+        ("tenant", &found.tenant),
+        ("installation", &found.installation),
+    ];
+    let source = sources.into_iter().find(|(_, said)| is_it(said));
+    let item = |choice: &ModelChoice| DefaultModel {
+        provider: choice.provider.clone(),
+        model: choice.model.clone(),
+    };
+    ModelDefaults {
+        source: source.map_or("settings", |(name, _)| name),
+        own: found.own.as_ref().map(item),
+        tenant: found.tenant.as_ref().map(item),
+        installation: found.installation.as_ref().map(item),
+        provider: found.choice.provider,
+        model: found.choice.model,
+    }
+}

@@ -1,0 +1,89 @@
+//! Which model new sessions begin with: set for everybody, for a tenant, or by a person for themselves.
+
+use super::super::Error;
+use super::super::db::{Db, args};
+use super::{scope, user_id};
+use crate::domain::{Scope, Timestamp, UserId};
+
+/// A default as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelDefault {
+    /// Where it counts.
+    pub scope: Scope,
+    /// For whom; `None` = everybody in the scope.
+    pub user: Option<UserId>,
+    /// The provider's name.
+    pub provider: String,
+    /// The model's name at the provider.
+    pub model: String,
+    /// When it was set.
+    pub updated_at: Timestamp,
+}
+
+/// The defaults.
+pub struct ModelDefaults<'s> {
+    db: &'s Db,
+}
+
+impl<'s> ModelDefaults<'s> {
+    pub(super) fn new(db: &'s Db) -> Self {
+        Self { db }
+    }
+
+    /// Those of every scope and person, for the start of the server.
+    pub async fn all(&self) -> Result<Vec<ModelDefault>, Error> {
+        let sql = "SELECT * FROM model_defaults ORDER BY scope, user_id";
+        let rows: Vec<Row> = self.db.fetch_all(sql, args![]).await?;
+        rows.into_iter().map(Row::into_default).collect()
+    }
+
+    /// Sets one.
+    pub async fn put(&self, default: &ModelDefault) -> Result<(), Error> {
+        self.db
+            .execute(
+                "INSERT INTO model_defaults (scope, user_id, provider, model, updated_at) \
+                 VALUES ($1, $2, $3, $4, $5) ON CONFLICT (scope, user_id) DO UPDATE SET \
+                 provider = excluded.provider, model = excluded.model, \
+                 updated_at = excluded.updated_at",
+                args![
+                    default.scope.as_str(),
+                    default.user.as_ref().map_or("", UserId::as_str),
+                    default.provider.as_str(),
+                    default.model.as_str(),
+                    default.updated_at.0
+                ],
+            )
+            .await?;
+        Ok(())
+    }
+
+    /// Forgets one.
+    pub async fn delete(&self, scope: &Scope, user: Option<&UserId>) -> Result<(), Error> {
+        let sql = "DELETE FROM model_defaults WHERE scope = $1 AND user_id = $2";
+        let user = user.map_or("", UserId::as_str);
+        self.db.execute(sql, args![scope.as_str(), user]).await?;
+        Ok(())
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    scope: String,
+    user_id: String,
+    provider: String,
+    model: String,
+    updated_at: i64,
+}
+
+impl Row {
+    fn into_default(self) -> Result<ModelDefault, Error> {
+        let user = Some(self.user_id).filter(|id| !id.is_empty());
+        Ok(ModelDefault {
+            scope: scope(self.scope)?,
+            user: user.map(user_id).transpose()?,
+            provider: self.provider,
+            model: self.model,
+            updated_at: Timestamp(self.updated_at),
+        })
+    }
+}
