@@ -82,7 +82,7 @@ export class SessionView {
 
   /** What the card in front is about. */
   async heading() {
-    return (await this.card.getByRole('heading', { level: 3 }).innerText()).trim()
+    return (await this.tray.locator('.tray-open').getByRole('heading', { level: 3 }).innerText()).trim()
   }
 }
 

@@ -86,6 +86,43 @@ describe('the card', () => {
     expect(wrapper.text()).toContain('own container, may reach api.github.com')
   })
 
+  it('repeats the claim of the server only where something that is there may change', () => {
+    const cues = (change: Partial<QueueCall>) => {
+      show([queueCall('a', { annotations: { destructiveHint: true }, ...change })])
+      const texts = wrapper.findAll('.card-cue').map((cue) => cue.text())
+      wrapper.unmount()
+      return texts
+    }
+    const claim = 'The server calls this destructive'
+    expect(cues({ name: 'execute_command', args: { command: 'ls' } })).not.toContain(claim)
+    expect(cues({ name: 'read_file', args: { path: 'a' } })).not.toContain(claim)
+    expect(cues({ name: 'delete_file', args: { path: 'a' } })).toContain(claim)
+    expect(cues({ name: 'delete_issue', args: { id: 7 } })).toContain(claim)
+    // Out of the sandbox the claim is what keeps it out of an approval of all.
+    expect(cues({ name: 'execute_command', args: { command: 'ls' }, runsIn: { kind: 'remote', hosts: ['x.example'] } })).toContain(claim)
+    show([queueCall('a')])
+  })
+
+  it('says why it asks and what the model said in one line', async () => {
+    show([queueCall('a', { said: 'I make a file.' })])
+    expect(wrapper.get('.why-line').text()).toBe('Asked by rule “ask everything” The model said: I make a file.'.replace(' The', 'The'))
+    await update([queueCall('a', { said: 'x'.repeat(320) })])
+    expect(wrapper.get('.why-line').text()).toContain('What the model said (320 characters)')
+    expect(wrapper.find('blockquote').exists()).toBe(false)
+    await button('What the model said').trigger('click')
+    expect(wrapper.get('blockquote').text()).toBe('x'.repeat(320))
+  })
+
+  it('says a path once, where the heading shows it to the last character', async () => {
+    const rows = () => wrapper.findAll('.arguments-row dt').map((row) => row.text())
+    show([queueCall('a')])
+    expect(rows()).toEqual([])
+    await update([queueCall('a', { args: { path: 'a  b.md', content: 'x' } })])
+    expect(rows()).toEqual(['path'])
+    await update([queueCall('a', { args: { path: 'a\u202E.md', content: 'x' } })])
+    expect(rows()).toEqual(['path'])
+  })
+
   it('stands also for a call without facts, as the gateway sends one that could not be valid', async () => {
     const bare = { args: undefined, schema: undefined, annotations: undefined, runsIn: undefined, digest: undefined }
     show([queueCall('a', { ...bare, name: 'no_such_tool', status: 'rejected' }), queueCall('b')])
@@ -230,7 +267,7 @@ describe('keys', () => {
     expect(wrapper.find('.card-reason').exists()).toBe(true)
   })
 
-  it('moves by arrows and shows everything by D', async () => {
+  it('moves by arrows', async () => {
     show(three())
     wrapper.vm.focusTray()
     await settled()
@@ -239,8 +276,90 @@ describe('keys', () => {
     await key('ArrowUp')
     await key('ArrowUp')
     expect(focusedCall()).toBe('c')
+  })
+
+  it('reads all by D in full height, then as JSON, and decides from there', async () => {
+    const content = Array.from({ length: 300 }, (_, line) => `line ${line + 1}`).join('\n')
+    show([queueCall('a', { args: { path: 'a.md', content } }), queueCall('b')])
+    expect(wrapper.text()).toContain('240 more lines (2,103 characters)')
+    expect(wrapper.text()).not.toContain('line 150')
+    wrapper.vm.focusTray()
+    await settled()
     await key('d')
-    expect(wrapper.text()).toContain('"path": "c.md"')
+    expect(wrapper.get('section').classes()).toContain('tray-reader')
+    expect(wrapper.text()).toContain('line 150')
+    expect(wrapper.text()).not.toContain('more lines')
+    expect(document.activeElement?.classList.contains('card-body')).toBe(true)
+    await key('d')
+    expect(wrapper.text()).toContain('"path": "a.md"')
+    await key('Escape')
+    expect(wrapper.get('section').classes()).not.toContain('tray-reader')
+    expect(focusedCall()).toBe('a')
+    await key('d')
+    await key('a')
+    expect(wrapper.emitted('decide')).toBeUndefined()
+    vi.advanceTimersByTime(GUARD_MS)
+    await key('a')
+    expect(wrapper.emitted('decide')).toEqual([[{ callId: 'a', approved: true, digest: 'digest-a' }]])
+    expect(wrapper.get('section').classes()).not.toContain('tray-reader')
+    expect(focusedCall()).toBe('b')
+  })
+
+  it('closes the reader when the focus goes to what it covers', async () => {
+    show([queueCall('a')])
+    wrapper.vm.focusTray()
+    await settled()
+    await key('d')
+    composer.focus()
+    await settled()
+    expect(wrapper.get('section').classes()).not.toContain('tray-reader')
+    expect(document.activeElement).toBe(composer)
+  })
+
+  it('leaves Edit by Escape, keeps what was typed, and says that it is not what runs', async () => {
+    show(three())
+    wrapper.vm.focusTray()
+    await settled()
+    await key('e')
+    await wrapper.get('[data-field="content"]').setValue('other words')
+    await key('Escape')
+    expect(wrapper.find('.edit').exists()).toBe(false)
+    expect(focusedCall()).toBe('a')
+    expect(wrapper.emitted('leave')).toBeUndefined()
+    expect(wrapper.text()).toContain('Your changes are kept under Edit. They are not part of what Approve once runs.')
+    // Neither another card nor a way out loses them.
+    await key('ArrowDown')
+    await key('ArrowUp')
+    await key('Escape')
+    expect(wrapper.emitted('leave')).toHaveLength(1)
+    vi.advanceTimersByTime(GUARD_MS)
+    wrapper.vm.focusTray()
+    await settled()
+    await key('e')
+    expect(wrapper.get<HTMLTextAreaElement>('[data-field="content"]').element.value).toBe('other words')
+    await key('Escape')
+    await button('Discard them: Write a.md').trigger('click')
+    expect(wrapper.text()).not.toContain('Your changes are kept')
+    vi.advanceTimersByTime(GUARD_MS)
+    await key('a', {}, wrapper.get('article').element)
+    expect(wrapper.emitted('decide')).toEqual([[{ callId: 'a', approved: true, digest: 'digest-a' }]])
+  })
+
+  it('keeps a reason that was begun on another card', async () => {
+    show(three())
+    wrapper.vm.focusTray()
+    await settled()
+    await key('r')
+    await wrapper.get('.card-reason input').setValue('not on main')
+    await wrapper.findAll('.tray-row')[1]?.trigger('click')
+    await wrapper.findAll('.tray-row')[0]?.trigger('click')
+    await settled()
+    expect(wrapper.get<HTMLInputElement>('.card-reason input').element.value).toBe('not on main')
+  })
+
+  it('names the way in for newcomers', () => {
+    show([queueCall('a')])
+    expect(wrapper.text()).toContain('Alt+↑ decides by keys')
   })
 
   it('ignores keys with Ctrl, Alt or Meta', async () => {
@@ -256,9 +375,23 @@ describe('a batch', () => {
   it('says how many wait, and that nothing runs before', () => {
     show([queueCall('a', { status: 'approved', decidedBy: { id: 'ana', name: 'Ana' } }), queueCall('b', { status: 'rejected', decidedBy: { id: 'bo', name: 'Bo' }, reason: 'no' }), queueCall('c')])
     expect(wrapper.get('.tray-count').text()).toBe('1 of 3 waiting for you. Nothing runs until all are decided.')
-    const rows = wrapper.findAll('.tray-row').map((row) => row.text())
+    const rows = wrapper.findAll('.tray-row-line').map((row) => row.text())
     expect(rows[0]).toContain('Approved by you, runs when the other call is decided')
     expect(rows[1]).toContain('Refused by Bo: no')
+  })
+
+  it('is one list: every row says what tells it from the next, and only the open one is a card', async () => {
+    const run = (callId: string, command: string) => queueCall(callId, { name: 'execute_command', args: { command } })
+    show([run('a', 'npm test'), run('b', 'cat > run.sh <<X\necho 1\necho 2\nX'), queueCall('c')])
+    const rows = () => wrapper.findAll('.tray-title').map((row) => row.text())
+    expect(rows()).toEqual(['Run a command', 'Run a command cat > run.sh <<X … 3 more lines', 'Write c.md 2 lines, 8 bytes'])
+    expect(wrapper.findAll('.tray-row').map((row) => row.attributes('aria-expanded'))).toEqual(['true', 'false', 'false'])
+    await wrapper.findAll('.tray-row')[1]?.trigger('click')
+    await settled()
+    expect(rows()).toEqual(['Run a command npm test', 'Run a command', 'Write c.md 2 lines, 8 bytes'])
+    expect(wrapper.findAll('article')).toHaveLength(1)
+    expect(wrapper.findAll('.tray-item')[1]?.find('article').exists()).toBe(true)
+    expect(wrapper.get('article').element.id).toBe(wrapper.findAll('.tray-row')[1]?.attributes('aria-controls'))
   })
 
   it('takes a decision back', async () => {

@@ -87,6 +87,14 @@ export function pathKeyOf(args: Record<string, unknown>): string | undefined {
   return PATH_KEYS.find((key) => typeof args[key] === 'string')
 }
 
+/** The arguments that the heading already says. */
+export function headingKeys(call: Described): string[] {
+  const { verb } = describeCall(call)
+  if (verb === 'named' || verb === 'run') return []
+  const groups = verb === 'move' ? [SOURCE_KEYS, TARGET_KEYS] : [PATH_KEYS]
+  return groups.flatMap((keys) => keys.find((key) => typeof call.args[key] === 'string') ?? [])
+}
+
 export function commandKeyOf(args: Record<string, unknown>): string | undefined {
   return COMMAND_KEYS.find((key) => typeof args[key] === 'string')
 }

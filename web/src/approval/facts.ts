@@ -1,11 +1,12 @@
 /** The sentences about a call that the card, the tray and the ledger row share. */
 import { locale, t } from '@/locales'
-import { count, dateTime } from '@/locales/format'
+import { dateTime } from '@/locales/format'
 import type { QueueCall, RunsIn } from '@/wire/types'
 import { changesOneFile, describeCall } from './describe'
 import { mayBeRounded } from './exact'
-import { characterCount } from './fold'
-import { visibleHost, visibleText } from './visible'
+import { inOneLine } from './oneLine'
+import { visibleHost } from './visible'
+import { changesWhatIsThere } from './whatIsThere'
 
 export type CueKind = 'drift' | 'destructive' | 'leaves' | 'first' | 'file'
 
@@ -14,7 +15,6 @@ export interface Cue {
   text: string
 }
 
-const HEADING_CHARACTERS = 120
 const MAX_CUES = 4
 
 interface Named {
@@ -26,16 +26,7 @@ interface Named {
 /** Verb and object in one sentence; a long object is folded in the middle, it stands whole in the arguments. */
 export function headingOf(call: Named): string {
   const { verb, object, target } = describeCall({ ...call, args: call.args ?? {} })
-  return t(`approval.verb.${verb}`, { object: shortened(object), target: shortened(target ?? '') })
-}
-
-function shortened(text: string): string {
-  const shown = visibleText(text, { oneLine: true })
-  const characters = [...shown]
-  if (characters.length <= HEADING_CHARACTERS) return shown
-  const half = HEADING_CHARACTERS / 2
-  const middle = characters.slice(half, -half).join('')
-  return t('approval.foldedInline', { head: characters.slice(0, half).join(''), n: count(characterCount(middle)), tail: characters.slice(-half).join('') })
+  return t(`approval.verb.${verb}`, { object: inOneLine(object), target: inOneLine(target ?? '') })
 }
 
 export function runsInText(runsIn: RunsIn): string {
@@ -57,7 +48,7 @@ export function coarseDuration(ms: number): string {
 export function cuesOf(call: QueueCall): Cue[] {
   const cues: (CueKind | false)[] = [
     isDrifted(call) && 'drift',
-    isCalledDestructive(call) && 'destructive',
+    isCalledDestructive(call) && (leavesSandbox(call) || changesWhatIsThere(call)) && 'destructive',
     leavesSandbox(call) && 'leaves',
     call.firstUse && 'first',
     changesOneFile({ ...call, args: call.args ?? {} }) && 'file',

@@ -4,6 +4,8 @@ export interface Folded {
   head: string
   /** Characters, counted as people do (code points). */
   hiddenCharacters: number
+  /** Line breaks among them. */
+  hiddenBreaks: number
   tail: string
 }
 
@@ -23,7 +25,8 @@ export function foldMiddle(text: string, limits: FoldLimits = VALUE_LIMITS): Fol
   if (isShort || headEnd >= tailStart) return null
   const from = wholeCharacter(text, headEnd)
   const to = wholeCharacter(text, tailStart)
-  return { head: text.slice(0, from), hiddenCharacters: characterCount(text.slice(from, to)), tail: text.slice(to) }
+  const hidden = text.slice(from, to)
+  return { head: text.slice(0, from), hiddenCharacters: characterCount(hidden), hiddenBreaks: lineCount(hidden) - 1, tail: text.slice(to) }
 }
 
 export function characterCount(text: string): number {

@@ -8,6 +8,8 @@ export type PieceKind = 'text' | 'escape' | 'host'
 export interface Piece {
   kind: PieceKind
   text: string
+  /** How many characters a network form was made of; every other escape is one. */
+  standsFor?: number
 }
 
 export interface Visible {
@@ -105,7 +107,7 @@ function escapeAuthority(authority: string, options: VisibleOptions, pieces: Pie
 function pushHost(host: string, pieces: Piece[]): void {
   const ascii = asciiHost(host)
   if (ascii !== null) {
-    pieces.push({ kind: 'host', text: `⟦${ascii}⟧` })
+    pieces.push({ kind: 'host', text: `⟦${ascii}⟧`, standsFor: [...host].length })
     return
   }
   for (const character of host) {

@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest'
+import { firstLineOf, inOneLine } from './oneLine'
+import { tellingOf } from './telling'
+
+describe('tellingOf', () => {
+  it.each<[string, Record<string, unknown>, string]>([
+    ['execute_command', { command: 'npm test', timeoutMs: 5 }, 'npm test'],
+    ['execute_command', { command: '\n\nrm -r a\nls\n' }, 'rm -r a … 3 more lines'],
+    ['execute_command', { command: 'a\u202Eb' }, 'a⟦U+202E⟧b'],
+    ['write_file', { path: 'a', content: 'x\ny\n' }, '2 lines, 4 bytes'],
+    ['write_file', { path: 'a', content: 'x', append: true }, '1 line, 1 byte · append: true'],
+    ['edit_file', { path: 'a', old_string: 'x', new_string: 'y' }, 'x → y'],
+    ['edit_file', { path: 'a', edits: [{ oldText: 'x', newText: 'y' }, { oldText: '1', newText: '2' }] }, 'x → y … 1 more place'],
+    ['delete_file', { path: 'a', recursive: true }, 'recursive: true'],
+    ['read_file', { path: 'a' }, ''],
+    ['create_issue', { body: 'text', title: 'A, b: c' }, 'title: "A, b: c", body: "text"'],
+    ['now', {}, ''],
+  ])('%s %j: %s', (name, args, expected) => {
+    expect(tellingOf({ name, args })).toBe(expected)
+  })
+})
+
+describe('inOneLine', () => {
+  it('counts what it leaves out, by characters as they are and not as they are drawn', () => {
+    expect(inOneLine(`${'a'.repeat(60)}${'\u202E'.repeat(100)}${'b'.repeat(60)}`)).toBe(`${'a'.repeat(60)}… 100 more characters …${'b'.repeat(60)}`)
+    expect(inOneLine('👍'.repeat(300))).toContain('180 more characters')
+  })
+
+  it('gives the whole text where leaving out would save no room', () => {
+    expect(inOneLine('x'.repeat(130))).toBe('x'.repeat(130))
+    expect(firstLineOf('')).toBe('')
+  })
+})

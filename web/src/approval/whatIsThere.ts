@@ -1,0 +1,12 @@
+/** Whether a call changes something that is there already, as far as that is known before it runs. */
+import type { QueueCall } from '@/wire/types'
+import { describeCall } from './describe'
+
+/**
+ * A hint of the server is about the tool, not about this call: a command says itself what it does, and reading changes
+ * nothing. Where nothing more is known, the server's word stands.
+ */
+export function changesWhatIsThere(call: QueueCall): boolean {
+  const { verb } = describeCall({ ...call, args: call.args ?? {} })
+  return verb !== 'run' && verb !== 'read' && verb !== 'list' && verb !== 'listAll'
+}
