@@ -41,9 +41,9 @@ pub(super) async fn run(doors: Arc<Doors>) {
                 Err(RecvError::Closed) => return doors.seats.dismiss(&stopping()),
             },
             row = rows.recv() => match row {
-                Ok(row) => tell_lists(&doors.seats.lists_of(&row.holder()), wire::row_frame(&row)),
+                Ok(row) => tell_lists(&doors.seats.lists_of(&row.holder()), || wire::row_frame(&row)),
                 Err(RecvError::Lagged(_)) => {
-                    tell_lists(&doors.seats.all_lists(), wire::missed_frame());
+                    tell_lists(&doors.seats.all_lists(), wire::missed_frame);
                 }
                 Err(RecvError::Closed) => return doors.seats.dismiss(&stopping()),
             },
@@ -70,8 +70,12 @@ fn pass_on(doors: &Doors, news: &News) {
     tell(doors, wire::news_frame(news), concerned);
 }
 
-fn tell_lists(seats: &[Arc<Seat>], frame: Frame) {
-    let frame = Arc::new(frame);
+/// Rows change all the time, and mostly nobody looks: a frame is built for somebody only.
+fn tell_lists(seats: &[Arc<Seat>], frame: impl FnOnce() -> Frame) {
+    if seats.is_empty() {
+        return;
+    }
+    let frame = Arc::new(frame());
     for seat in seats {
         seat.tell(Arc::clone(&frame));
     }
