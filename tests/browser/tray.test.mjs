@@ -95,6 +95,8 @@ story('what is cut is counted and one key away, in every window', { env: model.e
       assert.ok(box.y <= 0 && box.height >= height, `${where}: full height`)
       await page.keyboard.press('End')
       await until(`${where}: the end is said`, async () => (await page.evaluate(look)).edge === 'Nothing more below.')
+      await page.keyboard.press('Home')
+      await until(`${where}: the beginning is there`, () => page.evaluate(() => document.querySelector('.card-body').scrollTop === 0))
       await page.keyboard.press('Escape')
       await page.keyboard.press('Escape')
       await until(`${where}: back at the message`, () => session.composer.evaluate((field) => field === document.activeElement))
