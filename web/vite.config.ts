@@ -6,6 +6,11 @@ import { defineConfig, type Plugin } from 'vitest/config'
 /** The two faces of the first paint; the bold ones may come a moment later. */
 const PRELOADED_FONT = /atkinson-hyperlegible-(next|mono)-latin-400-normal.*\.woff2$/
 
+/** What every page needs. */
+const BASE = /vite\/preload-helper|node_modules\/(@vue|vue|vue-router|pinia|vue-i18n|@intlify)\/|web\/src\/(locales|wire\/(base|rest)|shell\/(?!AppFrame|SessionRail|RailItem|RailButton|RailSheet|StatusBar|LaterOverlay))/
+/** What a session needs before its first word can be read. */
+const SESSION = /web\/src\/(session\/|pages\/(SessionPage|PageHead)|shell\/(AppFrame|SessionRail|RailItem|RailButton|StatusBar|LaterOverlay))|node_modules\/(socket\.io-client|engine\.io-client|socket\.io-parser)\//
+
 /** Font files have hashed names, so their preload links can only be written after bundling. */
 function preloadFonts(): Plugin {
   return {
@@ -70,6 +75,17 @@ export default defineConfig({
     // The page's CSP has no data: source.
     assetsInlineLimit: 0,
     reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        // A phone pays each request with a round trip: the session and its frame come as one file beside the base.
+        codeSplitting: {
+          groups: [
+            { name: 'base', test: BASE, priority: 2 },
+            { name: 'session', test: SESSION, priority: 1 },
+          ],
+        },
+      },
+    },
     // Read by scripts/notices.js and scripts/budget.js, which removes both.
     license: { fileName: '.vite/licenses.json' },
     manifest: true,
