@@ -33,8 +33,14 @@ describe('CallRow', () => {
     expect(row({ status, durationMs: 0 }).text()).not.toContain('ms')
   })
 
-  it('shows hidden characters in the one line', () => {
-    expect(row({ args: { command: 'a\u202Eb\nc' } }).text()).toContain('a⟦U+202E⟧b⟦U+000A⟧c')
+  it('shows hidden characters in the one line, and counts the lines that it leaves out', () => {
+    const text = row({ args: { command: 'a\u202Eb\nc' } }).text()
+    expect(text).toContain('a⟦U+202E⟧b … 1 more line')
+    expect(text).not.toContain('⟦U+000A⟧')
+  })
+
+  it('counts the characters that it leaves out of a long line', () => {
+    expect(row({ args: { command: 'x'.repeat(1_000) } }).text()).toContain('760 more characters')
   })
 
   it('stops its own call', async () => {
