@@ -106,11 +106,9 @@ impl Door {
                 Ok(json(StatusCode::OK, &answer::inspected(&found.about)))
             }
             Call::ContainerAttach => self.attach(asked).await,
-            Call::ContainerStart => {
-                let id = self.own(&asked.name).await?.id;
-                let question = Question::post(format!("/containers/{id}/start"));
-                self.engine.tell(&question).await.map(empty)
-            }
+            Call::ContainerStart => self.order(&asked.name, "start").await,
+            Call::ContainerPause => self.order(&asked.name, "pause").await,
+            Call::ContainerUnpause => self.order(&asked.name, "unpause").await,
             Call::ContainerWait => self.wait(&asked).await,
             Call::ContainerRemove => self.remove(&asked).await,
             Call::VolumeCreate => self.create_volume(asked).await,
@@ -121,6 +119,13 @@ impl Door {
 
     async fn own(&self, name: &str) -> Result<owned::OwnContainer, Refusal> {
         owned::container(&self.engine, &self.settings.label, name).await
+    }
+
+    /// Has the engine do something with a container of ours that needs no more words.
+    async fn order(&self, name: &str, what: &str) -> Result<Answer, Refusal> {
+        let id = self.own(name).await?.id;
+        let question = Question::post(format!("/containers/{id}/{what}"));
+        self.engine.tell(&question).await.map(empty)
     }
 
     async fn ping(&self) -> Result<Answer, Refusal> {

@@ -17,6 +17,8 @@ pub(crate) enum Call {
     ContainerInspect,
     ContainerAttach,
     ContainerStart,
+    ContainerPause,
+    ContainerUnpause,
     ContainerWait,
     ContainerRemove,
     VolumeCreate,
@@ -114,6 +116,8 @@ pub const ROUTES: &[Route] = &[
     )
     .reading(&["stream", "stdin", "stdout", "stderr"]),
     post("/containers/{id}/start", Call::ContainerStart, "of ours"),
+    post("/containers/{id}/pause", Call::ContainerPause, "of ours"),
+    post("/containers/{id}/unpause", Call::ContainerUnpause, "of ours"),
     post("/containers/{id}/wait", Call::ContainerWait, "of ours").reading(&["condition"]),
     route(
         "DELETE",
@@ -125,7 +129,7 @@ pub const ROUTES: &[Route] = &[
     post(
         "/volumes/create",
         Call::VolumeCreate,
-        "rebuilt from the template: driver `local`, no driver options",
+        "rebuilt from the template: driver `local`, of its options only the size",
     ),
     get(
         "/volumes",

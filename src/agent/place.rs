@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::domain::{SandboxId, SandboxKind, SessionKey};
-use crate::sandbox::{self, Bounds, Runtime};
+use crate::sandbox::{self, Bounds, DiskMonitor, Runtime};
 use crate::store::{self, Records};
 
 /// Where sandboxed tools run, for all sessions.
 pub struct SandboxPlace {
     /// The runtime that was found at start, or that may still come.
     pub runtime: Arc<dyn Runtime>,
+    /// The disk that sandboxes may fill: while it is nearly full, they stand still.
+    pub disk: DiskMonitor,
     /// Where it is kept which sandbox is whose.
     pub records: Records,
     /// The time limit of one command.

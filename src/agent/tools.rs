@@ -15,7 +15,7 @@ use super::place::SandboxPlace;
 use super::servers::{BUNDLED, Held, Link, ServerEntry, Servers, View};
 use super::shown::Shown;
 use crate::domain::{Code, Digest, Memo, RunsInKind, Tool, ToolRef};
-use crate::mcp::{self, ToolCall, ToolProgress, ToolboxTool};
+use crate::mcp::{self, Standstill, ToolCall, ToolProgress, ToolboxTool};
 use crate::sandbox::ImageId;
 use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
 use crate::store::live::wake::Site;
@@ -23,6 +23,8 @@ use crate::telemetry;
 
 /// How much longer than the command's own limit we wait for the bundled server's answer.
 const ANSWER_MARGIN: Duration = Duration::from_secs(10);
+/// What is said of a call while its sandbox is paused.
+const DISK_IS_FULL: &str = "Paused: the disk is nearly full. This goes on when there is room.";
 /// How long a call of another server may take, unless its entry says otherwise.
 const CALL_LIMIT: Duration = Duration::from_mins(1);
 
@@ -272,6 +274,10 @@ impl SessionTools {
             tool: tool.tool,
             args: call.args.clone(),
             limit,
+            standstill: (!server.is_remote()).then(|| Standstill {
+                is_still: self.place.disk.pressure(),
+                words: DISK_IS_FULL,
+            }),
         }
     }
 

@@ -9,11 +9,12 @@ use super::model::Models;
 use super::place::{self, OpenPlace};
 use crate::config::Settings;
 use crate::gateway::{
-    Check, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo, SystemInfo, page_is_built,
+    Check, DISK_CHECK, DiskPressure, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo,
+    SystemInfo, page_is_built,
 };
 use crate::llm::ProviderKind;
 use crate::net::Guard;
-use crate::sandbox::Peers;
+use crate::sandbox::{DiskMonitor, Peers};
 use crate::store::Store;
 
 /// The picture of a running server.
@@ -33,6 +34,7 @@ pub(super) fn report(
             remedy: None,
         },
         checked,
+        self::disk(&place.disk).1,
         model_check(model),
         page_check(),
     ];
@@ -95,7 +97,37 @@ fn sandbox_report(place: &OpenPlace) -> SandboxInfo {
             workspace: limits.workspace,
         },
         detail,
+        disk_pressure: disk(&place.disk).0,
     }
+}
+
+/// What is left on the disks of data and workspaces, and whether that is too little.
+pub(super) fn disk(disk: &DiskMonitor) -> (Option<DiskPressure>, Check) {
+    let (free, floor) = (disk.free().unwrap_or_default(), disk.floor());
+    let pressure = disk.is_pressed().then_some(DiskPressure {
+        free_bytes: free,
+        min_free_bytes: floor,
+    });
+    let left = match disk.free() {
+        Some(free) => format!("{} MB are free", free >> 20),
+        None => "what is free cannot be read".to_owned(),
+    };
+    let rule = match floor {
+        0 => "nothing holds what sandboxes leave of it".to_owned(),
+        floor => format!("sandboxes are paused below {} MB", floor >> 20),
+    };
+    let remedy = pressure.is_some().then(|| {
+        "free some space, or delete sessions that nobody needs; `sandbox.min_free_mb` \
+         (SPL_SANDBOX_MIN_FREE_MB) is the least that has to be free"
+            .to_owned()
+    });
+    let check = Check {
+        name: DISK_CHECK.to_owned(),
+        ok: pressure.is_none(),
+        detail: format!("{left}; {rule}"),
+        remedy,
+    };
+    (pressure, check)
 }
 
 fn sandbox_check(place: &OpenPlace, report: &SandboxInfo) -> Check {
@@ -160,13 +192,16 @@ pub async fn examine(settings: &Settings) -> Vec<Check> {
     checks.extend(database_check(settings).await);
     let scratch = std::env::temp_dir().join(format!("sepal-doctor-{}", std::process::id()));
     let names = ("doctor".to_owned(), Peers::none());
+    let disk = place::watch_disk(&settings.sandbox, &settings.store.data_dir).await;
     let trial = place::Trial::begin(
         &settings.sandbox,
         (scratch.clone(), "doctor".to_owned()),
+        &disk,
         &TaskTracker::new(),
     );
-    let place = place::open(&settings.sandbox, names, trial).await;
+    let place = place::open(&settings.sandbox, (names, &disk), trial).await;
     checks.push(sandbox(&place).1);
+    checks.push(self::disk(&disk).1);
     place.runtime.close().await;
     if scratch.exists()
         && let Err(error) = std::fs::remove_dir_all(&scratch)

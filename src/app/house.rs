@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Parts, doctor, late, model, place, servers};
+use super::{Parts, disk, doctor, late, model, place, servers};
 use crate::agent::{
     self, AgentFactory, Prompts, Providers, SandboxPlace, Servers, Sessions, SessionsSettings,
 };
@@ -60,7 +60,7 @@ impl House {
         // A sandbox starts in another folder than we did.
         let data_dir = std::path::absolute(dir.path())?;
         let folder = hashed(&[data_dir.as_os_str().as_encoded_bytes()]);
-        let trial = place::Trial::begin(&settings.sandbox, (data_dir, folder), &agents.0);
+        let (disk, trial) = place::begin(&settings.sandbox, (data_dir, folder), &agents.0).await;
         let store = Store::open_locked(dir, &kept, &writer.0, writer.1.clone()).await?;
         let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
         store.join(&sealer).await?;
@@ -70,7 +70,7 @@ impl House {
         let tenancy = Tenancy::new(&store, Clock::system());
         let installation = installation_id(&store).await?;
         let names = (installation.clone(), Peers::new(store.wakes()));
-        let place = place::open(&settings.sandbox, names, trial).await;
+        let place = place::open(&settings.sandbox, (names, &disk), trial).await;
         let model = model.await??;
         let report = System::new(doctor::report(settings, &place, &model, &store));
         let providers = model.register(&store, &settings.auth).await?;
@@ -82,8 +82,7 @@ impl House {
         let found = place.clone();
         let place = Arc::new(place.for_sessions(&settings.sandbox, store.records()));
         let servers = servers::open(settings, &store, (Arc::clone(&place), guard), &agents)?;
-        let told = (report.clone(), servers.clone());
-        late::begin(found, told, &store, &agents);
+        follow(found, (&report, &servers), &store, &agents);
         let traces = open_traces(&settings.telemetry)?;
         let factory = AgentFactory {
             traces: traces.clone(),
@@ -125,6 +124,18 @@ impl House {
             traces: self.traces,
         }
     }
+}
+
+/// Tells people from now on what becomes of the place where tools run.
+fn follow(
+    place: place::OpenPlace,
+    (report, servers): (&System, &Servers),
+    store: &Store,
+    agents: &(TaskTracker, CancellationToken),
+) {
+    let telling = disk::tell(place.disk.clone(), report.clone(), agents.1.clone());
+    agents.0.spawn(telling);
+    late::begin(place, (report.clone(), servers.clone()), store, agents);
 }
 
 /// Sends traces to the collector of the settings, if they name one.

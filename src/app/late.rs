@@ -87,7 +87,7 @@ async fn come(
         return janitor.ok();
     }
     told.servers.place_came();
-    tell(told, &OpenPlace::on(place.runtime));
+    tell(told, &OpenPlace::on(place.runtime, &place.disk));
     tracing::info!("Tools that need a sandbox are on: the container engine has come");
     match janitor {
         Ok(janitor) => Some(janitor),

@@ -2,6 +2,7 @@
 
 mod address;
 mod agent;
+mod disk;
 mod doctor;
 mod house;
 mod late;

@@ -1,6 +1,6 @@
 //! Finds the sandbox of this machine: tried, not assumed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,8 @@ use tokio_util::task::TaskTracker;
 use crate::agent::SandboxPlace;
 use crate::config::{Sandbox, SandboxDriver};
 use crate::sandbox::{
-    Bounds, Bubblewrap, Capacity, Docker, DockerProblem, DockerSettings, Error, Late, Off, Peers,
-    Room, Runtime, Settings as BubblewrapSettings,
+    Bounds, Bubblewrap, Capacity, DiskMonitor, Docker, DockerProblem, DockerSettings, Error, Late,
+    Off, Peers, Room, Runtime, Settings as BubblewrapSettings,
 };
 use crate::store::Records;
 
@@ -31,6 +31,25 @@ const ENGINE_PAUSE: Duration = Duration::from_millis(250);
 /// How what is made at an engine is called, which gateways on one store share, and those gateways.
 type Names = (String, Peers);
 
+/// Looks at the disk from now on, and begins a trial of bubblewrap.
+pub(super) async fn begin(
+    settings: &Sandbox,
+    (data_dir, folder): (PathBuf, String),
+    tasks: &TaskTracker,
+) -> (DiskMonitor, Trial) {
+    let disk = watch_disk(settings, &data_dir).await;
+    let trial = Trial::begin(settings, (data_dir, folder), &disk, tasks);
+    (disk, trial)
+}
+
+/// Looks at the disk that data lies on, as the settings want it.
+pub(super) async fn watch_disk(settings: &Sandbox, data_dir: &Path) -> DiskMonitor {
+    // What is not there yet will be made on the disk of what it is made in.
+    let mut folders = data_dir.ancestors();
+    let folder = folders.find(|folder| folder.exists()).unwrap_or(data_dir);
+    DiskMonitor::start(folder.to_owned(), u64::from(settings.min_free_mb) << 20).await
+}
+
 /// Bubblewrap, which is tried by starting a sandbox.
 pub(super) enum Trial {
     /// While the store is opened, which takes as long.
@@ -45,12 +64,14 @@ impl Trial {
     pub(super) fn begin(
         settings: &Sandbox,
         (data_dir, folder): (PathBuf, String),
+        disk: &DiskMonitor,
         tasks: &TaskTracker,
     ) -> Self {
         let bubblewrap = BubblewrapSettings {
             data_dir,
             installation: folder,
             server: server_binary(),
+            disk: disk.clone(),
             forces_watchdog: false,
         };
         let is_meant = match settings.driver {
@@ -88,6 +109,8 @@ pub(super) struct OpenPlace {
     pub(super) passed_over: Option<Arc<Error>>,
     /// An engine may still come: how it is looked for.
     pub(super) search: Option<Search>,
+    /// The disk that it may fill.
+    pub(super) disk: DiskMonitor,
 }
 
 /// How an engine is looked for that did not answer, or that lacked something.
@@ -96,11 +119,16 @@ pub(super) struct Search {
     pub(super) late: Arc<Late>,
     settings: Sandbox,
     names: Names,
+    disk: DiskMonitor,
 }
 
 /// Opens the runtime of the settings; without one, sessions work without sandboxed tools.
-pub(super) async fn open(settings: &Sandbox, names: Names, trial: Trial) -> OpenPlace {
-    let place = runtime(settings, names, trial).await;
+pub(super) async fn open(
+    settings: &Sandbox,
+    (names, disk): (Names, &DiskMonitor),
+    trial: Trial,
+) -> OpenPlace {
+    let place = runtime(settings, (names, disk), trial).await;
     if let Some(problem) = &place.problem {
         tracing::warn!(error = ?problem, "Tools that need a sandbox are off: {problem}");
     }
@@ -109,25 +137,26 @@ pub(super) async fn open(settings: &Sandbox, names: Names, trial: Trial) -> Open
 }
 
 impl OpenPlace {
-    pub(super) fn on(runtime: Arc<dyn Runtime>) -> Self {
+    pub(super) fn on(runtime: Arc<dyn Runtime>, disk: &DiskMonitor) -> Self {
         Self {
             runtime,
             problem: None,
             passed_over: None,
             search: None,
+            disk: disk.clone(),
         }
     }
 
     /// Nothing seals tools in, and nothing will until the next start.
-    fn off(problem: Error) -> Self {
+    fn off(problem: Error, disk: &DiskMonitor) -> Self {
         Self {
             problem: Some(Arc::new(problem)),
-            ..Self::on(Arc::new(Off))
+            ..Self::on(Arc::new(Off), disk)
         }
     }
 
     /// Nothing does yet. What is missing at the engine is looked for again.
-    fn awaiting(lack: Error, settings: &Sandbox, names: Names) -> Self {
+    fn awaiting(lack: Error, settings: &Sandbox, (names, disk): (Names, &DiskMonitor)) -> Self {
         let lack = Arc::new(lack);
         let late = Arc::new(Late::new(Arc::clone(&lack)));
         Self {
@@ -136,8 +165,9 @@ impl OpenPlace {
                 late: Arc::clone(&late),
                 settings: settings.clone(),
                 names,
+                disk: disk.clone(),
             }),
-            ..Self::on(late)
+            ..Self::on(late, disk)
         }
     }
 
@@ -159,6 +189,7 @@ impl OpenPlace {
         };
         SandboxPlace {
             runtime: self.runtime,
+            disk: self.disk,
             records,
             command_limit: settings.command_timeout,
             bounds,
@@ -171,20 +202,24 @@ impl Search {
     /// Looks once. What is found has so much room as the settings say, and what an earlier life left
     /// there has ended.
     pub(super) async fn look(&self) -> Result<Arc<dyn Runtime>, Error> {
-        let found = docker(&self.settings, self.names.clone()).await?;
-        let found = with_room(found, &self.settings);
+        let found = docker(&self.settings, self.names.clone(), &self.disk).await?;
+        let found = with_room(found, &self.settings, &self.disk);
         reap(&*found).await;
         Ok(found)
     }
 }
 
-fn with_room(runtime: Arc<dyn Runtime>, settings: &Sandbox) -> Arc<dyn Runtime> {
+fn with_room(
+    runtime: Arc<dyn Runtime>,
+    settings: &Sandbox,
+    disk: &DiskMonitor,
+) -> Arc<dyn Runtime> {
     let room = Room {
         most: settings.most,
         idle: settings.idle,
         patience: PATIENCE,
     };
-    Arc::new(Capacity::new(runtime, room))
+    Arc::new(Capacity::new(runtime, room, disk.clone()))
 }
 
 async fn reap(runtime: &dyn Runtime) {
@@ -195,32 +230,42 @@ async fn reap(runtime: &dyn Runtime) {
     }
 }
 
-async fn runtime(settings: &Sandbox, names: Names, trial: Trial) -> OpenPlace {
+async fn runtime(
+    settings: &Sandbox,
+    (names, disk): (Names, &DiskMonitor),
+    trial: Trial,
+) -> OpenPlace {
+    let on = |runtime| OpenPlace::on(with_room(runtime, settings, disk), disk);
     match settings.driver {
-        SandboxDriver::None => OpenPlace::off(Error::Off),
-        SandboxDriver::Docker => match awaited_docker(settings, names.clone()).await {
-            Ok(docker) => OpenPlace::on(with_room(docker, settings)),
-            Err(lack) => OpenPlace::awaiting(lack, settings, names),
+        SandboxDriver::None => OpenPlace::off(Error::Off, disk),
+        SandboxDriver::Docker => match awaited_docker(settings, names.clone(), disk).await {
+            Ok(docker) => on(docker),
+            Err(lack) => OpenPlace::awaiting(lack, settings, (names, disk)),
         },
         SandboxDriver::Bubblewrap => match trial.end().await {
-            Ok(bubblewrap) => OpenPlace::on(with_room(bubblewrap, settings)),
-            Err(error) => OpenPlace::off(error),
+            Ok(bubblewrap) => on(bubblewrap),
+            Err(error) => OpenPlace::off(error, disk),
         },
-        SandboxDriver::Auto => whatever_works(settings, names, trial).await,
+        SandboxDriver::Auto => whatever_works(settings, (names, disk), trial).await,
     }
 }
 
 /// Docker, else bubblewrap, else nothing; what was passed over is said. What was taken is kept until
 /// the next start, because files are where they were made; only from nothing it may become Docker.
-async fn whatever_works(settings: &Sandbox, names: Names, trial: Trial) -> OpenPlace {
-    let passed_over = match docker(settings, names.clone()).await {
-        Ok(docker) => return OpenPlace::on(with_room(docker, settings)),
+async fn whatever_works(
+    settings: &Sandbox,
+    (names, disk): (Names, &DiskMonitor),
+    trial: Trial,
+) -> OpenPlace {
+    let on = |runtime| OpenPlace::on(with_room(runtime, settings, disk), disk);
+    let passed_over = match docker(settings, names.clone(), disk).await {
+        Ok(docker) => return on(docker),
         Err(error) => Arc::new(error),
     };
     tracing::info!("Docker is passed over: {passed_over}");
     let place = match trial.end().await {
-        Ok(bubblewrap) => OpenPlace::on(with_room(bubblewrap, settings)),
-        Err(lack) => OpenPlace::awaiting(lack, settings, names),
+        Ok(bubblewrap) => on(bubblewrap),
+        Err(lack) => OpenPlace::awaiting(lack, settings, (names, disk)),
     };
     OpenPlace {
         passed_over: Some(passed_over),
@@ -229,11 +274,15 @@ async fn whatever_works(settings: &Sandbox, names: Names, trial: Trial) -> OpenP
 }
 
 /// Docker, which may still be starting.
-async fn awaited_docker(settings: &Sandbox, names: Names) -> Result<Arc<dyn Runtime>, Error> {
+async fn awaited_docker(
+    settings: &Sandbox,
+    names: Names,
+    disk: &DiskMonitor,
+) -> Result<Arc<dyn Runtime>, Error> {
     let began = Instant::now();
     let mut is_told = false;
     loop {
-        let opened = docker(settings, names.clone()).await;
+        let opened = docker(settings, names.clone(), disk).await;
         let Err(Error::Engine(problem @ DockerProblem::Unreachable { .. })) = &opened else {
             return opened;
         };
@@ -251,6 +300,7 @@ async fn awaited_docker(settings: &Sandbox, names: Names) -> Result<Arc<dyn Runt
 async fn docker(
     settings: &Sandbox,
     (installation, peers): Names,
+    disk: &DiskMonitor,
 ) -> Result<Arc<dyn Runtime>, Error> {
     let opened = Docker::open(DockerSettings {
         host: settings.docker_host.clone(),
@@ -259,6 +309,7 @@ async fn docker(
         pool_size: usize::try_from(settings.pool_size).unwrap_or(usize::MAX),
         installation,
         peers,
+        disk: disk.clone(),
         counts_by_runs: None,
     });
     Ok(Arc::new(opened.await?))

@@ -33,6 +33,8 @@ pub enum Enforcement {
     Cgroup,
     /// The kernel, per process.
     Rlimit,
+    /// The kernel, by a quota of the file system, and a task of ours below that.
+    Quota,
     /// A task of ours that measures and kills.
     Watchdog,
     /// Nothing.

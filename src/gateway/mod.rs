@@ -28,8 +28,8 @@ pub use auth::{Entered, authenticate_handshake};
 pub use error::{ApiError, FieldError};
 pub use guard::{guard, turn_away};
 pub use http::{
-    Check, Installation, ModelInfo, ModelList, SandboxInfo, SandboxLimits, StorageInfo, System,
-    SystemInfo, open_metrics,
+    Check, DISK_CHECK, DiskPressure, Installation, ModelInfo, ModelList, SandboxInfo,
+    SandboxLimits, StorageInfo, System, SystemInfo, open_metrics,
 };
 pub use openapi::openapi_json;
 pub use spa::page_is_built;

@@ -27,6 +27,7 @@ use super::mask::Cleaner;
 use super::remote::{self, Remote};
 use super::result::ToolAnswer;
 use super::sending;
+use super::standstill::{self, Standstill};
 use crate::domain::Tool;
 
 /// How long a server may take for the handshake: interpreted ones load slowly.
@@ -43,6 +44,8 @@ pub struct ToolCall {
     pub args: Value,
     /// How long it may take.
     pub limit: Duration,
+    /// Tells when the server is paused from outside: that time is not counted.
+    pub standstill: Option<Standstill>,
 }
 
 /// News of a running call.
@@ -199,15 +202,25 @@ impl Connection {
             .progress
             .subscribe(handle.progress_token.clone())
             .await;
-        let deadline = tokio::time::sleep(call.limit);
+        let mut standstill = call.standstill.clone();
+        let (mut done_of, mut total) = (0.0, None);
+        let deadline = standstill::passed(call.limit, call.standstill);
         tokio::pin!(deadline);
         loop {
             tokio::select! {
                 answer = &mut handle.rx => return self.read(answer),
-                Some(said) = news.next() => on_progress(ToolProgress {
-                    progress: said.progress,
-                    total: said.total,
-                    message: said.message.map(|text| self.cleaner.clean(&text)),
+                Some(said) = news.next() => {
+                    (done_of, total) = (said.progress, said.total);
+                    on_progress(ToolProgress {
+                        progress: said.progress,
+                        total: said.total,
+                        message: said.message.map(|text| self.cleaner.clean(&text)),
+                    });
+                }
+                words = standstill::begins(&mut standstill) => on_progress(ToolProgress {
+                    progress: done_of,
+                    total,
+                    message: Some(words.to_owned()),
                 }),
                 () = cancel.cancelled() => {
                     let last = self.stop(&mut handle, "stopped by the person").await;

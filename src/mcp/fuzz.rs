@@ -47,6 +47,7 @@ async fn use_server(
         tool: "t".to_owned(),
         args: json!({"a": 1}),
         limit: Duration::from_secs(3),
+        standstill: None,
     };
     let answer = connection.call(call, &CancellationToken::new(), drop).await;
     if let Ok(answer) = answer {

@@ -17,6 +17,7 @@ mod oversized;
 mod remote;
 mod result;
 mod sending;
+mod standstill;
 mod toolbox;
 
 pub use bundled::{BUNDLED_SERVER, bundled_tools};
@@ -27,4 +28,5 @@ pub use mask::{Cleaner, MASK};
 pub use oversized::Size;
 pub use remote::Remote;
 pub use result::ToolAnswer;
+pub use standstill::Standstill;
 pub use toolbox::{Naming, Offer, Toolbox, ToolboxError, ToolboxTool};

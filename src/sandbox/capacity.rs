@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use tracing::info;
 
 use super::{
-    Error, Image, ImageId, Launch, Life, Limits, Network, Running, Runtime,
+    Access, DiskMonitor, Error, Image, ImageId, Launch, Life, Limits, Network, Running, Runtime,
     fairness::{idlest, is_next},
     running::Kill,
     usage::Usage,
@@ -46,6 +46,8 @@ pub struct Room {
 pub struct Capacity {
     inner: Arc<dyn Runtime>,
     room: Room,
+    /// Nothing that may write starts while it is nearly full.
+    disk: DiskMonitor,
     places: Arc<Places>,
     tasks: TaskTracker,
     /// Says in the figures that there is something to run in; none where there is not.
@@ -102,12 +104,13 @@ enum Obstacle {
 
 impl Capacity {
     /// Gives `inner` so much room.
-    pub fn new(inner: Arc<dyn Runtime>, room: Room) -> Self {
+    pub fn new(inner: Arc<dyn Runtime>, room: Room, disk: DiskMonitor) -> Self {
         let is_ready = inner.kind() != SandboxKind::None;
         Self {
             _ready: is_ready.then(|| instruments().sandbox_ready()),
             inner,
             room,
+            disk,
             places: Arc::default(),
             tasks: TaskTracker::new(),
         }
@@ -232,6 +235,9 @@ impl Capacity {
 
     /// Starts warm ones where there is room left.
     fn warm_up_beside(&self, launch: &Launch) {
+        if self.disk.is_pressed() {
+            return;
+        }
         let house = self.places.house();
         let there = house.taken.len() + self.inner.warm().len();
         let most = self.room.most.all.map(usize::try_from);
@@ -340,6 +346,12 @@ impl Runtime for Capacity {
     }
 
     async fn start(&self, launch: Launch) -> Result<Running, Error> {
+        if launch.workspace == Access::ReadWrite && self.disk.is_pressed() {
+            return Err(Error::DiskFull {
+                free: self.disk.free().unwrap_or_default(),
+                floor: self.disk.floor(),
+            });
+        }
         let place = self.take_place(&launch).await?;
         let mut running = self.inner.start(launch.clone()).await?;
         let name = format!("{}/{}", launch.sandbox, launch.server);

@@ -50,6 +50,17 @@ pub enum Error {
     /// As many run as may, for this user, this tenant or all, and somebody uses each of them.
     #[error("{}; {}", in_use(*.0), more_room(.0.whose))]
     Full(Reached),
+    /// The disk is nearly full, so nothing starts that may write to it.
+    #[error(
+        "the disk has only {} MB left, and nothing that may write starts below {} MB",
+        .free >> 20, .floor >> 20
+    )]
+    DiskFull {
+        /// Bytes that are left.
+        free: u64,
+        /// Bytes below which nothing starts.
+        floor: u64,
+    },
     /// There is no runtime yet, and this is why; it is looked for again.
     #[error(transparent)]
     Awaited(Arc<Error>),
@@ -69,6 +80,12 @@ impl Error {
             Self::Engine(problem) => problem.remedy(),
             Self::Awaited(lack) => lack.remedy(),
             Self::Full(reached) => more_room(reached.whose).to_owned(),
+            Self::DiskFull { .. } => {
+                "free some space on the machine, or delete sessions that nobody \
+                                      needs; `sandbox.min_free_mb` (SPL_SANDBOX_MIN_FREE_MB) is \
+                                      the least that has to be free"
+                    .to_owned()
+            }
             Self::BadLaunch(_) | Self::Workspace { .. } | Self::Start(_) | Self::Closed => {
                 "look at the log".to_owned()
             }
@@ -83,6 +100,7 @@ impl Error {
             Self::NotInstalled { .. }
             | Self::Refused { .. }
             | Self::NoServer(_)
+            | Self::DiskFull { .. }
             | Self::Full(_) => Fault::External,
             Self::Start(_) | Self::Closed => Fault::Transient,
             Self::Workspace { .. } => Fault::Internal,

@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
     use crate::domain::Most;
-    use crate::sandbox::{Access, Bounds, Capacity, DockerProblem, Program, Room};
+    use crate::sandbox::{Access, Bounds, Capacity, DiskMonitor, DockerProblem, Program, Room};
 
     fn missing(image: &str) -> Arc<Error> {
         let image = image.to_owned();
@@ -144,7 +144,7 @@ mod tests {
             idle: Duration::from_mins(1),
             patience: Duration::ZERO,
         };
-        Arc::new(Capacity::new(Arc::new(Off), room))
+        Arc::new(Capacity::new(Arc::new(Off), room, DiskMonitor::off()))
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@
 
 mod bubblewrap;
 mod capacity;
+mod disk;
 mod docker;
 mod error;
 mod fairness;
@@ -29,6 +30,7 @@ use crate::telemetry::instruments;
 pub use self::{
     bubblewrap::{Bubblewrap, Settings},
     capacity::{Capacity, Room},
+    disk::{DiskMonitor, free_bytes},
     docker::{Docker, DockerProblem, DockerSettings},
     error::Error,
     image::{Image, ImageId},

@@ -159,6 +159,9 @@ pub enum Ended {
     /// Its workspace could not be counted twice in a row.
     #[error("its workspace could not be counted, so nothing holds its size; the log says why")]
     UnmeasuredWorkspace,
+    /// The disk is nearly full, and it could not be paused until there is room.
+    #[error("the disk is nearly full, and it could not be paused until there is room")]
+    DiskFull,
     /// We lost sight of it.
     #[error("it is not known how it ended")]
     Lost,

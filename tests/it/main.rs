@@ -17,6 +17,7 @@ mod containers;
 mod context;
 mod damage;
 mod database;
+mod disk_pressure;
 mod generated;
 mod idle;
 mod isolation;

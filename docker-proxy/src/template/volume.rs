@@ -1,4 +1,5 @@
-//! The volume of a workspace: never a driver's options, which can name any folder of the machine.
+//! The volume of a workspace: of a driver's options none but its size, because others can name any
+//! folder of the machine.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,6 +12,15 @@ use crate::{name, refusal::Refusal, settings::Settings};
 struct Asked {
     name: String,
     labels: Labels,
+    driver_opts: Option<Options>,
+}
+
+/// What the driver is told.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Options {
+    /// In bytes.
+    size: Option<String>,
 }
 
 /// The name of the volume, and the request that makes it.
@@ -20,14 +30,32 @@ pub(crate) fn volume(body: &[u8], settings: &Settings) -> Result<(String, Value)
         let remedy = "volumes are called `sepal-ws-sbx_<32 hexadecimal digits>`";
         return Err(Refusal::field("Name", remedy));
     };
+    let options = match asked.driver_opts.and_then(|options| options.size) {
+        None => json!({}),
+        Some(size) => json!({ "size": checked(&size, settings.most.file_bytes)? }),
+    };
     let made = json!({
         "Name": asked.name,
         "Driver": "local",
-        "DriverOpts": {},
+        "DriverOpts": options,
         "Labels": labels(asked.labels, sandbox, &settings.label)?,
     });
     compare(&whole, &made)?;
     Ok((asked.name, made))
+}
+
+/// A size in plain bytes. A volume may hold twice what one file may: so much a workspace has while
+/// somebody clears up.
+fn checked(size: &str, largest_file: i64) -> Result<&str, Refusal> {
+    let most = largest_file.saturating_mul(2);
+    let is_plain = size.bytes().all(|letter| letter.is_ascii_digit());
+    match size.parse::<i64>() {
+        Ok(bytes) if is_plain && (1..=most).contains(&bytes) => Ok(size),
+        _ => {
+            let remedy = format!("it may be a number of bytes from 1 to {most}");
+            Err(Refusal::field("DriverOpts.size", remedy))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -53,6 +81,31 @@ mod tests {
         assert_eq!(made["DriverOpts"], json!({}));
         assert_eq!(made["Labels"]["sepal.proxy"], "test");
         assert_eq!(made["Labels"]["sepal.installation"], "x");
+    }
+
+    #[test]
+    fn a_volume_may_be_held_to_a_size() {
+        let sized = |size: &str| check(|it| it["DriverOpts"] = json!({ "size": size }));
+        let most = settings().most.file_bytes * 2;
+        for size in [1, 1 << 20, most] {
+            let made = sized(&size.to_string()).unwrap();
+            assert_eq!(made["DriverOpts"], json!({ "size": size.to_string() }));
+        }
+        for size in [
+            "0",
+            "-1",
+            "+5",
+            "1g",
+            "",
+            "99999999999999999999",
+            &(most + 1).to_string(),
+        ] {
+            let text = sized(size).unwrap_err();
+            assert!(text.contains("`DriverOpts.size`"), "{text}");
+        }
+        let beside = json!({ "size": "5", "device": "/etc" });
+        let text = check(|it| it["DriverOpts"] = beside).unwrap_err();
+        assert!(text.contains("`DriverOpts.device`"), "{text}");
     }
 
     #[test]

@@ -31,6 +31,8 @@ async fn a_foreign_container_is_neither_seen_nor_touched() {
         for line in [
             format!("GET {at}/json"),
             format!("POST {at}/start"),
+            format!("POST {at}/pause"),
+            format!("POST {at}/unpause"),
             format!("POST {at}/wait"),
             format!("DELETE {at}?force=true"),
         ] {

@@ -2,6 +2,7 @@
 //! progress, and nothing left behind.
 
 mod census;
+mod deadline;
 mod group;
 mod output;
 mod progress;
@@ -12,10 +13,10 @@ use rustix::io::Errno;
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     process::Command,
-    time::{Instant, sleep_until},
+    time::Instant,
 };
 
-use self::{group::Group, output::Stop};
+use self::{deadline::Deadline, group::Group, output::Stop};
 pub(crate) use self::{group::Groups, output::Report, progress::Progress};
 use crate::failure::Failure;
 
@@ -53,7 +54,7 @@ pub(crate) async fn run(
     let mut watch = Watch {
         report: Report::new(order.timeout),
         progress,
-        deadline: started + order.timeout,
+        deadline: Deadline::after(order.timeout),
     };
     watch.follow(&mut group, stop).await;
     let status = group
@@ -91,7 +92,7 @@ fn refused(error: &io::Error) -> Failure {
 struct Watch {
     report: Report,
     progress: Progress,
-    deadline: Instant,
+    deadline: Deadline,
 }
 
 impl Watch {
@@ -118,7 +119,7 @@ impl Watch {
                 () = group.ended(), if alive == Alive::Running => {
                     self.wait_for_last_output(&mut alive, Alive::Ended);
                 }
-                () = sleep_until(self.deadline) => match alive {
+                () = self.deadline.passed() => match alive {
                     Alive::Running => {
                         self.report.stop = Some(Stop::Timeout);
                         group.kill();
@@ -142,7 +143,7 @@ impl Watch {
 
     fn wait_for_last_output(&mut self, alive: &mut Alive, now: Alive) {
         *alive = now;
-        self.deadline = Instant::now() + LAST_OUTPUT;
+        self.deadline = Deadline::after(LAST_OUTPUT);
     }
 }
 

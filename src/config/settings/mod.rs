@@ -154,6 +154,8 @@ pub struct Sandbox {
     pub pids: u32,
     /// Size of one workspace in MiB.
     pub workspace_mb: u32,
+    /// MiB that stay free on the disks of data and workspaces; 0 = all may be filled.
+    pub min_free_mb: u32,
     /// How long one command may take.
     #[serde(rename = "command_timeout_s", deserialize_with = "read::whole_seconds")]
     pub command_timeout: Duration,

@@ -251,6 +251,8 @@ settings! { since "0.1":
         "Processes and threads of one sandbox.";
     "sandbox.workspace_mb" ["SPL_SANDBOX_WORKSPACE_MB"] Whole(1, 1_048_576), Is("1024"),
         "Size of one workspace in MiB.";
+    "sandbox.min_free_mb" ["SPL_SANDBOX_MIN_FREE_MB"] Whole(0, 16_777_216), Is("512"),
+        "MiB that stay free on the disks of data and workspaces: below, sandboxes are paused until there is room; 0 = never.";
     "sandbox.command_timeout_s" ["SPL_SANDBOX_COMMAND_TIMEOUT"] Whole(1, 86_400), Is("30"),
         "Seconds that one command may take.";
     "sandbox.max" ["SPL_SANDBOX_MAX"] Whole(1, 100_000), Is("100"),

@@ -14,7 +14,10 @@ mod system;
 pub use auth::Installation;
 pub use metrics::open_metrics;
 pub use models::ModelList;
-pub use system::{Check, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo, System, SystemInfo};
+pub use system::{
+    Check, DISK_CHECK, DiskPressure, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo, System,
+    SystemInfo,
+};
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;

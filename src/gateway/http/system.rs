@@ -15,6 +15,8 @@ use crate::llm::ProviderKind;
 
 /// The name of the check of the sandbox.
 pub(super) const SANDBOX_CHECK: &str = "sandbox";
+/// The name of the check of what is left on the disk.
+pub const DISK_CHECK: &str = "disk";
 
 /// What this installation runs on, as far as it is known by now. Clones share it.
 #[derive(Debug, Clone)]
@@ -40,6 +42,20 @@ impl System {
             if let Some(before) = checks.find(|it| it.name == check.name) {
                 *before = check;
             }
+        });
+    }
+
+    /// What is left on the disk is too little by now, or is enough again.
+    pub fn put_disk(&self, pressure: Option<DiskPressure>, check: Check) {
+        self.0.send_if_modified(|known| {
+            let has_changed = known.sandbox.disk_pressure.is_some() != pressure.is_some();
+            let known = Arc::make_mut(known);
+            known.sandbox.disk_pressure = pressure;
+            let mut checks = known.checks.iter_mut();
+            if let Some(before) = checks.find(|it| it.name == check.name) {
+                *before = check;
+            }
+            has_changed
         });
     }
 
@@ -91,9 +107,23 @@ pub struct SandboxInfo {
     pub limits: SandboxLimits,
     /// In words.
     pub detail: String,
+    /// What is left on the disk is too little: until there is more, whatever may write a workspace is
+    /// paused, and nothing of that kind starts.
+    #[serde(rename = "diskPressure", skip_serializing_if = "Option::is_none")]
+    pub disk_pressure: Option<DiskPressure>,
 }
 
-/// What holds each limit in force: `cgroup`, `rlimit`, `watchdog` or `none`.
+/// Too little is left on a disk that workspaces or data are on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DiskPressure {
+    /// What was left when it began, in bytes.
+    pub free_bytes: u64,
+    /// What has to be left (`sandbox.min_free_mb`), in bytes.
+    pub min_free_bytes: u64,
+}
+
+/// What holds each limit in force: `cgroup`, `rlimit`, `quota`, `watchdog` or `none`.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct SandboxLimits {
     /// Memory of all processes together.

@@ -246,6 +246,12 @@ impl Cgroup {
         (killed.trim() != "0").then_some(self.memory_bytes)
     }
 
+    /// The file that stops everything in the group at once; `None` where version 1 keeps that apart.
+    /// What is killed meanwhile ends all the same.
+    pub(super) fn freezer(&self) -> Option<PathBuf> {
+        self.find("cgroup.freeze").ok()
+    }
+
     /// Removes the group after its processes have ended.
     pub(super) async fn remove(self) {
         for folder in &self.folders {
@@ -351,5 +357,8 @@ mod tests {
         assert_eq!(group.memory_exceeded(), None);
         fs::write(home.path().join("memory.events"), "oom 3\noom_kill 2\n").unwrap();
         assert_eq!(group.memory_exceeded(), Some(7));
+        assert_eq!(group.freezer(), None);
+        fs::write(home.path().join("cgroup.freeze"), "0\n").unwrap();
+        assert_eq!(group.freezer(), Some(home.path().join("cgroup.freeze")));
     }
 }

@@ -11,6 +11,7 @@ mod cgroup;
 mod identity;
 mod leftovers;
 mod probe;
+mod project_quota;
 mod seccomp;
 mod spawner;
 mod stage;
@@ -37,11 +38,12 @@ use self::{
     arguments::{Arguments, NOBODY, OWN_ETC, Plan, Privilege},
     cgroup::Cgroups,
     identity::Identity,
+    project_quota::ProjectQuota,
     spawner::Spawner,
 };
 use super::{
-    Error, Image, ImageId, Launch, Limits, Network, Program, Running, Runtime, count_start,
-    workspace::Workspaces,
+    Access, DiskMonitor, Error, Image, ImageId, Launch, Limits, Network, Program, Running, Runtime,
+    count_start, workspace::Workspaces,
 };
 use crate::domain::{Enforcement, SandboxId, SandboxKind};
 
@@ -54,6 +56,8 @@ pub struct Settings {
     pub installation: String,
     /// The statically linked server for files and commands.
     pub server: PathBuf,
+    /// Watches the disk that workspaces are on.
+    pub disk: DiskMonitor,
     /// Do without control groups even where there are some; for tests and odd machines.
     pub forces_watchdog: bool,
 }
@@ -67,6 +71,7 @@ pub struct Bubblewrap {
     /// Names the data folder: the workspaces of another one are not here.
     folder: String,
     cgroups: Option<Cgroups>,
+    quota: Option<ProjectQuota>,
     identity: Identity,
     /// Of system calls, the same for all.
     filter: Arc<File>,
@@ -90,8 +95,14 @@ impl Bubblewrap {
         } else {
             Cgroups::find(&format!("sepal-{}", settings.installation))
         };
+        let folder = settings.data_dir.join("workspaces");
+        let workspaces = Workspaces::open(folder.clone(), owner)?;
         let runtime = Self {
-            workspaces: Workspaces::open(settings.data_dir.join("workspaces"), owner)?,
+            quota: match privilege {
+                Privilege::Root => ProjectQuota::find(&folder).await,
+                Privilege::User => None,
+            },
+            workspaces,
             folder: folder_name(&settings.data_dir)?,
             privilege,
             cgroups,
@@ -114,6 +125,13 @@ impl Bubblewrap {
 
     async fn launch(&self, launch: Launch) -> Result<Running, Error> {
         let workspace = self.workspaces.provide(&launch.sandbox)?;
+        if let Some(quota) = &self.quota
+            && launch.workspace == Access::ReadWrite
+            && let Err(error) = quota.hold(&workspace, launch.bounds.workspace_bytes).await
+        {
+            // The watch holds it all the same.
+            tracing::warn!(%error, "A workspace has no project quota");
+        }
         let mark = leftovers::mark(&self.settings.installation, launch.sandbox.as_str());
         let arguments = Arguments::new(&Plan {
             launch: &launch,
@@ -136,6 +154,7 @@ impl Bubblewrap {
         let care = supervisor::Care {
             launch,
             workspace,
+            disk: self.settings.disk.watch(),
             tasks: self.supervisors.clone(),
             closing: self.closing.subscribe(),
         };

@@ -1,9 +1,10 @@
 //! One task per sandbox: waits for its end, knows why it came, and leaves nothing behind.
 
 use std::{
+    convert::Infallible,
     future::{Future, pending},
     os::unix::process::ExitStatusExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitStatus,
     sync::{
         Arc,
@@ -25,7 +26,11 @@ use super::{
     stage::{Init, Staged},
     watchdog,
 };
-use crate::sandbox::{Access, Bounds, Ended, Launch, Life, Running, quota};
+use crate::sandbox::{
+    Access, Bounds, Ended, Launch, Life, Running,
+    disk::DiskWatch,
+    quota::{self, Pace},
+};
 
 /// Lines of stderr that wait for somebody to take them.
 const MAX_WAITING_LINES: usize = 256;
@@ -36,6 +41,8 @@ const MAX_LINE_BYTES: u64 = 4096;
 pub(super) struct Care {
     pub(super) launch: Launch,
     pub(super) workspace: PathBuf,
+    /// Of the disk that the workspace is on.
+    pub(super) disk: DiskWatch,
     pub(super) tasks: TaskTracker,
     /// Becomes true when everything has to end.
     pub(super) closing: watch::Receiver<bool>,
@@ -56,12 +63,12 @@ pub(super) fn take_over(mut staged: Staged, care: Care) -> Running {
     let supervisor = Supervisor {
         name: format!("{}/{}", launch.sandbox, launch.server),
         bounds: launch.bounds,
-        workspace: (launch.workspace == Access::ReadWrite).then_some(care.workspace),
+        workspace: (launch.workspace == Access::ReadWrite).then_some((care.workspace, care.disk)),
         staged,
         was_killed: Arc::clone(&was_killed),
         closing: care.closing,
     };
-    let workspace = supervisor.workspace.clone();
+    let workspace = supervisor.workspace.as_ref().map(|(path, _)| path.clone());
     care.tasks.spawn(async move {
         let ended = supervisor.run().await;
         told.send_replace(Some(ended));
@@ -90,8 +97,8 @@ pub(super) fn take_over(mut staged: Staged, care: Care) -> Running {
 struct Supervisor {
     name: String,
     bounds: Bounds,
-    /// Where it has to be counted.
-    workspace: Option<PathBuf>,
+    /// Where it has to be counted, and the disk that it can fill.
+    workspace: Option<(PathBuf, DiskWatch)>,
     staged: Staged,
     /// The owner let go.
     was_killed: Arc<AtomicBool>,
@@ -124,7 +131,7 @@ impl Supervisor {
 
     /// Waits for the end of all processes, or brings it about for the reason returned.
     async fn wait(&mut self, init: &Init) -> Option<Ended> {
-        let limits = limits(&self.staged, self.bounds, self.workspace.as_deref());
+        let limits = limits(&self.staged, self.bounds, self.workspace.clone());
         let closing = self.closing.wait_for(|is_closing| *is_closing);
         let verdict = tokio::select! {
             passed = limits => Some(passed),
@@ -163,15 +170,19 @@ impl Supervisor {
 fn limits(
     staged: &Staged,
     bounds: Bounds,
-    workspace: Option<&Path>,
+    workspace: Option<(PathBuf, DiskWatch)>,
 ) -> impl Future<Output = Ended> + Send + use<> {
     let init = staged.init.as_ref().map(|init| init.pid);
-    let watched = init.filter(|_| staged.cgroup.is_none());
-    let workspace = workspace.map(Path::to_owned);
+    let freezer = staged.cgroup.as_ref().map(Cgroup::freezer);
+    let disk = workspace.as_ref().map(|(_, disk)| disk.clone());
     let usage = async move {
-        match watched {
-            Some(init) => watchdog::watch(init, bounds).await,
-            None => pending().await,
+        match (init, freezer, disk) {
+            (Some(init), None, disk) => watchdog::watch(init, bounds, disk).await,
+            (Some(_), Some(Some(freezer)), Some(disk)) => match freeze(freezer, disk).await {},
+            (Some(init), Some(None), Some(disk)) => {
+                match watchdog::stand_still(init, disk).await {}
+            }
+            (Some(_), Some(_), None) | (None, ..) => pending().await,
         }
     };
     let time = async move {
@@ -182,9 +193,9 @@ fn limits(
     };
     let quota = async move {
         match workspace {
-            Some(workspace) => {
+            Some((workspace, disk)) => {
                 let count = |bound| quota::count(workspace.clone(), bound);
-                quota::watch(bounds.workspace_bytes, quota::PACE, count).await
+                quota::watch(bounds.workspace_bytes, Pace::HERE, disk, count).await
             }
             None => pending().await,
         }
@@ -194,6 +205,19 @@ fn limits(
             ended = usage => ended,
             () = time => Ended::OverTime(bounds.lifetime.unwrap_or_default().as_secs()),
             ended = quota => ended,
+        }
+    }
+}
+
+/// Freezes a control group while the disk is nearly full.
+async fn freeze(freezer: PathBuf, mut disk: DiskWatch) -> Infallible {
+    loop {
+        for is_pressed in [true, false] {
+            disk.until_pressed(is_pressed).await;
+            // It takes effect without our waiting; a group that is gone has nothing to stop.
+            if let Err(error) = std::fs::write(&freezer, if is_pressed { "1" } else { "0" }) {
+                warn!(%error, is_pressed, "A sandbox is not paused or resumed");
+            }
         }
     }
 }

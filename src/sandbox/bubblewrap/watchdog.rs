@@ -1,15 +1,17 @@
-//! Limits where no control group holds them: measure the process tree, and stop or kill it.
+//! Limits where no control group holds them: measure the process tree, and stop or kill it. The same
+//! stop holds everything while the disk is nearly full.
 
 use std::{
     collections::BTreeSet,
+    convert::Infallible,
     fs,
     time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use crate::sandbox::{Bounds, Ended};
+use crate::sandbox::{Bounds, Ended, disk::DiskWatch};
 
 /// How often we look.
 const TICK: Duration = Duration::from_millis(100);
@@ -20,13 +22,14 @@ const CLOCK_HZ: u64 = 100;
 const BURST: Duration = Duration::from_millis(500);
 
 /// Watches the processes below `init`, the first one of a sandbox, until one limit is passed.
-/// Processor time is held by stopping the processes for a while, so it never ends a sandbox.
-pub(super) async fn watch(init: i32, bounds: Bounds) -> Ended {
+/// Processor time is held by stopping the processes for a while, so it never ends a sandbox; nor does
+/// a full disk, whose end they wait for in the same way, if there is one to watch.
+pub(super) async fn watch(init: i32, bounds: Bounds, disk: Option<DiskWatch>) -> Ended {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut throttle = Throttle::new(bounds.cpu_millis);
     let mut before = Instant::now();
-    let mut stopped = BTreeSet::new();
+    let mut stopped = Stopped::default();
     loop {
         ticks.tick().await;
         let tree = Tree::below(init);
@@ -37,17 +40,47 @@ pub(super) async fn watch(init: i32, bounds: Bounds) -> Ended {
             return Ended::OverMemory(bounds.memory_bytes);
         }
         let now = Instant::now();
-        let must_stop = throttle.tick(tree.processor_time, now - before);
+        let is_throttled = throttle.tick(tree.processor_time, now - before);
         before = now;
-        if must_stop {
+        if is_throttled || disk.as_ref().is_some_and(DiskWatch::is_pressed) {
             // Sent at every tick, because children are born between looking and stopping.
-            stopped.extend(tree.stop());
+            stopped.add(&tree);
         } else {
-            // By our own list: a look may miss who changes parents meanwhile, and whoever is
-            // stopped and missed once would stay so for ever.
-            for process in std::mem::take(&mut stopped) {
-                process.signal(Signal::CONT);
+            stopped.resume();
+        }
+    }
+}
+
+/// Stops the processes below `init` while the disk is nearly full, where a control group holds
+/// everything else.
+pub(super) async fn stand_still(init: i32, mut disk: DiskWatch) -> Infallible {
+    let mut stopped = Stopped::default();
+    loop {
+        disk.until_pressed(true).await;
+        while disk.is_pressed() {
+            stopped.add(&Tree::below(init));
+            tokio::select! {
+                () = sleep(TICK) => {}
+                () = disk.until_pressed(false) => {}
             }
+        }
+        stopped.resume();
+    }
+}
+
+/// Processes that we stopped. By our own list they go on: a look may miss who changes parents
+/// meanwhile, and whoever is stopped and missed once would stay so for ever.
+#[derive(Debug, Default)]
+struct Stopped(BTreeSet<Process>);
+
+impl Stopped {
+    fn add(&mut self, tree: &Tree) {
+        self.0.extend(tree.stop());
+    }
+
+    fn resume(&mut self) {
+        for process in std::mem::take(&mut self.0) {
+            process.signal(Signal::CONT);
         }
     }
 }

@@ -83,17 +83,25 @@ pub(super) fn name(launch: &Launch) -> String {
     format!("sepal-sb-{sandbox}-{server}")
 }
 
+/// The labels of everything that belongs to a sandbox.
+pub(super) fn labels(
+    installation: &str,
+    life: &str,
+    sandbox: &SandboxId,
+) -> HashMap<String, String> {
+    [
+        (INSTALLATION, installation),
+        (LIFE, life),
+        (SANDBOX, sandbox.as_str()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
+}
+
 impl Plan<'_> {
     /// The labels of everything that belongs to a sandbox.
     pub(super) fn labels(&self) -> HashMap<String, String> {
-        let sandbox = self.launch.sandbox.as_str();
-        [
-            (INSTALLATION, self.installation),
-            (LIFE, self.life),
-            (SANDBOX, sandbox),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .into()
+        labels(self.installation, self.life, &self.launch.sandbox)
     }
 
     /// What the engine is asked to create.

@@ -147,7 +147,6 @@ impl Engine {
     }
 
     /// What the engine knows of an image; `None` if it has none of that name.
-    /// What the engine has under that name.
     pub(super) async fn image(&self, image: &str) -> Result<Option<ImageInspect>, Problem> {
         match self.ask(|| self.client.inspect_image(image)).await {
             Ok(found) => Ok(Some(found)),

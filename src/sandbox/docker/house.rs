@@ -17,8 +17,9 @@ use super::{
     supervisor::Supervisor,
     workspace::{Job, Measuring, Volume},
 };
-use crate::sandbox::{
-    Access, Ended, Error, Image, ImageId, Launch, Life, Limits, Program, Running,
+use crate::{
+    domain::Enforcement,
+    sandbox::{Access, Ended, Error, Image, ImageId, Launch, Life, Limits, Program, Running, trim},
 };
 
 /// What starts share.
@@ -63,6 +64,9 @@ impl House {
         };
         self.maker.check(&launch.program).await?;
         let workspace = self.workspace(&plan).await?.map(Arc::new);
+        if let Some(home) = workspace.as_ref().and_then(|workspace| workspace.home()) {
+            self.settings.disk.add(home.to_owned());
+        }
         let Begun {
             id,
             attached,
@@ -77,6 +81,7 @@ impl House {
             owner,
             bounds: launch.bounds,
             workspace: workspace.clone(),
+            disk: self.settings.disk.watch(),
             killed: killed.clone(),
             closing: self.closing.clone(),
         };
@@ -134,7 +139,10 @@ impl House {
             return Ok(None);
         }
         let (volume, name) = (container::volume(&launch.sandbox), container::name(launch));
-        let mountpoint = self.engine.provide_volume(&volume, plan.labels()).await?;
+        let ceiling = trim::ceiling(launch.bounds.workspace_bytes);
+        let most = (self.limits.workspace == Enforcement::Quota).then_some(ceiling);
+        let labels = plan.labels();
+        let mountpoint = self.engine.provide_volume(&volume, labels, most).await?;
         let measuring = Measuring {
             maker: self.maker.clone(),
             count: Job {

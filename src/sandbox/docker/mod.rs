@@ -12,6 +12,7 @@ mod house;
 mod images;
 mod making;
 mod owned;
+mod pause;
 mod pool;
 mod problem;
 mod supervisor;
@@ -39,8 +40,11 @@ use self::{
     owned::Owned,
     pool::Pool,
 };
-use super::{Error, Image, ImageId, Launch, Limits, Network, Peers, Running, Runtime, count_start};
-use crate::domain::{SandboxId, SandboxKind};
+use super::{
+    DiskMonitor, Error, Image, ImageId, Launch, Limits, Network, Peers, Running, Runtime,
+    count_start,
+};
+use crate::domain::{Enforcement, SandboxId, SandboxKind};
 
 pub use self::problem::Problem as DockerProblem;
 
@@ -63,8 +67,10 @@ pub struct DockerSettings {
     pub installation: String,
     /// Those gateways.
     pub peers: Peers,
-    /// Count workspaces by runs of our image, this often, even where their folders can be seen;
-    /// `None` = once a minute, where they cannot.
+    /// Watches the disks of this machine, to which that of the engine is added where it can be seen.
+    pub disk: DiskMonitor,
+    /// Count workspaces by runs of our image, this often while nothing grows, even where their
+    /// folders can be seen; `None` = once a minute, where they cannot.
     pub counts_by_runs: Option<Duration>,
 }
 
@@ -93,6 +99,15 @@ impl Docker {
             return Err(DockerProblem::NoImage { image }.into());
         }
         let (closing, closes) = watch::channel(false);
+        let mut limits = limits(&about);
+        let trial = SandboxId::from_bits(rand::random());
+        let labels = container::labels(&settings.installation, settings.peers.own(), &trial);
+        if engine
+            .holds_volumes(&container::volume(&trial), labels)
+            .await
+        {
+            limits.workspace = Enforcement::Quota;
+        }
         let engine = Arc::new(engine);
         let house = House {
             maker: Maker {
@@ -102,7 +117,7 @@ impl Docker {
             engine,
             images,
             engine_id: about.id.clone().or(about.name.clone()).unwrap_or_default(),
-            limits: limits(&about),
+            limits,
             owned: Owned::default(),
             pool: Pool::new(settings.pool_size),
             tasks: TaskTracker::new(),

@@ -16,12 +16,16 @@ use tracing::{info, warn};
 use super::{
     engine::{Engine, Gone},
     owned::Owner,
+    pause::Paused,
+    problem::Problem,
     workspace::Volume,
 };
-use crate::sandbox::{Bounds, Ended, quota};
+use crate::sandbox::{Bounds, Ended, disk::DiskWatch, quota};
 
 /// How long an engine may be away until we give its container up.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a container that fills the disk may refuse to be paused.
+const PAUSE_PATIENCE: Duration = Duration::from_secs(3);
 /// The wait between two questions to an engine that is away.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -34,6 +38,8 @@ pub(super) struct Supervisor {
     pub(super) bounds: Bounds,
     /// Where it has to be counted.
     pub(super) workspace: Option<Arc<Volume>>,
+    /// The disk that the workspace is on, as far as it can be seen from here.
+    pub(super) disk: DiskWatch,
     /// The owner let go.
     pub(super) killed: CancellationToken,
     /// Becomes true when everything has to end.
@@ -43,12 +49,14 @@ pub(super) struct Supervisor {
 impl Supervisor {
     /// Comes back when nothing of the container is left, or the engine does not answer.
     pub(super) async fn run(mut self) -> Ended {
+        let may_write = self.workspace.is_some();
         let closing = self.closing.wait_for(|is_closing| *is_closing);
         let ended = tokio::select! {
             biased;
             () = self.killed.cancelled() => Ended::Killed,
             _ = closing => Ended::Killed,
-            ended = limits(self.bounds, self.workspace.as_deref()) => ended,
+            ended = limits(self.bounds, self.workspace.as_deref(), &self.disk) => ended,
+            ended = stand_still(&self.engine, &self.id, self.disk.clone()), if may_write => ended,
             gone = until_gone(&self.engine, &self.id) => reason(gone, self.bounds),
         };
         let name = &self.owner.name;
@@ -98,7 +106,7 @@ fn reason(gone: Gone, bounds: Bounds) -> Ended {
 }
 
 /// The first limit that is passed and that the kernel does not hold.
-async fn limits(bounds: Bounds, workspace: Option<&Volume>) -> Ended {
+async fn limits(bounds: Bounds, workspace: Option<&Volume>, disk: &DiskWatch) -> Ended {
     let time = async {
         match bounds.lifetime {
             Some(lifetime) => sleep(lifetime).await,
@@ -109,7 +117,7 @@ async fn limits(bounds: Bounds, workspace: Option<&Volume>) -> Ended {
         match workspace {
             Some(volume) => {
                 let count = |bound| volume.count(bound);
-                quota::watch(bounds.workspace_bytes, volume.pace(), count).await
+                quota::watch(bounds.workspace_bytes, volume.pace(), disk.clone(), count).await
             }
             None => pending().await,
         }
@@ -117,6 +125,42 @@ async fn limits(bounds: Bounds, workspace: Option<&Volume>) -> Ended {
     tokio::select! {
         () = time => Ended::OverTime(bounds.lifetime.unwrap_or_default().as_secs()),
         ended = size => ended,
+    }
+}
+
+/// Pauses the container while the disk is nearly full. Comes back only where that cannot be done:
+/// what could go on writing then has to end.
+///
+/// A gateway that dies meanwhile leaves a paused container, which its next life removes like any
+/// other.
+async fn stand_still(engine: &Engine, id: &str, mut disk: DiskWatch) -> Ended {
+    loop {
+        disk.until_pressed(true).await;
+        if let Err(error) = set_paused(engine, id, Paused::Yes, PAUSE_PATIENCE).await {
+            warn!(%error, "A container cannot be paused");
+            return Ended::DiskFull;
+        }
+        disk.until_pressed(false).await;
+        if let Err(error) = set_paused(engine, id, Paused::No, PATIENCE).await {
+            warn!(%error, "A container cannot be resumed");
+            return Ended::Lost;
+        }
+    }
+}
+
+/// Asks until it is done, for that long at most.
+async fn set_paused(
+    engine: &Engine,
+    id: &str,
+    paused: Paused,
+    patience: Duration,
+) -> Result<(), Problem> {
+    let since = Instant::now();
+    loop {
+        match engine.set_paused(id, paused).await {
+            Err(_) if since.elapsed() < patience => sleep(PAUSE).await,
+            done => return done,
+        }
     }
 }
 

@@ -21,20 +21,42 @@ pub(super) struct ListedVolume {
 }
 
 impl Engine {
-    /// Makes a volume unless it is there.
+    /// Makes a volume unless it is there, and says where. With `most` the file system holds it to that
+    /// many bytes; engines on one that cannot refuse.
     pub(super) async fn provide_volume(
         &self,
         name: &str,
         labels: HashMap<String, String>,
+        most: Option<u64>,
     ) -> Result<String, Problem> {
+        let size = most.map(|most| HashMap::from([("size".to_owned(), most.to_string())]));
         let body = VolumeCreateRequest {
             name: Some(name.to_owned()),
             labels: Some(labels),
+            driver_opts: size,
             ..VolumeCreateRequest::default()
         };
         let made = self.ask(|| self.client.create_volume(body.clone())).await;
         made.map(|volume| volume.mountpoint)
             .map_err(|asked| self.told(asked, "create a volume"))
+    }
+
+    /// Whether the file system can hold volumes to a size, by making one of that name, which nobody
+    /// uses.
+    pub(super) async fn holds_volumes(&self, name: &str, labels: HashMap<String, String>) -> bool {
+        const TRIED: u64 = 1 << 20;
+        match self.provide_volume(name, labels, Some(TRIED)).await {
+            Ok(_) => {
+                if let Err(error) = self.remove_volume(name).await {
+                    tracing::debug!(%error, "A volume is left to the janitor");
+                }
+                true
+            }
+            Err(error) => {
+                tracing::debug!(%error, "The engine's file system holds no volume to a size");
+                false
+            }
+        }
     }
 
     /// All volumes with that label.

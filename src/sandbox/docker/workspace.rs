@@ -1,10 +1,16 @@
 //! The volume of a workspace: where it lies and how much is in it.
 //!
 //! An engine on this machine shows its volumes to root, and counting there costs nothing but time.
-//! Where the folder cannot be seen (a remote or rootless engine, a gateway in a container), a short
-//! run of our own image counts it once a minute, with the volume read-only.
+//! Where the folder cannot be seen (a remote or rootless engine, a gateway in a container), short
+//! runs of our own image count it, with the volume read-only: once a minute, and the more often the
+//! faster it grows.
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use bollard::models::ContainerCreateBody;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader, DuplexStream};
@@ -12,12 +18,14 @@ use tokio_util::task::TaskTracker;
 
 use super::{attach, making::Maker, owned::Owned, problem::Problem};
 use crate::sandbox::{
-    quota,
+    quota::{self, Pace},
     workspace::{MAX_DEPTH, Size, entry_bytes},
 };
 
-/// The shortest time between two runs that count.
+/// The time between two runs that count while nothing grows.
 const RUN_PACE: Duration = Duration::from_mins(1);
+/// The shortest time between two of them.
+const FASTEST_RUN_PACE: Duration = Duration::from_secs(1);
 /// How long such a run may take.
 const RUN_LIMIT: Duration = Duration::from_secs(50);
 /// How long a run may take that deletes what is too much.
@@ -30,7 +38,7 @@ const MAX_LINE_BYTES: u64 = 64;
 pub(super) enum Volume {
     /// Its folder is seen from here.
     Here(PathBuf),
-    /// Only the engine sees it: it is counted this often.
+    /// Only the engine sees it: it is counted this often while nothing grows.
     There(Arc<Measuring>, Duration),
 }
 
@@ -65,10 +73,23 @@ impl Volume {
         }
     }
 
-    pub(super) fn pace(&self) -> Duration {
+    pub(super) fn pace(&self) -> Pace {
         match self {
-            Self::Here(_) => quota::PACE,
-            Self::There(_, pace) => *pace,
+            Self::Here(_) => Pace::HERE,
+            Self::There(_, calm) => Pace {
+                calm: *calm,
+                fastest: FASTEST_RUN_PACE.min(*calm),
+            },
+        }
+    }
+
+    /// The folder of this machine that all volumes of the engine are in; `None` where it cannot be
+    /// seen.
+    pub(super) fn home(&self) -> Option<&Path> {
+        match self {
+            // `…/volumes/<name>/_data`
+            Self::Here(folder) => folder.ancestors().nth(2),
+            Self::There(..) => None,
         }
     }
 

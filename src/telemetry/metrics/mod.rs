@@ -47,6 +47,8 @@ pub struct Instruments {
     replayed: Counter,
     spans: Counters<1>,
     limits: Counters<2>,
+    disk_free: Gauge,
+    disk_pressure: Gauge,
 }
 
 /// The instruments of this process.
@@ -119,6 +121,8 @@ impl Instruments {
             replayed: register(to, "sepal_events_replayed_total", Counter::default()),
             spans: register(to, "sepal_spans_lost_total", Family::default()),
             limits: register(to, "sepal_limits_reached_total", Family::default()),
+            disk_free: register(to, "sepal_disk_free_bytes", Gauge::default()),
+            disk_pressure: register(to, "sepal_disk_pressure", Gauge::default()),
             registry: Registry::default(),
         };
         registry.register_collector(Box::new(process::Process));
@@ -221,6 +225,16 @@ impl Instruments {
         self.limits.get_or_create(&labels).inc();
     }
 
+    /// So many bytes are left on the fullest of the disks that sandboxes or data are on.
+    pub fn disk_free(&self, bytes: u64) {
+        self.disk_free.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    /// Sandboxes stand still because a disk is nearly full, or do not any more.
+    pub fn disk_pressure(&self, is_pressed: bool) {
+        self.disk_pressure.set(i64::from(is_pressed));
+    }
+
     /// So many events were read from a journal for a client.
     pub fn events_replayed(&self, count: usize) {
         self.replayed.inc_by(u64::try_from(count).unwrap_or(0));
@@ -294,6 +308,8 @@ mod tests {
         all.signals_dropped(2);
         all.events_replayed(3);
         all.spans_lost("x", 1);
+        all.disk_free(1);
+        all.disk_pressure(false);
     }
 
     #[tokio::test]

@@ -119,6 +119,18 @@ pub const FIGURES: &[Figure] = &[
         "1 where tools that need a sandbox can run; 0 where they are off, or while an engine is looked for",
     ),
     figure(
+        "sepal_disk_free_bytes",
+        Kind::Gauge,
+        &[],
+        "Bytes left on the fullest of the disks that data and workspaces are on",
+    ),
+    figure(
+        "sepal_disk_pressure",
+        Kind::Gauge,
+        &[],
+        "1 while sandboxes stand still because a disk has less left than `sandbox.min_free_mb`",
+    ),
+    figure(
         "sepal_sandbox_start_seconds",
         Kind::Histogram,
         &["driver", "way", "outcome"],

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sepal::domain::{Holder, Most, TenantId, UserId, Whose};
-use sepal::sandbox::{Bounds, Capacity, Ended, Error, Launch, Room, Running, Runtime};
+use sepal::sandbox::{Bounds, Capacity, DiskMonitor, Ended, Error, Launch, Room, Running, Runtime};
 
 use super::house::{House, in_time};
 use super::on_every_runtime;
@@ -33,7 +33,7 @@ fn room(house: &House, max: u64, idle: Duration) -> Capacity {
         idle,
         patience: PATIENCE,
     };
-    Capacity::new(Arc::clone(&house.plain), room)
+    Capacity::new(Arc::clone(&house.plain), room, DiskMonitor::off())
 }
 
 async fn start(runtime: &Capacity, launch: Launch) -> Running {
@@ -90,7 +90,7 @@ async fn who_has_a_share_leaves_room_for_others_and_gives_idle_ones_up_first(hou
         idle: Duration::from_hours(1),
         patience: PATIENCE,
     };
-    let full = Capacity::new(Arc::clone(&house.plain), shared);
+    let full = Capacity::new(Arc::clone(&house.plain), shared, DiskMonitor::off());
     let of = |tenant: u128, user: u128, number| Launch {
         holder: Some(Holder {
             tenant: TenantId::from_bits(tenant),
@@ -164,7 +164,7 @@ async fn warm_sandboxes_count_and_are_given_up_first() {
         idle: Duration::from_hours(1),
         patience: Duration::from_secs(30),
     };
-    let full = Capacity::new(Arc::clone(&house.plain), plenty);
+    let full = Capacity::new(Arc::clone(&house.plain), plenty, DiskMonitor::off());
     let label = format!("sepal.installation={}", house.installation);
     let mut first = start(&full, house.bundled(1)).await;
     let first_used = first.life.using().unwrap();

@@ -11,8 +11,8 @@ use rmcp::service::RunningService;
 use rmcp::{RoleClient, ServiceExt as _};
 use sepal::domain::{Most, SandboxId};
 use sepal::sandbox::{
-    Access, Bounds, Bubblewrap, Capacity, Docker, DockerSettings, Ended, Launch, Life, Peers,
-    Program, Room, Running, Runtime, Settings,
+    Access, Bounds, Bubblewrap, Capacity, DiskMonitor, Docker, DockerSettings, Ended, Launch, Life,
+    Peers, Program, Room, Running, Runtime, Settings,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -49,16 +49,22 @@ pub(super) struct House {
 
 impl House {
     pub(super) async fn bubblewrap() -> Self {
+        Self::bubblewrap_on(DiskMonitor::off()).await
+    }
+
+    /// With workspaces on a disk that the test fills.
+    pub(super) async fn bubblewrap_on(disk: DiskMonitor) -> Self {
         let (data, installation) = (tempfile::tempdir().unwrap(), new_installation());
         let settings = Settings {
             data_dir: data.path().to_owned(),
             installation: installation.clone(),
             server: server(),
+            disk: disk.clone(),
             forces_watchdog: false,
         };
         let runtime = in_time(Bubblewrap::open(settings)).await;
         let runtime = runtime.unwrap_or_else(|error| panic!("no sandbox, no test: {error}"));
-        Self::with(Arc::new(runtime), installation, data)
+        Self::with(Arc::new(runtime), installation, (data, disk))
     }
 
     pub(super) async fn docker(door: Door) -> Self {
@@ -71,20 +77,25 @@ impl House {
         let mut settings = docker_settings(&installation);
         settings.host = Some(door.address.clone());
         change(&mut settings);
+        let disk = settings.disk.clone();
         let runtime = in_time(Docker::open(settings)).await;
         let runtime = runtime.unwrap_or_else(|error| panic!("no sandbox, no test: {error}"));
         let data = tempfile::tempdir().unwrap();
         Self {
             door: Some(door),
-            ..Self::with(Arc::new(runtime), installation, data)
+            ..Self::with(Arc::new(runtime), installation, (data, disk))
         }
     }
 
-    fn with(runtime: Arc<dyn Runtime>, installation: String, data: TempDir) -> Self {
+    fn with(
+        runtime: Arc<dyn Runtime>,
+        installation: String,
+        (data, disk): (TempDir, DiskMonitor),
+    ) -> Self {
         // Names at an engine are shared by all that use it.
         let numbers = rand::random::<u128>() << 16;
         let plain = runtime;
-        let runtime = Arc::new(Capacity::new(Arc::clone(&plain), PLENTY));
+        let runtime = Arc::new(Capacity::new(Arc::clone(&plain), PLENTY, disk));
         Self {
             runtime,
             plain,
@@ -211,6 +222,7 @@ pub(super) fn docker_settings(installation: &str) -> DockerSettings {
         pool_size: 0,
         installation: installation.to_owned(),
         peers: Peers::none(),
+        disk: DiskMonitor::off(),
         counts_by_runs: None,
     }
 }

@@ -5,6 +5,7 @@
 mod calls;
 mod capacity;
 mod containers;
+mod disk;
 mod endings;
 mod escape;
 mod house;

@@ -210,7 +210,7 @@ export interface ServerDay {
   steps: { from: string; well: number; badly: number }[]
 }
 
-export type LimitMeans = 'cgroup' | 'rlimit' | 'watchdog' | 'none'
+export type LimitMeans = 'cgroup' | 'rlimit' | 'quota' | 'watchdog' | 'none'
 
 export interface System {
   version: string

@@ -185,6 +185,8 @@ export interface SandboxState {
   kind: 'docker' | 'bubblewrap' | 'none'
   network: string
   ok: boolean
+  /** Too little is left on the disk: what may write a workspace is paused until there is more. */
+  diskPressure?: { freeBytes: number; minFreeBytes: number }
 }
 
 export interface SystemReady {

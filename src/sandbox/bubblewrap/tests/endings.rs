@@ -13,7 +13,7 @@ use super::{
     super::{Bubblewrap, Settings},
     house::{House, bash, in_time, server},
 };
-use crate::sandbox::{Running, Runtime};
+use crate::sandbox::{DiskMonitor, Running, Runtime};
 
 /// Children of every kind that try to stay. All hold stdout.
 const STAYERS: &str = "trap '' TERM HUP INT
@@ -97,6 +97,7 @@ async fn owner_to_be_killed() {
         data_dir: data.into(),
         installation: format!("test-owner-{}", std::process::id()),
         server: server(),
+        disk: DiskMonitor::off(),
         forces_watchdog: true,
     };
     let runtime = Bubblewrap::open(settings).await.unwrap();

@@ -14,7 +14,7 @@ use tokio::io::AsyncReadExt;
 use super::super::{Bubblewrap, Settings};
 use crate::{
     domain::SandboxId,
-    sandbox::{Access, Bounds, Ended, Launch, Program, Running, Runtime},
+    sandbox::{Access, Bounds, DiskMonitor, Ended, Launch, Program, Running, Runtime},
 };
 
 /// Long enough for a busy machine; only failing tests wait for it.
@@ -43,6 +43,7 @@ impl House {
             data_dir: data.path().to_owned(),
             installation: new_installation(),
             server: server(),
+            disk: DiskMonitor::off(),
             forces_watchdog,
         };
         let runtime = in_time(Bubblewrap::open(settings)).await;

@@ -1,0 +1,93 @@
+//! Time that does not pass for a call while its server is paused from outside.
+
+use std::future::pending;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+/// Tells when a server is paused, through no fault of its own.
+#[derive(Debug, Clone)]
+pub struct Standstill {
+    /// Whether it is now.
+    pub is_still: watch::Receiver<bool>,
+    /// What is said of a call meanwhile.
+    pub words: &'static str,
+}
+
+/// Resolves after that time, without the time in which the server stood still.
+pub(super) async fn passed(limit: Duration, standstill: Option<Standstill>) {
+    let Some(Standstill { mut is_still, .. }) = standstill else {
+        return sleep(limit).await;
+    };
+    let mut left = limit;
+    loop {
+        if is_still.wait_for(|is_still| !is_still).await.is_err() {
+            // Nobody pauses it any more.
+            return sleep(left).await;
+        }
+        let since = Instant::now();
+        let is_over = tokio::select! {
+            () = sleep(left) => return,
+            begun = is_still.wait_for(|is_still| *is_still) => begun.is_err(),
+        };
+        left = left.saturating_sub(since.elapsed());
+        if is_over {
+            return sleep(left).await;
+        }
+    }
+}
+
+/// Resolves each time that the server comes to a standstill, with what is said then.
+pub(super) async fn begins(standstill: &mut Option<Standstill>) -> &'static str {
+    if let Some(Standstill { is_still, words }) = standstill {
+        loop {
+            if is_still.changed().await.is_err() {
+                break;
+            }
+            if *is_still.borrow_and_update() {
+                return words;
+            }
+        }
+    }
+    pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_util::task::TaskTracker;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_standstill_costs_no_time() {
+        let (told, is_still) = watch::channel(false);
+        let mut standstill = Some(Standstill {
+            is_still,
+            words: "paused",
+        });
+        let began = Instant::now();
+        let passing = TaskTracker::new().spawn(passed(SECOND * 10, standstill.clone()));
+        sleep(SECOND * 4).await;
+        told.send_replace(true);
+        assert_eq!(begins(&mut standstill).await, "paused");
+        sleep(SECOND * 100).await;
+        assert!(!passing.is_finished());
+        told.send_replace(false);
+        passing.await.unwrap();
+        assert_eq!(began.elapsed().as_secs(), 110);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_one_time_passes_as_ever() {
+        let began = Instant::now();
+        passed(SECOND * 10, None).await;
+        let (told, is_still) = watch::channel(true);
+        let words = "paused";
+        drop(told);
+        passed(SECOND * 10, Some(Standstill { is_still, words })).await;
+        assert_eq!(began.elapsed().as_secs(), 20);
+    }
+}
