@@ -74,8 +74,8 @@ fn lines(mut reader: impl BufRead) -> io::Result<u64> {
             return Ok(lines + u64::from(is_inside));
         };
         is_inside = *last != b'\n';
-        let breaks = buffer.iter().filter(|byte| **byte == b'\n').count();
-        lines += breaks as u64;
+        let ended = buffer.split(|byte| *byte == b'\n').skip(1).count();
+        lines += ended as u64;
         let length = buffer.len();
         reader.consume(length);
     }

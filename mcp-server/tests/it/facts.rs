@@ -88,7 +88,7 @@ async fn what_may_not_be_read_has_only_a_size() {
     let harness = Harness::start().await;
     harness.put("closed", "one\n");
     let path = harness.workspace().join("closed");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     let expected = match std::fs::read(&path) {
         // Nothing is closed to the superuser.
         Ok(_) => text(1, 4),
