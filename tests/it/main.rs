@@ -17,6 +17,7 @@ mod containers;
 mod context;
 mod damage;
 mod database;
+mod file_facts;
 mod generated;
 mod idle;
 mod isolation;
