@@ -6,14 +6,15 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
-        CompleteRequestParams, CompleteResult, ContentBlock, Implementation, JsonObject,
-        ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
-        ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult,
-        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+        CompleteRequestParams, CompleteResult, ContentBlock, CustomRequest, CustomResult,
+        ErrorCode, Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
+        ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
+        ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ServerCapabilities, ServerConfig, Tool,
     },
     service::RequestContext,
 };
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +30,17 @@ use crate::{
 /// Shown to the model once, before the tools.
 const INSTRUCTIONS: &str = "A sealed Linux sandbox without network. All paths are below the \
     workspace folder, which keeps its files for the whole session.";
+
+/// What the gateway asks before it shows people a write. No tool: a model never reads of it, and it
+/// changes nothing.
+const FILE_FACTS: &str = "sepal/fileFacts";
+
+/// The parameters of [`FILE_FACTS`].
+#[derive(Deserialize)]
+struct FileFactsParams {
+    /// As a `write_file` would name it.
+    path: String,
+}
 
 /// Answers `tools/list` and `tools/call`.
 pub(crate) struct Server {
@@ -69,6 +81,23 @@ impl Server {
         tokio::task::spawn_blocking(move || work(&workspace, &arguments))
             .await
             .map_err(|error| Failure::new(format!("The tool broke off: {error}. Try again.")))?
+    }
+
+    async fn on_file_facts(&self, request: &CustomRequest) -> Result<CustomResult, ErrorData> {
+        let invalid = |text: String| ErrorData::invalid_params(text, None);
+        let internal = |text: String| ErrorData::internal_error(text, None);
+        let params: FileFactsParams = request
+            .params_as()
+            .map_err(|error| invalid(error.to_string()))?
+            .ok_or_else(|| invalid("there is no `path`".to_owned()))?;
+        let workspace = Arc::clone(&self.workspace);
+        let look = move || files::facts(&workspace, &params.path);
+        let facts = tokio::task::spawn_blocking(look)
+            .await
+            .map_err(|error| internal(error.to_string()))?
+            .map_err(|failure| invalid(failure.to_string()))?;
+        let facts = serde_json::to_value(facts).map_err(|error| internal(error.to_string()))?;
+        Ok(CustomResult::new(facts))
     }
 
     async fn on_command(
@@ -155,6 +184,21 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method == FILE_FACTS {
+            return self.on_file_facts(&request).await;
+        }
+        Err(ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            request.method,
+            None,
+        ))
     }
 
     async fn call_tool(

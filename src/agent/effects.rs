@@ -146,6 +146,7 @@ impl Running {
             entries: wanted.entries.to_vec(),
             question: wanted.control.question,
             limits: wanted.parts.turn_limits(wanted.control),
+            is_unused: wanted.control.used_tools.is_empty(),
             trace: wanted.control.turn.as_ref().and_then(|turn| {
                 let parts = wanted.parts;
                 parts.trace(turn.id, turn.started)

@@ -85,6 +85,14 @@ impl Home {
         Ok(settled.clone())
     }
 
+    /// Whether the session certainly has no files: its row is written before anything is made.
+    pub(super) async fn is_unclaimed(&self) -> bool {
+        let rows = self.place.records.sandboxes();
+        self.place.begins_empty()
+            && self.settled.get().is_none()
+            && matches!(rows.of(&self.key).await, Ok(None))
+    }
+
     async fn settle(&self) -> Result<SandboxId, HomeError> {
         let runtime = &self.place.runtime;
         let (rows, now) = (self.place.records.sandboxes(), runtime.keeper());

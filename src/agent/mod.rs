@@ -33,6 +33,7 @@ mod shown;
 mod standing;
 mod tools;
 mod trace;
+mod written;
 
 pub use answer::{Delta, DeltaKind, RunningAnswer, tail};
 pub use factory::{AgentFactory, AgentParts};

@@ -7,6 +7,7 @@ use super::answer::DeltaKind;
 use super::factory::{AgentParts, Standing};
 use super::feed::{Feed, Notice, Ticket, What};
 use super::trace::{RequestSpan, TurnTrace};
+use super::written;
 use crate::domain::{Code, Fault, TokenUsage, Weighed};
 use crate::history::{self, Limits, Past};
 use crate::llm::{self, ModelEvent, Progress};
@@ -28,6 +29,8 @@ pub(super) struct Asking {
     pub(super) question: Option<u64>,
     /// How much of them the session lets it read.
     pub(super) limits: history::Limits,
+    /// Whether no tool has run in the session.
+    pub(super) is_unused: bool,
     /// Where it is told, if anybody wants to know.
     pub(super) trace: Option<TurnTrace>,
     pub(super) turn: u64,
@@ -65,7 +68,7 @@ impl Asking {
         watch.end(&answer);
         match answer {
             Ok(answer) => {
-                let answer = self.answer(answer, (&shown, &thinking));
+                let answer = self.answer(answer, (&shown, &thinking)).await;
                 Command::Answered {
                     turn,
                     iteration,
@@ -230,7 +233,7 @@ impl Asking {
         }
     }
 
-    fn answer(
+    async fn answer(
         &self,
         answer: llm::Answer,
         (shown, thinking): (&history::Window, &Thinking),
@@ -250,24 +253,9 @@ impl Asking {
                 |request| llm::tokens::estimated_usage(&request, &answer),
             )
         });
-        let calls = answer.calls.iter().map(|asked| {
-            let (args, resolution) = match &asked.args {
-                Ok(args) => (args.clone(), self.parts.tools.resolve(&asked.name, args)),
-                Err(invalid) => (
-                    serde_json::Value::String(invalid.raw().to_owned()),
-                    Resolution::Invalid(invalid.to_string()),
-                ),
-            };
-            let (provider_id, name) = (asked.provider_id.clone(), asked.name.clone());
-            Proposal {
-                provider_id,
-                name,
-                args,
-                resolution,
-            }
-        });
+        let calls = self.propose(&answer).await;
         Answer {
-            calls: calls.collect(),
+            calls,
             dropped_calls: answer.dropped_calls as u64,
             shortened: (shown.shortened > 0).then(|| {
                 let messages = shown.entries.len() as u64;
@@ -285,6 +273,30 @@ impl Asking {
             cost: self.parts.catalogue.price(&usage, &self.choice.model),
             finish: answer.finish.map_or("stop", llm::Finish::as_str).to_owned(),
         }
+    }
+
+    /// The calls of an answer, looked up, with what is known of the files that they would write.
+    async fn propose(&self, answer: &llm::Answer) -> Vec<Proposal> {
+        let tools = &self.parts.tools;
+        let calls = answer.calls.iter().map(|asked| {
+            let (args, resolution) = match &asked.args {
+                Ok(args) => (args.clone(), tools.resolve(&asked.name, args)),
+                Err(invalid) => (
+                    serde_json::Value::String(invalid.raw().to_owned()),
+                    Resolution::Invalid(invalid.to_string()),
+                ),
+            };
+            let (provider_id, name) = (asked.provider_id.clone(), asked.name.clone());
+            Proposal {
+                provider_id,
+                name,
+                args,
+                resolution,
+            }
+        });
+        let mut calls: Vec<Proposal> = calls.collect();
+        written::look(&mut calls, || tools.files(self.is_unused)).await;
+        calls
     }
 }
 

@@ -21,12 +21,24 @@ pub struct SandboxPlace {
     pub bounds: Bounds,
     /// How long a sandbox without calls is kept.
     pub idle_limit: Duration,
+    /// Whether the image of the sandboxes is the operator's own.
+    pub has_foreign_image: bool,
 }
 
 impl SandboxPlace {
     /// Whether there are sandboxed tools at all; once there are, there always are.
     pub fn is_on(&self) -> bool {
         self.runtime.kind() != SandboxKind::None
+    }
+
+    /// Whether a workspace that nothing has run in is certainly empty: an engine copies what an image
+    /// has in that folder into a new one, and ours has nothing there.
+    pub(super) fn begins_empty(&self) -> bool {
+        match self.runtime.kind() {
+            SandboxKind::Bubblewrap => true,
+            SandboxKind::Docker => !self.has_foreign_image,
+            SandboxKind::None => false,
+        }
     }
 
     /// What a digest binds beside server, definition and arguments.

@@ -12,8 +12,9 @@ use super::fence::Fence;
 use super::home::Home;
 use super::outcome::{ended, failed, fenced};
 use super::place::SandboxPlace;
-use super::servers::{BUNDLED, Held, Link, ServerEntry, Servers, View};
+use super::servers::{BUNDLED, Held, Link, ServerEntry, Servers, Source, View};
 use super::shown::Shown;
+use super::written::Files;
 use crate::domain::{Code, Digest, Memo, RunsInKind, Tool, ToolRef};
 use crate::mcp::{self, Standstill, ToolCall, ToolProgress, ToolboxTool};
 use crate::sandbox::ImageId;
@@ -147,6 +148,20 @@ impl SessionTools {
         }
     }
 
+    /// Where the files of the session can be looked at now, without a start. Only our own server is
+    /// ever asked about them.
+    pub(super) fn files(&self, is_unused: bool) -> Files<'_> {
+        let view = self.view();
+        let entry = view.entry(BUNDLED);
+        let is_ours = entry.is_some_and(|entry| entry.source == Source::Bundled);
+        let open = self.link(BUNDLED).and_then(|link| link.held());
+        match open {
+            Some(server) if is_ours => Files::Open(server),
+            None if is_ours && is_unused => Files::Unused(&self.home),
+            Some(_) | None => Files::Unknown,
+        }
+    }
+
     /// Looks changed arguments of a waiting call up. The name may lead to another tool by now: what
     /// the unchanged arguments would run says so.
     pub(super) fn edit(&self, call: &Call, args: Value) -> Edit {
@@ -202,6 +217,7 @@ impl SessionTools {
             is_trusted: entry.is_trusted,
             runs_in: server.runs_in(),
             drift: view.drift(&entry.at),
+            file: None,
             digest: self.digest_now(view, entry, args),
             equal: Digest::of_equal_calls(&entry.at, args),
             card: Memo::default(),

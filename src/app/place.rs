@@ -19,6 +19,9 @@ use crate::store::Records;
 /// beside our program, else cargo's own.
 const SERVERS: [&str; 2] = ["mcp-server", "sepal-mcp-server"];
 
+/// The image that is built beside this program.
+const OWN_IMAGE: &str = concat!("sepal/sandbox:", env!("CARGO_PKG_VERSION"));
+
 /// How long the start of a sandbox waits for room.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -194,6 +197,7 @@ impl OpenPlace {
             command_limit: settings.command_timeout,
             bounds,
             idle_limit: settings.idle,
+            has_foreign_image: settings.image != OWN_IMAGE,
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod code;
 pub mod digest;
 pub mod entry;
 pub mod fault;
+pub mod file_facts;
 pub mod id;
 pub mod mcp_server;
 pub mod memo;
@@ -20,6 +21,7 @@ pub use code::Code;
 pub use digest::Digest;
 pub use entry::{Entry, ModelCall, Native, Weighed};
 pub use fault::Fault;
+pub use file_facts::{FileFacts, written_path};
 pub use id::{
     ApiKeyId, CallId, CommitId, JournalId, RequestId, SandboxId, SessionId, SessionKey, TenantId,
     UserId,

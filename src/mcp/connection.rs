@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 use rmcp::handler::client::progress::ProgressDispatcher;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientConfig, ClientRequest, CustomNotification,
-    Implementation, ProgressNotificationParam, ServerResult,
+    CustomRequest, CustomResult, Implementation, ProgressNotificationParam, ServerResult,
 };
 use rmcp::service::{
     NotificationContext, Peer, PeerRequestOptions, RequestHandle, RunningService, ServiceError,
@@ -187,6 +187,30 @@ impl Connection {
     ) -> Result<ToolAnswer, Error> {
         let answer = self.ask(call, cancel, on_progress).await;
         answer.map_err(|error| error.cleaned(&self.cleaner))
+    }
+
+    /// Asks something that is no call of a tool; whoever answers too late is told that nobody waits.
+    pub(super) async fn request(
+        &self,
+        method: &str,
+        params: Value,
+        limit: Duration,
+    ) -> Result<Value, Error> {
+        let request = CustomRequest::new(method, Some(params));
+        let mut options = PeerRequestOptions::no_options();
+        options.timeout = Some(limit);
+        let peer: &Peer<RoleClient> = self.service.peer();
+        let handle = peer.send_cancellable_request(request.into(), options);
+        let handle = handle
+            .await
+            .map_err(|_| self.unreachable("its connection has ended".to_owned()))?;
+        let answer = handle.await_response().await;
+        let answer = answer.map_err(|error| self.failed(&error).cleaned(&self.cleaner))?;
+        if let ServerResult::CustomResult(CustomResult(value)) = answer {
+            Ok(value)
+        } else {
+            Err(Error::Refused("the answer has another form".to_owned()))
+        }
     }
 
     async fn ask(

@@ -6,6 +6,7 @@ mod bundled;
 pub mod config;
 mod connection;
 mod error;
+mod file_facts;
 mod filter;
 #[cfg(test)]
 mod fuzz;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::{
-    Actor, CallId, Code, Digest, Memo, ModelCall, RunsIn, Schema, Timestamp, ToolAnnotations,
-    ToolRef,
+    Actor, CallId, Code, Digest, FileFacts, Memo, ModelCall, RunsIn, Schema, Timestamp,
+    ToolAnnotations, ToolRef,
 };
 
 /// What is known about the tool of a call at the moment it was asked for.
@@ -30,6 +30,10 @@ pub struct ToolFacts {
     /// Since when the tool is another than the one that its tenant said yes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Timestamp>,
+    /// The file that it would write, where that was known before anybody was asked. Only for people
+    /// to read: neither rules nor the digest know of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileFacts>,
     /// Hash of what would run: server, definition, arguments, sandbox image.
     pub digest: Digest,
     /// Hash of server, tool and arguments only: "the same call again".

@@ -58,6 +58,29 @@ story('edited arguments run, and the record shows both', {}, async ({ session, p
   assert.match(again, /other words/)
 })
 
+story('a card says whether a write makes a file or replaces one, and how much of it', {}, async ({ session }) => {
+  const destructive = 'The server calls this destructive'
+  const card = async () => {
+    await session.button('Approve once: Write a.txt').waitFor()
+    return session.tray.innerText()
+  }
+  await session.say('write: a.txt first words')
+  const first = await card()
+  assert.match(first, /New file/)
+  assert.match(first, /New file: 1 line, \d+ bytes/)
+  assert.ok(!first.includes(destructive), 'nothing that is there changes')
+  await session.press('Approve once: Write a.txt')
+  await session.answer()
+  await session.say('run: seq 120 > a.txt')
+  await session.press('Approve once: Run a command')
+  await session.answer(2)
+  await session.say('write: a.txt other words')
+  const second = await card()
+  assert.match(second, /Replaces 120 lines/)
+  assert.match(second, /New content: 1 line, \d+ bytes\. It replaces 120 lines\./)
+  assert.ok(second.includes(destructive), 'what is there would be gone')
+})
+
 story('an approval can be taken back until the last one is decided', {}, async ({ session }) => {
   await session.say('make two files and show them')
   await session.press('Approve once: Write notes/one.txt')

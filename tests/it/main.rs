@@ -18,6 +18,7 @@ mod context;
 mod damage;
 mod database;
 mod disk_pressure;
+mod file_facts;
 mod generated;
 mod idle;
 mod isolation;

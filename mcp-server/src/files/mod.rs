@@ -2,6 +2,7 @@
 //! resolved by the kernel or by cap-std, so that `..`, absolute paths, symbolic links and races
 //! cannot lead out of it.
 
+mod facts;
 #[cfg(test)]
 mod fuzz;
 mod list;
@@ -18,7 +19,7 @@ use std::{
 
 use cap_std::{ambient_authority, fs::Dir};
 
-pub(crate) use self::{list::list, read::read, write::write};
+pub(crate) use self::{facts::facts, list::list, read::read, write::write};
 use crate::failure::Failure;
 
 /// The longest path, in the letters of [`name`]: longer than any that the kernel takes. Answers repeat

@@ -3,9 +3,10 @@
 use std::{
     fs::File,
     io::{self, BufRead, BufReader},
+    path::Path,
 };
 
-use cap_std::fs::{OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use rustix::{fs::OFlags, io::Errno};
 
 use super::Workspace;
@@ -14,7 +15,7 @@ use crate::{failure::Failure, tools::ReadFile};
 /// The most text that one call returns.
 const MAX_READ_BYTES: usize = 100 * 1024;
 /// How far into a file we look for what only binary files hold.
-const SNIFF_BYTES: usize = 8 * 1024;
+pub(super) const SNIFF_BYTES: usize = 8 * 1024;
 
 /// First bytes by which common binary formats are known.
 const FORMATS: [(&[u8], &str); 12] = [
@@ -35,7 +36,7 @@ const FORMATS: [(&[u8], &str); 12] = [
 /// The text of the file, then, where something was left out, a note how to get it.
 pub(crate) fn read(workspace: &Workspace, arguments: &ReadFile) -> Result<Vec<String>, Failure> {
     let path = arguments.path.as_str();
-    let file = open(workspace, path)?;
+    let file = open(&workspace.root, &workspace.resolve(path)?.path, path)?;
     let size = file
         .metadata()
         .map_err(|error| Failure::of(path, &error))?
@@ -67,16 +68,16 @@ pub(crate) fn read(workspace: &Workspace, arguments: &ReadFile) -> Result<Vec<St
     Ok(texts)
 }
 
-/// Opens a regular file. A pipe without a writer would block for ever, hence `NONBLOCK`.
-fn open(workspace: &Workspace, path: &str) -> Result<File, Failure> {
+/// Opens a regular file that the model calls `path`. A pipe without a writer would block for ever,
+/// hence `NONBLOCK`.
+pub(super) fn open(root: &Dir, target: &Path, path: &str) -> Result<File, Failure> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
     let mut options = OpenOptions::new();
     options
         .read(true)
         .custom_flags(i32::try_from(flags).unwrap_or_default());
-    let file = workspace
-        .root
-        .open_with(workspace.resolve(path)?.path, &options)
+    let file = root
+        .open_with(target, &options)
         .map_err(|error| Failure::of(path, &error))?
         .into_std();
     let kind = file.metadata().map_err(|error| Failure::of(path, &error))?;
@@ -89,7 +90,8 @@ fn open(workspace: &Workspace, path: &str) -> Result<File, Failure> {
     Ok(file)
 }
 
-fn binary_format(start: &[u8]) -> Option<&'static str> {
+/// What a file is that begins so; `None` for text.
+pub(super) fn binary_format(start: &[u8]) -> Option<&'static str> {
     FORMATS
         .iter()
         .find(|(magic, _)| start.starts_with(magic))

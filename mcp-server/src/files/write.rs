@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use cap_std::fs::{Dir, OpenOptions, Permissions};
+use cap_std::fs::{Dir, Metadata, OpenOptions, Permissions};
 
 use super::{Resolved, Workspace};
 use crate::{failure::Failure, tools::WriteFile};
@@ -28,19 +28,23 @@ pub(crate) fn write(workspace: &Workspace, arguments: &WriteFile) -> Result<Vec<
             content.len()
         )));
     }
-    let target = follow(&workspace.root, workspace.resolve(path)?, path)?;
-    let name = match target.file_name() {
-        Some(name) if !path.ends_with('/') => name,
-        _ => {
-            return Err(Failure::new(format!(
-                "`{path}` names a folder. Add a file name."
-            )));
-        }
-    };
+    let target = target(workspace, path)?;
+    let name = target.file_name().unwrap_or_default();
     let folder = parent(&workspace.root, &target).map_err(|error| Failure::of(path, &error))?;
     let permissions = permissions(&folder, name, path)?;
     replace(&folder, name, content, permissions).map_err(|error| Failure::of(path, &error))?;
     Ok(vec![format!("Wrote {} bytes to `{path}`.", content.len())])
+}
+
+/// The file that would be written, as a path for `root`; whether it is there is not looked at.
+pub(super) fn target(workspace: &Workspace, path: &str) -> Result<PathBuf, Failure> {
+    let target = follow(&workspace.root, workspace.resolve(path)?, path)?;
+    if target.file_name().is_none() || path.ends_with('/') {
+        return Err(Failure::new(format!(
+            "`{path}` names a folder. Add a file name."
+        )));
+    }
+    Ok(target)
 }
 
 /// Writes through a symbolic link as every editor does, as long as it stays in the workspace.
@@ -78,16 +82,25 @@ fn parent(root: &Dir, target: &Path) -> io::Result<Dir> {
 /// The permissions that the file keeps; `None` when it is new.
 fn permissions(folder: &Dir, name: &OsStr, path: &str) -> Result<Option<Permissions>, Failure> {
     match folder.symlink_metadata(name) {
-        Ok(found) if found.is_file() => Ok(Some(found.permissions())),
-        Ok(found) if found.is_dir() => Err(Failure::new(format!(
-            "`{path}` is a folder. Choose another name, or add a file name."
-        ))),
-        Ok(_) => Err(Failure::new(format!(
-            "`{path}` is a pipe, socket, device or link, not a file. Choose another name."
-        ))),
+        Ok(found) => {
+            check_file(&found, path)?;
+            Ok(Some(found.permissions()))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failure::of(path, &error)),
     }
+}
+
+/// Only files are replaced.
+pub(super) fn check_file(found: &Metadata, path: &str) -> Result<(), Failure> {
+    if found.is_file() {
+        return Ok(());
+    }
+    Err(Failure::new(if found.is_dir() {
+        format!("`{path}` is a folder. Choose another name, or add a file name.")
+    } else {
+        format!("`{path}` is a pipe, socket, device or link, not a file. Choose another name.")
+    }))
 }
 
 fn replace(

@@ -9,6 +9,7 @@
 mod commands;
 mod containment;
 mod endings;
+mod facts;
 mod files;
 mod harness;
 mod tools;

@@ -119,6 +119,16 @@ impl Link {
         opened.filter(|opened| !opened.connection.is_closed())
     }
 
+    /// The same as somebody who uses it. Nothing is started, and no start is waited for.
+    pub(in crate::agent) fn held(&self) -> Option<Held> {
+        let opened = self.opened()?;
+        let using = opened.hold()?;
+        Some(Held {
+            opened,
+            _using: using,
+        })
+    }
+
     fn note(&self, opened: &Arc<Opened>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         *open = Arc::downgrade(opened);

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::visible::{visible, visible_line};
-use crate::domain::{RunsIn, RunsInKind};
+use crate::domain::{FileFacts, RunsIn, RunsInKind};
 use crate::session::{Call, ToolFacts};
 
 /// All of a call, however long.
@@ -32,6 +32,9 @@ fn about(facts: &ToolFacts) -> String {
         ];
         text.extend(told);
     }
+    if let Some(file) = &facts.file {
+        text.push_str(&changed(file));
+    }
     if let Some(title) = &facts.title {
         text.extend(["Its title: ", &visible_line(title), "\n"]);
     }
@@ -41,6 +44,18 @@ fn about(facts: &ToolFacts) -> String {
         text.extend(["  | ", line, "\n"]);
     }
     text
+}
+
+/// What becomes of a file, as far as it was known when the model asked.
+fn changed(file: &FileFacts) -> String {
+    let size = match (file.exists, file.lines) {
+        (false, _) => return "It makes a new file.\n".to_owned(),
+        (true, Some(1)) => "1 line".to_owned(),
+        (true, Some(lines)) => format!("{lines} lines"),
+        (true, None) if file.bytes == 1 => "1 byte".to_owned(),
+        (true, None) => format!("{} bytes", file.bytes),
+    };
+    format!("It replaces a file of {size}.\n")
 }
 
 fn place(runs_in: &RunsIn) -> String {
@@ -58,4 +73,39 @@ fn place(runs_in: &RunsIn) -> String {
 
 fn pretty(args: &Value) -> String {
     serde_json::to_string_pretty(args).unwrap_or_else(|_| args.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::changed;
+    use crate::domain::FileFacts;
+
+    #[test]
+    fn what_becomes_of_a_file_is_said_in_words() {
+        let there = FileFacts {
+            exists: true,
+            lines: Some(120),
+            bytes: 840,
+            is_text: true,
+        };
+        let uncounted = FileFacts {
+            lines: None,
+            is_text: false,
+            ..there
+        };
+        for (file, expected) in [
+            (FileFacts::NEW, "It makes a new file.\n"),
+            (there, "It replaces a file of 120 lines.\n"),
+            (
+                FileFacts {
+                    lines: Some(1),
+                    ..there
+                },
+                "It replaces a file of 1 line.\n",
+            ),
+            (uncounted, "It replaces a file of 840 bytes.\n"),
+        ] {
+            assert_eq!(changed(&file), expected);
+        }
+    }
 }

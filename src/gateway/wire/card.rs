@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::frame::{Json, SMALL, frame_with, write_fields};
 use crate::agent::{Frame, QueueState, ShownEvent};
-use crate::domain::{Actor, CallId, Digest, RunsIn, Schema, ToolAnnotations};
+use crate::domain::{Actor, CallId, Digest, FileFacts, RunsIn, Schema, ToolAnnotations};
 use crate::session::{Call, CallStatus, Decider, ToolFacts};
 
 /// Room for a card.
@@ -137,6 +137,8 @@ struct Fixed<'a> {
     runs_in: &'a RunsIn,
     #[serde(skip_serializing_if = "Option::is_none")]
     drift: Option<Drift>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<FileFacts>,
     digest: &'a Digest,
 }
 
@@ -188,6 +190,7 @@ impl<'a> Fixed<'a> {
             drift: facts.drift.map(|since| Drift {
                 since: since.to_rfc3339(),
             }),
+            file: facts.file,
             digest: &facts.digest,
         }
     }

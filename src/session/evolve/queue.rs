@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::{CallId, Memo, RunsInKind, Timestamp};
+use crate::domain::{CallId, Memo, RunsInKind, Timestamp, written_path};
 use crate::session::call::{Call, CallStatus, Decider, Outcome};
 use crate::session::event::{EditedArgs, Event, Verdict};
 use crate::session::state::{Control, PastDecision, tool_key};
@@ -160,11 +160,14 @@ impl Control {
 
 /// What a person changed is what would run; what the model wrote is kept beside it.
 fn edit(call: &mut Call, edited: &EditedArgs) {
+    let is_same_file = written_path(&call.args) == written_path(&edited.args);
     let before = std::mem::replace(&mut call.args, edited.args.clone());
     call.original_args.get_or_insert(before);
     if let Some(facts) = call.facts.as_mut().map(Arc::make_mut) {
         facts.card = Memo::default();
         facts.digest = edited.digest.clone();
         facts.equal = edited.equal.clone();
+        // What is known is known of one file.
+        facts.file = facts.file.filter(|_| is_same_file);
     }
 }

@@ -112,6 +112,7 @@ pub(crate) fn proposal(tool: &str, args: Value) -> Proposal {
             },
             is_trusted: true,
             drift: None,
+            file: None,
             runs_in: RunsIn {
                 kind: RunsInKind::Sandbox,
                 hosts: vec![],

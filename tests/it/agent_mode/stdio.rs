@@ -225,6 +225,7 @@ async fn a_call_runs_when_the_person_at_the_client_says_so() {
         asked[0].contains("`write_file`") && asked[0].contains("a.txt"),
         "{asked:?}"
     );
+    assert!(asked[0].contains("\nIt makes a new file.\n"), "{asked:?}");
     hear(&mut agent.hears, "`write_file` waits for approval").await;
     hear(&mut agent.hears, ">> Execute tool write_file(").await;
 }

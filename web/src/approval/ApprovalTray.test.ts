@@ -103,6 +103,31 @@ describe('the card', () => {
     show([queueCall('a')])
   })
 
+  it('says whether a write makes a file or replaces one, and how much of it', async () => {
+    const cue = () => wrapper.findAll('.card-cue').map((it) => it.text())
+    const write = (file: QueueCall['file']) => queueCall('a', { annotations: { destructiveHint: true }, file })
+    const claim = 'The server calls this destructive'
+    show([write(undefined)])
+    expect(cue()).toEqual([claim, 'Changes 1 file'])
+    expect(wrapper.get('.diff-head').text()).toBe('New content: 2 lines, 8 bytes')
+    await update([write({ exists: false, bytes: 0, isText: false })])
+    expect(cue()).toEqual(['New file'])
+    expect(wrapper.get('.diff-head').text()).toBe('New file: 2 lines, 8 bytes')
+    await update([write({ exists: true, lines: 120, bytes: 840, isText: true })])
+    expect(cue()).toEqual([claim, 'Replaces 120 lines'])
+    expect(wrapper.get('.diff-head').text()).toBe('New content: 2 lines, 8 bytes. It replaces 120 lines.')
+    await update([write({ exists: true, lines: 1, bytes: 7, isText: true })])
+    expect(cue()).toEqual([claim, 'Replaces 1 line'])
+    await update([write({ exists: true, lines: 0, bytes: 0, isText: true })])
+    expect(cue()).toEqual([claim, 'Replaces an empty file'])
+    await update([write({ exists: true, bytes: 3_100_000, isText: false })])
+    expect(cue()).toEqual([claim, 'Replaces 3.1 MB'])
+    expect(wrapper.get('.diff-head').text()).toBe('New content: 2 lines, 8 bytes. It replaces 3.1 MB.')
+    // Out of the sandbox the claim keeps the call out of an approval of all, whatever is there.
+    await update([queueCall('a', { annotations: { destructiveHint: true }, runsIn: { kind: 'remote', hosts: [] }, file: { exists: false, bytes: 0, isText: false } })])
+    expect(cue()).toContain(claim)
+  })
+
   it('says why it asks and what the model said in one line', async () => {
     show([queueCall('a', { said: 'I make a file.' })])
     expect(wrapper.get('.why-line').text()).toBe('Asked by rule “ask everything” The model said: I make a file.'.replace(' The', 'The'))

@@ -4,6 +4,7 @@ import { dateTime } from '@/locales/format'
 import type { QueueCall, RunsIn } from '@/wire/types'
 import { changesOneFile, describeCall } from './describe'
 import { mayBeRounded } from './exact'
+import { fileText } from './fileFacts'
 import { inOneLine } from './oneLine'
 import { visibleHost } from './visible'
 import { changesWhatIsThere } from './whatIsThere'
@@ -56,7 +57,12 @@ export function cuesOf(call: QueueCall): Cue[] {
   return cues
     .filter((kind): kind is CueKind => kind !== false)
     .slice(0, MAX_CUES)
-    .map((kind) => ({ kind, text: t(`approval.cue.${kind}`, { when: call.drift ? dateTime(call.drift.since) : '' }) }))
+    .map((kind) => ({ kind, text: textOf(kind, call) }))
+}
+
+function textOf(kind: CueKind, call: QueueCall): string {
+  if (kind === 'file' && call.file !== undefined) return fileText(call.file, 'cue')
+  return t(`approval.cue.${kind}`, { when: call.drift ? dateTime(call.drift.since) : '' })
 }
 
 /** Such a call is never part of an approval of all. */

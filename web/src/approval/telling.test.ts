@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { QueueCall } from '@/wire/types'
 import { firstLineOf, inOneLine } from './oneLine'
 import { tellingOf } from './telling'
 
@@ -17,6 +18,18 @@ describe('tellingOf', () => {
     ['now', {}, ''],
   ])('%s %j: %s', (name, args, expected) => {
     expect(tellingOf({ name, args })).toBe(expected)
+  })
+})
+
+describe('tellingOf with what is known of the file', () => {
+  it.each<[QueueCall['file'], string]>([
+    [{ exists: false, bytes: 0, isText: false }, 'new file · 1 line, 1 byte'],
+    [{ exists: true, lines: 120, bytes: 840, isText: true }, 'replaces 120 lines · 1 line, 1 byte'],
+    [{ exists: true, bytes: 1_500, isText: false }, 'replaces 1.5 kB · 1 line, 1 byte'],
+    [{ exists: true, bytes: 999_960, isText: false }, 'replaces 1 MB · 1 line, 1 byte'],
+    [{ exists: true, bytes: 12, isText: false }, 'replaces 12 bytes · 1 line, 1 byte'],
+  ])('%j: %s', (file, expected) => {
+    expect(tellingOf({ name: 'write_file', args: { path: 'a', content: 'x' }, file })).toBe(expected)
   })
 })
 

@@ -2,6 +2,7 @@
 import { t } from '@/locales'
 import type { JsonObject, QueueCall } from '@/wire/types'
 import { headingKeys } from './describe'
+import { fileText } from './fileFacts'
 import { byteCount, shownLineCount } from './fold'
 import { firstLineOf, inOneLine } from './oneLine'
 import { thingOf, type Thing } from './rows'
@@ -10,13 +11,14 @@ import { thingOf, type Thing } from './rows'
 const TELLING_KEYS = ['path', 'url', 'uri', 'query', 'q', 'title', 'subject', 'name', 'to', 'id']
 const REPLACEMENT_CHARACTERS = 48
 
-export function tellingOf(call: Pick<QueueCall, 'name' | 'args'>): string {
+export function tellingOf(call: Pick<QueueCall, 'name' | 'args' | 'file'>): string {
   const args = call.args ?? {}
   const thing = thingOf(call.name, args)
   // The rest of a command's arguments is on the card; the command is what one has to see of it.
   if (thing.kind === 'command') return firstLineOf(thing.text)
   const said = [...headingKeys({ name: call.name, args }), ...keysOf(thing)]
-  return [ofThing(thing), asText(args, said)].filter((part) => part !== '').join(' · ')
+  const file = call.file === undefined ? '' : fileText(call.file, 'telling')
+  return [file, ofThing(thing), asText(args, said)].filter((part) => part !== '').join(' · ')
 }
 
 function keysOf(thing: Thing): string[] {

@@ -53,6 +53,17 @@ export function listed(parts: string[]): string {
   return new Intl.ListFormat(locale(), { type: 'unit', style: 'short' }).format(parts)
 }
 
+/** A size in the unit that fits: 12 bytes, 1.5 kB, 3.1 MB. */
+export function byteSize(bytes: number): string {
+  const power = Math.min(Math.floor(Math.log10(Math.max(bytes, 1)) / 3), BYTE_UNITS.length - 1)
+  // What is rounded up to a thousand has the next unit.
+  const isFull = power > 0 && power < BYTE_UNITS.length - 1 && bytes / 1000 ** power >= 999.95
+  const index = isFull ? power + 1 : power
+  return new Intl.NumberFormat(locale(), { style: 'unit', unit: BYTE_UNITS[index], unitDisplay: index === 0 ? 'long' : 'short', maximumFractionDigits: 1 }).format(bytes / 1000 ** index)
+}
+
+const BYTE_UNITS = ['byte', 'kilobyte', 'megabyte', 'gigabyte']
+
 function decimal(value: number): string {
   return new Intl.NumberFormat(locale(), { maximumFractionDigits: 1 }).format(value)
 }

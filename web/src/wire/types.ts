@@ -40,6 +40,15 @@ export interface ToolAnnotations {
   openWorldHint?: boolean
 }
 
+/** A file as it was when the model asked to write it; a hint from inside the sandbox. */
+export interface FileFacts {
+  exists: boolean
+  /** Only of text that is short enough to be counted. */
+  lines?: number
+  bytes: number
+  isText: boolean
+}
+
 /**
  * One entry of `tool:queue.calls`; `tool:approval_required` has the same fields. What is not there has no field: a
  * call that could not be valid (no such tool, no JSON) has no facts of a tool.
@@ -61,6 +70,8 @@ export interface QueueCall {
   runsIn?: RunsIn
   /** The definition of the tool changed, and when that was seen (RFC 3339). */
   drift?: { since: string }
+  /** The file that a write of the sandbox would make or replace; none where that is not known. */
+  file?: FileFacts
   why: string
   /** Hash of exactly what would run; sent back with the decision. */
   digest?: string
