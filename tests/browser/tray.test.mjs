@@ -107,7 +107,7 @@ story('what is cut is counted and one key away, in every window', { env: model.e
 story('rows tell calls apart, and one long line is counted by characters', { env: model.env }, async ({ session, page, app }) => {
   await open({ session, page, model, app }, THREE)
   await session.button('Run a command cat > run.sh <<X … 15 more lines').click()
-  await session.button('Write src/index.ts 300 lines', { exact: false }).waitFor()
+  await session.button('Write src/index.ts new file · 300 lines', { exact: false }).waitFor()
   await session.button(/^Run a command echo word .* more characters …/, { exact: false }).click()
   await until('the edge is counted', () => page.evaluate(() => /^[\d,]+ more characters$/.test(document.querySelector('article.card .edge > span')?.textContent ?? '')))
   await session.tray.getByText('Contains hidden characters').waitFor()

@@ -148,6 +148,18 @@ async fn what_is_not_known_is_not_said() {
     assert_eq!(card["file"], text(120), "{card}");
 }
 
+/// An engine copies what such an image has in the workspace into each new one.
+#[tokio::test]
+async fn an_image_of_the_operators_own_may_bring_files() {
+    let app = TestApp::with_docker().await;
+    let mut socket = app.socket("acme").await;
+    let card = asked(&app, &mut socket, "write_file", write("a.txt", 120)).await;
+    assert_eq!(card["file"], Value::Null, "{card}");
+    runs(&app, &mut socket, &card).await;
+    let card = asked(&app, &mut socket, "write_file", write("a.txt", 2)).await;
+    assert_eq!(card["file"], text(120), "{card}");
+}
+
 #[tokio::test]
 async fn a_foreign_server_is_never_asked() {
     let app = TestApp::with_sandbox().await;
