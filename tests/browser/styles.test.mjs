@@ -20,3 +20,16 @@ story('what styles a part wins over what resets every part', {}, async ({ app, p
   const settings = await box(page.locator('.column').first())
   assert.ok(settings.left - main.left > 50, 'the column of the settings is not in the middle')
 })
+
+story('a title has the room that a picker and a gauge would take beside the rail', {}, async ({ page, session }) => {
+  await session.say('A title of some words that a person wants to read')
+  await session.answer()
+  const title = page.locator('.header h1')
+  const gauge = page.locator('.header .gauge')
+  for (const [width, least, hasGauge] of [[1280, 380, true], [880, 240, false], [768, 200, false], [390, 120, false]]) {
+    await page.setViewportSize({ width, height: 800 })
+    const has = await title.evaluate((element) => element.getBoundingClientRect().width)
+    assert.ok(has >= least, `at ${width} px the title has ${has} px`)
+    assert.equal(await gauge.isVisible(), hasGauge, `the gauge at ${width} px`)
+  }
+})
