@@ -1,0 +1,17 @@
+import { flushPromises, mount } from '@vue/test-utils'
+import { expect, it } from 'vitest'
+import { h } from 'vue'
+import { inOwnTask, nextTask } from './pace'
+
+const Part = inOwnTask({ render: () => h('p', 'part') })
+const Page = { render: () => h('main', [h('h1', 'page'), h(Part)]) }
+
+it('mounts a part in a task after the page, and at once when it was there before', async () => {
+  const page = mount(Page)
+  await Promise.resolve()
+  expect(page.text()).toBe('page')
+  await nextTask()
+  await flushPromises()
+  expect(page.text()).toBe('pagepart')
+  expect(mount(Page).text()).toBe('pagepart')
+})
