@@ -29,6 +29,34 @@ function preloadFonts(): Plugin {
   }
 }
 
+/** What a session loads right after the base, by the source that each comes from. */
+const BESIDE = /^(session|parser)$/
+
+/**
+ * Leaves the start of the program to static/start.js, which paints first, and tells it what a session is made of:
+ * those names are known after bundling only.
+ */
+function startAfterPaint(): Plugin {
+  return {
+    name: 'sepal:start-after-paint',
+    transformIndexHtml: {
+      order: 'post',
+      handler: (html, { bundle }) => {
+        if (!bundle) return html
+        const files = Object.values(bundle).flatMap((file) =>
+          file.type === 'chunk' && BESIDE.test(file.name) ? [file.fileName, ...(file.viteMetadata?.importedCss ?? [])] : [],
+        )
+        const program = /\s*<script type="module" crossorigin src="([^"]+)"><\/script>/
+        const [script, href] = program.exec(html) ?? []
+        if (!script || files.length === 0) throw new Error('index.html has no program, or the build no session')
+        const session = files.map((file) => `./${file}`).join(' ')
+        const link = `<link rel="modulepreload" crossorigin id="program" href="${href}" data-session="${session}">`
+        return html.replace(script, '').replace('<script src="./start.js">', `${link}\n    $&`)
+      },
+    },
+  }
+}
+
 export default defineConfig({
   // Everything is addressed relative to `<base href>`, so one build works below any prefix.
   base: './',
@@ -51,6 +79,7 @@ export default defineConfig({
       },
     }),
     preloadFonts(),
+    startAfterPaint(),
   ],
   resolve: {
     alias: {

@@ -6,12 +6,6 @@ const counts = perLocale((locale) => new Intl.NumberFormat(locale))
 const clocks = perLocale((locale) => new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit' }))
 const dateTimes = perLocale((locale) => new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeStyle: 'medium' }))
 
-/** Makes the browser read what it knows of the person's region, which it does once for a page. */
-export function warmUp(): void {
-  count(0)
-  clock(new Date().toISOString())
-}
-
 /** The person's own region when it speaks our language, so that clocks and dates look as usual. */
 function region(): string {
   const language = locale().split('-')[0] ?? 'en'

@@ -2,7 +2,7 @@
  * The start of a page in small tasks: a slow phone paints between them, and hears the person. Once a part has been
  * mounted it is there, and is mounted again at once.
  */
-import { defineAsyncComponent, type Component } from 'vue'
+import { defineAsyncComponent, onScopeDispose, shallowRef, watch, type Component, type Ref } from 'vue'
 
 /** Not in every browser yet. */
 interface Scheduler {
@@ -21,4 +21,16 @@ export function inOwnTask<T extends Component>(component: T): T {
     await nextTask()
     return component
   }) as unknown as T
+}
+
+/** What `source` gives, a task later: for facts that nobody looks at first. */
+export function aTaskLater<T>(source: () => T): Readonly<Ref<T>> {
+  const value = shallowRef(source())
+  let isGone = false
+  watch(source, async () => {
+    await nextTask()
+    if (!isGone) value.value = source()
+  })
+  onScopeDispose(() => (isGone = true))
+  return value
 }
