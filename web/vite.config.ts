@@ -7,7 +7,7 @@ import { defineConfig, type Plugin } from 'vitest/config'
 const PRELOADED_FONT = /atkinson-hyperlegible-(next|mono)-latin-400-normal.*\.woff2$/
 
 /** What every page needs. */
-const BASE = /vite\/preload-helper|node_modules\/(@vue|vue|vue-router|pinia|vue-i18n|@intlify)\/|web\/src\/(locales|wire\/(base|rest)|shell\/(?!AppFrame|SessionRail|RailItem|RailButton|RailSheet|StatusBar|LaterOverlay))/
+const BASE = /vite\/preload-helper|node_modules\/(@vue|vue|vue-router|pinia|vue-i18n|@intlify)\/|web\/src\/(styles|locales|wire\/(base|rest)|shell\/(?!AppFrame|SessionRail|RailItem|RailButton|RailSheet|StatusBar|LaterOverlay))/
 /** What a session needs before its first word can be read. */
 const SESSION = /web\/src\/(session\/|pages\/(SessionPage|PageHead)|shell\/(AppFrame|SessionRail|RailItem|RailButton|StatusBar|LaterOverlay))|node_modules\/(socket\.io-client|engine\.io-client|socket\.io-parser)\//
 

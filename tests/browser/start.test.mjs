@@ -65,3 +65,12 @@ story('a page that nobody looks at starts as well', {}, async ({ app, context })
   await page.goto(`${app.url}/s/new`)
   await new SessionView(page).isReady()
 })
+
+story("the page's own styles go over the reset of the browser's", {}, async ({ page, session }) => {
+  await session.composer.fill('x')
+  const drawn = await page.evaluate(() => {
+    const of = (selector) => getComputedStyle(document.querySelector(selector))
+    return { column: of('form.column').paddingInlineStart, send: of('form .action-solid').paddingInlineStart, link: of('nav a.action').textDecorationLine }
+  })
+  assert.deepEqual(drawn, { column: '16px', send: '10px', link: 'none' })
+})

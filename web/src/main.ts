@@ -1,3 +1,5 @@
+// First, as it names the layers of styles: one that is named earlier would lose to the reset.
+import './styles/main.css'
 import { createPinia } from 'pinia'
 import { createApp } from 'vue'
 import App from './App.vue'
@@ -8,7 +10,6 @@ import { guardDrops } from './shell/drops'
 import { nextTask } from './shell/pace'
 import { usePerson } from './shell/person'
 import { watchForNewVersion } from './shell/version'
-import './styles/main.css'
 
 /** In a few tasks: a slow phone paints between them, and hears the person. */
 async function start(): Promise<void> {
