@@ -7,7 +7,7 @@ import { defineConfig, type Plugin } from 'vitest/config'
 const PRELOADED_FONT = /atkinson-hyperlegible-(next|mono)-latin-400-normal.*\.woff2$/
 
 /** What every page needs. */
-const BASE = /vite\/preload-helper|node_modules\/(@vue|vue|vue-router|pinia|vue-i18n|@intlify)\/|web\/src\/(locales|wire\/(base|rest)|shell\/(?!AppFrame|SessionRail|RailItem|RailButton|RailSheet|StatusBar|LaterOverlay))/
+const BASE = /vite\/preload-helper|node_modules\/(@vue|vue|vue-router|pinia|vue-i18n|@intlify)\/|web\/src\/(styles|locales|wire\/(base|rest)|shell\/(?!AppFrame|SessionRail|RailItem|RailButton|RailSheet|StatusBar|LaterOverlay))/
 /** What a session needs before its first word can be read. */
 const SESSION = /web\/src\/(session\/|pages\/(SessionPage|PageHead)|shell\/(AppFrame|SessionRail|RailItem|RailButton|StatusBar|LaterOverlay))|node_modules\/(socket\.io-client|engine\.io-client|socket\.io-parser)\//
 
@@ -25,6 +25,34 @@ function preloadFonts(): Plugin {
             attrs: { rel: 'preload', as: 'font', type: 'font/woff2', href: `./${file}`, crossorigin: '' },
             injectTo: 'head' as const,
           })),
+    },
+  }
+}
+
+/** What a session loads right after the base, by the source that each comes from. */
+const BESIDE = /^(session|parser)$/
+
+/**
+ * Leaves the start of the program to static/start.js, which paints first, and tells it what a session is made of:
+ * those names are known after bundling only.
+ */
+function startAfterPaint(): Plugin {
+  return {
+    name: 'sepal:start-after-paint',
+    transformIndexHtml: {
+      order: 'post',
+      handler: (html, { bundle }) => {
+        if (!bundle) return html
+        const files = Object.values(bundle).flatMap((file) =>
+          file.type === 'chunk' && BESIDE.test(file.name) ? [file.fileName, ...(file.viteMetadata?.importedCss ?? [])] : [],
+        )
+        const program = /\s*<script type="module" crossorigin src="([^"]+)"><\/script>/
+        const [script, href] = program.exec(html) ?? []
+        if (!script || files.length === 0) throw new Error('index.html has no program, or the build no session')
+        const session = files.map((file) => `./${file}`).join(' ')
+        const link = `<link rel="modulepreload" crossorigin id="program" href="${href}" data-session="${session}">`
+        return html.replace(script, '').replace('<script src="./start.js">', `${link}\n    $&`)
+      },
     },
   }
 }
@@ -51,6 +79,7 @@ export default defineConfig({
       },
     }),
     preloadFonts(),
+    startAfterPaint(),
   ],
   resolve: {
     alias: {

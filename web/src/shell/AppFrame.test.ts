@@ -99,3 +99,14 @@ it('says what waits on the button that opens the rail', async () => {
   await flushPromises()
   expect([opener().attributes('aria-label'), opener().text()]).toEqual(['Show sessions: 2 calls wait for you', '2'])
 })
+
+it('draws no rail where the screen has no room for it, and does so when it has', async () => {
+  const media = Object.assign(new EventTarget(), { matches: false })
+  vi.spyOn(globalThis, 'matchMedia').mockReturnValue(media as unknown as MediaQueryList)
+  await show('/vanishing')
+  expect(page.find('nav').exists()).toBe(false)
+  media.matches = true
+  media.dispatchEvent(new Event('change'))
+  await flushPromises()
+  expect(page.find('nav').exists()).toBe(true)
+})
