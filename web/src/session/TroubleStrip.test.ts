@@ -1,11 +1,12 @@
 // @vitest-environment happy-dom
-import { mount } from '@vue/test-utils'
+import { flushPromises, mount } from '@vue/test-utils'
 import { createPinia } from 'pinia'
 import { expect, it } from 'vitest'
 import { nextTick } from 'vue'
 import { createMemoryHistory, createRouter } from 'vue-router'
 import { i18n } from '@/locales'
 import StatusBar from '@/shell/StatusBar.vue'
+import { nextTask } from '@/shell/pace'
 import { usePerson } from '@/shell/person'
 import type { SandboxState, SystemReady } from '@/wire/types'
 import { useSession } from './store'
@@ -34,6 +35,9 @@ it('says that tools stand still while the disk is nearly full, and no longer', a
   const tell = async (sandbox: SandboxState) => {
     session.ready = { storage: { kind: 'sqlite' }, version: '0.1.0', sandbox } as SystemReady
     await nextTick()
+    // The bar tells it a task later.
+    await nextTask()
+    await flushPromises()
   }
 
   await tell(SANDBOX)
