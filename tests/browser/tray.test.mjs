@@ -78,6 +78,8 @@ story('what is cut is counted and one key away, in every window', { env: model.e
       await page.keyboard.press('Alt+ArrowUp')
       await session.card.waitFor()
       await until(`${where}: the edge is counted`, async () => /\d+ more lines/.test((await page.evaluate(look)).edge ?? ''))
+      // The sheet comes to rest first.
+      await until(`${where}: no button is covered`, async () => (await page.evaluate(look)).covered.length === 0)
       const card = await page.evaluate(look)
       assert.deepEqual(card.covered, [], where)
       assert.ok(card.buttons >= 4, where)
