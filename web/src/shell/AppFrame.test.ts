@@ -7,6 +7,7 @@ import { i18n } from '@/locales'
 import ServerPage from '@/pages/ServerPage.vue'
 import { rest, type Me, type ServerItem, type SessionItem } from '@/wire/rest'
 import AppFrame from './AppFrame.vue'
+import { nextTask } from './pace'
 import { usePerson } from './person'
 import { isNarrow } from './rail'
 import { UNDO_MS, useSessions } from './sessions'
@@ -47,6 +48,8 @@ async function show(path: string): Promise<void> {
   })
   await router.push(path)
   page = mount(AppFrame, { attachTo: document.body, global: { plugins: [i18n, router] } })
+  // The page inside comes in a task of its own.
+  await nextTask()
   await flushPromises()
 }
 
