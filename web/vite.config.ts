@@ -51,7 +51,11 @@ function startAfterPaint(): Plugin {
         if (!script || files.length === 0) throw new Error('index.html has no program, or the build no session')
         const session = files.map((file) => `./${file}`).join(' ')
         const link = `<link rel="modulepreload" crossorigin id="program" href="${href}" data-session="${session}">`
-        return html.replace(script, '').replace('<script src="./start.js">', `${link}\n    $&`)
+        // What the first paint needs goes before what comes after it.
+        return html
+          .replace(script, '')
+          .replace('<script src="./start.js">', `${link}\n    $&`)
+          .replaceAll('<link rel="modulepreload"', '$& fetchpriority="low"')
       },
     },
   }

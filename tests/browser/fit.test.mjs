@@ -16,3 +16,15 @@ story('the title of a session has room beside the rail, and the rest of its fact
     if (width >= 768) assert.equal(await isCut(), false, `the title is cut at ${width} px`)
   }
 })
+
+story('icons stand in the middle of the narrow rail', {}, async ({ page }) => {
+  await page.getByRole('button', { name: 'Narrow the list of sessions' }).click()
+  const off = await page.locator('nav .action').evaluateAll((buttons) =>
+    buttons.map((button) => {
+      const [box, icon] = [button, button.querySelector('svg')].map((part) => part.getBoundingClientRect())
+      return Math.round(icon.x + icon.width / 2 - box.x - box.width / 2)
+    }),
+  )
+  assert.ok(off.length >= 5, `${off.length} buttons`)
+  assert.deepEqual(off.filter((pixels) => pixels !== 0), [])
+})

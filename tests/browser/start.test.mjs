@@ -7,36 +7,31 @@ import { until } from './support/until.mjs'
 closeBrowserAtTheEnd()
 
 const paint = () => performance.getEntriesByName('first-contentful-paint')[0]?.startTime
-/** Files and answers by name without its hash, with how often each was asked for and when. */
-const asked = (page) =>
-  page.evaluate(() => performance.getEntriesByType('resource').map(({ name, startTime }) => ({
-    name: new URL(name).pathname.replace(/-[\w-]{8}(\.\w+)$/, '$1'), startTime,
-  })))
+
+/** The name of a file without its hash, or of what the API answers. */
+const nameOf = (url) => new URL(url).pathname.replace(/-[\w-]{8}(\.\w+)$/, '$1')
+const PARTS = ['/api/auth/me', '/assets/parser.js', '/assets/session.css', '/assets/session.js']
 
 story('a session asks for its parts beside the program, each once', {}, async ({ page, problems }) => {
   const warnings = []
   page.on('console', (message) => /preload/.test(message.text()) && warnings.push(message.text()))
   problems.requests.length = 0
+  const parts = () => problems.requests.map(nameOf).filter((name) => PARTS.includes(name)).sort()
+  // The program is held back until all of them were asked for.
+  await page.route(/\/assets\/base-[^/]*\.js$/, async (route) => {
+    await until('the parts are asked for', () => parts().length >= PARTS.length)
+    await route.continue()
+  })
   await page.reload()
   await new SessionView(page).isReady()
-  const all = await asked(page)
-  const parts = all.filter(({ name }) => /\/(me|session\.js|session\.css|parser\.js)$/.test(name))
-  const names = parts.map(({ name }) => name).sort()
-  assert.deepEqual(names, ['/api/auth/me', '/assets/parser.js', '/assets/session.css', '/assets/session.js'])
-  // The program begins after it.
-  const painted = await page.evaluate(paint)
-  for (const { name, startTime } of parts) assert.ok(startTime < painted, `${name} waited for the program`)
-  for (const part of ['/api/auth/me', '/assets/session', '/assets/parser']) {
-    const times = problems.requests.filter((url) => new URL(url).pathname.startsWith(part) && url.endsWith('.css') === false)
-    assert.equal(times.length, 1, `${part} was asked for ${times.length} times`)
-  }
+  assert.deepEqual(parts(), PARTS)
   assert.deepEqual(warnings, [])
 })
 
-story('a page of sign-in asks for nothing of a session', { isNew: true }, async ({ app, page }) => {
+story('a page of sign-in asks for nothing of a session', { isNew: true }, async ({ app, page, problems }) => {
   await page.goto(`${app.url}/sign-in`)
   await page.getByRole('heading').first().waitFor()
-  const names = (await asked(page)).map(({ name }) => name)
+  const names = problems.requests.map(nameOf)
   assert.deepEqual(names.filter((name) => /session|parser/.test(name)), [])
 })
 

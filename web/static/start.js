@@ -16,30 +16,28 @@
   var program = document.getElementById('program')
   if (!program) return
 
-  function preload(href, attributes) {
-    document.head.append(Object.assign(document.createElement('link'), { rel: 'preload', href: href }, attributes))
-  }
-
-  // What the program asks for first, asked for beside the program: each would cost a phone one more round trip.
-  var base = new URL('.', document.baseURI).pathname
-  preload(base + 'api/auth/me', { as: 'fetch', crossOrigin: 'anonymous' })
-  if (/^(s\/.*)?$/.test(location.pathname.slice(base.length))) {
-    program.dataset.session.split(' ').forEach(function (file) {
-      preload(file, file.endsWith('.css') ? { as: 'style', crossOrigin: 'anonymous' } : { rel: 'modulepreload', crossOrigin: 'anonymous' })
-    })
-  }
-
   // The first format of a page takes longer than all later ones together, and nothing else is to be done just now.
   setTimeout(function () {
     new Intl.DateTimeFormat().format()
   })
 
-  // The program would hold up the paint of what is there already.
+  function preload(href, attributes) {
+    document.head.append(Object.assign(document.createElement('link'), { rel: 'preload', href: href, crossOrigin: 'anonymous' }, attributes))
+  }
+
+  // The program would hold up the paint of what is there already. What it asks for first is asked for beside it:
+  // each would cost a phone one more round trip.
   var isStarted = false
   function start() {
     if (isStarted) return
     isStarted = true
     import(program.href)
+    var base = new URL('.', document.baseURI).pathname
+    preload(base + 'api/auth/me', { as: 'fetch' })
+    if (!/^(s\/.*)?$/.test(location.pathname.slice(base.length))) return
+    program.dataset.session.split(' ').forEach(function (file) {
+      preload(file, file.endsWith('.css') ? { as: 'style' } : { rel: 'modulepreload' })
+    })
   }
   addEventListener('DOMContentLoaded', function () {
     // A tab that is not looked at paints nothing.

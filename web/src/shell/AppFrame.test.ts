@@ -48,7 +48,7 @@ async function show(path: string): Promise<void> {
   })
   await router.push(path)
   page = mount(AppFrame, { attachTo: document.body, global: { plugins: [i18n, router] } })
-  // The page is mounted in a task of its own.
+  // The page inside comes in a task of its own.
   await nextTask()
   await flushPromises()
 }
