@@ -14,7 +14,7 @@ use crate::gateway::{
 };
 use crate::llm::ProviderKind;
 use crate::net::Guard;
-use crate::sandbox::{DiskMonitor, Peers};
+use crate::sandbox::{DiskMonitor, Error, Peers};
 use crate::store::Store;
 
 /// The picture of a running server.
@@ -116,11 +116,9 @@ pub(super) fn disk(disk: &DiskMonitor) -> (Option<DiskPressure>, Check) {
         0 => "nothing holds what sandboxes leave of it".to_owned(),
         floor => format!("sandboxes are paused below {} MB", floor >> 20),
     };
-    let remedy = pressure.is_some().then(|| {
-        "free some space, or delete sessions that nobody needs; `sandbox.min_free_mb` \
-         (SPL_SANDBOX_MIN_FREE_MB) is the least that has to be free"
-            .to_owned()
-    });
+    let remedy = pressure
+        .is_some()
+        .then(|| Error::DiskFull { free, floor }.remedy());
     let check = Check {
         name: DISK_CHECK.to_owned(),
         ok: pressure.is_none(),
