@@ -17,7 +17,7 @@ use std::{
 
 use tokio::{
     sync::{Notify, watch},
-    task::{AbortHandle, spawn_blocking},
+    task::spawn_blocking,
     time::sleep,
 };
 use tokio_util::task::TaskTracker;
@@ -36,8 +36,8 @@ const MAX_MARGIN: u64 = 64 << 20;
 /// told now.
 type Read = Arc<dyn Fn(&BTreeSet<PathBuf>) -> Option<u64> + Send + Sync>;
 
-/// What is left on the disks under data and workspaces. Clones watch the same; the last one that is
-/// dropped ends the watch.
+/// What is left on the disks under data and workspaces. Clones watch the same; the watch ends with the
+/// last of them.
 #[derive(Clone)]
 pub struct DiskMonitor(Arc<Shared>);
 
@@ -51,8 +51,6 @@ struct Shared {
     is_pressed: watch::Sender<bool>,
     /// Told when somebody begins to watch closely.
     woken: Notify,
-    /// None where nobody looks.
-    task: Mutex<Option<AbortHandle>>,
 }
 
 /// The disks as somebody sees them who runs a program that may fill them. While there is one, they
@@ -92,12 +90,10 @@ impl DiskMonitor {
     }
 
     async fn begin(self) -> Self {
-        let monitor = self;
-        monitor.0.look().await;
-        // It ends with the last of the clones, because it holds none itself.
-        let shared = Arc::downgrade(&monitor.0);
-        // Nothing has to wait for it: it has nothing to finish.
-        let looking = TaskTracker::new().spawn(async move {
+        self.0.look().await;
+        // It ends a look after the last of the clones is dropped, and nothing has to wait for that.
+        let shared = Arc::downgrade(&self.0);
+        TaskTracker::new().spawn(async move {
             while let Some(shared) = shared.upgrade() {
                 let is_busy = shared.free.receiver_count() > 0;
                 let pace = if is_busy { BUSY_PACE } else { IDLE_PACE };
@@ -114,14 +110,7 @@ impl DiskMonitor {
                 shared.look().await;
             }
         });
-        let mut task = monitor
-            .0
-            .task
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *task = Some(looking.abort_handle());
-        drop(task);
-        monitor
+        self
     }
 
     /// Nobody looks, and there is never any pressure.
@@ -137,7 +126,6 @@ impl DiskMonitor {
             free: watch::Sender::new(u64::MAX),
             is_pressed: watch::Sender::new(false),
             woken: Notify::new(),
-            task: Mutex::default(),
         }))
     }
 
@@ -207,10 +195,6 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let task = self.task.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(task) = task.take() {
-            task.abort();
-        }
         if *self.is_pressed.borrow() {
             instruments().disk_pressure(false);
         }
