@@ -2,6 +2,8 @@
 //!
 //! The modules stand in reading order; each may use only what stands after it (`ARCHITECTURE.md`).
 
+pub mod providers;
+pub mod servers;
 pub mod app;
 
 pub mod gateway;

@@ -1,8 +1,8 @@
 //! Fuzzes what the store and other gateways hand us beside the journal: snapshots and letters.
 
-use super::answer::RunningAnswer;
+use super::feed::running_answer::RunningAnswer;
 use super::journal::Kept;
-use super::relay::{Letter, Note};
+use super::cluster::broadcaster::{Letter, Note};
 use crate::domain::{CommitId, Timestamp};
 use crate::session::{Commit, Event, SCHEMA, effects};
 

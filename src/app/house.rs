@@ -9,9 +9,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{Parts, disk, doctor, late, model, place, servers};
-use crate::agent::{
-    self, AgentFactory, Prompts, Providers, SandboxPlace, Servers, Sessions, SessionsSettings,
-};
+use crate::agent::{AgentFactory, Prompts, Sessions, SessionsSettings, self};
+use crate::providers::Providers;
+use crate::sandbox::host::SandboxPlace;
+use crate::servers::Servers;
 use crate::config::{self, Settings};
 use crate::gateway::System;
 use crate::history::{self, Input, SystemPrompt};

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::doctor;
 use super::place::{OpenPlace, Search};
-use crate::agent::Servers;
+use crate::servers::Servers;
 use crate::gateway::System;
 use crate::sandbox::{Error, Janitor, Runtime};
 use crate::store::Store;

@@ -31,7 +31,9 @@ pub use house::store_settings;
 
 use house::House;
 
-use crate::agent::{Providers, Servers, Sessions};
+use crate::providers::Providers;
+use crate::servers::Servers;
+use crate::agent::Sessions;
 use crate::config::{self, AuthMode, Settings};
 use crate::domain::Shares;
 use crate::gateway::{

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use crate::agent::SandboxPlace;
+use crate::sandbox::host::SandboxPlace;
 use crate::config::{Sandbox, SandboxDriver};
 use crate::sandbox::{
     Bounds, Bubblewrap, Capacity, DiskMonitor, Docker, DockerProblem, DockerSettings, Error, Late,

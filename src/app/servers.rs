@@ -5,8 +5,9 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agent::servers::Clients;
-use crate::agent::{SandboxPlace, Servers, ServersParts};
+use crate::servers::Clients;
+use crate::sandbox::host::SandboxPlace;
+use crate::servers::{Servers, ServersParts};
 use crate::config::{self, Settings};
 use crate::mcp::bundled_tools;
 use crate::mcp::config::ConfigFile;

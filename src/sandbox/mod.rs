@@ -4,6 +4,8 @@
 //! is started comes back as byte streams and a [`Life`]; nothing above hears of namespaces or
 //! containers.
 
+pub(crate) mod assignment;
+pub(crate) mod host;
 mod bubblewrap;
 mod capacity;
 mod disk;

@@ -2,6 +2,7 @@
 //! both in one SQLite file of a locked data folder, or in a database of a PostgreSQL server; the
 //! journals in Redis where several gateways share them.
 
+pub(crate) mod clock;
 pub mod backup;
 mod data_dir;
 mod db;

@@ -3,6 +3,8 @@
 //! The ring is bounded. A watcher that falls behind reads the journal and the running answer
 //! instead, so it loses no event and gets its deltas merged.
 
+pub(super) mod list_update;
+pub(super) mod running_answer;
 mod usage;
 
 use std::borrow::Cow;
@@ -16,7 +18,7 @@ use tokio::sync::broadcast;
 
 pub use self::usage::{LeftOut, UsageState};
 
-use crate::agent::answer::{Delta, DeltaKind, Merged, RunningAnswer};
+use self::running_answer::{Delta, DeltaKind, Merged, RunningAnswer};
 use crate::domain::{CallId, Code, Timestamp};
 use crate::mcp::ToolProgress;
 use crate::session::{Call, Event, ModelChoice, WaitingMessage};

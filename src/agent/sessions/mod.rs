@@ -1,5 +1,6 @@
 //! The registry of live sessions: open, tell, watch, read, claim what a crash left, stop all.
 
+pub(super) mod expiry;
 mod peers;
 mod registry;
 mod room;
@@ -15,17 +16,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::registry::{Inner, not_found, unreadable};
-use super::creations::Creations;
-use super::factory::AgentFactory;
+use super::session::creation_limit::Creations;
+use super::effects::session_agent::AgentFactory;
 use super::feed::{Feed, Joined, ShownEvent, What};
 use super::journal::{Journal, JournalError};
-use super::lists::Lists;
-use super::lives::Lives;
-use super::message::{Accepted, Ask, Message, stopping, store_away};
-use super::presence::Presence;
-use super::projection::Projection;
-use super::relay::{Letter, Note, Relay};
-use super::rows::RowNews;
+use super::cluster::list_broadcast::Lists;
+use super::cluster::membership::Lives;
+use super::mailbox::{Accepted, Ask, Message, stopping, store_away};
+use super::cluster::presence::Presence;
+use super::journal::projection::Projection;
+use super::cluster::broadcaster::{Letter, Note, Relay};
+use super::feed::list_update::RowNews;
 use crate::domain::{Caller, Code, Most, SessionId, SessionKey, Shares, UserId};
 use crate::session::{Command, ModelChoice, Refusal};
 use crate::store::live::wake::Wakes;

@@ -9,18 +9,18 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::SessionsSettings;
-use crate::agent::creations::Creations;
+use crate::agent::session::creation_limit::Creations;
 use crate::agent::effects::Running;
-use crate::agent::factory::AgentFactory;
+use crate::agent::effects::session_agent::AgentFactory;
 use crate::agent::feed::{Feed, What};
 use crate::agent::journal::{Journal, JournalError};
-use crate::agent::lists::Lists;
-use crate::agent::live::LiveSession;
-use crate::agent::lives::Lives;
-use crate::agent::message::{Message, damaged, store_away};
-use crate::agent::presence::Presence;
-use crate::agent::projection::Projection;
-use crate::agent::relay::{Relay, Voice};
+use crate::agent::cluster::list_broadcast::Lists;
+use crate::agent::session::LiveSession;
+use crate::agent::cluster::membership::Lives;
+use crate::agent::mailbox::{Message, damaged, store_away};
+use crate::agent::cluster::presence::Presence;
+use crate::agent::journal::projection::Projection;
+use crate::agent::cluster::broadcaster::{Relay, Voice};
 use crate::domain::{
     Actor, Caller, Code, JournalId, SandboxId, SessionKey, Share, Shares, TenantId, UserId,
 };

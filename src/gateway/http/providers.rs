@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::agent::providers::{Draft, KeyChange, Offer, Source, Trial};
+use crate::providers::{Draft, KeyChange, Offer, Source, Trial};
 use crate::domain::{Caller, Code, Scope};
 use crate::gateway::GatewayState;
 use crate::gateway::auth::TenantAdmin;

@@ -13,7 +13,7 @@ use super::inbound::{Inbound, RawPacket, Reply, ReplySlot};
 use super::seat::{End, Errand, Seat, Shows};
 use super::{Doors, commands};
 use crate::agent::Ask;
-use crate::agent::providers::Wanted;
+use crate::providers::Wanted;
 use crate::domain::{Caller, Code, JournalId, SessionId, SessionKey};
 use crate::gateway::auth;
 use crate::gateway::wire::COMMANDS;

@@ -11,7 +11,7 @@ use tokio::time::MissedTickBehavior;
 use super::seat::{End, Seat, Shows};
 use super::{Doors, stopping};
 use crate::agent::Frame;
-use crate::agent::servers::News;
+use crate::servers::News;
 use crate::domain::Code;
 use crate::gateway::wire;
 use crate::session::Refusal;

@@ -7,9 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::agent::servers::{
-    Health, LogLine, NewServer, Phase, ServerReport, TestReport, ToolChange, ToolReport,
-};
+use crate::servers::{Health, LogLine, NewServer, Phase, ServerReport, TestReport, ToolChange, ToolReport};
 use crate::domain::{Digest, McpServerConfig, RunsIn, ToolAnnotations};
 use crate::gateway::error::ApiError;
 use crate::gateway::extract::required;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::body::{McpHealth, ServerHealth};
-use crate::agent::servers::{HealthStep, Status};
+use crate::servers::{HealthStep, Status};
 use crate::domain::Caller;
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};

@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::agent::servers;
+use crate::servers;
 use crate::domain::Code;
 use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;

@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::agent::providers::{DefaultFor, Wanted};
+use crate::providers::{DefaultFor, Wanted};
 use crate::domain::{Caller, Code, Role, Scope};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::agent::Ask;
-use crate::agent::providers::Wanted;
+use crate::providers::Wanted;
 use crate::domain::{CallId, Caller, Code, Digest, JournalId};
 use crate::session::{Command, Decision, Refusal};
 

@@ -10,7 +10,7 @@ use super::describe::describe;
 use super::kind::is_chat;
 use super::probe::{Prober, Verdict};
 use super::{AvailableModels, CheckedModel, CheckedModels, CheckedProvider, ProviderProblem};
-use crate::agent::providers::Offer;
+use crate::providers::Offer;
 use crate::llm::catalogue::Ability;
 use crate::llm::{Catalogue, ListedModel};
 use crate::session::ModelChoice;

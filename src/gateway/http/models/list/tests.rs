@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 
 use super::{Asked, ModelList};
-use crate::agent::providers::{Offer, ProviderSettings, Source};
+use crate::providers::{Offer, ProviderSettings, Source};
 use crate::llm::{
     self, Catalogue, Error, Finish, ListedModel, ModelEvent, ModelStream, Provider, ProviderKind,
     Refusal, Request,
