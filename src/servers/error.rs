@@ -1,6 +1,6 @@
 //! Why the registry was not changed, or not read.
 
-use super::tool_report::ToolReport;
+use super::catalogue::tool_report::ToolReport;
 use crate::mcp::config::{EntryProblem, FileError};
 use crate::store;
 

@@ -5,47 +5,32 @@
 //! and a tenant's from its records. A session sees all of them that are enabled; each server that
 //! it uses runs for it alone.
 
-mod day;
-mod definitions;
-mod entry;
+mod connections;
+mod catalogue;
+mod administration;
+mod broadcast;
+mod session_connection;
 mod error;
-mod fitness;
 mod health;
-mod link;
-mod logs;
-mod manage;
-mod masking;
 mod monitor;
-mod moved;
 mod news;
-mod opening;
-mod others;
-mod permission;
 mod registry;
-mod report;
-mod restart;
-mod running;
-mod secrets;
-mod tool_report;
-mod trials;
-mod turns;
-mod view;
 
-pub use day::HealthStep;
-pub use entry::{ServerEntry, Source};
+pub use health::health_history::HealthStep;
+pub use catalogue::entry::{ServerEntry, Source};
 pub use error::Error;
-pub use fitness::NewServer;
+pub use administration::fitness::NewServer;
 pub use health::{Health, Status};
-pub use logs::LogLine;
-pub use manage::ToolChange;
+pub use connections::logs::LogLine;
+pub use administration::manage::ToolChange;
 pub use news::{News, NewsKind};
-pub use opening::{Clients, Phase};
+pub use connections::opening::{Clients, Phase};
 pub use registry::{Servers, ServersParts};
-pub use report::{ServerReport, TestReport};
-pub use tool_report::ToolReport;
-pub use view::View;
+pub use administration::report::{ServerReport, TestReport};
+pub use catalogue::tool_report::ToolReport;
+pub use catalogue::view::View;
 
-pub(crate) use entry::BUNDLED;
-pub(crate) use link::{Held, Link};
+pub(crate) use catalogue::entry::BUNDLED;
+pub(crate) use session_connection::{Held, Link};
 pub(crate) use news::Told;
-pub(crate) use opening::Opened;
+pub(crate) use connections::opening::Opened;

@@ -10,11 +10,11 @@ use futures::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::entry::{ServerEntry, Source};
+use super::catalogue::entry::{ServerEntry, Source};
 use super::news::NewsKind;
-use super::opening::{Failure, Phase, Place};
+use super::connections::opening::{Failure, Phase, Place};
 use super::registry::{Servers, ServersParts};
-use super::turns::Turns;
+use super::health::probe_schedule::Turns;
 use crate::domain::{Digest, SandboxId, Scope, Tool};
 use crate::mcp::config::FileState;
 use crate::store;

@@ -2,7 +2,7 @@
 
 use super::reason;
 use super::stderr::Said;
-use crate::servers::entry::ServerEntry;
+use crate::servers::catalogue::entry::ServerEntry;
 use crate::domain::{Code, Fault};
 use crate::mcp::Cleaner;
 use crate::mcp::config::{EntryProblem, Missing};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
-use super::entry::{ServerEntry, Source};
-use super::error::Error;
+use crate::servers::catalogue::entry::{ServerEntry, Source};
+use crate::servers::error::Error;
 use crate::domain::McpServerConfig;
 use crate::mcp::config::{Author, EntryProblem, entry_problems, name_problem};
 

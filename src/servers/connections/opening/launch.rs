@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::servers::entry::{ServerEntry, Source};
+use crate::servers::catalogue::entry::{ServerEntry, Source};
 use crate::sandbox::host::SandboxPlace;
 use crate::domain::{McpServerConfig, McpTransport, McpWorkspace, SandboxId};
 use crate::mcp::BUNDLED_SERVER;
@@ -94,7 +94,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{bounds, program};
-    use crate::servers::entry::Source;
+    use crate::servers::catalogue::entry::Source;
     use crate::domain::McpServerConfig;
     use crate::sandbox::{Bounds, Program};
 

@@ -1,6 +1,6 @@
 //! Who may do what to the registry.
 
-use super::error::Error;
+use crate::servers::error::Error;
 use crate::domain::{Caller, Role, Scope};
 
 /// Whether somebody manages the servers of their tenant.

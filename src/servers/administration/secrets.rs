@@ -2,12 +2,12 @@
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::entry::ServerEntry;
-use super::error::Error;
+use crate::servers::catalogue::entry::ServerEntry;
+use crate::servers::error::Error;
 use super::fitness::check_secret;
-use super::moved::{kept_for_another, leads_elsewhere};
-use super::opening::{secret_context, secret_name};
-use super::registry::Servers;
+use super::retarget::{kept_for_another, leads_elsewhere};
+use crate::servers::connections::opening::{secret_context, secret_name};
+use crate::servers::registry::Servers;
 use crate::store::clock::now;
 use crate::domain::{Caller, Scope};
 use crate::mcp::config::References;

@@ -22,7 +22,7 @@ use self::ending::Ending;
 use self::failure::{Cause, failure};
 use self::started::{Started, Streams};
 use self::stderr::Said;
-use super::entry::{ServerEntry, Source};
+use crate::servers::catalogue::entry::{ServerEntry, Source};
 use super::logs::Logs;
 use crate::sandbox::host::SandboxPlace;
 use crate::domain::{

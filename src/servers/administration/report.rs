@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::entry::Source;
-use super::error::Error;
-use super::health::{Health, Status};
+use crate::servers::catalogue::entry::Source;
+use crate::servers::error::Error;
+use crate::servers::health::{Health, Status};
 use super::masking::masked;
-use super::opening::{Failure, Phase, secret_name};
+use crate::servers::connections::opening::{Failure, Phase, secret_name};
 use super::permission::may_administer;
-use super::registry::Servers;
-use super::tool_report::ToolReport;
-use super::view::{Ingredient, View};
+use crate::servers::registry::Servers;
+use crate::servers::catalogue::tool_report::ToolReport;
+use crate::servers::catalogue::view::{Ingredient, View};
 use crate::domain::{Caller, McpServerConfig, McpTransport, RunsIn, Tool};
 use crate::llm::tokens;
 
@@ -157,7 +157,7 @@ impl Servers {
         })
     }
 
-    fn health_of(&self, caller: &Caller, entry: &Arc<super::entry::ServerEntry>) -> Health {
+    fn health_of(&self, caller: &Caller, entry: &Arc<crate::servers::catalogue::entry::ServerEntry>) -> Health {
         let mut health = self.0.health.of(&caller.tenant.id, entry);
         if entry.source == Source::Bundled && health.status == Status::Unknown {
             // The sandbox was tried at start, else the entry would not be there.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::entry::ServerEntry;
-use super::opening::{Failure, Opened};
+use super::catalogue::entry::ServerEntry;
+use super::connections::opening::{Failure, Opened};
 use super::registry::Servers;
 use crate::domain::{Holder, SandboxId};
 use crate::llm::RetryConfig;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use super::entry::ServerEntry;
+use crate::servers::catalogue::entry::ServerEntry;
 use crate::domain::{Digest, TenantId};
 
 /// Servers that are looked at side by side.
@@ -89,7 +89,7 @@ mod tests {
     use serde_json::json;
 
     use super::{AT_ONCE, PER_TENANT, Turns};
-    use crate::servers::entry::{ServerEntry, Source};
+    use crate::servers::catalogue::entry::{ServerEntry, Source};
     use crate::domain::{Scope, TenantId};
 
     fn entry(tenant: &str, name: &str) -> ServerEntry {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
-use crate::servers::logs::{LogLine, Logs, cut};
+use crate::servers::connections::logs::{LogLine, Logs, cut};
 use super::LAST_LINES;
 use crate::store::clock;
 use crate::domain::TenantId;

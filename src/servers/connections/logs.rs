@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::entry::ServerEntry;
+use crate::servers::catalogue::entry::ServerEntry;
 use crate::domain::{TenantId, Timestamp};
 
 /// Lines that are kept of one server.

@@ -1,10 +1,10 @@
 //! Starting a server afresh for one tenant: what runs of it ends, and it is listed anew.
 
-use super::error::Error;
-use super::monitor;
-use super::news::Change;
+use crate::servers::error::Error;
+use crate::servers::monitor;
+use crate::servers::news::Change;
 use super::permission::administers_tenant;
-use super::registry::Servers;
+use crate::servers::registry::Servers;
 use super::report::TestReport;
 use crate::domain::{Caller, TenantId};
 

@@ -1,13 +1,17 @@
 //! How the servers are: from their real use, from tests, and from a light look at remote ones.
 
+pub(super) mod health_history;
+pub(super) mod probe_limits;
+pub(super) mod probe_schedule;
+
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::day::{Day, HealthStep};
-use super::entry::ServerEntry;
+use self::health_history::{Day, HealthStep};
+use super::catalogue::entry::ServerEntry;
 use crate::domain::{TenantId, Timestamp};
 
 /// How a server is.

@@ -3,7 +3,7 @@
 
 use tokio::sync::broadcast;
 
-use super::entry::BUNDLED;
+use super::catalogue::entry::BUNDLED;
 use super::news::{Change, News, NewsKind, Told};
 use super::registry::Servers;
 use crate::store::clock::now;
