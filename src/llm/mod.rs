@@ -10,38 +10,25 @@ use secrecy::SecretString;
 
 use crate::domain::{Entry, Native, TokenUsage, Tool, Weighed};
 
+mod request;
+mod stream;
+mod transport;
 pub mod answer;
 pub mod anthropic;
 pub mod catalogue;
-#[cfg(test)]
-mod cutting;
-mod endpoint;
-mod envelope;
 pub mod error;
 #[cfg(test)]
 mod fuzz;
 pub mod gemini;
-mod http;
-mod kept;
-mod names;
 pub mod openai;
-mod pairing;
-mod payloads;
-pub mod retry;
 pub mod scripted;
-mod silence;
-mod streaming;
-mod surrogates;
-mod text;
 pub mod tokens;
-mod verdict;
-mod weave;
 
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
 pub use catalogue::{Catalogue, Windows};
 pub use error::{Error, KeyFault, Refusal};
-pub use kept::Kept;
-pub use retry::{Progress, RetryConfig, ask};
+pub use request::cache::Kept;
+pub use transport::retry::{Progress, RetryConfig, ask};
 
 /// The key of the example files (S0.25): it starts, and every answer is an error.
 pub const PLACEHOLDER_KEY: &str = "dummy-api-key";

@@ -11,9 +11,10 @@ use crate::llm::anthropic::assembler::NativeBlock;
 use crate::llm::anthropic::wire::{
     Block, Body, CacheControl, Message, OwnBlock, Role, ToolChoice, ToolForm,
 };
-use crate::llm::pairing::{PairedCall, Step, object_of, pair_between_people, wire_ids};
-use crate::llm::weave::{Part, Place, weave};
-use crate::llm::{Request, names};
+use crate::llm::request::pairing::{PairedCall, Step, object_of, pair_between_people, wire_ids};
+use crate::llm::request::interleave::{Part, Place, weave};
+use crate::llm::Request;
+use crate::llm::request::names;
 
 /// The ids of calls in one request, by our own.
 type Ids<'a> = HashMap<&'a CallId, &'a str>;

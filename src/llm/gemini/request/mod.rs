@@ -14,8 +14,9 @@ use crate::llm::gemini::wire::{
     Body, Call, CallingConfig, Content, Declaration, GenerationConfig, Instruction, Outcome, Part,
     Response, Role, ToolConfig, Tools,
 };
-use crate::llm::pairing::{PairedCall, Step, object_of, pair_between_people};
-use crate::llm::{Request, names, weave};
+use crate::llm::request::pairing::{PairedCall, Step, object_of, pair_between_people};
+use crate::llm::Request;
+use crate::llm::request::{interleave, names};
 
 /// The body of a request.
 pub(in crate::llm::gemini) fn body<'a>(request: &'a Request, family: &str) -> Body<'a> {
@@ -109,10 +110,10 @@ fn said(text: Cow<'_, str>) -> Part<'_> {
 fn model<'a>(text: &'a str, kept: &[Kept], calls: &[PairedCall<'a>]) -> Vec<Part<'a>> {
     let texts = kept.iter().filter(|kept| kept.call.is_none());
     let texts = texts.map(|kept| (kept.place, kept));
-    let parts = weave::weave(text, calls.len(), texts);
+    let parts = interleave::weave(text, calls.len(), texts);
     let parts = parts.into_iter().filter_map(|part| match part {
-        weave::Part::Text(text) => Some(said(Cow::Borrowed(text))),
-        weave::Part::Block(kept, own) => Some(Part::Text {
+        interleave::Part::Text(text) => Some(said(Cow::Borrowed(text))),
+        interleave::Part::Block(kept, own) => Some(Part::Text {
             text: match &kept.thought {
                 Some(thought) => Cow::Owned(thought.clone()),
                 None => Cow::Borrowed(own),
@@ -120,7 +121,7 @@ fn model<'a>(text: &'a str, kept: &[Kept], calls: &[PairedCall<'a>]) -> Vec<Part
             thought: kept.thought.is_some(),
             thought_signature: kept.thought_signature.clone(),
         }),
-        weave::Part::Call(at) => calls.get(at).map(|paired| call(paired, of_call(kept, at))),
+        interleave::Part::Call(at) => calls.get(at).map(|paired| call(paired, of_call(kept, at))),
     });
     parts.collect()
 }

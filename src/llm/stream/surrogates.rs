@@ -2,7 +2,7 @@
 //! alone, and an answer must not end for it. Pure.
 
 /// The same JSON with every lone half replaced by U+FFFD; `None` if there is none.
-pub(super) fn mend(json: &str) -> Option<String> {
+pub(in crate::llm) fn mend(json: &str) -> Option<String> {
     let mut mended = String::with_capacity(json.len());
     let mut rest = json;
     let mut is_changed = false;

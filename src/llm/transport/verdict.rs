@@ -5,11 +5,11 @@ use std::time::Duration;
 use reqwest::StatusCode;
 
 use super::endpoint::Origin;
-use super::{Error, Refusal};
+use crate::llm::{Error, Refusal};
 
 /// What a refusal means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(in crate::llm) enum Verdict {
     /// Too much in too short a time.
     Limited,
     /// The provider's own trouble, which passes.
@@ -22,7 +22,7 @@ pub(super) enum Verdict {
 
 impl Verdict {
     /// What a status means where nothing better is known.
-    pub(super) fn of_status(status: StatusCode) -> Self {
+    pub(in crate::llm) fn of_status(status: StatusCode) -> Self {
         match status {
             StatusCode::TOO_MANY_REQUESTS => Self::Limited,
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Self::Refused(Refusal::Key),
@@ -38,7 +38,7 @@ impl Verdict {
     }
 
     /// The error, in the provider's own words.
-    pub(super) fn into_error(
+    pub(in crate::llm) fn into_error(
         self,
         origin: Origin<'_>,
         said: String,
@@ -68,7 +68,7 @@ impl Verdict {
 
     /// The verdict that an error tells, as one word for tables.
     #[cfg(test)]
-    pub(super) fn word(error: &Error) -> &'static str {
+    pub(in crate::llm) fn word(error: &Error) -> &'static str {
         match error {
             Error::RateLimited { .. } => "limited",
             Error::Overflow { .. } => "overflow",

@@ -11,7 +11,7 @@ const MAX_NAME: usize = 64;
 const HASH_DIGITS: usize = 8;
 
 /// A name as it may be sent. It depends on the name alone, so it stays the same from turn to turn.
-pub(super) fn fit(name: &str) -> Cow<'_, str> {
+pub(in crate::llm) fn fit(name: &str) -> Cow<'_, str> {
     if is_fit(name) {
         return Cow::Borrowed(name);
     }
@@ -29,11 +29,11 @@ pub(super) fn fit(name: &str) -> Cow<'_, str> {
 
 /// Leads from sent names back to the tools' own.
 #[derive(Debug, Default)]
-pub(super) struct Names(HashMap<String, String>);
+pub(in crate::llm) struct Names(HashMap<String, String>);
 
 impl Names {
     /// Remembers the tools whose name had to be changed.
-    pub(super) fn of(tools: &[Tool]) -> Self {
+    pub(in crate::llm) fn of(tools: &[Tool]) -> Self {
         let changed = tools.iter().filter(|tool| !is_fit(&tool.name));
         Self(
             changed
@@ -43,7 +43,7 @@ impl Names {
     }
 
     /// The tool's own name; an unknown name is returned as it is.
-    pub(super) fn original<'a>(&'a self, sent: &'a str) -> &'a str {
+    pub(in crate::llm) fn original<'a>(&'a self, sent: &'a str) -> &'a str {
         self.0.get(sent).map_or(sent, String::as_str)
     }
 }

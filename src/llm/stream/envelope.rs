@@ -5,7 +5,7 @@ use super::text::Text;
 /// The payload before without its text. If the next one has the same bytes around another JSON string,
 /// it says the same with that text, and need not be read once more.
 #[derive(Debug, Default)]
-pub(super) struct Envelope {
+pub(in crate::llm) struct Envelope {
     before: String,
     after: String,
 }
@@ -13,7 +13,7 @@ pub(super) struct Envelope {
 impl Envelope {
     /// Notes what stands around `text`; `text` has to lie in `payload`, as a string without escapes.
     /// One that does not forgets what was noted.
-    pub(super) fn note(&mut self, payload: &str, text: &str) {
+    pub(in crate::llm) fn note(&mut self, payload: &str, text: &str) {
         self.before.clear();
         self.after.clear();
         if let Some((before, after)) = around(payload, text) {
@@ -23,7 +23,7 @@ impl Envelope {
     }
 
     /// The text of a payload that is like the one before in all else.
-    pub(super) fn open<'a>(&self, payload: &'a str) -> Option<Text<'a>> {
+    pub(in crate::llm) fn open<'a>(&self, payload: &'a str) -> Option<Text<'a>> {
         if self.before.is_empty() {
             return None;
         }

@@ -19,7 +19,7 @@ const GO_ON: &str = "Please go on.";
 
 /// One message of the conversation.
 #[derive(Debug, PartialEq)]
-pub(super) enum Step<'a> {
+pub(in crate::llm) enum Step<'a> {
     /// What people, or the system on the side, said since the model's last message.
     User(Cow<'a, str>),
     /// What the model said, and what became of its calls, in their order.
@@ -32,16 +32,16 @@ pub(super) enum Step<'a> {
 
 /// A call and its result.
 #[derive(Debug, PartialEq)]
-pub(super) struct PairedCall<'a> {
-    pub(super) call: &'a ModelCall,
-    pub(super) result: &'a str,
+pub(in crate::llm) struct PairedCall<'a> {
+    pub(in crate::llm) call: &'a ModelCall,
+    pub(in crate::llm) result: &'a str,
     /// Whether the call failed, was refused, or nobody knows.
-    pub(super) is_error: bool,
+    pub(in crate::llm) is_error: bool,
 }
 
 /// Pairs calls and results. Messages of one side that follow each other become one, because some
 /// servers insist on alternation; empty ones vanish.
-pub(super) fn pair<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> Vec<Step<'a>> {
+pub(in crate::llm) fn pair<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> Vec<Step<'a>> {
     let mut results = results(entries.clone());
     let mut steps = Vec::with_capacity(entries.size_hint().0);
     for entry in entries {
@@ -87,7 +87,7 @@ fn note(text: &str) -> String {
 
 /// The same for vendors that insist that people begin and have the last word. Nobody's words are
 /// changed; what is missing is said by the system.
-pub(super) fn pair_between_people<'a>(
+pub(in crate::llm) fn pair_between_people<'a>(
     entries: impl Iterator<Item = &'a Entry> + Clone,
 ) -> Vec<Step<'a>> {
     let mut steps = pair(entries);
@@ -104,7 +104,7 @@ pub(super) fn pair_between_people<'a>(
 /// The ids under which calls go out: the provider's own where `is_fit` says that they can be used,
 /// else ours. A map from our id; ids are unique in a request and at most 40 characters, as vendors
 /// demand.
-pub(super) fn wire_ids<'a>(
+pub(in crate::llm) fn wire_ids<'a>(
     steps: &[Step<'a>],
     is_fit: fn(&str) -> bool,
 ) -> HashMap<&'a CallId, &'a str> {
@@ -124,7 +124,7 @@ pub(super) fn wire_ids<'a>(
 
 /// Arguments as an object: vendors refuse a history with anything else, so what a model wrote wrongly
 /// is kept under one key.
-pub(super) fn object_of(args: &Value) -> Cow<'_, Value> {
+pub(in crate::llm) fn object_of(args: &Value) -> Cow<'_, Value> {
     match args {
         Value::Object(_) => Cow::Borrowed(args),
         Value::Null => Cow::Owned(Value::Object(Map::new())),
@@ -179,9 +179,7 @@ fn push_user<'a>(steps: &mut Vec<Step<'a>>, text: Cow<'a, str>) {
 mod tests {
     use serde_json::json;
 
-    use super::{
-        BEGINS, GO_ON, NO_RESULT, Step, note, object_of, pair, pair_between_people, wire_ids,
-    };
+    use super::{BEGINS, GO_ON, NO_RESULT, Step, note, object_of, pair, pair_between_people, wire_ids};
     use crate::domain::{CallId, Entry, ModelCall};
 
     fn user(text: &str) -> Entry {

@@ -1,5 +1,13 @@
 //! Drives an assembler over the payloads of a stream: what ends it, what breaks it, what is drained.
 
+#[cfg(test)]
+pub(super) mod cutting;
+pub(super) mod envelope;
+pub(super) mod idle_timeout;
+pub(super) mod payloads;
+pub(super) mod surrogates;
+pub(super) mod text;
+
 use std::collections::VecDeque;
 use std::mem;
 use std::pin::Pin;

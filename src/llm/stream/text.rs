@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 
 /// A text that borrows where it can. Anything but a text, or a list of parts with texts, is none.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
+pub(in crate::llm) struct Text<'a>(pub(in crate::llm) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -74,7 +74,7 @@ struct Part<'a> {
 }
 
 /// A value whose `null` counts as its default.
-pub(super) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub(in crate::llm) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Default,

@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep};
 
 /// Bytes of a peer that may be silent for so long and no longer. The timer is set anew only when it
 /// rings: the HTTP library's is made and thrown away for every piece.
-pub(super) struct Patient<S> {
+pub(in crate::llm) struct Patient<S> {
     bytes: S,
     silence: Duration,
     heard: Instant,
@@ -19,7 +19,7 @@ pub(super) struct Patient<S> {
 
 /// Why no more bytes come.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Deaf<E: std::error::Error + 'static> {
+pub(in crate::llm) enum Deaf<E: std::error::Error + 'static> {
     #[error(transparent)]
     /// The stream broke.
     Broken(E),
@@ -29,7 +29,7 @@ pub(super) enum Deaf<E: std::error::Error + 'static> {
 }
 
 impl<S> Patient<S> {
-    pub(super) fn new(bytes: S, silence: Duration) -> Self {
+    pub(in crate::llm) fn new(bytes: S, silence: Duration) -> Self {
         Self {
             bytes,
             silence,

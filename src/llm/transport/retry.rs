@@ -7,7 +7,7 @@ use std::time::Duration;
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::stream::StreamExt;
 
-use super::{Answer, Collector, Error, ModelEvent, ModelStream, Provider, Request};
+use crate::llm::{Answer, Collector, Error, ModelEvent, ModelStream, Provider, Request};
 use crate::domain::{Code, Fault};
 
 /// A provider that wants a longer pause than this is not waited for: the person decides.

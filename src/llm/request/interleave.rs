@@ -4,19 +4,19 @@ use serde::{Deserialize, Serialize};
 
 /// Where a block stood in its answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(in crate::llm) struct Place {
     /// Bytes of text before it.
-    pub(super) text: usize,
+    pub(in crate::llm) text: usize,
     /// Bytes of text that belong to the block itself.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub(super) length: usize,
+    pub(in crate::llm) length: usize,
     /// Calls before it.
-    pub(super) calls: usize,
+    pub(in crate::llm) calls: usize,
 }
 
 /// A part of an answer in its order.
 #[derive(Debug, PartialEq)]
-pub(super) enum Part<'a, B> {
+pub(in crate::llm) enum Part<'a, B> {
     /// Text that is not blank by itself.
     Text(&'a str),
     /// A block, with the text that belongs to it.
@@ -26,7 +26,7 @@ pub(super) enum Part<'a, B> {
 }
 
 /// The parts of an answer. Places that do not fit the text are taken for the nearest that do.
-pub(super) fn weave<B>(
+pub(in crate::llm) fn weave<B>(
     text: &str,
     calls: usize,
     blocks: impl Iterator<Item = (Place, B)>,

@@ -14,13 +14,13 @@ use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use reqwest::Response;
 use sse_stream::SseByteStream;
 
-use super::Error;
-use super::http::{MAX_EVENT_BYTES, SILENCE, cut, not_text, page, too_large};
-use super::silence::Patient;
+use crate::llm::Error;
+use crate::llm::transport::{MAX_EVENT_BYTES, SILENCE, cut, not_text, page, too_large};
+use super::idle_timeout::Patient;
 
 /// The texts that events carry. A server that answers with one plain JSON document instead of a
 /// stream gives that document.
-pub(super) fn payloads(
+pub(in crate::llm) fn payloads(
     provider: &str,
     response: Response,
 ) -> impl Stream<Item = Result<String, Error>> + Send + use<> {
@@ -28,7 +28,7 @@ pub(super) fn payloads(
     payloads_of(Arc::from(provider), Patient::new(bytes, SILENCE))
 }
 
-pub(super) fn payloads_of<S, E>(
+pub(in crate::llm) fn payloads_of<S, E>(
     provider: Arc<str>,
     bytes: S,
 ) -> impl Stream<Item = Result<String, Error>> + Send

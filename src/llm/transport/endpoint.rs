@@ -4,40 +4,40 @@ use reqwest::header::HeaderValue;
 use reqwest::{Client, Url};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::http::quote;
-use super::{Error, KeyFault, PLACEHOLDER_KEY, ProviderKind, Settings};
+use super::quote;
+use crate::llm::{Error, KeyFault, PLACEHOLDER_KEY, ProviderKind, Settings};
 
 /// A vendor's service, or somebody else's that speaks like it.
 #[derive(Debug)]
-pub(super) struct Endpoint {
+pub(in crate::llm) struct Endpoint {
     /// The configured name.
-    pub(super) id: String,
+    pub(in crate::llm) id: String,
     /// What it speaks.
-    pub(super) kind: ProviderKind,
+    pub(in crate::llm) kind: ProviderKind,
     /// Whether it is the vendor's own address.
-    pub(super) is_vendor: bool,
+    pub(in crate::llm) is_vendor: bool,
     /// The client of the whole process.
-    pub(super) http: Client,
+    pub(in crate::llm) http: Client,
     key: Option<SecretString>,
     base: Url,
 }
 
 /// Whose error it is and which key must not be repeated.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Origin<'a> {
-    pub(super) provider: &'a str,
-    pub(super) key: Option<&'a str>,
+pub(in crate::llm) struct Origin<'a> {
+    pub(in crate::llm) provider: &'a str,
+    pub(in crate::llm) key: Option<&'a str>,
 }
 
 /// The same, owned, for what outlives its provider.
 #[derive(Debug, Clone)]
-pub(super) struct Owner {
-    pub(super) provider: String,
-    pub(super) key: Option<SecretString>,
+pub(in crate::llm) struct Owner {
+    pub(in crate::llm) provider: String,
+    pub(in crate::llm) key: Option<SecretString>,
 }
 
 impl Owner {
-    pub(super) fn origin(&self) -> Origin<'_> {
+    pub(in crate::llm) fn origin(&self) -> Origin<'_> {
         Origin {
             provider: &self.provider,
             key: self.key.as_ref().map(|key| key.expose_secret().trim()),
@@ -45,7 +45,7 @@ impl Owner {
     }
 
     /// What an answer is that ended before it was whole.
-    pub(super) fn short(&self) -> Error {
+    pub(in crate::llm) fn short(&self) -> Error {
         Error::Cut {
             provider: self.provider.clone(),
             source: None,
@@ -54,7 +54,7 @@ impl Owner {
 
     /// What an answer is that is none. The problem may hold words of the server, which may have
     /// sent our key back.
-    pub(super) fn bad(&self, problem: impl AsRef<str>) -> Error {
+    pub(in crate::llm) fn bad(&self, problem: impl AsRef<str>) -> Error {
         Error::BadAnswer {
             provider: self.provider.clone(),
             problem: quote(problem.as_ref(), self.origin().key),
@@ -62,7 +62,7 @@ impl Owner {
     }
 
     /// What a payload is that cannot be read: cut in its middle, or nonsense.
-    pub(super) fn unreadable(&self, error: &serde_json::Error) -> Error {
+    pub(in crate::llm) fn unreadable(&self, error: &serde_json::Error) -> Error {
         if error.is_eof() {
             return self.short();
         }
@@ -72,7 +72,7 @@ impl Owner {
 
 impl Endpoint {
     /// Reads the settings; the vendor's own address is the default and needs a key (S2.22).
-    pub(super) fn new(
+    pub(in crate::llm) fn new(
         settings: Settings,
         vendor: Option<&str>,
         http: Client,
@@ -109,7 +109,7 @@ impl Endpoint {
     }
 
     /// Whether that host is the vendor's own, which nobody may use without a key.
-    pub(super) fn with_vendor_host(mut self, host: &str) -> Result<Self, Error> {
+    pub(in crate::llm) fn with_vendor_host(mut self, host: &str) -> Result<Self, Error> {
         self.is_vendor = self.base.host_str() == Some(host);
         if self.is_vendor && self.key.is_none() {
             return Err(Error::Key {
@@ -121,7 +121,7 @@ impl Endpoint {
     }
 
     /// The base with another path; its query (Azure's `api-version`) stays.
-    pub(super) fn url(&self, path: impl FnOnce(&str) -> String) -> Url {
+    pub(in crate::llm) fn url(&self, path: impl FnOnce(&str) -> String) -> Url {
         let mut url = self.base.clone();
         let whole = path(url.path().trim_end_matches('/'));
         url.set_path(&whole);
@@ -129,7 +129,7 @@ impl Endpoint {
     }
 
     /// The key as a header's value, after `scheme`; none = there is no key.
-    pub(super) fn key_header(&self, scheme: &str) -> Result<Option<HeaderValue>, Error> {
+    pub(in crate::llm) fn key_header(&self, scheme: &str) -> Result<Option<HeaderValue>, Error> {
         let Some(key) = &self.key else {
             return Ok(None);
         };
@@ -149,7 +149,7 @@ impl Endpoint {
     }
 
     /// Whose native blocks it understands: what one server gave must not go to another one.
-    pub(super) fn family(&self) -> String {
+    pub(in crate::llm) fn family(&self) -> String {
         if self.is_vendor {
             self.kind.family().to_owned()
         } else {
@@ -157,14 +157,14 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn origin(&self) -> Origin<'_> {
+    pub(in crate::llm) fn origin(&self) -> Origin<'_> {
         Origin {
             provider: &self.id,
             key: self.key.as_ref().map(|key| key.expose_secret().trim()),
         }
     }
 
-    pub(super) fn owner(&self) -> Owner {
+    pub(in crate::llm) fn owner(&self) -> Owner {
         Owner {
             provider: self.id.clone(),
             key: self.key.clone(),

@@ -1,5 +1,9 @@
 //! What all HTTP providers share: sending, refusals, and what went wrong on the way.
 
+pub(super) mod endpoint;
+pub mod retry;
+pub(super) mod verdict;
+
 use std::time::Duration;
 
 use jiff::Timestamp;

@@ -9,20 +9,20 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt as _};
 use tokio::runtime::{Builder, Runtime};
 
-use super::endpoint::Owner;
+use crate::llm::transport::endpoint::Owner;
 use super::payloads::payloads_of;
-use super::streaming::{self, Assemble, MAX_CALLS};
-use super::{Error, ModelEvent};
+use super::{Assemble, MAX_CALLS, self};
+use crate::llm::{Error, ModelEvent};
 
 thread_local! {
     static RUNTIME: OnceCell<Runtime> = const { OnceCell::new() };
 }
 
 /// A key that no word of an error may repeat.
-pub(super) const KEY: &str = "sk-0123456789abcdef";
+pub(in crate::llm) const KEY: &str = "sk-0123456789abcdef";
 
 /// Whose answers they are.
-pub(super) fn owner() -> Owner {
+pub(in crate::llm) fn owner() -> Owner {
     Owner {
         provider: "p".to_owned(),
         key: Some(KEY.to_owned().into()),
@@ -31,7 +31,7 @@ pub(super) fn owner() -> Owner {
 
 /// Reads the same bytes whole, in pieces, and without what is remembered of the payload before, which
 /// `forget` takes away; the first byte of the input says how they are cut.
-pub(super) fn check<A: Assemble>(input: &[u8], assembler: impl Fn() -> A, forget: fn(&mut A)) {
+pub(in crate::llm) fn check<A: Assemble>(input: &[u8], assembler: impl Fn() -> A, forget: fn(&mut A)) {
     let (how, bytes) = sepal_fuzz::choice(input);
     let (whole, ending) = read(vec![bytes], assembler());
     let (pieces, ending_of_pieces) = read(cut(bytes, how), assembler());
@@ -104,7 +104,7 @@ fn read<A: Assemble>(pieces: Vec<&[u8]>, assembler: A) -> (Vec<ModelEvent>, Opti
         .collect();
     let payloads = payloads_of(Arc::from("p"), stream::iter(pieces)).boxed();
     let all = async {
-        let mut events = streaming::events(payloads, assembler);
+        let mut events = stream::events(payloads, assembler);
         let mut read = Vec::new();
         while let Some(event) = events.next().await {
             match event {
