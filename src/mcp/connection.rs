@@ -21,11 +21,11 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
-use super::lines::Lines;
-use super::listing;
+use super::wire::lines::Lines;
+use super::tools::listing;
 use super::mask::Cleaner;
 use super::remote::{self, Remote};
-use super::result::ToolAnswer;
+use super::tools::result::ToolAnswer;
 use super::sending;
 use super::standstill::{self, Standstill};
 use crate::domain::Tool;

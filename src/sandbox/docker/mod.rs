@@ -4,19 +4,14 @@
 //! server of the session. They share the session's volume as their launches say. A supervisor task
 //! per container waits for its end; the pool keeps some running before they are needed.
 
-mod about;
+mod startup;
 mod attach;
 mod container;
 mod engine;
-mod house;
-mod images;
 mod making;
 mod owned;
-mod pause;
 mod pool;
-mod problem;
 mod supervisor;
-mod volumes;
 mod workspace;
 
 use std::{
@@ -31,22 +26,20 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use tracing::info;
 
-use self::{
-    about::{check_runtime, limits, usual_address, usual_socket},
-    engine::{Engine, Listed},
-    house::House,
-    images::Images,
-    making::Maker,
-    owned::Owned,
-    pool::Pool,
-};
+use self::engine::about::{check_runtime, limits, usual_address, usual_socket};
+use self::engine::{Engine, Listed};
+use self::startup::House;
+use self::engine::images::Images;
+use self::making::Maker;
+use self::owned::Owned;
+use self::pool::Pool;
 use super::{
     DiskMonitor, Error, Image, ImageId, Launch, Limits, Network, Peers, Running, Runtime,
     count_start,
 };
 use crate::domain::{Enforcement, SandboxId, SandboxKind};
 
-pub use self::problem::Problem as DockerProblem;
+pub use self::engine::problem::Problem as DockerProblem;
 
 /// How long the pool waits before it fills up, so that the session that just started has the
 /// machine for its first call.

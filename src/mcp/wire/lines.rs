@@ -18,7 +18,7 @@ use super::oversized::{Envelope, MAX_MESSAGE_BYTES, answer};
 const KEPT_BYTES: usize = 16 * 1024;
 
 /// Both directions of a stream.
-pub(super) struct Lines<R, W> {
+pub(in crate::mcp) struct Lines<R, W> {
     output: BufReader<R>,
     /// The line so far. It stays when a read is given up in the middle of it.
     line: Vec<u8>,
@@ -54,7 +54,7 @@ struct Input<W> {
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
-    pub(super) fn new(output: R, input: W) -> Self {
+    pub(in crate::mcp) fn new(output: R, input: W) -> Self {
         Self {
             output: BufReader::new(output),
             line: Vec::new(),
@@ -204,7 +204,7 @@ mod tests {
     use tokio::io::{AsyncWriteExt as _, duplex, split};
 
     use super::{Lines, MAX_MESSAGE_BYTES};
-    use crate::mcp::oversized::{MAX_COUNTED_BYTES, size};
+    use crate::mcp::wire::oversized::{MAX_COUNTED_BYTES, size};
 
     #[tokio::test]
     async fn lines_come_whole_and_what_is_too_long_but_no_answer_is_dropped() {

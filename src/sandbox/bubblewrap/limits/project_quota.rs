@@ -14,7 +14,7 @@ use std::{
 use rustix::fs::{major, minor};
 use tokio::process::Command;
 
-use crate::sandbox::{trim, workspace::entry_bytes};
+use crate::sandbox::workspace::{entry_bytes, trim};
 
 /// Where the system's programs are.
 const FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
@@ -23,7 +23,7 @@ const OURS: u64 = 1 << 31;
 
 /// A file system that holds projects to their quotas.
 #[derive(Debug)]
-pub(super) struct ProjectQuota {
+pub(in crate::sandbox::bubblewrap) struct ProjectQuota {
     mount: PathBuf,
     /// Of e2fsprogs: gives a folder its project.
     chattr: PathBuf,
@@ -34,7 +34,7 @@ pub(super) struct ProjectQuota {
 impl ProjectQuota {
     /// The quotas of the file system that `workspaces` lies on, tried once; `None` where it has none
     /// in force or a program is missing, and where we are not root.
-    pub(super) async fn find(workspaces: &Path) -> Option<Self> {
+    pub(in crate::sandbox::bubblewrap) async fn find(workspaces: &Path) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let device = fs::metadata(workspaces).ok()?.dev();
         let mount = mount_with_quotas(&mounts, (major(device), minor(device)))?;
@@ -61,7 +61,7 @@ impl ProjectQuota {
     }
 
     /// Holds what is made in that folder from now on to the ceiling of `limit` bytes.
-    pub(super) async fn hold(&self, workspace: &Path, limit: u64) -> io::Result<()> {
+    pub(in crate::sandbox::bubblewrap) async fn hold(&self, workspace: &Path, limit: u64) -> io::Result<()> {
         let project = project_of(fs::metadata(workspace)?.ino()).to_string();
         // `+P`: what is made in it belongs to the same project.
         let mut mark = Command::new(&self.chattr);

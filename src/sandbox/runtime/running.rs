@@ -7,13 +7,11 @@ use tokio::{
     sync::{mpsc, watch},
 };
 
-use super::{
-    ImageId,
-    usage::{Usage, Using},
-};
+use crate::sandbox::ImageId;
+use crate::sandbox::usage::{Usage, Using};
 
 /// Kills a program; harmless when it has ended.
-pub(super) type Kill = Arc<dyn Fn() + Send + Sync>;
+pub(in crate::sandbox) type Kill = Arc<dyn Fn() + Send + Sync>;
 
 /// A program that runs in a sandbox. Streams and life can be taken apart: the streams go to the MCP
 /// connection, the life stays with the owner.
@@ -65,7 +63,7 @@ impl Life {
     }
 
     /// From now on its uses are counted; the way to end it.
-    pub(super) fn count(&mut self, usage: Arc<Usage>, first: Using) -> Kill {
+    pub(in crate::sandbox) fn count(&mut self, usage: Arc<Usage>, first: Using) -> Kill {
         (self.usage, self.first) = (Some(usage), Some(first));
         self.kill.clone().unwrap_or_else(|| Arc::new(|| {}))
     }

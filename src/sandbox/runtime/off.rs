@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Error, Launch, Limits, Network, Running, Runtime};
+use crate::sandbox::{Error, Launch, Limits, Network, Running, Runtime};
 use crate::domain::{SandboxId, SandboxKind};
 
 /// The runtime of an installation that has none.

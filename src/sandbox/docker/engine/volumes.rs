@@ -7,23 +7,21 @@ use bollard::{
     query_parameters::{ListVolumesOptionsBuilder, RemoveVolumeOptions},
 };
 
-use super::{
-    engine::{Engine, labelled, life},
-    problem::Problem,
-};
+use super::{Engine, labelled, life};
+use super::problem::Problem;
 
 /// A volume as lists show it.
 #[derive(Debug)]
-pub(super) struct ListedVolume {
-    pub(super) name: String,
+pub(in crate::sandbox::docker) struct ListedVolume {
+    pub(in crate::sandbox::docker) name: String,
     /// Of the gateway that made it; empty where it does not say.
-    pub(super) life: String,
+    pub(in crate::sandbox::docker) life: String,
 }
 
 impl Engine {
     /// Makes a volume unless it is there, and says where. With `most` the file system holds it to that
     /// many bytes; engines on one that cannot refuse.
-    pub(super) async fn provide_volume(
+    pub(in crate::sandbox::docker) async fn provide_volume(
         &self,
         name: &str,
         labels: HashMap<String, String>,
@@ -43,7 +41,7 @@ impl Engine {
 
     /// Whether the file system can hold volumes to a size, by making one of that name, which nobody
     /// uses.
-    pub(super) async fn holds_volumes(&self, name: &str, labels: HashMap<String, String>) -> bool {
+    pub(in crate::sandbox::docker) async fn holds_volumes(&self, name: &str, labels: HashMap<String, String>) -> bool {
         const TRIED: u64 = 1 << 20;
         match self.provide_volume(name, labels, Some(TRIED)).await {
             Ok(_) => {
@@ -60,7 +58,7 @@ impl Engine {
     }
 
     /// All volumes with that label.
-    pub(super) async fn volumes(&self, label: &str) -> Result<Vec<ListedVolume>, Problem> {
+    pub(in crate::sandbox::docker) async fn volumes(&self, label: &str) -> Result<Vec<ListedVolume>, Problem> {
         let options = ListVolumesOptionsBuilder::default()
             .filters(&labelled(label))
             .build();
@@ -77,7 +75,7 @@ impl Engine {
     }
 
     /// Deletes a volume; one that is not there is no error.
-    pub(super) async fn remove_volume(&self, name: &str) -> Result<(), Problem> {
+    pub(in crate::sandbox::docker) async fn remove_volume(&self, name: &str) -> Result<(), Problem> {
         let remove = || self.client.remove_volume(name, None::<RemoveVolumeOptions>);
         match self.ask(remove).await {
             Ok(()) => Ok(()),

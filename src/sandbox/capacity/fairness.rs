@@ -7,7 +7,7 @@ use crate::domain::{Holder, Ledger, Most, Whose};
 /// Whether `ticket` is among those who wait and may have one of the free places. Who has the least is
 /// first, then whose tenant has the least, then who came first; who has a full share waits for that
 /// and keeps nobody.
-pub(super) fn is_next<'a>(
+pub(in crate::sandbox) fn is_next<'a>(
     ticket: u64,
     waiting: impl Iterator<Item = (u64, Option<&'a Holder>)> + Clone,
     ledger: &Ledger,
@@ -32,7 +32,7 @@ pub(super) fn is_next<'a>(
 
 /// What goes, for a start of `holder` where that limit is reached: of those that lie idle and make
 /// room there, one of whoever has the most, and of these the one that lies idle longest.
-pub(super) fn idlest<'a, S: Ord + Copy, G>(
+pub(in crate::sandbox) fn idlest<'a, S: Ord + Copy, G>(
     idle: impl Iterator<Item = (Option<&'a Holder>, S, G)>,
     (holder, whose): (Option<&Holder>, Whose),
     ledger: &Ledger,

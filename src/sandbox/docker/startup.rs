@@ -6,21 +6,18 @@ use bollard::container::AttachContainerResults;
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{
-    DockerProblem, DockerSettings, attach,
-    container::{self, Plan},
-    engine::{Engine, Listed},
-    images::Images,
-    making::Maker,
-    owned::Owned,
-    pool::Pool,
-    supervisor::Supervisor,
-    workspace::{Job, Measuring, Volume},
-};
-use crate::{
-    domain::Enforcement,
-    sandbox::{Access, Ended, Error, Image, ImageId, Launch, Life, Limits, Program, Running, trim},
-};
+use super::{DockerProblem, DockerSettings, attach};
+use super::container::{Plan, self};
+use super::engine::{Engine, Listed};
+use super::engine::images::Images;
+use super::making::Maker;
+use super::owned::Owned;
+use super::pool::Pool;
+use super::supervisor::Supervisor;
+use super::workspace::{Job, Measuring, Volume};
+use crate::domain::Enforcement;
+use crate::sandbox::{Access, Ended, Error, Image, ImageId, Launch, Life, Limits, Program, Running};
+use crate::sandbox::workspace::trim;
 
 /// What starts share.
 #[derive(Debug)]

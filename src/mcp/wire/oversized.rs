@@ -9,9 +9,9 @@ use rmcp::service::RxJsonRpcMessage;
 use serde_json::json;
 
 /// What is read of one message.
-pub(super) const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
+pub(in crate::mcp) const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 /// How far a message is counted before it is said that it is longer than that.
-pub(super) const MAX_COUNTED_BYTES: u64 = 64 * 1024 * 1024;
+pub(in crate::mcp) const MAX_COUNTED_BYTES: u64 = 64 * 1024 * 1024;
 
 /// What we put in place of an answer that is too large. JSON-RPC gives no code of this kind to anybody.
 const TOO_LARGE: ErrorCode = ErrorCode(413);
@@ -37,14 +37,14 @@ impl fmt::Display for Size {
 }
 
 /// What waits for the answer reads this instead.
-pub(super) fn answer(id: RequestId, size: Size) -> RxJsonRpcMessage<RoleClient> {
+pub(in crate::mcp) fn answer(id: RequestId, size: Size) -> RxJsonRpcMessage<RoleClient> {
     let data = json!({ "bytes": size.bytes, "isMore": size.is_more });
     let error = ErrorData::new(TOO_LARGE, "the answer is too large", Some(data));
     JsonRpcMessage::error(error, Some(id))
 }
 
 /// The size in such an answer; none in an error that the server itself wrote.
-pub(super) fn size(data: &ErrorData) -> Option<Size> {
+pub(in crate::mcp) fn size(data: &ErrorData) -> Option<Size> {
     let said = data.data.as_ref().filter(|_| data.code == TOO_LARGE)?;
     Some(Size {
         bytes: said.get("bytes")?.as_u64()?,
@@ -54,7 +54,7 @@ pub(super) fn size(data: &ErrorData) -> Option<Size> {
 
 /// The outermost members of a message, read along without keeping the rest.
 #[derive(Debug, Default)]
-pub(super) struct Envelope {
+pub(in crate::mcp) struct Envelope {
     bytes: u64,
     depth: usize,
     text: Text,
@@ -94,7 +94,7 @@ enum Member {
 
 impl Envelope {
     /// Goes on with the next piece.
-    pub(super) fn read(&mut self, piece: &[u8]) {
+    pub(in crate::mcp) fn read(&mut self, piece: &[u8]) {
         self.bytes = self.bytes.saturating_add(piece.len() as u64);
         for byte in piece {
             self.step(*byte);
@@ -167,7 +167,7 @@ impl Envelope {
     }
 
     /// How much was read.
-    pub(super) fn size(&self) -> Size {
+    pub(in crate::mcp) fn size(&self) -> Size {
         Size {
             bytes: self.bytes,
             is_more: false,
@@ -175,12 +175,12 @@ impl Envelope {
     }
 
     /// The request that the message answers, as far as it was read.
-    pub(super) fn answers(&self) -> Option<&RequestId> {
+    pub(in crate::mcp) fn answers(&self) -> Option<&RequestId> {
         self.id.as_ref().filter(|_| self.kind == Kind::Answer)
     }
 
     /// What takes the place of the message when it has been counted for long enough.
-    pub(super) fn given_up(&self) -> Option<RxJsonRpcMessage<RoleClient>> {
+    pub(in crate::mcp) fn given_up(&self) -> Option<RxJsonRpcMessage<RoleClient>> {
         let size = Size {
             bytes: MAX_COUNTED_BYTES,
             is_more: true,

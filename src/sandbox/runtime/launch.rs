@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::Error;
+use crate::sandbox::Error;
 use crate::domain::{Holder, SandboxId};
 
 /// One program to start in a sandbox.
@@ -84,7 +84,7 @@ impl Default for Bounds {
 
 impl Launch {
     /// Refuses what no operating system could take, before anything is started.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(in crate::sandbox) fn check(&self) -> Result<(), Error> {
         for (name, value) in &self.environment {
             let is_name = !name.is_empty() && !name.contains(['=', '\0']);
             if !is_name || value.contains('\0') {

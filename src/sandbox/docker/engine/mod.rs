@@ -1,5 +1,11 @@
 //! The engine's API, with manners: so many requests at once, so many that wait, so many tries.
 
+pub(super) mod about;
+pub(super) mod images;
+pub(super) mod pause;
+pub(super) mod problem;
+pub(super) mod volumes;
+
 use std::{
     collections::HashMap,
     sync::atomic::{AtomicUsize, Ordering},
@@ -22,10 +28,8 @@ use bollard::{
 use futures::StreamExt as _;
 use tokio::{sync::Semaphore, time::sleep};
 
-use super::{
-    container::LIFE,
-    problem::{Problem, status, words},
-};
+use super::container::LIFE;
+use self::problem::{Problem, status, words};
 
 /// Requests that change something, at once.
 const CONCURRENT: usize = 20;

@@ -3,6 +3,9 @@
 //! Everything below a workspace was written by a model's commands. So nothing here follows a
 //! symbolic link, recurses on the stack, or holds more descriptors than a fixed number.
 
+pub(super) mod quota;
+pub(super) mod trim;
+
 use std::{
     ffi::{CStr, CString},
     fs::{DirBuilder, Permissions},

@@ -18,7 +18,7 @@ pub struct ImageId(String);
 
 impl ImageId {
     /// An id as whoever keeps the image spells it.
-    pub(super) fn new(id: impl Into<String>) -> Self {
+    pub(in crate::sandbox) fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
 

@@ -1,5 +1,11 @@
 //! The seam: what every kind of sandbox can do.
 
+pub(super) mod deferred;
+pub(super) mod image;
+pub(super) mod launch;
+pub(super) mod off;
+pub(super) mod running;
+
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;

@@ -27,7 +27,7 @@ enum Version {
 
 /// The groups of this installation; one folder per controller (version 1) or one for all.
 #[derive(Debug)]
-pub(super) struct Cgroups {
+pub(in crate::sandbox::bubblewrap) struct Cgroups {
     version: Version,
     homes: Vec<PathBuf>,
     started: AtomicU64,
@@ -35,7 +35,7 @@ pub(super) struct Cgroups {
 
 impl Cgroups {
     /// Finds a place for `name` below our own groups; `None` where the machine gives none.
-    pub(super) fn find(name: &str) -> Option<Self> {
+    pub(in crate::sandbox::bubblewrap) fn find(name: &str) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let (version, parents) = places(&mounts, &own)?;
@@ -67,7 +67,7 @@ impl Cgroups {
     }
 
     /// A group with the limits of `bounds`.
-    pub(super) fn open(&self, name: &str, bounds: &Bounds) -> io::Result<Cgroup> {
+    pub(in crate::sandbox::bubblewrap) fn open(&self, name: &str, bounds: &Bounds) -> io::Result<Cgroup> {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let folders = self
             .homes
@@ -86,7 +86,7 @@ impl Cgroups {
     }
 
     /// Kills what an earlier life left in our groups; says how many processes there were.
-    pub(super) async fn reap(&self) -> usize {
+    pub(in crate::sandbox::bubblewrap) async fn reap(&self) -> usize {
         let mut killed = 0;
         for home in &self.homes {
             for folder in fs::read_dir(home).into_iter().flatten().flatten() {
@@ -186,7 +186,7 @@ fn make(folder: &Path) -> io::Result<()> {
 
 /// The control group of one sandbox.
 #[derive(Debug)]
-pub(super) struct Cgroup {
+pub(in crate::sandbox::bubblewrap) struct Cgroup {
     version: Version,
     folders: Vec<PathBuf>,
     memory_bytes: u64,
@@ -194,7 +194,7 @@ pub(super) struct Cgroup {
 
 impl Cgroup {
     /// The files into which the first process writes itself before it becomes anything else.
-    pub(super) fn entrances(&self) -> impl Iterator<Item = PathBuf> {
+    pub(in crate::sandbox::bubblewrap) fn entrances(&self) -> impl Iterator<Item = PathBuf> {
         self.folders
             .iter()
             .map(|folder| folder.join("cgroup.procs"))
@@ -234,7 +234,7 @@ impl Cgroup {
     }
 
     /// The limit, if the kernel had to kill for it.
-    pub(super) fn memory_exceeded(&self) -> Option<u64> {
+    pub(in crate::sandbox::bubblewrap) fn memory_exceeded(&self) -> Option<u64> {
         let file = match self.version {
             Version::One => "memory.oom_control",
             Version::Two => "memory.events",
@@ -248,12 +248,12 @@ impl Cgroup {
 
     /// The file that stops everything in the group at once; `None` where version 1 keeps that apart.
     /// What is killed meanwhile ends all the same.
-    pub(super) fn freezer(&self) -> Option<PathBuf> {
+    pub(in crate::sandbox::bubblewrap) fn freezer(&self) -> Option<PathBuf> {
         self.find("cgroup.freeze").ok()
     }
 
     /// Removes the group after its processes have ended.
-    pub(super) async fn remove(self) {
+    pub(in crate::sandbox::bubblewrap) async fn remove(self) {
         for folder in &self.folders {
             remove(folder).await;
         }

@@ -9,21 +9,22 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::{engine::Engine, problem::Problem};
+use super::Engine;
+use super::problem::Problem;
 use crate::sandbox::ImageId;
 
 /// What was last looked up. Never locked across an await.
 #[derive(Debug, Default)]
-pub(super) struct Images(Mutex<HashMap<String, ImageId>>);
+pub(in crate::sandbox::docker) struct Images(Mutex<HashMap<String, ImageId>>);
 
 impl Images {
     /// What a name stood for when it was last looked up.
-    pub(super) fn known(&self, name: &str) -> Option<ImageId> {
+    pub(in crate::sandbox::docker) fn known(&self, name: &str) -> Option<ImageId> {
         self.lock().get(name).cloned()
     }
 
     /// What it stands for now; `None` where the engine has no such image, or does not name it.
-    pub(super) async fn look_up(
+    pub(in crate::sandbox::docker) async fn look_up(
         &self,
         engine: &Engine,
         name: &str,

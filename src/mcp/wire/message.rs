@@ -19,7 +19,7 @@ const MARK: &[u8] = b"\xEF\xBB\xBF";
 const EXECUTION: &str = "execution";
 
 /// The message of a line or body; `None` if it is none that we know.
-pub(super) fn read(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
+pub(in crate::mcp) fn read(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
     let line = line.strip_prefix(MARK).unwrap_or(line).trim_ascii();
     if line.is_empty() {
         return None;
@@ -50,7 +50,7 @@ fn whole(line: &[u8]) -> serde_json::Result<RxJsonRpcMessage<RoleClient>> {
 
 /// A message in which every listed tool has what it says of its execution among its `_meta`, where the
 /// library keeps it; any other message as it is.
-pub(super) fn with_execution(message: String) -> String {
+pub(in crate::mcp) fn with_execution(message: String) -> String {
     if !message.contains(EXECUTION) {
         return message;
     }
@@ -77,7 +77,7 @@ pub(super) fn with_execution(message: String) -> String {
 }
 
 /// Whether a tool works only as a task.
-pub(super) fn needs_tasks(tool: &rmcp::model::Tool) -> bool {
+pub(in crate::mcp) fn needs_tasks(tool: &rmcp::model::Tool) -> bool {
     let said = tool.meta.as_ref().and_then(|meta| meta.get(EXECUTION));
     said.is_some_and(|said| said["taskSupport"] == "required")
 }

@@ -78,7 +78,7 @@ fn remedy(image: &str) -> String {
 
 impl Problem {
     /// What an engine's error means. `image` is what a missing thing would be, if it is that.
-    pub(super) fn of(error: &ApiError, what: &'static str, address: &str) -> Self {
+    pub(in crate::sandbox::docker) fn of(error: &ApiError, what: &'static str, address: &str) -> Self {
         match status(error) {
             // A proxy in front of the engine says so where the engine is away.
             Some(status) if status != 503 => Self::Refused {
@@ -121,7 +121,7 @@ impl Problem {
 }
 
 /// The engine's answer code; `None` if it did not answer.
-pub(super) fn status(error: &ApiError) -> Option<u16> {
+pub(in crate::sandbox::docker) fn status(error: &ApiError) -> Option<u16> {
     if let ApiError::DockerResponseServerError { status_code, .. } = error {
         return Some(*status_code);
     }
@@ -129,7 +129,7 @@ pub(super) fn status(error: &ApiError) -> Option<u16> {
 }
 
 /// The innermost cause in its own words: the outer ones only say that something failed.
-pub(super) fn words(error: &ApiError) -> String {
+pub(in crate::sandbox::docker) fn words(error: &ApiError) -> String {
     if let ApiError::DockerResponseServerError { message, .. } = error {
         return message.trim().to_owned();
     }

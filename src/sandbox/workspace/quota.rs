@@ -10,12 +10,9 @@ use std::{
 
 use tokio::{sync::Semaphore, time::sleep};
 
-use super::{
-    Ended,
-    disk::DiskWatch,
-    trim,
-    workspace::{Size, measure},
-};
+use crate::sandbox::Ended;
+use crate::sandbox::disk::DiskWatch;
+use super::{Size, measure, trim};
 
 /// Looking may take this part of the time at most while nothing grows, unless one look takes very
 /// long.
@@ -37,16 +34,16 @@ static COUNTERS: Semaphore = Semaphore::const_new(16);
 
 /// How often a workspace is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pace {
+pub(in crate::sandbox) struct Pace {
     /// The time between two looks while nothing grows.
-    pub(super) calm: Duration,
+    pub(in crate::sandbox) calm: Duration,
     /// The shortest time between two looks.
-    pub(super) fastest: Duration,
+    pub(in crate::sandbox) fastest: Duration,
 }
 
 impl Pace {
     /// Of a folder of this machine.
-    pub(super) const HERE: Self = Self {
+    pub(in crate::sandbox) const HERE: Self = Self {
         calm: Duration::from_secs(1),
         fastest: Duration::from_millis(100),
     };
@@ -76,7 +73,7 @@ impl Pace {
 /// may not grow, so that a session can still start and delete its files; one that is above the
 /// ceiling may not even start. `count` gets the number of bytes after which it may stop, and gives
 /// `None` where it cannot tell now.
-pub(super) async fn watch<Counting>(
+pub(in crate::sandbox) async fn watch<Counting>(
     limit: u64,
     pace: Pace,
     mut disk: DiskWatch,
@@ -125,7 +122,7 @@ where
 }
 
 /// Counts a folder of this machine.
-pub(super) async fn count(folder: PathBuf, bound: u64) -> Option<Size> {
+pub(in crate::sandbox) async fn count(folder: PathBuf, bound: u64) -> Option<Size> {
     // The semaphore is never closed.
     let _place = COUNTERS.acquire().await;
     let counted = tokio::task::spawn_blocking(move || measure(&folder, bound)).await;
@@ -134,7 +131,7 @@ pub(super) async fn count(folder: PathBuf, bound: u64) -> Option<Size> {
 
 /// Looks once more at a folder of this machine after its sandbox has ended, and deletes what is
 /// above the ceiling.
-pub(super) async fn trim(folder: PathBuf, limit: u64) {
+pub(in crate::sandbox) async fn trim(folder: PathBuf, limit: u64) {
     // The semaphore is never closed.
     let _place = COUNTERS.acquire().await;
     match tokio::task::spawn_blocking(move || trim::trim(&folder, limit)).await {
@@ -146,7 +143,7 @@ pub(super) async fn trim(folder: PathBuf, limit: u64) {
 }
 
 /// Tells the operator that somebody's files were deleted.
-pub(super) fn warn_trimmed() {
+pub(in crate::sandbox) fn warn_trimmed() {
     tracing::warn!("A workspace was more than twice its size, or nested too deep, and is trimmed");
 }
 

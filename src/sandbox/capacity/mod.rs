@@ -5,6 +5,8 @@
 //! somebody uses is never ended, so a start waits a while and then fails. Of those that wait, who has
 //! the least is next.
 
+pub(super) mod fairness;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -19,12 +21,10 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 use tracing::info;
 
-use super::{
-    Access, DiskMonitor, Error, Image, ImageId, Launch, Life, Limits, Network, Running, Runtime,
-    fairness::{idlest, is_next},
-    running::Kill,
-    usage::Usage,
-};
+use super::{Access, DiskMonitor, Error, Image, ImageId, Launch, Life, Limits, Network, Running, Runtime};
+use self::fairness::{idlest, is_next};
+use super::runtime::running::Kill;
+use super::usage::Usage;
 use crate::domain::{Holder, Ledger, Most, Reached, SandboxId, SandboxKind, Whose};
 use crate::telemetry::{Present, instruments};
 

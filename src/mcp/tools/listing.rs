@@ -5,10 +5,10 @@ use rmcp::model::PaginatedRequestParams;
 use rmcp::service::{Peer, ServiceError};
 use serde_json::Value;
 
-use super::error::Error;
-use super::mask::Cleaner;
-use super::message;
-use super::sending;
+use crate::mcp::error::Error;
+use crate::mcp::mask::Cleaner;
+use crate::mcp::wire::message;
+use crate::mcp::sending;
 use crate::domain::{Tool, ToolAnnotations};
 
 /// Tools that one server may offer.
@@ -21,7 +21,7 @@ const MAX_TOOL_BYTES: usize = 64 * 1024;
 const MAX_NAME: usize = 200;
 
 /// Lists all tools, in the server's order.
-pub(super) async fn list(server: &str, peer: &Peer<RoleClient>) -> Result<Vec<Tool>, Error> {
+pub(in crate::mcp) async fn list(server: &str, peer: &Peer<RoleClient>) -> Result<Vec<Tool>, Error> {
     let mut tools: Vec<Tool> = Vec::new();
     let mut page = PaginatedRequestParams::default();
     for _ in 0..MAX_PAGES {
@@ -48,7 +48,7 @@ pub(super) async fn list(server: &str, peer: &Peer<RoleClient>) -> Result<Vec<To
 }
 
 /// A definition in our own terms; none for one that cannot be offered.
-pub(super) fn read(server: &str, tool: &rmcp::model::Tool, so_far: &[Tool]) -> Option<Tool> {
+pub(in crate::mcp) fn read(server: &str, tool: &rmcp::model::Tool, so_far: &[Tool]) -> Option<Tool> {
     let name = tool.name.as_ref();
     let is_plain = |c: char| c.is_ascii_graphic() && c != '*';
     let is_fit = !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_plain);
@@ -84,7 +84,7 @@ pub(super) fn read(server: &str, tool: &rmcp::model::Tool, so_far: &[Tool]) -> O
 }
 
 /// The definitions without secrets; a tool whose very name holds one is left out.
-pub(super) fn cleaned(tools: Vec<Tool>, cleaner: &Cleaner) -> Vec<Tool> {
+pub(in crate::mcp) fn cleaned(tools: Vec<Tool>, cleaner: &Cleaner) -> Vec<Tool> {
     let clean = |text: String| cleaner.clean(&text);
     let tools = tools
         .into_iter()

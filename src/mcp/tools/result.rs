@@ -3,7 +3,7 @@
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
-use super::mask::Cleaner;
+use crate::mcp::mask::Cleaner;
 
 /// Bytes of text that one answer may have; above, head and tail are kept (USERS 9).
 const MAX_TEXT_BYTES: usize = 60 * 1024;
@@ -23,7 +23,7 @@ pub struct ToolAnswer {
 
 impl ToolAnswer {
     /// Secrets go before anything is cut: half of one is none that anybody would know again.
-    pub(super) fn from_wire(result: CallToolResult, cleaner: &Cleaner) -> Self {
+    pub(in crate::mcp) fn from_wire(result: CallToolResult, cleaner: &Cleaner) -> Self {
         let blocks: Vec<String> = result.content.iter().map(block_text).collect();
         let mut text = cleaner.clean(&blocks.join("\n"));
         let structured = result.structured_content;

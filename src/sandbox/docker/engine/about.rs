@@ -12,7 +12,7 @@ use crate::{domain::Enforcement, sandbox::Limits};
 const USUAL: &str = "/var/run/docker.sock";
 
 /// The first of the usual sockets that exists.
-pub(super) fn usual_socket() -> Option<String> {
+pub(in crate::sandbox::docker) fn usual_socket() -> Option<String> {
     let user = geteuid().as_raw();
     let usual = [
         USUAL.to_owned(),
@@ -24,13 +24,13 @@ pub(super) fn usual_socket() -> Option<String> {
 }
 
 /// The address of that socket; Docker's where none exists.
-pub(super) fn usual_address() -> String {
+pub(in crate::sandbox::docker) fn usual_address() -> String {
     let found = usual_socket();
     format!("unix://{}", found.as_deref().unwrap_or(USUAL))
 }
 
 /// Whether the engine has the runtime that the settings name.
-pub(super) fn check_runtime(
+pub(in crate::sandbox::docker) fn check_runtime(
     runtime: Option<&str>,
     about: &SystemInfo,
 ) -> Result<(), DockerProblem> {
@@ -54,7 +54,7 @@ pub(super) fn check_runtime(
 }
 
 /// What the engine says that it can hold; a rootless one may lack a control group.
-pub(super) fn limits(about: &SystemInfo) -> Limits {
+pub(in crate::sandbox::docker) fn limits(about: &SystemInfo) -> Limits {
     let held = |can: Option<bool>| match can {
         Some(false) => Enforcement::None,
         Some(true) | None => Enforcement::Cgroup,

@@ -15,20 +15,18 @@ use rustix::{
     io::Errno,
 };
 
-use super::workspace::{
-    FOLDER, MAX_DEPTH, Size, empty_tree, enter, entry_bytes, is_self_or_parent, measure,
-};
+use super::{FOLDER, MAX_DEPTH, Size, empty_tree, enter, entry_bytes, is_self_or_parent, measure};
 
 /// The most that a workspace with that limit keeps, in bytes. Between both, files may be read and
 /// deleted.
-pub(super) fn ceiling(limit: u64) -> u64 {
+pub(in crate::sandbox) fn ceiling(limit: u64) -> u64 {
     limit.saturating_mul(2)
 }
 
 /// Where the workspace at `path` is above its ceiling, deletes what was changed last, by whole
 /// seconds, until it is within `limit`; where it is nested too deep, what is too deep. Says whether
 /// anything was deleted. No program has to have ended: links are not followed.
-pub(super) fn trim(path: &Path, limit: u64) -> Result<bool, Errno> {
+pub(in crate::sandbox) fn trim(path: &Path, limit: u64) -> Result<bool, Errno> {
     let found = measure(path, ceiling(limit))?;
     if matches!(found, Size::Bytes(size) if size <= ceiling(limit)) {
         return Ok(false);

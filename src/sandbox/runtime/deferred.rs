@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{Error, Image, ImageId, Launch, Limits, Network, Off, Running, Runtime};
+use crate::sandbox::{Error, Image, ImageId, Launch, Limits, Network, Off, Running, Runtime};
 use crate::domain::{SandboxId, SandboxKind};
 
 /// A place for a runtime that comes later. It comes once and stays.
