@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::house::House;
+use super::services::House;
 use super::{Parts, STOP_LIMIT};
 use crate::agent::Sessions;
 use crate::config::{ApprovalWay, Settings};

@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 use tokio_util::task::TaskTracker;
 
 use super::model::Models;
-use super::place::{self, OpenPlace};
+use super::sandboxes::{OpenPlace, self};
 use crate::config::Settings;
 use crate::gateway::{
     Check, DISK_CHECK, DiskPressure, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo,
@@ -190,14 +190,14 @@ pub async fn examine(settings: &Settings) -> Vec<Check> {
     checks.extend(database_check(settings).await);
     let scratch = std::env::temp_dir().join(format!("sepal-doctor-{}", std::process::id()));
     let names = ("doctor".to_owned(), Peers::none());
-    let disk = place::watch_disk(&settings.sandbox, &settings.store.data_dir).await;
-    let trial = place::Trial::begin(
+    let disk = sandboxes::watch_disk(&settings.sandbox, &settings.store.data_dir).await;
+    let trial = sandboxes::Trial::begin(
         &settings.sandbox,
         (scratch.clone(), "doctor".to_owned()),
         &disk,
         &TaskTracker::new(),
     );
-    let place = place::open(&settings.sandbox, (names, &disk), trial).await;
+    let place = sandboxes::open(&settings.sandbox, (names, &disk), trial).await;
     checks.push(sandbox(&place).1);
     checks.push(self::disk(&disk).1);
     place.runtime.close().await;

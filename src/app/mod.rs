@@ -1,16 +1,14 @@
 //! The composition root: builds every part once, serves, and stops in order.
 
-mod address;
+mod listen;
+mod deferred_engine;
+mod sandboxes;
+mod services;
 mod agent;
 mod disk;
 mod doctor;
-mod house;
-mod late;
-mod metrics;
 mod model;
-mod place;
 mod servers;
-mod serving;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -24,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceBuilder;
 
-pub use address::{AddressInUse, base_url, bind};
+pub use listen::address::{AddressInUse, base_url, bind};
 pub use agent::{AgentApp, Purpose};
 pub use doctor::examine;
-pub use house::store_settings;
+pub use services::store_settings;
 
-use house::House;
+use services::House;
 
 use crate::providers::Providers;
 use crate::servers::Servers;
@@ -70,7 +68,7 @@ pub struct App {
     listener: TcpListener,
     router: axum::Router,
     io: SocketIo,
-    connections: serving::Connections,
+    connections: listen::serving::Connections,
     parts: Parts,
 }
 
@@ -118,7 +116,7 @@ impl App {
             ..
         } = &house;
         let doors = CancellationToken::new();
-        let metrics = metrics::open(&settings.runtime.metrics, &agents.0, &doors).await?;
+        let metrics = listen::metrics::open(&settings.runtime.metrics, &agents.0, &doors).await?;
         let state = gateway_state(
             settings,
             (house.providers.clone(), report),
@@ -176,7 +174,7 @@ impl App {
             // A pending long poll would hold the server for up to the ping interval.
             io.close().await;
         };
-        let serving = serving::serve(listener, router, connections, farewell);
+        let serving = listen::serving::serve(listener, router, connections, farewell);
         let doors = parts.doors.clone();
         let late = async move {
             doors.cancelled().await;
@@ -243,11 +241,11 @@ fn gateway_state(
     }
 }
 
-fn connections(settings: &Settings, access: Arc<AccessRules>) -> serving::Connections {
+fn connections(settings: &Settings, access: Arc<AccessRules>) -> listen::serving::Connections {
     let limits = &settings.runtime.limits;
     let (most, per_address) = (limits.connections, limits.connections_per_address);
-    serving::Connections {
-        head_limit: serving::HEAD_LIMIT,
+    listen::serving::Connections {
+        head_limit: listen::serving::HEAD_LIMIT,
         open: Addresses::new(size(most), size(per_address)),
         access: Some(access),
     }

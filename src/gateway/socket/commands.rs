@@ -4,9 +4,9 @@
 use serde_json::json;
 
 use super::Doors;
-use super::inbound::{Inbound, Reply};
-use super::seat::{Errand, Seat};
-use super::send::{Client, acknowledge};
+use super::connection::inbound::{Inbound, Reply};
+use super::connection::{Errand, Seat};
+use super::connection::send::{Client, acknowledge};
 use super::watch::signed_out;
 use crate::agent::Accepted;
 use crate::domain::SessionKey;

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use socketioxide::ParserError;
 use socketioxide::extract::{Event, SocketRef, TryData};
 
-use super::inbound::{Inbound, RawPacket, Reply, ReplySlot};
-use super::seat::{End, Errand, Seat, Shows};
+use super::connection::inbound::{Inbound, RawPacket, Reply, ReplySlot};
+use super::connection::{End, Errand, Seat, Shows};
 use super::{Doors, commands};
 use crate::agent::Ask;
 use crate::providers::Wanted;

@@ -10,9 +10,9 @@ use socketioxide::extract::{Event, Extension, SocketRef, TryData};
 use socketioxide::handler::ConnectHandler as _;
 
 use super::handshake::{self, HandshakeAuth, HandshakeRefused};
-use super::inbound::ReplySlot;
-use super::seat::{End, Errand, Seat, Shows};
-use super::send::Client;
+use super::connection::inbound::ReplySlot;
+use super::connection::{End, Errand, Seat, Shows};
+use super::connection::send::Client;
 use super::{Doors, commands, stopping};
 use crate::domain::Code;
 use crate::gateway::auth;

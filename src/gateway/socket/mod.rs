@@ -1,18 +1,15 @@
 //! The Socket.IO door: handshake, commands in order, events without a gap.
 
+mod connection;
+mod delivered_answer;
 mod batch;
 mod commands;
 #[cfg(test)]
 mod fuzz;
 mod handshake;
-mod inbound;
 mod list;
 mod pump;
-mod seat;
 mod seldom;
-mod send;
-mod told;
-mod waiting;
 mod watch;
 
 use std::net::SocketAddr;
@@ -32,9 +29,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::pump::Pump;
-use self::seat::{End, Seat, Seats, Shows};
+use self::connection::{End, Seat, Seats, Shows};
 use self::seldom::seldom;
-use self::send::Client;
+use self::connection::send::Client;
 use super::GatewayState;
 use super::wire::{self, Refused};
 use crate::domain::{Code, Most};

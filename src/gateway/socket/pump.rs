@@ -8,9 +8,9 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::Doors;
 use super::batch::Batch;
-use super::seat::{End, ResumePoint, Seat};
-use super::send::{Client, Gone};
-use super::told::Told;
+use super::connection::{End, ResumePoint, Seat};
+use super::connection::send::{Client, Gone};
+use super::delivered_answer::Told;
 use crate::agent::{Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, What, damaged};
 use crate::domain::{Code, SessionKey};
 use crate::gateway::wire::{self, Ready, event_frames, signal_frames};

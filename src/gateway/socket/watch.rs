@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::MissedTickBehavior;
 
-use super::seat::{End, Seat, Shows};
+use super::connection::{End, Seat, Shows};
 use super::{Doors, stopping};
 use crate::agent::Frame;
 use crate::servers::News;

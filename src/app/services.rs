@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Parts, disk, doctor, late, model, place, servers};
+use super::{Parts, deferred_engine, disk, doctor, model, sandboxes, servers};
 use crate::agent::{AgentFactory, Prompts, Sessions, SessionsSettings, self};
 use crate::providers::Providers;
 use crate::sandbox::host::SandboxPlace;
@@ -61,7 +61,7 @@ impl House {
         // A sandbox starts in another folder than we did.
         let data_dir = std::path::absolute(dir.path())?;
         let folder = hashed(&[data_dir.as_os_str().as_encoded_bytes()]);
-        let (disk, trial) = place::begin(&settings.sandbox, (data_dir, folder), &agents.0).await;
+        let (disk, trial) = sandboxes::begin(&settings.sandbox, (data_dir, folder), &agents.0).await;
         let store = Store::open_locked(dir, &kept, &writer.0, writer.1.clone()).await?;
         let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
         store.join(&sealer).await?;
@@ -71,7 +71,7 @@ impl House {
         let tenancy = Tenancy::new(&store, Clock::system());
         let installation = installation_id(&store).await?;
         let names = (installation.clone(), Peers::new(store.wakes()));
-        let place = place::open(&settings.sandbox, (names, &disk), trial).await;
+        let place = sandboxes::open(&settings.sandbox, (names, &disk), trial).await;
         let model = model.await??;
         let report = System::new(doctor::report(settings, &place, &model, &store));
         let providers = model.register(&store, &settings.auth).await?;
@@ -79,7 +79,7 @@ impl House {
         let refreshing = model::refresh(providers.clone(), agents.1.clone());
         agents.0.spawn(refreshing);
         // Before anything new is started: what it finds now is of an earlier life.
-        let janitor = late::janitor(&place, &store).await?;
+        let janitor = deferred_engine::janitor(&place, &store).await?;
         let found = place.clone();
         let place = Arc::new(place.for_sessions(&settings.sandbox, store.records()));
         let servers = servers::open(settings, &store, (Arc::clone(&place), guard), &agents)?;
@@ -129,14 +129,14 @@ impl House {
 
 /// Tells people from now on what becomes of the place where tools run.
 fn follow(
-    place: place::OpenPlace,
+    place: sandboxes::OpenPlace,
     (report, servers): (&System, &Servers),
     store: &Store,
     agents: &(TaskTracker, CancellationToken),
 ) {
     let telling = disk::tell(place.disk.clone(), report.clone(), agents.1.clone());
     agents.0.spawn(telling);
-    late::begin(place, (report.clone(), servers.clone()), store, agents);
+    deferred_engine::begin(place, (report.clone(), servers.clone()), store, agents);
 }
 
 /// Sends traces to the collector of the settings, if they name one.

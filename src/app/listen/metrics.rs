@@ -12,7 +12,7 @@ use crate::config::Metrics;
 use crate::gateway;
 
 /// Listens there, if anywhere, until `stop`. Says where, for a port that was left open.
-pub(super) async fn open(
+pub(in crate::app) async fn open(
     settings: &Metrics,
     tasks: &TaskTracker,
     stop: &CancellationToken,

@@ -1,5 +1,9 @@
 //! A connected client's place: who it is, which session, what it may still send.
 
+pub(super) mod inbound;
+pub(super) mod send;
+pub(super) mod waiting;
+
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -12,8 +16,8 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use tokio::sync::Notify;
 
 use super::SocketSettings;
-use super::inbound::Inbound;
-use super::waiting::{Noted, Waiting};
+use self::inbound::Inbound;
+use self::waiting::{Noted, Waiting};
 use crate::agent::{Frame, limit_reached};
 use crate::domain::{Code, Holder, JournalId, Resource, SessionKey, Share, Shares};
 use crate::session::Refusal;

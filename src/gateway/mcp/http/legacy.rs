@@ -24,8 +24,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::doors::Doors;
-use super::question::{Door, Heard, News};
+use super::context::Doors;
+use crate::gateway::mcp::question::{Door, Heard, News};
 use crate::domain::{Caller, Code, UserId};
 use crate::gateway::error::ApiError;
 use crate::session::Call;
@@ -104,7 +104,7 @@ impl Drop for Ending {
     }
 }
 
-pub(super) fn routes(doors: &Doors) -> Router {
+pub(in crate::gateway::mcp) fn routes(doors: &Doors) -> Router {
     let legacy = Legacy {
         doors: doors.clone(),
         connections: Connections::default(),

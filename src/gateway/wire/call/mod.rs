@@ -1,11 +1,13 @@
 //! What happens to calls, as frames. There are many of them in every turn with calls, so they are
 //! written without a `Value` between.
 
+pub(super) mod card;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 use smallvec::smallvec;
 
-use super::card::{Who, card_frame};
+use self::card::{Who, card_frame};
 use super::frame::frame;
 use super::place::{Placed, placed, request_id};
 use crate::agent::{Frames, ShownEvent};

@@ -26,7 +26,7 @@ use crate::telemetry::instruments;
 /// How long the head of a request may take, counted from the moment the connection waits for one: as
 /// long as proxies keep idle connections (two minutes by default), and more, because one that ends
 /// under a request is an error for somebody.
-pub(super) const HEAD_LIMIT: Duration = Duration::from_mins(3);
+pub(in crate::app) const HEAD_LIMIT: Duration = Duration::from_mins(3);
 
 /// How long it may take to turn somebody away.
 const REFUSAL_LIMIT: Duration = Duration::from_secs(5);
@@ -36,18 +36,18 @@ const REFUSALS: usize = 100;
 const TOLD_EVERY: Duration = Duration::from_mins(1);
 
 /// How connections are taken.
-pub(super) struct Connections {
+pub(in crate::app) struct Connections {
     /// How long the head of a request may take.
-    pub(super) head_limit: Duration,
+    pub(in crate::app) head_limit: Duration,
     /// Those that are open, with their limits.
-    pub(super) open: Arc<Addresses>,
+    pub(in crate::app) open: Arc<Addresses>,
     /// Whose addresses say who is behind a connection; `None` = nobody's.
-    pub(super) access: Option<Arc<AccessRules>>,
+    pub(in crate::app) access: Option<Arc<AccessRules>>,
 }
 
 impl Connections {
     /// As many as come, for a listener that only the operator reaches.
-    pub(super) fn unlimited() -> Self {
+    pub(in crate::app) fn unlimited() -> Self {
         Self {
             head_limit: HEAD_LIMIT,
             open: Addresses::new(None, None),
@@ -63,7 +63,7 @@ impl Connections {
 }
 
 /// Serves until `farewell` is over; then requests that run are seen through.
-pub(super) async fn serve(
+pub(in crate::app) async fn serve(
     mut listener: TcpListener,
     router: Router,
     taken: Connections,

@@ -9,9 +9,9 @@ use axum::http::request::Parts;
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 
-use super::notices::Threshold;
-use super::server::AgentServer;
-use super::{Exposure, Life};
+use crate::gateway::mcp::notices::Threshold;
+use crate::gateway::mcp::server::AgentServer;
+use crate::gateway::mcp::{Exposure, Life};
 use crate::agent::limit_reached;
 use crate::domain::{Caller, Resource, Share, UserId};
 use crate::gateway::GatewayState;
@@ -19,17 +19,17 @@ use crate::gateway::error::ApiError;
 
 /// What the routes share.
 #[derive(Clone)]
-pub(super) struct Doors {
-    pub(super) gateway: GatewayState,
-    pub(super) exposure: Arc<Exposure>,
-    pub(super) life: Life,
-    pub(super) manager: Arc<LocalSessionManager>,
+pub(in crate::gateway::mcp) struct Doors {
+    pub(in crate::gateway::mcp) gateway: GatewayState,
+    pub(in crate::gateway::mcp) exposure: Arc<Exposure>,
+    pub(in crate::gateway::mcp) life: Life,
+    pub(in crate::gateway::mcp) manager: Arc<LocalSessionManager>,
     /// Whose connection each is. Never held across an await.
-    pub(super) owners: Arc<Mutex<HashMap<String, Owned>>>,
+    pub(in crate::gateway::mcp) owners: Arc<Mutex<HashMap<String, Owned>>>,
 }
 
 /// A connection of somebody.
-pub(super) struct Owned {
+pub(in crate::gateway::mcp) struct Owned {
     user: UserId,
     _share: Share,
 }
@@ -45,7 +45,7 @@ const STREAMS: Resource = Resource {
 
 impl Doors {
     /// The server for one client.
-    pub(super) fn server(&self) -> AgentServer {
+    pub(in crate::gateway::mcp) fn server(&self) -> AgentServer {
         AgentServer {
             sessions: self.gateway.sessions.clone(),
             exposure: Arc::clone(&self.exposure),
@@ -57,7 +57,7 @@ impl Doors {
     }
 
     /// Who calls: as everywhere, or the user of this machine where the operator said so.
-    pub(super) async fn enter(&self, parts: &mut Parts) -> Result<Caller, ApiError> {
+    pub(in crate::gateway::mcp) async fn enter(&self, parts: &mut Parts) -> Result<Caller, ApiError> {
         let peer = self.gateway.access.peer(parts);
         let shows_nothing = !parts.headers.contains_key(AUTHORIZATION);
         if self.exposure.admits_local && peer.is_local && shows_nothing {
@@ -67,7 +67,7 @@ impl Doors {
         Caller::from_request_parts(parts, &self.gateway).await
     }
 
-    pub(super) fn owner(&self, session: &str) -> Option<UserId> {
+    pub(in crate::gateway::mcp) fn owner(&self, session: &str) -> Option<UserId> {
         self.owners().get(session).map(|owned| owned.user.clone())
     }
 
@@ -77,7 +77,7 @@ impl Doors {
 
     /// One more connection or stream of that caller. What has ended is looked for before one is
     /// refused.
-    pub(super) async fn stream(&self, caller: &Caller) -> Result<Share, ApiError> {
+    pub(in crate::gateway::mcp) async fn stream(&self, caller: &Caller) -> Result<Share, ApiError> {
         let streams = &self.gateway.limits.streams;
         if let Ok(share) = streams.take(caller.holder(), 1) {
             return Ok(share);
@@ -88,7 +88,7 @@ impl Doors {
     }
 
     /// Remembers whose a new connection is, and forgets those that ended.
-    pub(super) async fn own(&self, session: String, user: UserId, share: Share) {
+    pub(in crate::gateway::mcp) async fn own(&self, session: String, user: UserId, share: Share) {
         let owned = Owned {
             user,
             _share: share,

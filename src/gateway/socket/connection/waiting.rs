@@ -4,16 +4,16 @@ use crate::domain::Share;
 
 /// What is counted of one command.
 #[derive(Clone, Copy)]
-pub(super) struct Noted {
+pub(in crate::gateway::socket) struct Noted {
     /// Whether it counts against the unanswered commands of its socket.
-    pub(super) is_counted: bool,
+    pub(in crate::gateway::socket) is_counted: bool,
     /// Bytes that it takes while it waits.
-    pub(super) bytes: usize,
+    pub(in crate::gateway::socket) bytes: usize,
 }
 
 /// A command that waits or is being answered.
-pub(super) struct Waiting {
-    pub(super) noted: Noted,
+pub(in crate::gateway::socket) struct Waiting {
+    pub(in crate::gateway::socket) noted: Noted,
     /// Given back when the command is answered, or its socket is gone.
-    pub(super) _share: Share,
+    pub(in crate::gateway::socket) _share: Share,
 }

@@ -16,29 +16,29 @@ use crate::session::Refusal;
 
 /// One command as it came. It is read when its turn comes: values take many times the memory of their
 /// text.
-pub(super) struct Inbound {
+pub(in crate::gateway::socket) struct Inbound {
     /// The event's name.
-    pub(super) name: String,
+    pub(in crate::gateway::socket) name: String,
     /// Name and arguments.
-    pub(super) packet: RawPacket,
+    pub(in crate::gateway::socket) packet: RawPacket,
     /// Where the answer goes; `None` if the client asked for none.
-    pub(super) reply: Option<Reply>,
+    pub(in crate::gateway::socket) reply: Option<Reply>,
     /// What is counted until it is answered.
-    pub(super) waiting: Waiting,
+    pub(in crate::gateway::socket) waiting: Waiting,
 }
 
 /// An event with its arguments as they came, or why they are not taken: a copy of its own, because
 /// what the library hands over may be part of a larger buffer.
-pub(super) struct RawPacket(pub(super) Result<Box<str>, Refusal>);
+pub(in crate::gateway::socket) struct RawPacket(pub(in crate::gateway::socket) Result<Box<str>, Refusal>);
 
 impl RawPacket {
     /// Bytes that it takes while it waits.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::gateway::socket) fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |text| text.len())
     }
 
     /// The arguments.
-    pub(super) fn read(self) -> Result<Vec<Value>, Refusal> {
+    pub(in crate::gateway::socket) fn read(self) -> Result<Vec<Value>, Refusal> {
         read(&self.0?)
     }
 }
@@ -60,7 +60,7 @@ impl<A: Adapter> FromMessageParts<A> for RawPacket {
 }
 
 /// The arguments after the event's name. Deep nesting ends here, in the parser's own limit.
-pub(super) fn read(text: &str) -> Result<Vec<Value>, Refusal> {
+pub(in crate::gateway::socket) fn read(text: &str) -> Result<Vec<Value>, Refusal> {
     let mut args: Vec<Value> = serde_json::from_str(text).map_err(|error| {
         let message = format!("the arguments cannot be read: {error}");
         Refusal::new(Code::InvalidArguments, message)
@@ -78,7 +78,7 @@ fn binary() -> Refusal {
 /// An acknowledgement that can be tried again while the client's buffer is full. It lies in the seat
 /// until its command's turn, and the socket keeps the seat: held by it in turn, neither would ever go
 /// once the client has left.
-pub(super) struct Reply {
+pub(in crate::gateway::socket) struct Reply {
     socket: Weak<Socket>,
     id: i64,
 }
@@ -99,11 +99,11 @@ impl FromMessageParts<socketioxide::adapter::LocalAdapter> for ReplySlot {
 }
 
 /// The reply that a message asks for, if it does.
-pub(super) struct ReplySlot(pub(super) Option<Reply>);
+pub(in crate::gateway::socket) struct ReplySlot(pub(in crate::gateway::socket) Option<Reply>);
 
 impl Reply {
     /// A sender for one try; `None` if the client is gone.
-    pub(super) fn sender(&self) -> Option<AckSender> {
+    pub(in crate::gateway::socket) fn sender(&self) -> Option<AckSender> {
         let socket = self.socket.upgrade()?;
         let mut nothing = Packet::Bytes(bytes::Bytes::new());
         let sender = AckSender::from_message_parts(&socket, &mut nothing, &Some(self.id));

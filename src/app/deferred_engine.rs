@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::doctor;
-use super::place::{OpenPlace, Search};
+use super::sandboxes::{OpenPlace, Search};
 use crate::servers::Servers;
 use crate::gateway::System;
 use crate::sandbox::{Error, Janitor, Runtime};

@@ -1,6 +1,9 @@
 //! The agent over HTTP: `/mcp` for clients of today, and who may call at all. The guard around every
 //! door has checked host and origin before.
 
+pub(super) mod context;
+pub(super) mod legacy;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,8 +17,9 @@ use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Frame, SizeHint};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::doors::Doors;
-use super::{Exposure, Life, legacy};
+use self::context::Doors;
+use super::{Exposure, Life};
+use self::legacy;
 use crate::domain::{Code, Share};
 use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::frame::{Json, SMALL, frame_with, write_fields};
+use crate::gateway::wire::frame::{Json, SMALL, frame_with, write_fields};
 use crate::agent::{Frame, QueueState, ShownEvent};
 use crate::domain::{Actor, CallId, Digest, FileFacts, RunsIn, Schema, ToolAnnotations};
 use crate::session::{Call, CallStatus, Decider, ToolFacts};
@@ -20,12 +20,12 @@ const CARD: usize = 2048;
 const MOST_EXACT: u64 = (1 << 53) - 1;
 
 /// All calls of a turn.
-pub(super) fn queue_frame(queue: &QueueState) -> Frame {
+pub(in crate::gateway::wire) fn queue_frame(queue: &QueueState) -> Frame {
     frame_with("tool:queue", |packet| write_queue(queue, packet))
 }
 
 /// The same where it is part of something else.
-pub(super) fn queue_value(queue: &QueueState) -> Value {
+pub(in crate::gateway::wire) fn queue_value(queue: &QueueState) -> Value {
     let mut text = Vec::new();
     write_queue(queue, &mut text);
     // It was written as JSON.
@@ -53,7 +53,7 @@ fn write_queue(queue: &QueueState, to: &mut Vec<u8>) {
 }
 
 /// The card that somebody is asked to answer.
-pub(super) fn card_frame(
+pub(in crate::gateway::wire) fn card_frame(
     call: &Call,
     place: (usize, usize),
     said: &str,
@@ -199,7 +199,7 @@ impl<'a> Fixed<'a> {
 /// Who decided, as people read it.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum Who<'a> {
+pub(in crate::gateway::wire) enum Who<'a> {
     Person(&'a Actor),
     /// Nobody has its id.
     Program {
@@ -222,7 +222,7 @@ fn is_inexact(args: &Value) -> bool {
 }
 
 impl<'a> Who<'a> {
-    pub(super) fn of(by: &'a Decider) -> Self {
+    pub(in crate::gateway::wire) fn of(by: &'a Decider) -> Self {
         let name = match by {
             Decider::Person(actor) => return Self::Person(actor),
             Decider::Rule { name } => Cow::Owned(format!("rule {name}")),

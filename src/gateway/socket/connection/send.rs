@@ -16,28 +16,28 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// The longest one.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// The client is gone.
-pub(super) struct Gone;
+pub(in crate::gateway::socket) struct Gone;
 
 /// One connected client.
-pub(super) struct Client {
+pub(in crate::gateway::socket) struct Client {
     socket: SocketRef,
     companion: Companion,
 }
 
 impl Client {
     /// `None` if the library is not the one that knows of companions.
-    pub(super) fn of(socket: SocketRef) -> Option<Self> {
+    pub(in crate::gateway::socket) fn of(socket: SocketRef) -> Option<Self> {
         let companion = socket.req_parts().extensions.get::<Companion>().cloned()?;
         Some(Self { socket, companion })
     }
 
     /// Where work for it is done.
-    pub(super) fn companion(&self) -> &Companion {
+    pub(in crate::gateway::socket) fn companion(&self) -> &Companion {
         &self.companion
     }
 
     /// Puts a frame into its buffer, waiting for room.
-    pub(super) async fn emit(&self, frame: &Frame) -> Result<(), Gone> {
+    pub(in crate::gateway::socket) async fn emit(&self, frame: &Frame) -> Result<(), Gone> {
         let mut pause = FIRST_PAUSE;
         let mut packet = frame.packet.clone();
         loop {
@@ -57,7 +57,7 @@ impl Client {
     }
 
     /// Ends it.
-    pub(super) fn disconnect(&self) {
+    pub(in crate::gateway::socket) fn disconnect(&self) {
         // It may be gone.
         let _ = self.socket.clone().disconnect();
     }
@@ -72,7 +72,7 @@ fn longer(pause: Duration) -> Duration {
 }
 
 /// Waits for room in the client's buffer: an acknowledgement is never dropped.
-pub(super) async fn acknowledge(reply: &Reply, answer: &Value) {
+pub(in crate::gateway::socket) async fn acknowledge(reply: &Reply, answer: &Value) {
     let mut pause = FIRST_PAUSE;
     while let Some(Err(error)) = reply.sender().map(|sender| sender.send(answer)) {
         if !is_full(&error) {
