@@ -3,14 +3,11 @@
 //! [`table`] defines every key once; loading, the documentation and `sepal config show` follow it.
 //! [`load`] is pure and names every problem at once; only `env.rs` looks at the process.
 
+mod source;
 mod check;
 mod derive;
 pub mod docs;
-mod env;
 mod family;
-mod file;
-mod layer;
-mod pairs;
 mod problem;
 mod settings;
 pub mod table;
@@ -21,8 +18,8 @@ mod fuzz;
 #[cfg(test)]
 mod tests;
 
-pub use env::{Flag, Preset, SourceFile, Sources, environment};
-pub use layer::{Loaded, load};
+pub use source::env::{Flag, Preset, SourceFile, Sources, environment};
+pub use source::layer::{Loaded, load};
 pub use problem::{Problem, Problems, Source};
 pub use settings::{
     Access, Agent, ApiFlavour, ApprovalWay, Auth, AuthMode, Chat, CompactionStrategy, Http, Limits,

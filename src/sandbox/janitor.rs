@@ -17,11 +17,11 @@ use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
 use tracing::{info, warn};
 
 use super::{Error, Runtime};
-use crate::{
-    domain::{SandboxId, SessionKey},
-    session::{Commit, Event},
-    store::{self, LiveStore, Records, live::wake::Wakes, records::SandboxRow},
-};
+use crate::domain::{SandboxId, SessionKey};
+use crate::session::{Commit, Event};
+use crate::store::{LiveStore, Records, self};
+use crate::store::live::cluster_bus::Wakes;
+use crate::store::records::SandboxRow;
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_mins(1);

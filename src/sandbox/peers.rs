@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use tokio::time::sleep;
 
-use crate::store::live::wake::{Alone, Wakes};
+use crate::store::live::cluster_bus::{Alone, Wakes};
 
 /// How long a life must have been silent. A store that was away has lost every sign of life, and
 /// gateways need a moment to give new ones.

@@ -26,7 +26,7 @@ pub use records::Records;
 pub use sealed::Sealer;
 
 use db::Db;
-use live::wake::{Alone, Wakes};
+use live::cluster_bus::{Alone, Wakes};
 use live::{RedisLive, RedisSettings, RedisWakes};
 
 /// Where things are kept and how.

@@ -17,7 +17,7 @@ use crate::servers::Told;
 use crate::domain::{CallId, SandboxId, SessionKey};
 use crate::mcp::ToolProgress;
 use crate::session::Commit;
-use crate::store::live::wake::{Address, Wakes};
+use crate::store::live::cluster_bus::{Address, Wakes};
 
 /// Notes that may wait; more are dropped while the line hangs.
 const QUEUE: usize = 8_192;

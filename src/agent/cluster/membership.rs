@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::domain::SessionKey;
 use crate::store::Error;
-use crate::store::live::wake::Wakes;
+use crate::store::live::cluster_bus::Wakes;
 
 /// How long a gateway whose own line was down waits until it calls others dead: their signs of
 /// life were lost as well.

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::effects::tool_call::SessionTools;
 use crate::domain::SessionKey;
-use crate::store::live::wake::{Sign, Use, Wakes};
+use crate::store::live::cluster_bus::{Sign, Use, Wakes};
 
 /// Between two signs of a session that is in use.
 const RENEW_EVERY: Duration = Duration::from_secs(5);

@@ -29,7 +29,7 @@ use super::cluster::broadcaster::{Letter, Note, Relay};
 use super::feed::list_update::RowNews;
 use crate::domain::{Caller, Code, Most, SessionId, SessionKey, Shares, UserId};
 use crate::session::{Command, ModelChoice, Refusal};
-use crate::store::live::wake::Wakes;
+use crate::store::live::cluster_bus::Wakes;
 use crate::store::{LiveStore, Records};
 
 /// How sessions are kept.

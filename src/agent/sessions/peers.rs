@@ -16,7 +16,7 @@ use crate::agent::cluster::broadcaster::{Letter, Note};
 use crate::domain::SessionKey;
 use crate::session::Control;
 use crate::store::Error;
-use crate::store::live::wake::{Address, News};
+use crate::store::live::cluster_bus::{Address, News};
 
 /// Between two signs of life.
 const BEAT_EVERY: Duration = Duration::from_millis(750);

@@ -26,7 +26,7 @@ use crate::domain::{
 };
 use crate::session::{Genesis, ModelChoice, Refusal, SessionState};
 use crate::store::LiveStore;
-use crate::store::live::wake::Wakes;
+use crate::store::live::cluster_bus::Wakes;
 
 /// Commands that may wait for one session.
 const MAILBOX: usize = 256;

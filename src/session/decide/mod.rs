@@ -1,8 +1,8 @@
 //! Commands to events: the rules of the approval queue, of turns, and of recovery.
 
+mod idempotency;
 mod queue;
 mod recovery;
-mod repeat;
 mod turn;
 
 use super::command::{Command, Genesis, Refusal};

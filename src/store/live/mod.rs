@@ -1,6 +1,7 @@
 //! The journal of every session, its snapshot and the index of unfinished sessions: what outlives
 //! the process, behind one trait. The append is the fence: whoever appends a version owns it.
 
+pub mod cluster_bus;
 mod appending;
 mod job;
 mod packing;
@@ -8,7 +9,6 @@ mod postgres;
 mod reading;
 mod redis;
 mod sqlite;
-pub mod wake;
 mod writer;
 
 use std::sync::Arc;

@@ -24,7 +24,7 @@ use crate::domain::{Code, Digest, Memo, RunsInKind, Tool, ToolRef};
 use crate::mcp::{self, Standstill, ToolCall, ToolProgress, ToolboxTool};
 use crate::sandbox::ImageId;
 use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
-use crate::store::live::wake::Site;
+use crate::store::live::cluster_bus::Site;
 use crate::telemetry;
 
 /// How much longer than the command's own limit we wait for the bundled server's answer.

@@ -1,6 +1,7 @@
 //! Journals in Redis or Valkey, for several gateways: one stream per session, every change of it
 //! one atomic step in the session's own slot.
 
+mod bus;
 mod active;
 mod ears;
 mod entry;
@@ -8,7 +9,6 @@ mod keys;
 mod link;
 mod script;
 mod start;
-mod wakes;
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use self::active::ActiveIndex;
 use self::entry::{Entry, FIRST_SEQ_PLACE, LAST_SEQ_PLACE, RawEntry, read_range};
 use self::keys::Keys;
 use self::link::{Address, Link};
-pub(crate) use self::wakes::RedisWakes;
+pub(crate) use self::bus::RedisWakes;
 use super::packing::{self, Packed};
 use super::{
     Appended, Head, LiveStore, MAX_BODY_BYTES, MAX_RECORDS_PER_READ, NewRecord, Record, Snapshot,

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::call::{CallStatus, Decider};
-use super::properties::world::{World, approve, digests, reject, say};
-use super::stories::answer_calls;
-use super::{Command, Decision, Edit, PolicyEffect, Rule};
+use crate::session::call::{CallStatus, Decider};
+use crate::session::properties::world::{World, approve, digests, reject, say};
+use super::answer_calls;
+use crate::session::{Command, Decision, Edit, PolicyEffect, Rule};
 use crate::domain::{CallId, Code, Digest};
 
 #[test]

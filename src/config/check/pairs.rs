@@ -5,7 +5,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
 /// Headers of requests. What is wrong is told by its place: the text may hold a key.
-pub(super) fn headers(text: &str) -> Result<Value, String> {
+pub(in crate::config) fn headers(text: &str) -> Result<Value, String> {
     let is_visible = |byte: u8| byte == b' ' || byte == b'\t' || byte.is_ascii_graphic();
     let pairs = pairs(text, |name, value| {
         let is_name = name.bytes().all(is_token);
@@ -15,7 +15,7 @@ pub(super) fn headers(text: &str) -> Result<Value, String> {
 }
 
 /// Attributes of the gateway.
-pub(super) fn attributes(text: &str) -> Result<Value, String> {
+pub(in crate::config) fn attributes(text: &str) -> Result<Value, String> {
     pairs(text, |_, _| true).map_err(|at| format!("the attribute number {at} cannot be read"))
 }
 

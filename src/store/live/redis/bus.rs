@@ -22,7 +22,7 @@ use super::link::{Address as Server, CONNECT_TIMEOUT, REACH, TRIP, punctual, ref
 use super::script::SHOW;
 use crate::domain::SessionKey;
 use crate::store::Error;
-use crate::store::live::wake::{Address, News, Sign, Site, Use, Wakes, new_life};
+use crate::store::live::cluster_bus::{Address, News, Sign, Site, Use, Wakes, new_life};
 
 /// A life without a sign for so long is over.
 const LIFE: Duration = Duration::from_secs(3);

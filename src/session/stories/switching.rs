@@ -6,12 +6,12 @@
 
 use serde_json::json;
 
-use super::properties::world::{World, approve, proposal, say};
-use super::{Command, Event};
+use crate::session::properties::world::{World, approve, proposal, say};
+use crate::session::{Command, Event};
 
 fn choose(model: &str) -> Command {
     Command::ChooseModel {
-        model: super::ModelChoice {
+        model: crate::session::ModelChoice {
             provider: "other".into(),
             model: model.into(),
         },
@@ -60,7 +60,7 @@ fn what_was_written_before_models_could_be_switched_still_folds() {
     let mut old = serde_json::to_value(&world.state).unwrap();
     let turn = old["control"]["turn"].as_object_mut().unwrap();
     turn.remove("asked").unwrap();
-    let mut state: super::SessionState = serde_json::from_value(old).unwrap();
+    let mut state: crate::session::SessionState = serde_json::from_value(old).unwrap();
     assert_eq!(state.control.asked().unwrap().model, "m");
     world.tell(&choose("big")).unwrap();
     state.apply(world.journal.last().unwrap());

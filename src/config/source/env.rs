@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-use super::{Problem, Problems};
+use crate::config::{Problem, Problems};
 
 /// What `.env` has to hold.
 const ACCEPTED: &str = "lines of the form `NAME=value`";
 
-/// Everything that [`super::load`] reads, collected beforehand so that tests can pass their own.
+/// Everything that [`crate::config::load`] reads, collected beforehand so that tests can pass their own.
 #[derive(Clone, Default)]
 pub struct Sources {
     /// Values given on the command line.
@@ -118,7 +118,7 @@ fn dot_env(path: &Path, problems: &mut Vec<Problem>) -> BTreeMap<String, String>
 }
 
 /// What the lines of a `.env` file say; `path` is for the problems.
-pub(super) fn of_lines(
+pub(in crate::config) fn of_lines(
     lines: dotenvy::Iter<impl Read>,
     path: &Path,
     problems: &mut Vec<Problem>,

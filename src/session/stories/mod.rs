@@ -1,5 +1,10 @@
 //! Table-like stories of the pure core, one rule each.
 
+#[cfg(test)]
+pub(super) mod approvals;
+#[cfg(test)]
+pub(super) mod switching;
+
 use serde_json::json;
 
 use super::properties::world::{World, approve, proposal, reject, say};

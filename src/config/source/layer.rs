@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::check::{Raw, check};
-use super::family::{self, Member, Members, providers, servers};
+use crate::config::check::{Raw, check};
+use crate::config::family::{Member, Members, providers, self, servers};
 use super::file::Entry;
-use super::problem::did_you_mean;
-use super::table::{Definition, Fallback, Family, Kind, LATER, PROVIDERS, SERVERS, SETTINGS, find};
-use super::value::{Resolved, Values, checked, variable};
-use super::{Problem, Problems, Settings, Source, Sources, derive, docs, file};
+use crate::config::problem::did_you_mean;
+use crate::config::table::{Definition, Fallback, Family, Kind, LATER, PROVIDERS, SERVERS, SETTINGS, find};
+use crate::config::value::{Resolved, Values, checked, variable};
+use crate::config::{Problem, Problems, Settings, Source, Sources, derive, docs};
+use super::file;
 
 /// What loading gives.
 #[derive(Debug, Clone)]

@@ -1,12 +1,14 @@
 //! Turns one given value into a checked one, by the kind of its setting.
 
+pub(super) mod pairs;
+
 use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::pairs;
+use self::pairs;
 use super::table::{Kind, Word, provider_kind};
 
 /// A value as it was given.

@@ -4,24 +4,24 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::check::Raw;
-use super::family::{Fields, Member, checked_field, path};
-use super::problem::did_you_mean;
-use super::table::{FAMILIES, Family, KEY_ALIASES, LATER, SETTINGS, find};
-use super::{Problem, Source, SourceFile};
+use crate::config::check::Raw;
+use crate::config::family::{Fields, Member, checked_field, path};
+use crate::config::problem::did_you_mean;
+use crate::config::table::{FAMILIES, Family, KEY_ALIASES, LATER, SETTINGS, find};
+use crate::config::{Problem, Source, SourceFile};
 
 /// A key of the file with its value.
-pub(super) struct Entry {
+pub(in crate::config) struct Entry {
     /// The key as the table spells it.
-    pub(super) key: &'static str,
+    pub(in crate::config) key: &'static str,
     /// The value, variables expanded.
-    pub(super) raw: Raw,
+    pub(in crate::config) raw: Raw,
     /// Where it stands.
-    pub(super) source: Source,
+    pub(in crate::config) source: Source,
 }
 
 /// Reads the file as far as it can be read, and says what is wrong with the rest.
-pub(super) fn read(
+pub(in crate::config) fn read(
     file: &SourceFile,
     env: &BTreeMap<String, String>,
     problems: &mut Vec<Problem>,
