@@ -5,14 +5,14 @@ use tokio::sync::oneshot;
 
 use super::feed::Joined;
 use crate::providers::Wanted;
-use super::cluster::broadcaster::Note;
+use super::cluster::broadcaster::SessionUpdate;
 use crate::domain::{Code, Reached, Resource, SandboxId, UserId};
 use crate::session::{Command, Decision, Refusal};
 use crate::telemetry::instruments;
 
 /// What a door asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Ask {
+pub enum SessionRequest {
     /// A command as it is.
     Command(Command),
     /// Let another model answer; which one serves the wish is looked up here.
@@ -26,7 +26,7 @@ pub enum Ask {
     },
 }
 
-impl Ask {
+impl SessionRequest {
     /// Whether something may run by it.
     pub(super) fn approves(&self) -> bool {
         match self {
@@ -50,7 +50,7 @@ pub struct Accepted {
 /// a box.
 pub(super) enum Message {
     Tell {
-        ask: Box<Ask>,
+        ask: Box<SessionRequest>,
         by: UserId,
         reply: oneshot::Sender<Result<Accepted, Refusal>>,
     },
@@ -62,10 +62,10 @@ pub(super) enum Message {
     Outcome {
         command: Box<Command>,
         /// The reign under which the effect was started.
-        reign: u64,
+        epoch: u64,
     },
     /// News from other gateways.
-    Notes(Vec<Note>),
+    Updates(Vec<SessionUpdate>),
     /// Something may have been missed: read on, and look who runs the session.
     Look,
     /// Somebody needs its room: leave memory, should nobody need it.
@@ -83,7 +83,7 @@ impl Message {
             Self::Tell { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Join { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Leave { reply, .. } => drop(reply.send(Err(refusal.clone()))),
-            Self::Outcome { .. } | Self::Notes(_) | Self::Look | Self::Rest => {}
+            Self::Outcome { .. } | Self::Updates(_) | Self::Look | Self::Rest => {}
         }
     }
 }

@@ -13,16 +13,16 @@ mod journal;
 mod sessions;
 
 pub use feed::running_answer::{Delta, DeltaKind, RunningAnswer, tail};
-pub use effects::session_agent::{AgentFactory, AgentParts};
+pub use effects::session_agent::{AgentFactory, SessionAgent};
 pub use feed::{
     Feed, Frame, Frames, Joined, LeftOut, Notice, QueueState, SessionView, ShownEvent, Signal,
     TurnView, UsageState, What,
 };
-pub use sessions::expiry::take_off_the_list;
-pub use mailbox::{Accepted, Ask, damaged, limit_reached};
-pub use crate::sandbox::host::SandboxPlace;
+pub use sessions::expiry::remove_expired_rows;
+pub use mailbox::{Accepted, SessionRequest, damaged, limit_reached};
+pub use crate::sandbox::host::SandboxHost;
 pub use crate::providers::Providers;
-pub use feed::list_update::RowNews;
+pub use feed::list_update::ListUpdate;
 pub use crate::servers::{Servers, ServersParts};
 pub use sessions::{Page, Sessions, SessionsSettings};
 pub use effects::prompts::Prompts;

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::doctor;
-use super::sandboxes::{OpenPlace, Search};
+use super::sandboxes::{FoundRuntime, Search};
 use crate::servers::Servers;
 use crate::gateway::System;
 use crate::sandbox::{Error, Janitor, Runtime};
@@ -20,7 +20,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Who is told when it comes.
-struct Told {
+struct LastReport {
     /// What doors say of this installation.
     system: System,
     /// What sessions are offered.
@@ -28,7 +28,7 @@ struct Told {
 }
 
 /// The janitor of what is there at start; what comes later brings its own.
-pub(super) async fn janitor(place: &OpenPlace, store: &Store) -> anyhow::Result<Option<Janitor>> {
+pub(super) async fn janitor(place: &FoundRuntime, store: &Store) -> anyhow::Result<Option<Janitor>> {
     if place.search.is_some() {
         return Ok(None);
     }
@@ -36,13 +36,13 @@ pub(super) async fn janitor(place: &OpenPlace, store: &Store) -> anyhow::Result<
 }
 
 async fn start_janitor(runtime: &Arc<dyn Runtime>, store: &Store) -> anyhow::Result<Janitor> {
-    let kept = (store.live(), store.wakes());
+    let kept = (store.live(), store.cluster_bus());
     Ok(Janitor::start(Arc::clone(runtime), store.records(), kept).await?)
 }
 
 /// Looks for what `place` lacks, if it may still come, until it is there or `stop`.
 pub(super) fn begin(
-    place: OpenPlace,
+    place: FoundRuntime,
     (system, servers): (System, Servers),
     store: &Store,
     (tasks, stop): &(TaskTracker, CancellationToken),
@@ -50,7 +50,7 @@ pub(super) fn begin(
     let Some(search) = place.search.clone() else {
         return;
     };
-    let told = Told { system, servers };
+    let told = LastReport { system, servers };
     let (store, stop) = (store.clone(), stop.clone());
     tasks.spawn(async move {
         let coming = come(&search, place, &told, &store);
@@ -68,8 +68,8 @@ pub(super) fn begin(
 /// Waits for it and puts it in its place; what cleans up after it.
 async fn come(
     search: &Search,
-    mut place: OpenPlace,
-    told: &Told,
+    mut place: FoundRuntime,
+    told: &LastReport,
     store: &Store,
 ) -> Option<Janitor> {
     let mut pause = FIRST_PAUSE;
@@ -87,7 +87,7 @@ async fn come(
         return janitor.ok();
     }
     told.servers.place_came();
-    tell(told, &OpenPlace::on(place.runtime, &place.disk));
+    tell(told, &FoundRuntime::on(place.runtime, &place.disk));
     tracing::info!("Tools that need a sandbox are on: the container engine has come");
     match janitor {
         Ok(janitor) => Some(janitor),
@@ -99,7 +99,7 @@ async fn come(
 }
 
 /// Takes note of what is missing, where that is something else than before.
-fn still_missing(place: &mut OpenPlace, search: &Search, lack: Error, told: &Told) {
+fn still_missing(place: &mut FoundRuntime, search: &Search, lack: Error, told: &LastReport) {
     let known = place.passed_over.as_mut().or(place.problem.as_mut());
     let Some(known) = known.filter(|known| known.to_string() != lack.to_string()) else {
         return;
@@ -112,7 +112,7 @@ fn still_missing(place: &mut OpenPlace, search: &Search, lack: Error, told: &Tol
     tell(told, place);
 }
 
-fn tell(told: &Told, place: &OpenPlace) {
+fn tell(told: &LastReport, place: &FoundRuntime) {
     let (sandbox, check) = doctor::sandbox(place);
     told.system.put_sandbox(sandbox, check);
 }

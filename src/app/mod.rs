@@ -27,7 +27,7 @@ pub use agent::{AgentApp, Purpose};
 pub use doctor::examine;
 pub use services::store_settings;
 
-use services::House;
+use services::Services;
 
 use crate::providers::Providers;
 use crate::servers::Servers;
@@ -101,12 +101,12 @@ impl App {
             .local_addr()
             .context("the listener has no address")?;
         let url = base_url(settings, address);
-        let house = House::open(settings, Some(&url), agent::input(settings, purpose)).await?;
+        let services = Services::open(settings, Some(&url), agent::input(settings, purpose)).await?;
         let setup = match settings.auth.mode {
-            AuthMode::Password => house.tenancy.start(&url).await?,
+            AuthMode::Password => services.tenancy.start(&url).await?,
             AuthMode::None => None,
         };
-        let House {
+        let Services {
             sessions,
             servers,
             tenancy,
@@ -114,12 +114,12 @@ impl App {
             report,
             agents,
             ..
-        } = &house;
+        } = &services;
         let doors = CancellationToken::new();
         let metrics = listen::metrics::open(&settings.runtime.metrics, &agents.0, &doors).await?;
         let state = gateway_state(
             settings,
-            (house.providers.clone(), report),
+            (services.providers.clone(), report),
             (sessions, tenancy, store),
             servers.clone(),
         );
@@ -142,7 +142,7 @@ impl App {
             address,
             setup,
             metrics,
-            installation: house.installation.clone(),
+            installation: services.installation.clone(),
             report: report.now(),
             sessions: sessions.clone(),
             tenancy: tenancy.clone(),
@@ -150,7 +150,7 @@ impl App {
             router,
             io,
             connections: connections(settings, state.access),
-            parts: house.into_parts(doors),
+            parts: services.into_parts(doors),
         })
     }
 

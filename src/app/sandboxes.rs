@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use crate::sandbox::host::SandboxPlace;
+use crate::sandbox::host::SandboxHost;
 use crate::config::{Sandbox, SandboxDriver};
 use crate::sandbox::{
-    Bounds, Bubblewrap, Capacity, DiskMonitor, Docker, DockerProblem, DockerSettings, Error, Late,
+    Bounds, Bubblewrap, Capacity, DiskMonitor, Docker, DockerProblem, DockerSettings, Error, DeferredRuntime,
     Off, Peers, Room, Runtime, Settings as BubblewrapSettings,
 };
 use crate::store::Records;
@@ -105,7 +105,7 @@ impl Trial {
 
 /// What seals tools in, and why nothing does if so.
 #[derive(Clone)]
-pub(super) struct OpenPlace {
+pub(super) struct FoundRuntime {
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) problem: Option<Arc<Error>>,
     /// Why `auto` did not take Docker.
@@ -119,7 +119,7 @@ pub(super) struct OpenPlace {
 /// How an engine is looked for that did not answer, or that lacked something.
 #[derive(Clone)]
 pub(super) struct Search {
-    pub(super) late: Arc<Late>,
+    pub(super) late: Arc<DeferredRuntime>,
     settings: Sandbox,
     names: Names,
     disk: DiskMonitor,
@@ -130,7 +130,7 @@ pub(super) async fn open(
     settings: &Sandbox,
     (names, disk): (Names, &DiskMonitor),
     trial: Trial,
-) -> OpenPlace {
+) -> FoundRuntime {
     let place = runtime(settings, (names, disk), trial).await;
     if let Some(problem) = &place.problem {
         tracing::warn!(error = ?problem, "Tools that need a sandbox are off: {problem}");
@@ -139,7 +139,7 @@ pub(super) async fn open(
     place
 }
 
-impl OpenPlace {
+impl FoundRuntime {
     pub(super) fn on(runtime: Arc<dyn Runtime>, disk: &DiskMonitor) -> Self {
         Self {
             runtime,
@@ -161,7 +161,7 @@ impl OpenPlace {
     /// Nothing does yet. What is missing at the engine is looked for again.
     fn awaiting(lack: Error, settings: &Sandbox, (names, disk): (Names, &DiskMonitor)) -> Self {
         let lack = Arc::new(lack);
-        let late = Arc::new(Late::new(Arc::clone(&lack)));
+        let late = Arc::new(DeferredRuntime::new(Arc::clone(&lack)));
         Self {
             problem: Some(lack),
             search: Some(Search {
@@ -175,7 +175,7 @@ impl OpenPlace {
     }
 
     /// The place of all sessions.
-    pub(super) fn for_sessions(self, settings: &Sandbox, records: Records) -> SandboxPlace {
+    pub(super) fn for_sessions(self, settings: &Sandbox, records: Records) -> SandboxHost {
         let mebibytes = |amount: u32| u64::from(amount) << 20;
         #[expect(
             clippy::cast_possible_truncation,
@@ -190,7 +190,7 @@ impl OpenPlace {
             workspace_bytes: mebibytes(settings.workspace_mb),
             lifetime: None,
         };
-        SandboxPlace {
+        SandboxHost {
             runtime: self.runtime,
             disk: self.disk,
             records,
@@ -238,17 +238,17 @@ async fn runtime(
     settings: &Sandbox,
     (names, disk): (Names, &DiskMonitor),
     trial: Trial,
-) -> OpenPlace {
-    let on = |runtime| OpenPlace::on(with_room(runtime, settings, disk), disk);
+) -> FoundRuntime {
+    let on = |runtime| FoundRuntime::on(with_room(runtime, settings, disk), disk);
     match settings.driver {
-        SandboxDriver::None => OpenPlace::off(Error::Off, disk),
+        SandboxDriver::None => FoundRuntime::off(Error::Off, disk),
         SandboxDriver::Docker => match awaited_docker(settings, names.clone(), disk).await {
             Ok(docker) => on(docker),
-            Err(lack) => OpenPlace::awaiting(lack, settings, (names, disk)),
+            Err(lack) => FoundRuntime::awaiting(lack, settings, (names, disk)),
         },
         SandboxDriver::Bubblewrap => match trial.end().await {
             Ok(bubblewrap) => on(bubblewrap),
-            Err(error) => OpenPlace::off(error, disk),
+            Err(error) => FoundRuntime::off(error, disk),
         },
         SandboxDriver::Auto => whatever_works(settings, (names, disk), trial).await,
     }
@@ -260,8 +260,8 @@ async fn whatever_works(
     settings: &Sandbox,
     (names, disk): (Names, &DiskMonitor),
     trial: Trial,
-) -> OpenPlace {
-    let on = |runtime| OpenPlace::on(with_room(runtime, settings, disk), disk);
+) -> FoundRuntime {
+    let on = |runtime| FoundRuntime::on(with_room(runtime, settings, disk), disk);
     let passed_over = match docker(settings, names.clone(), disk).await {
         Ok(docker) => return on(docker),
         Err(error) => Arc::new(error),
@@ -269,9 +269,9 @@ async fn whatever_works(
     tracing::info!("Docker is passed over: {passed_over}");
     let place = match trial.end().await {
         Ok(bubblewrap) => on(bubblewrap),
-        Err(lack) => OpenPlace::awaiting(lack, settings, (names, disk)),
+        Err(lack) => FoundRuntime::awaiting(lack, settings, (names, disk)),
     };
-    OpenPlace {
+    FoundRuntime {
         passed_over: Some(passed_over),
         ..place
     }

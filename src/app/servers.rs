@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::servers::Clients;
-use crate::sandbox::host::SandboxPlace;
+use crate::sandbox::host::SandboxHost;
 use crate::servers::{Servers, ServersParts};
 use crate::config::{self, Settings};
 use crate::mcp::bundled_tools;
@@ -19,7 +19,7 @@ use crate::store::{Sealer, Store};
 pub(super) fn open(
     settings: &Settings,
     store: &Store,
-    (place, guard): (Arc<SandboxPlace>, Guard),
+    (place, guard): (Arc<SandboxHost>, Guard),
     agents: &(TaskTracker, CancellationToken),
 ) -> anyhow::Result<Servers> {
     let outside = net::Settings::default();

@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use super::{Parts, deferred_engine, disk, doctor, model, sandboxes, servers};
 use crate::agent::{AgentFactory, Prompts, Sessions, SessionsSettings, self};
 use crate::providers::Providers;
-use crate::sandbox::host::SandboxPlace;
+use crate::sandbox::host::SandboxHost;
 use crate::servers::Servers;
 use crate::config::{self, Settings};
 use crate::gateway::System;
@@ -27,7 +27,7 @@ use crate::tenancy::{Clock, Tenancy};
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
 
 /// What every way of running has: store, people, sandboxes and sessions.
-pub(super) struct House {
+pub(super) struct Services {
     /// The name by which it labels what it makes on this machine.
     pub(super) installation: String,
     pub(super) store: Store,
@@ -43,7 +43,7 @@ pub(super) struct House {
     janitor: Option<Janitor>,
 }
 
-impl House {
+impl Services {
     /// Opens the store, says where we are reached, and goes on with what an earlier life left.
     pub(super) async fn open(
         settings: &Settings,
@@ -70,7 +70,7 @@ impl House {
         }
         let tenancy = Tenancy::new(&store, Clock::system());
         let installation = installation_id(&store).await?;
-        let names = (installation.clone(), Peers::new(store.wakes()));
+        let names = (installation.clone(), Peers::new(store.cluster_bus()));
         let place = sandboxes::open(&settings.sandbox, (names, &disk), trial).await;
         let model = model.await??;
         let report = System::new(doctor::report(settings, &place, &model, &store));
@@ -129,7 +129,7 @@ impl House {
 
 /// Tells people from now on what becomes of the place where tools run.
 fn follow(
-    place: sandboxes::OpenPlace,
+    place: sandboxes::FoundRuntime,
     (report, servers): (&System, &Servers),
     store: &Store,
     agents: &(TaskTracker, CancellationToken),
@@ -164,7 +164,7 @@ async fn start_sessions(
     agents: &(TaskTracker, CancellationToken),
 ) -> anyhow::Result<Sessions> {
     let sessions = Sessions::start(
-        (store.live(), store.wakes()),
+        (store.live(), store.cluster_bus()),
         store.records(),
         factory,
         settings,
@@ -180,11 +180,11 @@ async fn start_sessions(
 
 /// Takes off the list what Redis forgets by the operator's setting; a database forgets nothing.
 fn forget(settings: &config::Store, store: &Store, agents: &(TaskTracker, CancellationToken)) {
-    let Some(after) = settings.history_ttl.filter(|_| store.wakes().is_shared()) else {
+    let Some(after) = settings.history_ttl.filter(|_| store.cluster_bus().is_shared()) else {
         return;
     };
     let stores = (store.live(), store.records());
-    let looking = agent::take_off_the_list(stores, after, agents.1.clone());
+    let looking = agent::remove_expired_rows(stores, after, agents.1.clone());
     agents.0.spawn(looking);
 }
 
@@ -214,7 +214,7 @@ pub fn store_settings(settings: &config::Store) -> store::Settings {
 /// adds its folder, because a copied folder is another installation.
 async fn installation_id(store: &Store) -> Result<String, store::Error> {
     let records = store.records().installation().await?;
-    if store.wakes().is_shared() {
+    if store.cluster_bus().is_shared() {
         return Ok(hashed(&[records.as_bytes()]));
     }
     let path = store.dir().path();
@@ -232,7 +232,7 @@ fn hashed(parts: &[&[u8]]) -> String {
 fn factory(
     settings: &Settings,
     (providers, reads): (Providers, Input<'_>),
-    (place, servers): (Arc<SandboxPlace>, Servers),
+    (place, servers): (Arc<SandboxHost>, Servers),
 ) -> anyhow::Result<AgentFactory> {
     let (chat, llm) = (&settings.chat, &settings.llm);
     let history = history::Limits {

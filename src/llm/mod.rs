@@ -27,7 +27,7 @@ pub mod tokens;
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
 pub use catalogue::{Catalogue, Windows};
 pub use error::{Error, KeyFault, Refusal};
-pub use request::cache::Kept;
+pub use request::cache::RequestCache;
 pub use transport::retry::{Progress, RetryConfig, ask};
 
 /// The key of the example files (S0.25): it starts, and every answer is an error.

@@ -7,7 +7,7 @@ use reqwest::Url;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::offer::{Offer, ProviderSettings, Source};
-use super::{Kept, Providers};
+use super::{Registered, Providers};
 use crate::domain::{Code, Scope, Timestamp};
 use crate::llm::{self, ProviderKind, Windows};
 use crate::session::Refusal;
@@ -82,7 +82,7 @@ impl Providers {
         self.0.records.providers().put(&row).await?;
         let offer = Arc::new(offer);
         let served = Arc::clone(&offer);
-        let kept = Kept { offer: served, row };
+        let kept = Registered { offer: served, row };
         self.change(|added| added.insert((scope.clone(), id.to_owned()), kept));
         tracing::info!(llm.provider = id, %scope, is_new, "Provider `{id}` was saved");
         self.tell();
@@ -234,7 +234,7 @@ impl Providers {
     }
 
     /// The provider of a row; none if a newer release wrote it.
-    fn revive(&self, row: ProviderRow) -> Option<Kept> {
+    fn revive(&self, row: ProviderRow) -> Option<Registered> {
         let Some(kind) = ProviderKind::parse(&row.kind) else {
             tracing::warn!(llm.provider = %row.id, "Provider `{}` is of a kind that this version does not know", row.id);
             return None;
@@ -273,7 +273,7 @@ impl Providers {
             offer.problem = Some(Refusal::new(Code::MissingApiKey, text));
         }
         let offer = Arc::new(offer);
-        Some(Kept { offer, row })
+        Some(Registered { offer, row })
     }
 
     fn open_key(

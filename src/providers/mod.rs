@@ -30,11 +30,11 @@ use crate::session::{ModelChoice, Refusal};
 use crate::store::records::ProviderRow;
 use crate::store::{Records, Sealer};
 
-type Added = BTreeMap<(Scope, String), Kept>;
+type Added = BTreeMap<(Scope, String), Registered>;
 
 /// A provider that was added, with the record that it was made of.
 #[derive(Clone)]
-struct Kept {
+struct Registered {
     offer: Arc<Offer>,
     row: ProviderRow,
 }

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 
-use super::host::SandboxPlace;
+use super::host::SandboxHost;
 use crate::domain::{Holder, SandboxId, SessionId, SessionKey, TenantId, UserId};
 use crate::store::{self, records::SandboxRow};
 
 /// A session's sandbox, found out at the first call.
-pub(crate) struct Home {
-    place: Arc<SandboxPlace>,
+pub(crate) struct SandboxAssignment {
+    place: Arc<SandboxHost>,
     key: SessionKey,
     owner: UserId,
     /// The one of the journal.
@@ -24,7 +24,7 @@ pub(crate) struct Home {
 
 /// The files of the session cannot be reached.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum HomeError {
+pub(crate) enum AssignmentError {
     #[error("the store does not tell which sandbox is this session's; try again")]
     Store(#[from] store::Error),
     #[error(
@@ -35,9 +35,9 @@ pub(crate) enum HomeError {
     Elsewhere { kept_by: String, now: String },
 }
 
-impl Home {
+impl SandboxAssignment {
     pub(crate) fn new(
-        place: Arc<SandboxPlace>,
+        place: Arc<SandboxHost>,
         key: SessionKey,
         owner: UserId,
         first: SandboxId,
@@ -80,7 +80,7 @@ impl Home {
     }
 
     /// The sandbox to start. Its row is written before anything is made.
-    pub(crate) async fn sandbox(&self) -> Result<SandboxId, HomeError> {
+    pub(crate) async fn sandbox(&self) -> Result<SandboxId, AssignmentError> {
         let settled = self.settled.get_or_try_init(|| self.settle()).await?;
         Ok(settled.clone())
     }
@@ -93,7 +93,7 @@ impl Home {
             && matches!(rows.of(&self.key).await, Ok(None))
     }
 
-    async fn settle(&self) -> Result<SandboxId, HomeError> {
+    async fn settle(&self) -> Result<SandboxId, AssignmentError> {
         let runtime = &self.place.runtime;
         let (rows, now) = (self.place.records.sandboxes(), runtime.keeper());
         let row = if let Some(row) = rows.of(&self.key).await? {
@@ -110,7 +110,7 @@ impl Home {
         if row.keeper == now {
             return Ok(row.sandbox);
         }
-        Err(HomeError::Elsewhere {
+        Err(AssignmentError::Elsewhere {
             kept_by: row.keeper,
             now,
         })

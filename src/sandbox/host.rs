@@ -8,7 +8,7 @@ use super::{Bounds, DiskMonitor, Runtime, self};
 use crate::store::{self, Records};
 
 /// Where sandboxed tools run, for all sessions.
-pub struct SandboxPlace {
+pub struct SandboxHost {
     /// The runtime that was found at start, or that may still come.
     pub runtime: Arc<dyn Runtime>,
     /// The disk that sandboxes may fill: while it is nearly full, they stand still.
@@ -25,7 +25,7 @@ pub struct SandboxPlace {
     pub has_foreign_image: bool,
 }
 
-impl SandboxPlace {
+impl SandboxHost {
     /// Whether there are sandboxed tools at all; once there are, there always are.
     pub fn is_on(&self) -> bool {
         self.runtime.kind() != SandboxKind::None

@@ -1,6 +1,6 @@
 //! Sealed places in which a session's tools run: no network, a workspace, hard limits.
 //!
-//! [`Runtime`] is the seam: [`Docker`], [`Bubblewrap`] on a machine without an engine, [`Off`] where there is neither, [`Late`] where one may still come. What
+//! [`Runtime`] is the seam: [`Docker`], [`Bubblewrap`] on a machine without an engine, [`Off`] where there is neither, [`DeferredRuntime`] where one may still come. What
 //! is started comes back as byte streams and a [`Life`]; nothing above hears of namespaces or
 //! containers.
 
@@ -28,7 +28,7 @@ pub use self::docker::{Docker, DockerProblem, DockerSettings};
 pub use self::error::Error;
 pub use self::runtime::image::{Image, ImageId};
 pub use self::janitor::Janitor;
-pub use self::runtime::deferred::Late;
+pub use self::runtime::deferred::DeferredRuntime;
 pub use self::runtime::launch::{Access, Bounds, Launch, Program};
 pub use self::runtime::off::Off;
 pub use self::peers::Peers;

@@ -4,7 +4,7 @@
 use tokio::sync::broadcast;
 
 use super::catalogue::entry::BUNDLED;
-use super::news::{Change, News, NewsKind, Told};
+use super::news::{Change, News, NewsKind, ServerUpdate};
 use super::registry::Servers;
 use crate::store::clock::now;
 use crate::domain::{Scope, TenantId};
@@ -70,7 +70,7 @@ impl Servers {
     /// Tells the other gateways. What each sees for itself is not told: its own file, and how
     /// servers are that it looks at too.
     pub(crate) fn pass_on(&self, tenant: Option<&TenantId>, server: &str, change: Change) {
-        self.0.teller.tell_gateways(Told {
+        self.0.teller.tell_gateways(ServerUpdate {
             tenant: tenant.cloned(),
             server: server.to_owned(),
             change,
@@ -78,13 +78,13 @@ impl Servers {
     }
 
     /// What the other gateways have to be told from now on.
-    pub(crate) fn told(&self) -> broadcast::Receiver<Told> {
+    pub(crate) fn told(&self) -> broadcast::Receiver<ServerUpdate> {
         self.0.teller.listen_for_gateways()
     }
 
     /// What another gateway tells: the registry is read anew before the sockets hear of it.
-    pub(crate) fn hear(&self, told: Told) {
-        let Told {
+    pub(crate) fn hear(&self, told: ServerUpdate) {
+        let ServerUpdate {
             tenant,
             server,
             change,

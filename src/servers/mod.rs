@@ -31,6 +31,6 @@ pub use catalogue::tool_report::ToolReport;
 pub use catalogue::view::View;
 
 pub(crate) use catalogue::entry::BUNDLED;
-pub(crate) use session_connection::{Held, Link};
-pub(crate) use news::Told;
+pub(crate) use session_connection::{Held, SessionConnection};
+pub(crate) use news::ServerUpdate;
 pub(crate) use connections::opening::Opened;

@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::catalogue::entry::{ServerEntry, Source};
 use super::news::NewsKind;
-use super::connections::opening::{Failure, Phase, Place};
+use super::connections::opening::{Failure, Phase, ServerLocation};
 use super::registry::{Servers, ServersParts};
 use super::health::probe_schedule::Turns;
 use crate::domain::{Digest, SandboxId, Scope, Tool};
@@ -131,7 +131,7 @@ pub(crate) async fn try_out(
     phases: &mut Vec<Phase>,
 ) -> Result<(Vec<Tool>, Vec<String>), Failure> {
     let sandbox = SandboxId::from_bits(rand::random());
-    let place = Place {
+    let place = ServerLocation {
         tenant: entry.tenant(),
         // Looks have turns of their own, for tenants too.
         holder: None,

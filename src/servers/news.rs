@@ -42,7 +42,7 @@ impl News {
 /// What happened here and is true at every gateway on the same records. A lost one costs nothing
 /// that lasts: what is offered is read from the records again within seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct ServerUpdate {
     /// Whose server it is, or who saw it.
     pub(crate) tenant: Option<TenantId>,
     pub(crate) server: String,
@@ -83,7 +83,7 @@ impl Change {
 /// Tells all sockets and the other gateways.
 pub(crate) struct Teller {
     sockets: broadcast::Sender<News>,
-    gateways: broadcast::Sender<Told>,
+    gateways: broadcast::Sender<ServerUpdate>,
 }
 
 impl Default for Teller {
@@ -107,12 +107,12 @@ impl Teller {
     }
 
     /// Tells the other gateways.
-    pub(crate) fn tell_gateways(&self, told: Told) {
+    pub(crate) fn tell_gateways(&self, told: ServerUpdate) {
         // Nobody listens: there is no other one.
         let _ = self.gateways.send(told);
     }
 
-    pub(crate) fn listen_for_gateways(&self) -> broadcast::Receiver<Told> {
+    pub(crate) fn listen_for_gateways(&self) -> broadcast::Receiver<ServerUpdate> {
         self.gateways.subscribe()
     }
 }

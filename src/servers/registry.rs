@@ -9,15 +9,15 @@ use tokio_util::task::TaskTracker;
 
 use super::catalogue::definitions::{Accepted, Definitions};
 use super::catalogue::entry::{BUNDLED, ServerEntry, Source};
-use super::health::{HealthBook, Seen, Status};
+use super::health::{HealthRecords, Seen, Status};
 use super::connections::logs::Logs;
 use super::news::{Change, News, NewsKind, Teller};
-use super::connections::opening::{Clients, Failure, Opened, Opener, Phase, Place};
+use super::connections::opening::{Clients, Failure, Opened, Opener, Phase, ServerLocation};
 use super::connections::running::RunningServers;
-use super::health::probe_limits::Trials;
+use super::health::probe_limits::ProbeLimits;
 use super::catalogue::view::{Ingredient, Ingredients, View, Views};
 use crate::store::clock::now;
-use crate::sandbox::host::SandboxPlace;
+use crate::sandbox::host::SandboxHost;
 use crate::domain::{Holder, McpServerConfig, SandboxId, Scope, TenantId, Tool};
 use crate::llm::RetryConfig;
 use crate::mcp::config::{ConfigFile, FileState};
@@ -44,7 +44,7 @@ pub struct ServersParts {
     /// Opens secrets.
     pub sealer: Sealer,
     /// Where sandboxed servers run.
-    pub place: Arc<SandboxPlace>,
+    pub place: Arc<SandboxHost>,
     /// How remote ones are reached.
     pub clients: Clients,
     /// Which addresses tenants may name.
@@ -67,10 +67,10 @@ pub(crate) struct Inner {
     pub(crate) file: ConfigFile,
     pub(crate) records: Records,
     pub(crate) sealer: Sealer,
-    pub(crate) place: Arc<SandboxPlace>,
+    pub(crate) place: Arc<SandboxHost>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) definitions: Definitions,
-    pub(crate) health: HealthBook,
+    pub(crate) health: HealthRecords,
     pub(crate) logs: Arc<Logs>,
     pub(crate) opener: Opener,
     pub(crate) running: RunningServers,
@@ -84,7 +84,7 @@ pub(crate) struct Inner {
     /// Counts changes of secrets, by scope and server.
     epochs: Mutex<HashMap<(Scope, String), u64>>,
     /// Trials that run side by side, so that nobody fills the machine with them.
-    pub(crate) trials: Trials,
+    pub(crate) probe_limits: ProbeLimits,
     /// One changes at a time, so that what was seen before a change stays so until it is kept.
     pub(crate) changing: tokio::sync::Mutex<()>,
     /// Rung when something is there to be listed.
@@ -112,7 +112,7 @@ impl Servers {
             sealer: parts.sealer,
             place: parts.place,
             rules: parts.rules,
-            health: HealthBook::default(),
+            health: HealthRecords::default(),
             logs,
             opener,
             running: RunningServers::default(),
@@ -122,7 +122,7 @@ impl Servers {
             rule_changes: broadcast::channel(RULE_CHANGES).0,
             views: Mutex::default(),
             epochs: Mutex::default(),
-            trials: Trials::default(),
+            probe_limits: ProbeLimits::default(),
             changing: tokio::sync::Mutex::default(),
             bell: Notify::new(),
         }))
@@ -300,7 +300,7 @@ impl Servers {
         entry: &ServerEntry,
         (holder, sandbox): (&Holder, &SandboxId),
     ) -> Result<Opened, Failure> {
-        let place = Place {
+        let place = ServerLocation {
             tenant: Some(&holder.tenant),
             holder: Some(holder),
             sandbox,
@@ -315,7 +315,7 @@ impl Servers {
     pub(crate) async fn open_and_list(
         &self,
         entry: &ServerEntry,
-        place: Place<'_>,
+        place: ServerLocation<'_>,
         phases: &mut Vec<Phase>,
     ) -> Result<(Opened, Vec<Tool>), Failure> {
         let begun = Instant::now();

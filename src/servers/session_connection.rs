@@ -17,7 +17,7 @@ use crate::sandbox::Using;
 
 /// The connection of a session to a server.
 #[derive(Default)]
-pub(crate) struct Link {
+pub(crate) struct SessionConnection {
     /// Held while a server starts, so that calls side by side share one.
     state: Mutex<State>,
     /// What is open, for those who cannot wait. Never held across an await.
@@ -53,7 +53,7 @@ impl State {
     }
 }
 
-impl Link {
+impl SessionConnection {
     /// The open connection, made if need be. Whoever is dropped while waiting breaks nothing: what
     /// was started ends with the future.
     pub(crate) async fn connect(

@@ -11,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::feed::running_answer::{Delta, RunningAnswer};
 use crate::agent::feed::{Notice, Outlet, What};
-use super::membership::Lives;
-use crate::agent::feed::list_update::RowNews;
-use crate::servers::Told;
+use super::membership::Membership;
+use crate::agent::feed::list_update::ListUpdate;
+use crate::servers::ServerUpdate;
 use crate::domain::{CallId, SandboxId, SessionKey};
 use crate::mcp::ToolProgress;
 use crate::session::Commit;
-use crate::store::live::cluster_bus::{Address, Wakes};
+use crate::store::live::cluster_bus::{Address, ClusterBus};
 
 /// Notes that may wait; more are dropped while the line hangs.
 const QUEUE: usize = 8_192;
@@ -28,7 +28,7 @@ const MOST_BYTES: usize = 128 * 1024;
 
 /// One piece of news of a session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(in crate::agent) enum Note {
+pub(in crate::agent) enum SessionUpdate {
     /// It was appended.
     Commit(Arc<Commit>),
     /// A commit of this version was appended that is too long to be sent along.
@@ -49,13 +49,13 @@ pub(in crate::agent) enum Note {
 
 /// What goes over the line.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::agent) enum Letter {
+pub(in crate::agent) enum ClusterMessage {
     /// To those who follow the session.
-    Notes {
+    Updates {
         /// The life that writes.
         from: Arc<str>,
         /// In the order in which they happened.
-        notes: Vec<Note>,
+        notes: Vec<SessionUpdate>,
     },
     /// To one gateway: a session that it runs has work.
     Look {
@@ -77,7 +77,7 @@ pub(in crate::agent) enum Letter {
         /// The life that writes.
         from: Arc<str>,
         /// What.
-        told: Told,
+        told: ServerUpdate,
     },
     /// To all: model providers, or what new sessions begin with, were changed in the records.
     Providers {
@@ -89,7 +89,7 @@ pub(in crate::agent) enum Letter {
         /// The life that writes.
         from: Arc<str>,
         /// Which.
-        rows: Vec<RowNews>,
+        rows: Vec<ListUpdate>,
     },
     /// To all: a session was deleted; its workspace goes where its engine is.
     Removed {
@@ -100,7 +100,7 @@ pub(in crate::agent) enum Letter {
     },
 }
 
-impl Letter {
+impl ClusterMessage {
     /// The beginning of every letter of notes from that life. Redis hands them back to their writer,
     /// who need not read them.
     pub(in crate::agent) fn notes_from(life: &str) -> Bytes {
@@ -112,14 +112,14 @@ impl Letter {
     /// append that carries it, where nobody else is known to live: that costs no trip of its own, and
     /// nobody who has just begun misses it.
     pub(in crate::agent) fn moved(life: &str, version: u64) -> Option<Bytes> {
-        let letter = Self::Notes {
+        let letter = Self::Updates {
             from: life.into(),
-            notes: vec![Note::Moved(version)],
+            notes: vec![SessionUpdate::Moved(version)],
         };
         serde_json::to_vec(&letter).map(Bytes::from).ok()
     }
 
-    /// As it goes to all gateways, without the queue of a [`Relay`].
+    /// As it goes to all gateways, without the queue of a [`Broadcaster`].
     pub(in crate::agent) fn to_everybody(&self) -> Vec<(Address, Bytes)> {
         let bytes = serde_json::to_vec(self).map(Bytes::from);
         let message = bytes.map(|bytes| (Address::Everybody, bytes));
@@ -128,31 +128,31 @@ impl Letter {
 }
 
 enum Outgoing {
-    Note(SessionKey, Note),
-    Letter(Address, Letter),
+    SessionUpdate(SessionKey, SessionUpdate),
+    ClusterMessage(Address, ClusterMessage),
 }
 
 /// Tells the other gateways; never waits. Cheap to clone.
 #[derive(Clone)]
-pub(in crate::agent) struct Relay {
+pub(in crate::agent) struct Broadcaster {
     queue: mpsc::Sender<Outgoing>,
     life: Arc<str>,
     is_shared: bool,
 }
 
-impl Relay {
+impl Broadcaster {
     /// The sender, and the task's work until `stop`.
     pub(in crate::agent) fn start(
-        wakes: Arc<dyn Wakes>,
+        cluster_bus: Arc<dyn ClusterBus>,
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (queue, outgoing) = mpsc::channel(QUEUE);
-        let relay = Self {
+        let broadcaster = Self {
             queue,
-            life: wakes.life().into(),
-            is_shared: wakes.is_shared(),
+            life: cluster_bus.life().into(),
+            is_shared: cluster_bus.is_shared(),
         };
-        (relay, publish(wakes, outgoing, stop))
+        (broadcaster, publish(cluster_bus, outgoing, stop))
     }
 
     /// The life that tells.
@@ -166,9 +166,9 @@ impl Relay {
     }
 
     /// Tells those who follow a session.
-    pub(in crate::agent) fn tell(&self, key: &SessionKey, note: impl FnOnce() -> Note) {
+    pub(in crate::agent) fn tell(&self, key: &SessionKey, note: impl FnOnce() -> SessionUpdate) {
         if self.is_shared {
-            self.send(Outgoing::Note(key.clone(), note()));
+            self.send(Outgoing::SessionUpdate(key.clone(), note()));
         }
     }
 
@@ -176,27 +176,27 @@ impl Relay {
     pub(in crate::agent) fn tell_commit(&self, key: &SessionKey, commit: &Commit, bytes: usize) {
         self.tell(key, || {
             if bytes > MOST_BYTES {
-                Note::Moved(commit.version)
+                SessionUpdate::Moved(commit.version)
             } else {
-                Note::Commit(Arc::new(commit.clone()))
+                SessionUpdate::Commit(Arc::new(commit.clone()))
             }
         });
     }
 
     /// Makes the gateway that runs a session look at it.
     pub(in crate::agent) fn nudge(&self, runner: &str, key: &SessionKey) {
-        let letter = Letter::Look { key: key.clone() };
+        let letter = ClusterMessage::Look { key: key.clone() };
         self.write(Address::Gateway(runner.into()), letter);
     }
 
     /// Tells all gateways.
-    pub(in crate::agent) fn tell_everybody(&self, letter: Letter) {
+    pub(in crate::agent) fn tell_everybody(&self, letter: ClusterMessage) {
         self.write(Address::Everybody, letter);
     }
 
-    fn write(&self, to: Address, letter: Letter) {
+    fn write(&self, to: Address, letter: ClusterMessage) {
         if self.is_shared {
-            self.send(Outgoing::Letter(to, letter));
+            self.send(Outgoing::ClusterMessage(to, letter));
         }
     }
 
@@ -209,33 +209,33 @@ impl Relay {
 
 /// What the feed of one session tells the other gateways.
 #[derive(Clone)]
-pub(in crate::agent) struct Voice {
-    relay: Relay,
-    lives: Arc<Lives>,
+pub(in crate::agent) struct FeedBroadcaster {
+    broadcaster: Broadcaster,
+    membership: Arc<Membership>,
     key: SessionKey,
 }
 
-impl Voice {
-    pub(in crate::agent) fn new(relay: Relay, lives: Arc<Lives>, key: SessionKey) -> Self {
-        Self { relay, lives, key }
+impl FeedBroadcaster {
+    pub(in crate::agent) fn new(broadcaster: Broadcaster, membership: Arc<Membership>, key: SessionKey) -> Self {
+        Self { broadcaster, membership, key }
     }
 }
 
-impl Outlet for Voice {
+impl Outlet for FeedBroadcaster {
     fn may_speak(&self) -> bool {
-        self.lives.is_awake()
+        self.membership.is_awake()
     }
 
-    fn relay(&self, what: &What) {
+    fn broadcaster(&self, what: &What) {
         // Whoever begins meanwhile asks for the whole answer.
-        if self.lives.is_alone() {
+        if self.membership.is_alone() {
             return;
         }
-        let tell = |note: &dyn Fn() -> Note| self.relay.tell(&self.key, note);
+        let tell = |note: &dyn Fn() -> SessionUpdate| self.broadcaster.tell(&self.key, note);
         match what {
-            What::Delta(delta) => tell(&|| Note::Delta(delta.clone())),
-            What::Progress(call, news) => tell(&|| Note::Progress(call.clone(), news.clone())),
-            What::Notice(notice) => tell(&|| Note::Notice(notice.clone())),
+            What::Delta(delta) => tell(&|| SessionUpdate::Delta(delta.clone())),
+            What::Progress(call, news) => tell(&|| SessionUpdate::Progress(call.clone(), news.clone())),
+            What::Notice(notice) => tell(&|| SessionUpdate::Notice(notice.clone())),
             What::Event(_)
             | What::Queue(_)
             | What::Usage(_)
@@ -247,16 +247,16 @@ impl Outlet for Voice {
     }
 
     fn relay_answer(&self, answer: &RunningAnswer) {
-        self.relay.tell(&self.key, || Note::Answer(answer.clone()));
+        self.broadcaster.tell(&self.key, || SessionUpdate::Answer(answer.clone()));
     }
 }
 
 async fn publish(
-    wakes: Arc<dyn Wakes>,
+    cluster_bus: Arc<dyn ClusterBus>,
     mut outgoing: mpsc::Receiver<Outgoing>,
     stop: CancellationToken,
 ) {
-    let life: Arc<str> = wakes.life().into();
+    let life: Arc<str> = cluster_bus.life().into();
     let mut batch = Vec::new();
     loop {
         let taken = tokio::select! {
@@ -268,29 +268,29 @@ async fn publish(
             return;
         }
         // What comes while this trip lasts goes with the next one, merged.
-        wakes.publish(pack(&life, batch.drain(..))).await;
+        cluster_bus.publish(pack(&life, batch.drain(..))).await;
     }
 }
 
 /// One letter for each session, its deltas merged.
 fn pack(life: &Arc<str>, outgoing: impl Iterator<Item = Outgoing>) -> Vec<(Address, Bytes)> {
-    let mut letters: Vec<(Address, Letter)> = Vec::new();
+    let mut letters: Vec<(Address, ClusterMessage)> = Vec::new();
     let mut at: HashMap<SessionKey, usize> = HashMap::new();
     for outgoing in outgoing {
         let (key, note) = match outgoing {
-            Outgoing::Note(key, note) => (key, note),
-            Outgoing::Letter(to, letter) => {
+            Outgoing::SessionUpdate(key, note) => (key, note),
+            Outgoing::ClusterMessage(to, letter) => {
                 letters.push((to, letter));
                 continue;
             }
         };
         let known = at.get(&key).and_then(|at| letters.get_mut(*at));
-        if let Some((_, Letter::Notes { notes, .. })) = known {
+        if let Some((_, ClusterMessage::Updates { notes, .. })) = known {
             add(notes, note);
         } else {
             at.insert(key.clone(), letters.len());
             let (from, notes) = (Arc::clone(life), vec![note]);
-            letters.push((Address::Session(key), Letter::Notes { from, notes }));
+            letters.push((Address::Session(key), ClusterMessage::Updates { from, notes }));
         }
     }
     let packed = letters.into_iter().filter_map(|(to, letter)| {
@@ -302,8 +302,8 @@ fn pack(life: &Arc<str>, outgoing: impl Iterator<Item = Outgoing>) -> Vec<(Addre
     packed.collect()
 }
 
-fn add(notes: &mut Vec<Note>, note: Note) {
-    if let (Some(Note::Delta(last)), Note::Delta(next)) = (notes.last_mut(), &note) {
+fn add(notes: &mut Vec<SessionUpdate>, note: SessionUpdate) {
+    if let (Some(SessionUpdate::Delta(last)), SessionUpdate::Delta(next)) = (notes.last_mut(), &note) {
         let is_same = (last.turn, last.iteration, last.attempt, last.kind)
             == (next.turn, next.iteration, next.attempt, next.kind);
         if is_same && last.offset + last.units() == next.offset {
@@ -316,7 +316,7 @@ fn add(notes: &mut Vec<Note>, note: Note) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Letter, Note, Outgoing, pack};
+    use super::{ClusterMessage, SessionUpdate, Outgoing, pack};
     use crate::agent::feed::running_answer::{DeltaKind, RunningAnswer};
     use crate::domain::{SessionId, SessionKey, TenantId};
 
@@ -329,23 +329,23 @@ mod tests {
         let mut answer = RunningAnswer::begin((1, 1), 1);
         let mut say = |piece: &str| {
             let delta = answer.say(DeltaKind::Text, piece.into());
-            Outgoing::Note(key.clone(), Note::Delta(delta))
+            Outgoing::SessionUpdate(key.clone(), SessionUpdate::Delta(delta))
         };
         let queue = vec![
             say("a"),
             say("b"),
-            Outgoing::Note(key.clone(), Note::Moved(7)),
+            Outgoing::SessionUpdate(key.clone(), SessionUpdate::Moved(7)),
             say("c"),
         ];
         let packed = pack(&"life".into(), queue.into_iter());
         assert_eq!(packed.len(), 1);
-        assert!(packed[0].1.starts_with(&Letter::notes_from("life")));
-        assert!(!packed[0].1.starts_with(&Letter::notes_from("li")));
-        let letter: Letter = serde_json::from_slice(&packed[0].1).unwrap();
-        let Letter::Notes { notes, .. } = letter else {
+        assert!(packed[0].1.starts_with(&ClusterMessage::notes_from("life")));
+        assert!(!packed[0].1.starts_with(&ClusterMessage::notes_from("li")));
+        let letter: ClusterMessage = serde_json::from_slice(&packed[0].1).unwrap();
+        let ClusterMessage::Updates { notes, .. } = letter else {
             panic!("{letter:?}")
         };
-        let [Note::Delta(first), Note::Moved(7), Note::Delta(last)] = &notes[..] else {
+        let [SessionUpdate::Delta(first), SessionUpdate::Moved(7), SessionUpdate::Delta(last)] = &notes[..] else {
             panic!("{notes:?}")
         };
         assert_eq!((first.offset, first.text.as_str()), (0, "ab"));

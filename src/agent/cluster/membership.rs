@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::domain::SessionKey;
 use crate::store::Error;
-use crate::store::live::cluster_bus::Wakes;
+use crate::store::live::cluster_bus::ClusterBus;
 
 /// How long a gateway whose own line was down waits until it calls others dead: their signs of
 /// life were lost as well.
@@ -18,8 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const COMPANY: Duration = Duration::from_secs(10);
 
 /// The lives that are not over.
-pub(in crate::agent) struct Lives {
-    wakes: Arc<dyn Wakes>,
+pub(in crate::agent) struct Membership {
+    cluster_bus: Arc<dyn ClusterBus>,
     /// Never held across an await.
     known: Mutex<Known>,
     began: Instant,
@@ -52,12 +52,12 @@ pub(in crate::agent) struct Round {
     pub(in crate::agent) was_away: bool,
 }
 
-impl Lives {
+impl Membership {
     /// Only this one is known.
-    pub(in crate::agent) fn new(wakes: Arc<dyn Wakes>) -> Self {
-        let own = wakes.life().to_owned();
+    pub(in crate::agent) fn new(cluster_bus: Arc<dyn ClusterBus>) -> Self {
+        let own = cluster_bus.life().to_owned();
         Self {
-            wakes,
+            cluster_bus,
             known: Mutex::new(Known {
                 alive: BTreeSet::from([own]),
                 over: BTreeSet::new(),
@@ -75,7 +75,7 @@ impl Lives {
     /// Whether this process was awake lately. After a longer pause it must look first who runs
     /// its sessions, before it shows what its effects say.
     pub(in crate::agent) fn is_awake(&self) -> bool {
-        if !self.wakes.is_shared() {
+        if !self.cluster_bus.is_shared() {
             return true;
         }
         let ticked = Duration::from_millis(self.ticked.load(Ordering::Acquire));
@@ -107,7 +107,7 @@ impl Lives {
             return false;
         }
         // Whoever began a moment ago has not been heard of in the last round.
-        if self.wakes.is_shared() && self.round().await.is_err() {
+        if self.cluster_bus.is_shared() && self.round().await.is_err() {
             return false;
         }
         !self.is_alive(life)
@@ -118,7 +118,7 @@ impl Lives {
     pub(in crate::agent) async fn be_heard(&self) {
         let heard = self.known().heard;
         let is_late = heard.is_some_and(|heard| heard.elapsed() > PATIENCE);
-        if is_late && self.wakes.is_shared() {
+        if is_late && self.cluster_bus.is_shared() {
             // Without an answer the store does not answer either.
             let _ = self.round().await;
         }
@@ -127,10 +127,10 @@ impl Lives {
     /// Gives a sign of life, and takes in who else gave one.
     pub(in crate::agent) async fn round(&self) -> Result<Round, Error> {
         let was_awake = self.is_awake();
-        let beat = self.wakes.beat().await;
-        let round = beat.map(|alive| self.hear(alive, self.wakes.is_shared()));
+        let beat = self.cluster_bus.beat().await;
+        let round = beat.map(|alive| self.hear(alive, self.cluster_bus.is_shared()));
         if round.is_ok() {
-            self.wakes.has_company(!self.is_alone());
+            self.cluster_bus.has_company(!self.is_alone());
         }
         // After a pause sessions are looked at first; the round after that finds all well.
         if was_awake || round.as_ref().is_ok_and(|round| !round.was_away) {
@@ -164,7 +164,7 @@ impl Lives {
         }
         drop(known);
         if was_alone && !self.is_alone() {
-            self.wakes.has_company(true);
+            self.cluster_bus.has_company(true);
         }
     }
 

@@ -10,14 +10,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::effects::tool_call::SessionTools;
 use crate::domain::SessionKey;
-use crate::store::live::cluster_bus::{Sign, Use, Wakes};
+use crate::store::live::cluster_bus::{PresenceSign, SessionUse, ClusterBus};
 
 /// Between two signs of a session that is in use.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
 
 /// The sessions that are in memory here.
 pub(in crate::agent) struct Presence {
-    wakes: Arc<dyn Wakes>,
+    cluster_bus: Arc<dyn ClusterBus>,
     /// Never held across an await.
     known: Mutex<Known>,
     /// Rung when something is another than was told.
@@ -26,32 +26,32 @@ pub(in crate::agent) struct Presence {
 
 #[derive(Default)]
 struct Known {
-    seats: HashMap<SessionKey, Seat>,
+    in_use: HashMap<SessionKey, SessionInUse>,
     /// What was told and is no longer here.
     left: Vec<SessionKey>,
 }
 
-struct Seat {
+struct SessionInUse {
     tools: Arc<SessionTools>,
     is_owner: bool,
     /// What was told last.
-    told: Option<Use>,
+    told: Option<SessionUse>,
 }
 
-impl Seat {
-    fn now(&self) -> Use {
+impl SessionInUse {
+    fn now(&self) -> SessionUse {
         if self.is_owner {
-            Use::Owner(self.tools.site())
+            SessionUse::Owner(self.tools.site())
         } else {
-            Use::Guest
+            SessionUse::Guest
         }
     }
 }
 
 impl Presence {
-    pub(in crate::agent) fn new(wakes: Arc<dyn Wakes>) -> Self {
+    pub(in crate::agent) fn new(cluster_bus: Arc<dyn ClusterBus>) -> Self {
         Self {
-            wakes,
+            cluster_bus,
             known: Mutex::default(),
             bell: Notify::new(),
         }
@@ -60,17 +60,17 @@ impl Presence {
     /// The session is in memory, and this gateway runs it or does not. Told at once if that or its
     /// sandbox is another than before.
     pub(in crate::agent) fn note(&self, key: &SessionKey, tools: &Arc<SessionTools>, is_owner: bool) {
-        if !self.wakes.is_shared() {
+        if !self.cluster_bus.is_shared() {
             return;
         }
         let mut known = self.known();
-        let seat = known.seats.entry(key.clone()).or_insert_with(|| Seat {
+        let entry = known.in_use.entry(key.clone()).or_insert_with(|| SessionInUse {
             tools: Arc::clone(tools),
             is_owner,
             told: None,
         });
-        (seat.tools, seat.is_owner) = (Arc::clone(tools), is_owner);
-        let is_news = seat.told.as_ref() != Some(&seat.now());
+        (entry.tools, entry.is_owner) = (Arc::clone(tools), is_owner);
+        let is_news = entry.told.as_ref() != Some(&entry.now());
         drop(known);
         if is_news {
             self.bell.notify_one();
@@ -80,9 +80,9 @@ impl Presence {
     /// The session is not in memory any more, unless another task has it by now.
     pub(in crate::agent) fn leave(&self, key: &SessionKey, tools: &Arc<SessionTools>) {
         let mut known = self.known();
-        let seat = known.seats.get(key);
-        if seat.is_some_and(|seat| Arc::ptr_eq(&seat.tools, tools)) {
-            known.seats.remove(key);
+        let entry = known.in_use.get(key);
+        if entry.is_some_and(|entry| Arc::ptr_eq(&entry.tools, tools)) {
+            known.in_use.remove(key);
             known.left.push(key.clone());
             drop(known);
             self.bell.notify_one();
@@ -110,38 +110,38 @@ impl Presence {
         if signs.is_empty() {
             return;
         }
-        let told = self.wakes.show(&signs).await;
+        let told = self.cluster_bus.show(&signs).await;
         let mut known = self.known();
         match told {
             Ok(()) => {
-                for Sign { key, is_in } in signs {
-                    if let Some(seat) = known.seats.get_mut(&key) {
-                        seat.told = Some(is_in);
+                for PresenceSign { key, is_in } in signs {
+                    if let Some(entry) = known.in_use.get_mut(&key) {
+                        entry.told = Some(is_in);
                     }
                 }
             }
             Err(error) => {
                 tracing::debug!(?error, "Nobody was told which sessions are in use");
-                let gone = signs.into_iter().filter(|sign| sign.is_in == Use::Left);
+                let gone = signs.into_iter().filter(|sign| sign.is_in == SessionUse::Left);
                 known.left.extend(gone.map(|sign| sign.key));
             }
         }
     }
 
-    fn collect(&self, renews: bool) -> Vec<Sign> {
+    fn collect(&self, renews: bool) -> Vec<PresenceSign> {
         let mut known = self.known();
         let left = std::mem::take(&mut known.left);
-        let left = left.into_iter().map(|key| (key, Use::Left));
+        let left = left.into_iter().map(|key| (key, SessionUse::Left));
         // Who came back meanwhile is told by its seat.
         let left: Vec<_> = left
-            .filter(|(key, _)| !known.seats.contains_key(key))
+            .filter(|(key, _)| !known.in_use.contains_key(key))
             .collect();
-        let seats = known.seats.iter().map(|(key, seat)| {
-            let now = seat.now();
-            (renews || seat.told.as_ref() != Some(&now)).then(|| (key.clone(), now))
+        let in_use = known.in_use.iter().map(|(key, entry)| {
+            let now = entry.now();
+            (renews || entry.told.as_ref() != Some(&now)).then(|| (key.clone(), now))
         });
-        let signs = left.into_iter().chain(seats.flatten());
-        signs.map(|(key, is_in)| Sign { key, is_in }).collect()
+        let signs = left.into_iter().chain(in_use.flatten());
+        signs.map(|(key, is_in)| PresenceSign { key, is_in }).collect()
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

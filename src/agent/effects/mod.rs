@@ -14,11 +14,11 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::session_agent::AgentParts;
+use self::session_agent::SessionAgent;
 use super::feed::{Feed, What};
 use super::journal::Journal;
 use super::mailbox::Message;
-use self::model_request::Asking;
+use self::model_request::ModelRequest;
 use crate::domain::{CallId, Weighed};
 use crate::session::{Command, Control, Effect, ModelChoice, effects};
 
@@ -51,7 +51,7 @@ pub(super) struct Wanted<'a> {
     /// Where other gateways may go on with the session: what tells whether one has.
     pub(super) shared: Option<&'a Journal>,
     pub(super) feed: &'a Arc<Feed>,
-    pub(super) parts: &'a AgentParts,
+    pub(super) parts: &'a SessionAgent,
 }
 
 /// The running effects of one session.
@@ -60,7 +60,7 @@ pub(super) struct Running {
     model: Option<((u64, u32), Request)>,
     calls: BTreeMap<CallId, Stopper>,
     /// Under which all of them were started.
-    reign: u64,
+    epoch: u64,
     outcomes: Option<mpsc::WeakSender<Message>>,
     tracker: TaskTracker,
 }
@@ -70,7 +70,7 @@ impl Running {
         Self {
             model: None,
             calls: BTreeMap::new(),
-            reign: 0,
+            epoch: 0,
             outcomes: Some(outcomes),
             tracker,
         }
@@ -110,10 +110,10 @@ impl Running {
 
     /// Starts what is missing and stops what is no longer wanted.
     pub(super) fn reconcile(&mut self, wanted: &Wanted<'_>) {
-        if self.reign != wanted.control.reign {
+        if self.epoch != wanted.control.epoch {
             // Somebody else went on meanwhile: what still runs here has no meaning any more.
             self.stop_all();
-            self.reign = wanted.control.reign;
+            self.epoch = wanted.control.epoch;
         }
         let effects = effects(wanted.control);
         let asks = effects.iter().find_map(|effect| match effect {
@@ -144,7 +144,7 @@ impl Running {
 
     fn ask_model(&self, wanted: &Wanted<'_>, request: (u64, u32)) -> Request {
         let attempt = first_attempt(wanted.control);
-        let asked = Asking {
+        let asked = ModelRequest {
             feed: Arc::clone(wanted.feed),
             ticket: wanted.feed.begin_answer(request, attempt),
             parts: wanted.parts.clone(),
@@ -160,10 +160,10 @@ impl Running {
             turn: request.0,
             iteration: request.1,
         };
-        let (outcomes, reign) = (self.outcomes.clone(), self.reign);
+        let (outcomes, epoch) = (self.outcomes.clone(), self.epoch);
         let asking = self.tracker.spawn(async move {
             let outcome = asked.run().await;
-            report(outcomes.as_ref(), outcome, reign).await;
+            report(outcomes.as_ref(), outcome, epoch).await;
         });
         Request(asking.abort_handle())
     }
@@ -172,7 +172,7 @@ impl Running {
         let queue = &wanted.control.turn.as_ref()?.queue;
         let call = Arc::clone(queue.iter().find(|call| call.id == *id)?);
         let cancel = CancellationToken::new();
-        let (outcomes, stop, reign) = (self.outcomes.clone(), cancel.clone(), self.reign);
+        let (outcomes, stop, epoch) = (self.outcomes.clone(), cancel.clone(), self.epoch);
         let (feed, tools) = (Arc::clone(wanted.feed), Arc::clone(&wanted.parts.tools));
         let version = wanted.control.version;
         let fence = wanted.shared.map(|journal| journal.fence(version));
@@ -189,7 +189,7 @@ impl Running {
                     outcome,
                     duration_ms,
                 },
-                reign,
+                epoch,
             )
             .await;
         });
@@ -204,9 +204,9 @@ pub(super) fn first_attempt(control: &Control) -> u32 {
 }
 
 /// Tells the session's task. If that is gone, so is the outcome: the next life calls it unknown.
-async fn report(outcomes: Option<&mpsc::WeakSender<Message>>, command: Command, reign: u64) {
+async fn report(outcomes: Option<&mpsc::WeakSender<Message>>, command: Command, epoch: u64) {
     if let Some(sender) = outcomes.and_then(mpsc::WeakSender::upgrade) {
         let command = Box::new(command);
-        let _ = sender.send(Message::Outcome { command, reign }).await;
+        let _ = sender.send(Message::Outcome { command, epoch }).await;
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::agent::feed::running_answer::DeltaKind;
-use super::session_agent::{AgentParts, Standing};
+use super::session_agent::{SessionAgent, RequestBase};
 use crate::agent::feed::{Feed, Notice, Ticket, What};
 use super::trace::{RequestSpan, TurnTrace};
 use super::tool_call::written_files;
@@ -18,11 +18,11 @@ use crate::session::{
 use crate::telemetry::instruments;
 
 /// One model request of a turn.
-pub(in crate::agent) struct Asking {
+pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) feed: Arc<Feed>,
     /// What it says is shown under this.
     pub(in crate::agent) ticket: Ticket,
-    pub(in crate::agent) parts: AgentParts,
+    pub(in crate::agent) parts: SessionAgent,
     pub(in crate::agent) choice: ModelChoice,
     pub(in crate::agent) entries: Vec<Arc<Weighed>>,
     /// `seq` of the message that the turn began with.
@@ -37,7 +37,7 @@ pub(in crate::agent) struct Asking {
     pub(in crate::agent) iteration: u32,
 }
 
-impl Asking {
+impl ModelRequest {
     /// The outcome as a command.
     #[tracing::instrument(skip_all, fields(session.id = %self.parts.session, llm.provider = %self.choice.provider, llm.model = %self.choice.model, turn = self.turn))]
     pub(in crate::agent) async fn run(self) -> Command {
@@ -153,15 +153,15 @@ impl Asking {
             is_retryable: false,
         };
         let input = history::last_input(&self.entries);
-        let standing = self.parts.standing(&self.choice, input, self.limits);
-        let Standing {
+        let request_base = self.parts.request_base(&self.choice, input, self.limits);
+        let RequestBase {
             system,
             tools,
             limits,
             tokens,
             window,
             ..
-        } = standing.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
+        } = request_base.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
         let shown = history::window(self.past(), limits, llm::tokens::estimate);
         let needed = tokens + shown.tokens;
         // What is only assumed refuses nothing: the provider knows better.

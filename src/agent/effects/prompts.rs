@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use crate::domain::Tool;
 use crate::history::{PromptError, SystemPrompt};
-use crate::llm::{Kept, tokens};
+use crate::llm::{RequestCache, tokens};
 
 /// The system prompt of an installation, rendered as sessions need it.
 pub struct Prompts {
     prompt: SystemPrompt,
-    kept: Kept<Rendered>,
+    kept: RequestCache<Rendered>,
 }
 
 /// The prompt for one offer of tools.
@@ -27,7 +27,7 @@ impl Prompts {
     pub fn new(prompt: SystemPrompt) -> Self {
         Self {
             prompt,
-            kept: Kept::default(),
+            kept: RequestCache::default(),
         }
     }
 

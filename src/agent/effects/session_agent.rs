@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::sandbox::assignment::Home;
-use crate::sandbox::host::SandboxPlace;
+use crate::sandbox::assignment::SandboxAssignment;
+use crate::sandbox::host::SandboxHost;
 use crate::providers::Providers;
 use crate::servers::Servers;
 use super::prompts::{Prompts, Rendered};
@@ -19,7 +19,7 @@ use crate::telemetry::traces::Traces;
 const ORDINARY_ANSWER: u64 = 4096;
 
 /// What every request of a session says beside its history.
-pub(in crate::agent) struct Standing {
+pub(in crate::agent) struct RequestBase {
     /// The system prompt.
     pub(in crate::agent) system: Arc<str>,
     /// The tools.
@@ -52,7 +52,7 @@ pub struct AgentFactory {
     /// The longest answer; sent only when set.
     pub max_tokens: Option<u32>,
     /// Where sandboxed tools run.
-    pub place: Arc<SandboxPlace>,
+    pub place: Arc<SandboxHost>,
     /// The MCP servers of the installation and its tenants.
     pub servers: Servers,
     /// Where spans go.
@@ -63,7 +63,7 @@ pub struct AgentFactory {
 
 /// The agent of one session.
 #[derive(Clone)]
-pub struct AgentParts {
+pub struct SessionAgent {
     pub(in crate::agent) tenant: TenantId,
     /// For the log.
     pub(in crate::agent) session: SessionId,
@@ -79,16 +79,16 @@ pub struct AgentParts {
     pub(in crate::agent) agent_name: Arc<str>,
 }
 
-impl AgentParts {
+impl SessionAgent {
     /// The standing part of the next request; input, tools and prompt are counted before each one
     /// (S2.63).
     /// `input` is what was asked, for prompts that say it; `limits` are those of the session.
-    pub(in crate::agent) fn standing(
+    pub(in crate::agent) fn request_base(
         &self,
         choice: &ModelChoice,
         input: &str,
         limits: history::Limits,
-    ) -> Result<Standing, PromptError> {
+    ) -> Result<RequestBase, PromptError> {
         let tools = self.tools.definitions();
         let Rendered { system, tokens } = self.prompts.with(&tools, input)?;
         let model = self.describe(choice);
@@ -103,7 +103,7 @@ impl AgentParts {
             taken if model.is_window_assumed => taken.min(window / 2),
             taken => taken,
         };
-        Ok(Standing {
+        Ok(RequestBase {
             limits: limits.within(window, taken),
             whole: history::Limits::default().within(window, taken),
             window: (!model.is_window_assumed).then_some(window),
@@ -127,8 +127,8 @@ impl AgentFactory {
         key: &SessionKey,
         owner: &UserId,
         sandbox: &SandboxId,
-    ) -> AgentParts {
-        AgentParts {
+    ) -> SessionAgent {
+        SessionAgent {
             tenant: key.tenant.clone(),
             session: key.session.clone(),
             providers: self.providers.clone(),
@@ -141,7 +141,7 @@ impl AgentFactory {
             tools: Arc::new(SessionTools::new(
                 self.servers.clone(),
                 Arc::clone(&self.place),
-                Home::new(
+                SandboxAssignment::new(
                     Arc::clone(&self.place),
                     key.clone(),
                     owner.clone(),
@@ -154,7 +154,7 @@ impl AgentFactory {
     }
 }
 
-impl AgentParts {
+impl SessionAgent {
     /// How much of the past the session lets its model read: what the settings say, or whatever the
     /// model's window holds.
     pub(in crate::agent) fn limits(&self, control: &Control) -> history::Limits {

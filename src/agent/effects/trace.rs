@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::store::clock::now;
-use super::session_agent::AgentParts;
+use super::session_agent::SessionAgent;
 use crate::domain::{Code, Timestamp};
 use crate::llm::{self, ProviderKind};
 use crate::session::{Call, CallStatus, Decider, ModelChoice, Outcome};
@@ -23,7 +23,7 @@ pub(in crate::agent) struct TurnTrace {
     started: Timestamp,
 }
 
-impl AgentParts {
+impl SessionAgent {
     /// The trace of that turn, if anybody wants one.
     pub(in crate::agent) fn trace(&self, turn: u64, started: Timestamp) -> Option<TurnTrace> {
         self.traces.is_on().then(|| {

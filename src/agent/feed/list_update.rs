@@ -7,7 +7,7 @@ use crate::store::records::SessionRow;
 
 /// A row of a list of sessions that is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RowNews {
+pub enum ListUpdate {
     /// It is another, or new.
     Changed(SessionRow),
     /// The session was deleted.
@@ -19,7 +19,7 @@ pub enum RowNews {
     },
 }
 
-impl RowNews {
+impl ListUpdate {
     /// The session.
     pub fn key(&self) -> &SessionKey {
         match self {

@@ -42,7 +42,7 @@ pub(super) trait Outlet: Send + Sync {
     fn may_speak(&self) -> bool;
 
     /// A signal of an effect; what follows from commits is told by the commits.
-    fn relay(&self, what: &What);
+    fn broadcaster(&self, what: &What);
 
     /// The whole answer, for somebody who joined late.
     fn relay_answer(&self, answer: &RunningAnswer);
@@ -266,7 +266,7 @@ impl Feed {
             if !outlet.may_speak() {
                 return;
             }
-            outlet.relay(&what);
+            outlet.broadcaster(&what);
         }
         self.send(what);
     }

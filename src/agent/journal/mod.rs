@@ -29,7 +29,7 @@ static WRITERS: Semaphore = Semaphore::const_new(2);
 
 /// A snapshot's body.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct StoredSnapshot {
     /// The folded state, its entries cut to `limits`.
     pub(super) state: SessionState,
     limits: history::Limits,
@@ -94,7 +94,7 @@ impl Journal {
         let kept = snapshot
             .filter(|snapshot| snapshot.schema == SNAPSHOT_SCHEMA)
             .and_then(|snapshot| read_kept(&snapshot));
-        if let Some(Kept {
+        if let Some(StoredSnapshot {
             mut state,
             limits: cut_to,
         }) = kept.filter(|kept| limits(&kept.state.control, usual).are_within(kept.limits))
@@ -208,7 +208,7 @@ impl Journal {
     /// caller's task.
     pub(super) async fn keep_snapshot(&self, state: SessionState, limits: history::Limits) {
         let version = state.control.version;
-        let kept = Kept { state, limits };
+        let kept = StoredSnapshot { state, limits };
         let body = {
             // The semaphore is never closed.
             let _place = WRITERS.acquire().await;
@@ -281,7 +281,7 @@ fn shown(records: &[Record]) -> Result<Vec<ShownEvent>, CommitError> {
 }
 
 /// A snapshot that cannot be read costs time, not data: the journal is folded from its start.
-fn read_kept(snapshot: &Snapshot) -> Option<Kept> {
+fn read_kept(snapshot: &Snapshot) -> Option<StoredSnapshot> {
     match serde_json::from_slice(&snapshot.body) {
         Ok(kept) => Some(kept),
         Err(error) => {

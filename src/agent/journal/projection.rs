@@ -8,8 +8,8 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::cluster::list_broadcast::Lists;
-use crate::agent::feed::list_update::RowNews;
+use crate::agent::cluster::list_broadcast::ListBroadcast;
+use crate::agent::feed::list_update::ListUpdate;
 use crate::domain::{SessionKey, UserId};
 use crate::session::{Activity, Control};
 use crate::store::records::{Records, SessionRow, SessionState};
@@ -55,7 +55,7 @@ impl Projection {
     /// The sender, and the task's work.
     pub(in crate::agent) fn start(
         records: Records,
-        lists: Lists,
+        lists: ListBroadcast,
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (news, queue) = mpsc::channel(QUEUE);
@@ -113,7 +113,7 @@ impl Projection {
 }
 
 async fn write_news(
-    (records, lists): (Records, Lists),
+    (records, lists): (Records, ListBroadcast),
     (mut queue, bell): (mpsc::Receiver<News>, Arc<Notify>),
     stop: CancellationToken,
 ) {
@@ -154,20 +154,20 @@ async fn write_news(
 }
 
 /// The newest news of each session.
-type Newest = BTreeMap<SessionKey, RowNews>;
+type Newest = BTreeMap<SessionKey, ListUpdate>;
 
 /// Only the newest news of a session matters. What could not be written, and what was.
 async fn write(
     records: &Records,
     mut newest: Newest,
     news: impl Iterator<Item = News>,
-) -> (Newest, Vec<RowNews>) {
+) -> (Newest, Vec<ListUpdate>) {
     let mut waiting = Vec::new();
     for news in news {
         match news {
-            News::Changed(row) => drop(newest.insert(row.key.clone(), RowNews::Changed(row))),
+            News::Changed(row) => drop(newest.insert(row.key.clone(), ListUpdate::Changed(row))),
             News::Gone(key, owner) => {
-                newest.insert(key.clone(), RowNews::Removed { key, owner });
+                newest.insert(key.clone(), ListUpdate::Removed { key, owner });
             }
             News::Written(done) => waiting.push(done),
         }
@@ -176,8 +176,8 @@ async fn write(
     let mut unwritten = Newest::new();
     for (key, news) in newest {
         match news {
-            RowNews::Changed(row) => rows.push(row),
-            gone @ RowNews::Removed { .. } => match records.sessions().delete(&key).await {
+            ListUpdate::Changed(row) => rows.push(row),
+            gone @ ListUpdate::Removed { .. } => match records.sessions().delete(&key).await {
                 Ok(_) => written.push(gone),
                 Err(error) => {
                     tracing::warn!(session.id = %key.session, %error, "A deleted session stays on the list");
@@ -187,7 +187,7 @@ async fn write(
         }
     }
     let projected = records.sessions().project(&rows).await;
-    let rows = rows.into_iter().map(RowNews::Changed);
+    let rows = rows.into_iter().map(ListUpdate::Changed);
     match projected {
         Ok(()) => written.extend(rows),
         Err(error) => {

@@ -9,7 +9,7 @@ use crate::store::clock::now;
 use crate::agent::feed::{ShownEvent, What};
 use crate::agent::journal::{JournalError, Settled};
 use crate::agent::mailbox::{Accepted, damaged, deleted, store_away};
-use crate::agent::cluster::broadcaster::Letter;
+use crate::agent::cluster::broadcaster::ClusterMessage;
 use crate::domain::CommitId;
 use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, decide};
 
@@ -21,7 +21,7 @@ const SETTLE_EVERY: Duration = Duration::from_secs(1);
 impl LiveSession {
     /// A new command: refused while the store is away.
     pub(crate) async fn command(&mut self, command: Command) -> Result<Accepted, Refusal> {
-        self.lives.be_heard().await;
+        self.membership.be_heard().await;
         let committed = self.commit(&[&command], None).await;
         committed.map_err(|failure| match failure {
             Failure::Refused(refusal) | Failure::Unfit(refusal) => refusal,
@@ -38,14 +38,14 @@ impl LiveSession {
     pub(crate) async fn commit(
         &mut self,
         commands: &[&Command],
-        reign: Option<u64>,
+        epoch: Option<u64>,
     ) -> Result<Accepted, Failure> {
         loop {
             let now = now();
-            let rules = self.parts.tools.rules();
+            let rules = self.agent.tools.rules();
             let control = &self.state.control;
             let inputs = Inputs {
-                gateway: self.gateway(reign),
+                gateway: self.gateway(epoch),
                 rules: &rules,
                 now,
                 genesis: &self.genesis,
@@ -67,9 +67,9 @@ impl LiveSession {
             };
             let is_active = commit.is_active_after(control.is_active());
             // Where nobody else is known to live, the append itself carries the word.
-            let is_alone = self.lives.is_alone();
-            let wake = (is_alone && self.relay.is_shared())
-                .then(|| Letter::moved(&self.life, commit.version))
+            let is_alone = self.membership.is_alone();
+            let wake = (is_alone && self.broadcaster.is_shared())
+                .then(|| ClusterMessage::moved(&self.life, commit.version))
                 .flatten();
             match self.journal.append(&commit, is_active, wake).await {
                 Settled::Stored(bytes) => {
@@ -125,13 +125,13 @@ impl LiveSession {
             .unwrap_or(control.seq)
     }
 
-    fn gateway(&self, reign: Option<u64>) -> Gateway<'_> {
+    fn gateway(&self, epoch: Option<u64>) -> Gateway<'_> {
         let runner = self.state.control.runner.as_deref();
         Gateway {
             life: &self.life,
-            engine: self.parts.tools.engine(),
-            is_runner_alive: runner.is_some_and(|runner| self.lives.is_alive(runner)),
-            reign,
+            engine: self.agent.tools.engine(),
+            is_runner_alive: runner.is_some_and(|runner| self.membership.is_alive(runner)),
+            epoch,
         }
     }
 
@@ -194,7 +194,7 @@ impl LiveSession {
             }
             Err(Failure::Away(error)) => {
                 tracing::warn!(session.id = %self.key.session, ?error, "The store is away");
-                self.lives.fall_behind(&self.key);
+                self.membership.fall_behind(&self.key);
             }
         }
     }
@@ -225,8 +225,8 @@ impl LiveSession {
     async fn follow_creation(&mut self, from: u64) {
         if let Some(sandbox) = self.state.control.sandbox.as_ref().filter(|_| from == 0) {
             let owner = &self.owner().id;
-            self.parts = self.factory.create_agent(&self.key, owner, sandbox);
-            self.parts.tools.refresh().await;
+            self.agent = self.factory.create_agent(&self.key, owner, sandbox);
+            self.agent.tools.refresh().await;
         }
     }
 
@@ -234,13 +234,13 @@ impl LiveSession {
     /// given if others are still to be told.
     fn tell_others(&mut self, commit: &Commit, bytes: Option<usize>) {
         if let Some(bytes) = bytes {
-            self.relay.tell_commit(&self.key, commit, bytes);
+            self.broadcaster.tell_commit(&self.key, commit, bytes);
         }
         let control = &self.state.control;
         let runner = control.runner.as_deref().filter(|_| control.is_active());
         if let Some(runner) = runner.filter(|runner| **runner != *self.life) {
             // It may have let the session go from memory.
-            self.relay.nudge(runner, &self.key);
+            self.broadcaster.nudge(runner, &self.key);
         }
         self.projection.tell(&self.key, control);
         if commit.version.is_multiple_of(SNAPSHOT_EVERY) {

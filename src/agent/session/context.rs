@@ -10,7 +10,7 @@ impl LiveSession {
     /// journal has the rest (S2.9). The newest turn stays whole. A retry takes its answer away again, so right after it the
     /// window may be one answer short.
     pub(crate) fn forget_unread(&mut self) {
-        let limits = self.parts.limits(&self.state.control);
+        let limits = self.agent.limits(&self.state.control);
         if !self.has_all_within(limits) {
             return;
         }
@@ -31,7 +31,7 @@ impl LiveSession {
     /// Reads again what was forgotten and may be read now; whether it did. While the store is away
     /// the session goes on with what it has, and the next look tries anew.
     pub(crate) async fn widen(&mut self) -> bool {
-        if self.has_all_within(self.parts.limits(&self.state.control)) {
+        if self.has_all_within(self.agent.limits(&self.state.control)) {
             return false;
         }
         match self.journal.whole(self.state.control.version).await {

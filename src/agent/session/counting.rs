@@ -68,7 +68,7 @@ impl LiveSession {
     pub(crate) fn provider_kind(&self) -> &'static str {
         let choice = self.state.control.asked().unwrap_or(&self.genesis.model);
         let found = self
-            .parts
+            .agent
             .providers
             .find(&self.key.tenant, &choice.provider);
         found.map_or("gone", |offer| offer.kind().as_str())

@@ -13,14 +13,14 @@ use crate::telemetry::instruments;
 const MAX_KEYS: usize = 10_000;
 
 /// Limits how fast sessions are created.
-pub(in crate::agent) struct Creations {
+pub(in crate::agent) struct CreationLimit {
     of_users: Pace<UserId>,
     of_tenants: Pace<TenantId>,
 }
 
 struct Pace<K: Hash + Eq + Clone>(Option<(NonZeroU32, DefaultKeyedRateLimiter<K>)>);
 
-impl Creations {
+impl CreationLimit {
     /// So many of one user in a minute, and of one tenant; `None` = no limit.
     pub(in crate::agent) fn new((user, tenant): (Option<NonZeroU32>, Option<NonZeroU32>)) -> Self {
         Self {
@@ -66,19 +66,19 @@ impl<K: Hash + Eq + Clone> Pace<K> {
 mod tests {
     use std::num::NonZeroU32;
 
-    use super::Creations;
+    use super::CreationLimit;
     use crate::domain::{Holder, TenantId, UserId};
 
     #[test]
     fn who_began_many_leaves_the_others_theirs() {
         let most = (NonZeroU32::new(3), NonZeroU32::new(5));
-        let creations = Creations::new(most);
+        let creation_limit = CreationLimit::new(most);
         let create_nine = |tenant, user| {
             let holder = Holder {
                 tenant: TenantId::from_bits(tenant),
                 user: UserId::from_bits(user),
             };
-            let tries = (0..9).map(|_| creations.count(&holder));
+            let tries = (0..9).map(|_| creation_limit.count(&holder));
             let refused = tries.filter_map(Result::err).map(|it| it.message);
             let refused: Vec<String> = refused.collect();
             (9 - refused.len(), refused[0].clone())
@@ -91,7 +91,7 @@ mod tests {
         assert!(text.contains("your tenant began 5"), "{text}");
         assert_eq!(create_nine(2, 3).0, 3);
         assert!(
-            Creations::new((None, None))
+            CreationLimit::new((None, None))
                 .of_users
                 .count(&UserId::from_bits(1))
                 .is_ok()

@@ -10,7 +10,7 @@ use super::{LiveSession, Lost};
 use crate::agent::feed::running_answer::Merged;
 use crate::agent::effects::first_attempt;
 use crate::agent::feed::What;
-use crate::agent::cluster::broadcaster::Note;
+use crate::agent::cluster::broadcaster::SessionUpdate;
 use crate::domain::CallId;
 use crate::session::{Call, Command, Effect, effects};
 
@@ -19,46 +19,46 @@ const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 impl LiveSession {
     /// News from other gateways, in the order in which they were sent.
-    pub(crate) async fn hear(&mut self, notes: Vec<Note>) {
+    pub(crate) async fn hear(&mut self, notes: Vec<SessionUpdate>) {
         for note in notes {
             self.hear_one(note).await;
         }
         self.look().await;
     }
 
-    async fn hear_one(&mut self, note: Note) {
+    async fn hear_one(&mut self, note: SessionUpdate) {
         match note {
-            Note::Commit(commit) => {
+            SessionUpdate::Commit(commit) => {
                 self.follow(&commit).await;
                 self.reconcile();
             }
-            Note::Moved(version) => {
+            SessionUpdate::Moved(version) => {
                 if version > self.state.control.version {
                     self.catch_up().await;
                     self.reconcile();
                 }
             }
             // What still speaks elsewhere about a session that runs here was taken over.
-            Note::Delta(_) | Note::Answer(_) | Note::Progress(..) | Note::Notice(_)
+            SessionUpdate::Delta(_) | SessionUpdate::Answer(_) | SessionUpdate::Progress(..) | SessionUpdate::Notice(_)
                 if self.is_mine() => {}
-            Note::Delta(delta) => {
+            SessionUpdate::Delta(delta) => {
                 if self.feed.merge(&delta) == Merged::Gap {
                     self.fill(delta.turn, delta.iteration).await;
                 }
             }
-            Note::Answer(answer) => self.feed.adopt(&answer),
-            Note::Progress(call, news) => {
+            SessionUpdate::Answer(answer) => self.feed.adopt(&answer),
+            SessionUpdate::Progress(call, news) => {
                 if self.is_executing(&call) {
                     self.feed.show(What::Progress(call, news));
                 }
             }
-            Note::Notice(notice) => self.feed.show(What::Notice(notice)),
-            Note::TellAnswer => {
+            SessionUpdate::Notice(notice) => self.feed.show(What::Notice(notice)),
+            SessionUpdate::TellAnswer => {
                 if self.running.has_model() {
                     self.feed.tell_answer();
                 }
             }
-            Note::Deleted => self.lost = Some(Lost::Deleted),
+            SessionUpdate::Deleted => self.lost = Some(Lost::Deleted),
         }
     }
 
@@ -100,7 +100,7 @@ impl LiveSession {
         let control = &self.state.control;
         if control.is_active() && self.lost.is_none() {
             let is_over = match &control.runner {
-                Some(runner) => self.lives.is_over(runner).await,
+                Some(runner) => self.membership.is_over(runner).await,
                 None => true,
             };
             if is_over {
@@ -123,7 +123,7 @@ impl LiveSession {
 
     /// Decides what waits by the rules of now, if they are others than at the last look.
     async fn review(&mut self) {
-        let rules = self.parts.tools.rules();
+        let rules = self.agent.tools.rules();
         let is_known = self
             .reviewed
             .as_ref()
@@ -147,8 +147,8 @@ impl LiveSession {
     /// Another gateway runs the session: nothing of it runs here, and its answer is followed.
     pub(crate) fn stand_back(&mut self) {
         self.running.stop_all();
-        if self.parts.tools.idle_limit().is_some() {
-            let tools = Arc::clone(&self.parts.tools);
+        if self.agent.tools.idle_limit().is_some() {
+            let tools = Arc::clone(&self.agent.tools);
             self.running
                 .tracker()
                 .spawn(async move { tools.close().await });
@@ -176,7 +176,7 @@ impl LiveSession {
             return;
         }
         self.asked = Some(now);
-        self.relay.tell(&self.key, || Note::TellAnswer);
+        self.broadcaster.tell(&self.key, || SessionUpdate::TellAnswer);
     }
 
     /// Brings watchers that were here before this task up to date.

@@ -18,16 +18,16 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::feed::running_answer::RunningAnswer;
-use self::creation_limit::Creations;
+use self::creation_limit::CreationLimit;
 use super::effects::{Running, Wanted};
-use super::effects::session_agent::{AgentFactory, AgentParts};
+use super::effects::session_agent::{AgentFactory, SessionAgent};
 use super::feed::{Feed, What};
 use super::journal::Journal;
-use super::cluster::membership::Lives;
-use super::mailbox::{Accepted, Ask, Message, damaged, deleted, stopping, store_away};
+use super::cluster::membership::Membership;
+use super::mailbox::{Accepted, SessionRequest, Message, damaged, deleted, stopping, store_away};
 use super::cluster::presence::Presence;
 use super::journal::projection::Projection;
-use super::cluster::broadcaster::Relay;
+use super::cluster::broadcaster::Broadcaster;
 use crate::domain::{Code, SandboxId, SessionKey, UserId};
 use crate::history;
 use crate::session::{Command, Edit, Genesis, ModelChoice, Refusal, Rules, SessionState};
@@ -49,7 +49,7 @@ pub(super) struct LiveSession {
     pub(super) key: SessionKey,
     pub(super) journal: Journal,
     pub(super) feed: Arc<Feed>,
-    pub(super) parts: AgentParts,
+    pub(super) agent: SessionAgent,
     pub(super) genesis: Genesis,
     pub(super) projection: Projection,
     /// Builds the agent again, should another gateway create the session.
@@ -57,11 +57,11 @@ pub(super) struct LiveSession {
     /// Names this process's life (DESIGN section 3).
     pub(super) life: Arc<str>,
     /// Who else lives.
-    pub(super) lives: Arc<Lives>,
+    pub(super) membership: Arc<Membership>,
     /// Tells the other gateways.
-    pub(super) relay: Relay,
+    pub(super) broadcaster: Broadcaster,
     /// How fast sessions may be created.
-    pub(super) creations: Arc<Creations>,
+    pub(super) creation_limit: Arc<CreationLimit>,
     /// Tells people and other tools what is in use.
     pub(super) presence: Arc<Presence>,
     /// When the whole of an answer that is said elsewhere was asked for.
@@ -142,7 +142,7 @@ impl LiveSession {
                     }
                     continue;
                 }
-                Some(Message::Notes(notes)) => {
+                Some(Message::Updates(notes)) => {
                     Box::pin(self.hear(notes)).await;
                     if !self.is_needed() {
                         continue;
@@ -179,7 +179,7 @@ impl LiveSession {
 
     fn tell_presence(&self) {
         let is_owner = self.state.control.is_run_by(&self.life);
-        self.presence.note(&self.key, &self.parts.tools, is_owner);
+        self.presence.note(&self.key, &self.agent.tools, is_owner);
     }
 
     /// Whether somebody here watches the session, or it runs here.
@@ -206,8 +206,8 @@ impl LiveSession {
                 self.projection.forget(&self.key, &self.owner().id);
             }
         }
-        self.parts.tools.close().await;
-        self.presence.leave(&self.key, &self.parts.tools);
+        self.agent.tools.close().await;
+        self.presence.leave(&self.key, &self.agent.tools);
         let refusal = match self.lost {
             Some(Lost::Rewound) => store_away(),
             Some(Lost::Damaged) => damaged(),
@@ -232,8 +232,8 @@ impl LiveSession {
             message.refuse(&stopping());
         }
         self.running.stop_all();
-        self.parts.tools.close().await;
-        self.presence.leave(&self.key, &self.parts.tools);
+        self.agent.tools.close().await;
+        self.presence.leave(&self.key, &self.agent.tools);
         if self.state.control.version > 0 {
             self.forget_unread();
             let limits = self.cut_to;
@@ -256,29 +256,29 @@ impl LiveSession {
             Message::Join { by, reply } => {
                 let _ = reply.send(self.admit(&by).map(|()| self.joined()));
             }
-            Message::Outcome { command, reign } => self.outcomes(*command, reign).await,
+            Message::Outcome { command, epoch } => self.outcomes(*command, epoch).await,
             Message::Look => {
                 Box::pin(self.catch_up()).await;
                 if self.has_open_calls() {
-                    self.parts.tools.refresh().await;
+                    self.agent.tools.refresh().await;
                 }
             }
             // Answered in the loop, where the task can end.
             Message::Leave { reply, .. } => drop(reply.send(Err(stopping()))),
-            Message::Notes(_) | Message::Rest => {}
+            Message::Updates(_) | Message::Rest => {}
         }
         self.look().await;
     }
 
     /// A refusal holds only if nothing was written elsewhere meanwhile: people at this gateway may have
     /// been shown more than this task has read.
-    async fn tell(&mut self, ask: Ask) -> Result<Accepted, Refusal> {
+    async fn tell(&mut self, ask: SessionRequest) -> Result<Accepted, Refusal> {
         let first = self.try_to_tell(ask.clone()).await;
         let version = self.state.control.version;
         let is_final = match &first {
             Ok(_) => true,
             // A store that is away is not waited for twice.
-            Err(refusal) => refusal.code == Code::StoreUnavailable || self.lives.is_alone(),
+            Err(refusal) => refusal.code == Code::StoreUnavailable || self.membership.is_alone(),
         };
         if is_final {
             return first;
@@ -290,10 +290,10 @@ impl LiveSession {
         self.try_to_tell(ask).await
     }
 
-    async fn try_to_tell(&mut self, ask: Ask) -> Result<Accepted, Refusal> {
+    async fn try_to_tell(&mut self, ask: SessionRequest) -> Result<Accepted, Refusal> {
         if ask.approves() {
             // By the rules of now: a tool may have been denied while its call waited.
-            self.parts.tools.refresh().await;
+            self.agent.tools.refresh().await;
         }
         let command = self.prepare(ask)?;
         self.may_be_created()?;
@@ -312,16 +312,16 @@ impl LiveSession {
     }
 
     /// Fills in what only the session knows, and refuses what only it can refuse.
-    fn prepare(&mut self, ask: Ask) -> Result<Command, Refusal> {
+    fn prepare(&mut self, ask: SessionRequest) -> Result<Command, Refusal> {
         let command = match ask {
-            Ask::Choose(wanted) => {
-                let providers = &self.parts.providers;
+            SessionRequest::Choose(wanted) => {
+                let providers = &self.agent.providers;
                 let current = Some(self.choice());
                 let whose = (&self.key.tenant, &self.owner().id);
                 let model = providers.choose(whose, &wanted, current)?;
                 Command::ChooseModel { model }
             }
-            Ask::Decide { mut decision, args } => {
+            SessionRequest::Decide { mut decision, args } => {
                 let turn = self.state.control.turn.as_ref();
                 let call = turn.and_then(|turn| turn.call(&decision.call));
                 let is_repeat = call.zip(args.as_ref()).is_some_and(|(call, args)| {
@@ -332,7 +332,7 @@ impl LiveSession {
                     decision.digest = None;
                 }
                 decision.edit = args.and_then(|args| match call {
-                    Some(call) => (call.args != args).then(|| self.parts.tools.edit(call, args)),
+                    Some(call) => (call.args != args).then(|| self.agent.tools.edit(call, args)),
                     None => self
                         .state
                         .control
@@ -341,7 +341,7 @@ impl LiveSession {
                 });
                 Command::Decide(decision)
             }
-            Ask::Command(Command::Stop { turn, .. }) => {
+            SessionRequest::Command(Command::Stop { turn, .. }) => {
                 let running = self.state.control.turn.as_ref();
                 let is_this =
                     running.is_some_and(|running| turn.is_none_or(|turn| turn == running.id));
@@ -360,7 +360,7 @@ impl LiveSession {
                     thought_so_far,
                 }
             }
-            Ask::Command(command) => command,
+            SessionRequest::Command(command) => command,
         };
         self.can_be_answered(&command)?;
         Ok(command)
@@ -378,7 +378,7 @@ impl LiveSession {
         if !begins || self.state.control.is_active() {
             return Ok(());
         }
-        let providers = &self.parts.providers;
+        let providers = &self.agent.providers;
         let missing = providers.missing_key(&self.key.tenant, self.choice());
         missing.map_or(Ok(()), Err)
     }
@@ -396,9 +396,9 @@ impl LiveSession {
             control,
             entries: &self.state.entries,
             choice: control.asked().unwrap_or(&genesis.model),
-            shared: self.relay.is_shared().then_some(&self.journal),
+            shared: self.broadcaster.is_shared().then_some(&self.journal),
             feed: &self.feed,
-            parts: &self.parts,
+            agent: &self.agent,
         });
     }
 }

@@ -22,37 +22,37 @@ const STORE_RETRY: [Duration; 4] = [
 impl LiveSession {
     /// An outcome, and those that have come right behind it: calls that ran side by side tend to end
     /// together, and one commit costs what five small ones do not.
-    pub(crate) async fn outcomes(&mut self, first: Command, reign: u64) {
+    pub(crate) async fn outcomes(&mut self, first: Command, epoch: u64) {
         let mut all = vec![first];
-        while self.take_outcomes(&mut all, reign) && all.len() < self.running.calls() {
+        while self.take_outcomes(&mut all, epoch) && all.len() < self.running.calls() {
             // Answers that have come already are read before this task goes on. Nothing waits for
             // those that have not.
             let before = all.len();
             tokio::task::yield_now().await;
-            if !self.take_outcomes(&mut all, reign) || all.len() == before {
+            if !self.take_outcomes(&mut all, epoch) || all.len() == before {
                 break;
             }
         }
         if all.len() > 1 {
             let together: Vec<&Command> = all.iter().collect();
-            if self.commit(&together, Some(reign)).await.is_ok() {
+            if self.commit(&together, Some(epoch)).await.is_ok() {
                 return;
             }
             // One that is too large or too late holds up none of the others.
         }
         for command in all {
-            self.outcome(command, Some(reign)).await;
+            self.outcome(command, Some(epoch)).await;
         }
     }
 
     /// Takes outcomes from the mailbox; whether there may be more of them.
-    fn take_outcomes(&mut self, all: &mut Vec<Command>, reign: u64) -> bool {
+    fn take_outcomes(&mut self, all: &mut Vec<Command>, epoch: u64) -> bool {
         while all.len() < MOST_OUTCOMES && self.set_aside.is_none() {
             match self.mailbox.try_recv() {
                 Ok(Message::Outcome {
                     command,
-                    reign: its,
-                }) if its == reign => all.push(*command),
+                    epoch: its,
+                }) if its == epoch => all.push(*command),
                 Ok(other) => self.set_aside = Some(other),
                 Err(_) => return true,
             }
@@ -63,12 +63,12 @@ impl LiveSession {
     /// An outcome: it happened, so it is kept until the store is back; meanwhile commands are
     /// refused. One that can never be stored becomes a failure that can; a damaged journal ends the
     /// task.
-    pub(crate) async fn outcome(&mut self, mut command: Command, reign: Option<u64>) {
+    pub(crate) async fn outcome(&mut self, mut command: Command, epoch: Option<u64>) {
         let mut pauses = STORE_RETRY
             .iter()
             .copied()
             .chain(std::iter::repeat(Duration::from_secs(5)));
-        while let Some(error) = self.try_outcome(&mut command, reign).await {
+        while let Some(error) = self.try_outcome(&mut command, epoch).await {
             tracing::warn!(session.id = %self.key.session, ?error, "The store is away; an outcome waits");
             let until = Instant::now() + pauses.next().unwrap_or_default();
             if !Box::pin(self.refuse_until(until)).await {
@@ -81,13 +81,13 @@ impl LiveSession {
     async fn try_outcome(
         &mut self,
         command: &mut Command,
-        reign: Option<u64>,
+        epoch: Option<u64>,
     ) -> Option<crate::store::Error> {
-        let failure = match self.commit(&[command], reign).await {
+        let failure = match self.commit(&[command], epoch).await {
             Err(Failure::Unfit(refusal)) => {
                 tracing::error!(session.id = %self.key.session, %refusal, "An outcome cannot be stored");
                 *command = unstorable(command, &refusal)?;
-                self.commit(&[command], reign).await.err()?
+                self.commit(&[command], epoch).await.err()?
             }
             answer => answer.err()?,
         };
@@ -109,15 +109,15 @@ impl LiveSession {
                 () = self.stop.cancelled() => break false,
                 () = tokio::time::sleep_until(until) => break true,
                 message = self.mailbox.recv() => match message {
-                    Some(Message::Outcome { command, reign }) => later.push((command, reign)),
+                    Some(Message::Outcome { command, epoch }) => later.push((command, epoch)),
                     Some(message) => message.refuse(&store_away()),
                     None => break false,
                 },
             }
         };
-        for (command, reign) in later {
+        for (command, epoch) in later {
             // They wait for the same store: one loop for all would lose their order.
-            Box::pin(self.outcome(*command, Some(reign))).await;
+            Box::pin(self.outcome(*command, Some(epoch))).await;
         }
         goes_on
     }

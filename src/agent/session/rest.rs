@@ -22,7 +22,7 @@ impl LiveSession {
         if self.state.control.version > 0 {
             return Ok(());
         }
-        self.creations.count(&Holder {
+        self.creation_limit.count(&Holder {
             tenant: self.key.tenant.clone(),
             user: self.owner().id.clone(),
         })
@@ -30,7 +30,7 @@ impl LiveSession {
 
     /// Whether nothing goes on, and nothing that takes time to begin anew is kept for it.
     pub(crate) fn can_rest(&self) -> bool {
-        let has_servers = self.parts.tools.idle_limit().is_some();
+        let has_servers = self.agent.tools.idle_limit().is_some();
         self.running.is_empty() && self.unsettled.is_none() && !has_servers
     }
 
@@ -41,6 +41,6 @@ impl LiveSession {
             0 => self.idle_after.min(UNTOLD_FOR),
             _ => self.idle_after,
         };
-        self.parts.tools.idle_limit().unwrap_or(state)
+        self.agent.tools.idle_limit().unwrap_or(state)
     }
 }

@@ -13,7 +13,7 @@ impl LiveSession {
         let Some(turn) = self.state.control.turn.as_ref() else {
             return;
         };
-        let Some(trace) = self.parts.trace(turn.id, turn.started) else {
+        let Some(trace) = self.agent.trace(turn.id, turn.started) else {
             return;
         };
         for event in &commit.events {

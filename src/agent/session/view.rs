@@ -22,7 +22,7 @@ impl LiveSession {
 
     pub(crate) fn usage(&self) -> UsageState {
         let control = &self.state.control;
-        let model = self.parts.describe(self.choice());
+        let model = self.agent.describe(self.choice());
         UsageState {
             totals: control.totals,
             context_tokens: control.last_usage.total(),
@@ -37,9 +37,9 @@ impl LiveSession {
     /// What the next request would leave out.
     fn left_out(&self) -> LeftOut {
         let input = history::last_input(&self.state.entries);
-        let own = self.parts.turn_limits(&self.state.control);
-        let (limits, whole) = match self.parts.standing(self.choice(), input, own) {
-            Ok(standing) => (standing.limits, standing.whole),
+        let own = self.agent.turn_limits(&self.state.control);
+        let (limits, whole) = match self.agent.request_base(self.choice(), input, own) {
+            Ok(request_base) => (request_base.limits, request_base.whole),
             // The request itself says what is wrong with the prompt.
             Err(_) => (own, history::Limits::default()),
         };

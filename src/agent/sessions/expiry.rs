@@ -17,7 +17,7 @@ const EVERY: Duration = Duration::from_mins(10);
 
 /// Looks at once, and again every ten minutes, until `stop`: at what has rested for longer than
 /// `after`. A store that is away is asked again the next time.
-pub async fn take_off_the_list(
+pub async fn remove_expired_rows(
     (live, records): (Arc<dyn LiveStore>, Records),
     after: Duration,
     stop: CancellationToken,

@@ -5,13 +5,13 @@ use crate::session::Event;
 
 /// How much of a running answer a client has, in UTF-16 code units.
 #[derive(Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct DeliveredAnswer {
     pub(super) answer: (u64, u32, u32),
     pub(super) text: usize,
     pub(super) reasoning: usize,
 }
 
-impl Told {
+impl DeliveredAnswer {
     /// The count for a delta's kind; another answer or attempt begins at 0.
     pub(super) fn units(&mut self, delta: &Delta) -> &mut usize {
         let answer = (delta.turn, delta.iteration, delta.attempt);
@@ -74,7 +74,7 @@ impl Told {
 mod tests {
     use std::time::Duration;
 
-    use super::Told;
+    use super::DeliveredAnswer;
     use crate::agent::Notice;
     use crate::domain::{Code, TokenUsage};
     use crate::session::Event;
@@ -94,8 +94,8 @@ mod tests {
         }
     }
 
-    fn told_of(turn: u64, text: &str) -> Told {
-        Told {
+    fn told_of(turn: u64, text: &str) -> DeliveredAnswer {
+        DeliveredAnswer {
             answer: (turn, 2, 3),
             text: text.encode_utf16().count(),
             reasoning: 0,

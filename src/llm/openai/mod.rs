@@ -17,7 +17,7 @@ use super::transport::{Refused, self};
 use super::request::names::Names;
 use super::stream::payloads;
 use super::stream;
-use super::{Error, Kept, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings};
+use super::{Error, RequestCache, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings};
 
 mod assembler;
 mod calls;
@@ -39,7 +39,7 @@ pub struct ChatCompletions {
     /// Some servers refuse the field; once one did, it is left out.
     has_stream_options: AtomicBool,
     /// Tools as requests carry them: they are most of a short one.
-    tools: Kept<Option<Arc<RawValue>>>,
+    tools: RequestCache<Option<Arc<RawValue>>>,
 }
 
 impl ChatCompletions {
@@ -51,7 +51,7 @@ impl ChatCompletions {
             family: endpoint.family(),
             endpoint,
             has_stream_options: AtomicBool::new(true),
-            tools: Kept::default(),
+            tools: RequestCache::default(),
         })
     }
 

@@ -10,12 +10,12 @@ const KEPT: usize = 64;
 /// Keeps what was made of the last offers of tools. Sessions share an offer, and ask with it again and
 /// again.
 #[derive(Debug)]
-pub struct Kept<T> {
+pub struct RequestCache<T> {
     /// The newest last. Never held across an await.
     made: Mutex<Vec<(Arc<[Tool]>, T)>>,
 }
 
-impl<T> Default for Kept<T> {
+impl<T> Default for RequestCache<T> {
     fn default() -> Self {
         Self {
             made: Mutex::default(),
@@ -23,7 +23,7 @@ impl<T> Default for Kept<T> {
     }
 }
 
-impl<T: Clone> Kept<T> {
+impl<T: Clone> RequestCache<T> {
     /// What was made of this very offer before, or is now. What fails is tried again the next time.
     pub fn get<E>(
         &self,
@@ -48,12 +48,12 @@ mod tests {
     use std::convert::Infallible;
     use std::sync::Arc;
 
-    use super::{KEPT, Kept};
+    use super::{KEPT, RequestCache};
     use crate::domain::Tool;
 
     #[test]
     fn it_is_made_once_for_an_offer_and_the_oldest_goes() {
-        let kept = Kept::default();
+        let kept = RequestCache::default();
         let made = |tools: &Arc<[Tool]>, what| kept.get(tools, |_| Ok::<_, Infallible>(what));
         // The same tools, offered twice, are two offers.
         let (one, two) = (Arc::from(Vec::new()), Arc::from(Vec::new()));

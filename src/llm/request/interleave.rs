@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where a block stood in its answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::llm) struct Place {
+pub(in crate::llm) struct Position {
     /// Bytes of text before it.
     pub(in crate::llm) text: usize,
     /// Bytes of text that belong to the block itself.
@@ -26,10 +26,10 @@ pub(in crate::llm) enum Part<'a, B> {
 }
 
 /// The parts of an answer. Places that do not fit the text are taken for the nearest that do.
-pub(in crate::llm) fn weave<B>(
+pub(in crate::llm) fn interleave<B>(
     text: &str,
     calls: usize,
-    blocks: impl Iterator<Item = (Place, B)>,
+    blocks: impl Iterator<Item = (Position, B)>,
 ) -> Vec<Part<'_, B>> {
     let mut parts = Vec::new();
     let (mut told, mut called) = (0, 0);
@@ -71,10 +71,10 @@ fn is_zero(length: &usize) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Part, Place, weave};
+    use super::{Part, Position, interleave};
 
-    fn place(text: usize, length: usize, calls: usize) -> Place {
-        Place {
+    fn place(text: usize, length: usize, calls: usize) -> Position {
+        Position {
             text,
             length,
             calls,
@@ -82,9 +82,9 @@ mod tests {
     }
 
     /// `text`, `[block:own]`, `#call`.
-    fn check(text: &str, calls: usize, blocks: &[(Place, char)], expected: &str) {
+    fn check(text: &str, calls: usize, blocks: &[(Position, char)], expected: &str) {
         let blocks = blocks.iter().copied();
-        let shown = weave(text, calls, blocks)
+        let shown = interleave(text, calls, blocks)
             .iter()
             .map(|part| match part {
                 Part::Text(text) => (*text).to_owned(),
@@ -122,9 +122,9 @@ mod tests {
             text in "[aä]{0,8}", calls in 0..4_usize,
             places in prop::collection::vec((0..12_usize, 0..4_usize, 0..6_usize), 0..4),
         ) {
-            let places: Vec<Place> = places.iter().map(|&(t, l, c)| place(t, l, c)).collect();
+            let places: Vec<Position> = places.iter().map(|&(t, l, c)| place(t, l, c)).collect();
             let (mut told, mut called) = (String::new(), Vec::new());
-            for part in weave(&text, calls, places.iter().map(|place| (*place, ()))) {
+            for part in interleave(&text, calls, places.iter().map(|place| (*place, ()))) {
                 match part {
                     Part::Text(text) | Part::Block((), text) => told.push_str(text),
                     Part::Call(at) => called.push(at),

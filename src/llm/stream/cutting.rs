@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt as _};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::llm::transport::endpoint::Owner;
+use crate::llm::transport::endpoint::KeyOwner;
 use super::payloads::payloads_of;
 use super::{Assemble, MAX_CALLS, self};
 use crate::llm::{Error, ModelEvent};
@@ -22,8 +22,8 @@ thread_local! {
 pub(in crate::llm) const KEY: &str = "sk-0123456789abcdef";
 
 /// Whose answers they are.
-pub(in crate::llm) fn owner() -> Owner {
-    Owner {
+pub(in crate::llm) fn owner() -> KeyOwner {
+    KeyOwner {
         provider: "p".to_owned(),
         key: Some(KEY.to_owned().into()),
     }

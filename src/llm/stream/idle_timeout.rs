@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep};
 
 /// Bytes of a peer that may be silent for so long and no longer. The timer is set anew only when it
 /// rings: the HTTP library's is made and thrown away for every piece.
-pub(in crate::llm) struct Patient<S> {
+pub(in crate::llm) struct IdleTimeout<S> {
     bytes: S,
     silence: Duration,
     heard: Instant,
@@ -19,7 +19,7 @@ pub(in crate::llm) struct Patient<S> {
 
 /// Why no more bytes come.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::llm) enum Deaf<E: std::error::Error + 'static> {
+pub(in crate::llm) enum StreamError<E: std::error::Error + 'static> {
     #[error(transparent)]
     /// The stream broke.
     Broken(E),
@@ -28,7 +28,7 @@ pub(in crate::llm) enum Deaf<E: std::error::Error + 'static> {
     Silent(Duration),
 }
 
-impl<S> Patient<S> {
+impl<S> IdleTimeout<S> {
     pub(in crate::llm) fn new(bytes: S, silence: Duration) -> Self {
         Self {
             bytes,
@@ -54,20 +54,20 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S, E> Stream for Patient<S>
+impl<S, E> Stream for IdleTimeout<S>
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
     E: std::error::Error + 'static,
 {
-    type Item = Result<Bytes, Deaf<E>>;
+    type Item = Result<Bytes, StreamError<E>>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if let Poll::Ready(came) = self.bytes.poll_next_unpin(cx) {
             self.heard = Instant::now();
-            return Poll::Ready(came.map(|came| came.map_err(Deaf::Broken)));
+            return Poll::Ready(came.map(|came| came.map_err(StreamError::Broken)));
         }
         ready!(self.poll_silence(cx));
-        Poll::Ready(Some(Err(Deaf::Silent(self.silence))))
+        Poll::Ready(Some(Err(StreamError::Silent(self.silence))))
     }
 }
 
@@ -79,14 +79,14 @@ mod tests {
     use bytes::Bytes;
     use futures::stream::StreamExt as _;
 
-    use super::{Deaf, Patient};
+    use super::{StreamError, IdleTimeout};
 
     #[tokio::test(start_paused = true)]
     async fn only_a_peer_that_is_silent_for_too_long_is_given_up() {
         const SILENCE: Duration = Duration::from_secs(10);
         const NEARLY: Duration = Duration::from_secs(9);
         let (said, heard) = futures::channel::mpsc::unbounded();
-        let mut bytes = Patient::new(heard.map(Ok::<_, Infallible>), SILENCE);
+        let mut bytes = IdleTimeout::new(heard.map(Ok::<_, Infallible>), SILENCE);
         let began = tokio::time::Instant::now();
         let speak = async {
             for _ in 0..3 {
@@ -101,7 +101,7 @@ mod tests {
             }
             assert!(matches!(
                 bytes.next().await,
-                Some(Err(Deaf::Silent(SILENCE)))
+                Some(Err(StreamError::Silent(SILENCE)))
             ));
         };
         tokio::select! {

@@ -16,7 +16,7 @@ use sse_stream::SseByteStream;
 
 use crate::llm::Error;
 use crate::llm::transport::{MAX_EVENT_BYTES, SILENCE, cut, not_text, page, too_large};
-use super::idle_timeout::Patient;
+use super::idle_timeout::IdleTimeout;
 
 /// The texts that events carry. A server that answers with one plain JSON document instead of a
 /// stream gives that document.
@@ -25,7 +25,7 @@ pub(in crate::llm) fn payloads(
     response: Response,
 ) -> impl Stream<Item = Result<String, Error>> + Send + use<> {
     let bytes = response.bytes_stream().map_err(reqwest::Error::without_url);
-    payloads_of(Arc::from(provider), Patient::new(bytes, SILENCE))
+    payloads_of(Arc::from(provider), IdleTimeout::new(bytes, SILENCE))
 }
 
 pub(in crate::llm) fn payloads_of<S, E>(

@@ -31,12 +31,12 @@ pub(in crate::llm) struct Origin<'a> {
 
 /// The same, owned, for what outlives its provider.
 #[derive(Debug, Clone)]
-pub(in crate::llm) struct Owner {
+pub(in crate::llm) struct KeyOwner {
     pub(in crate::llm) provider: String,
     pub(in crate::llm) key: Option<SecretString>,
 }
 
-impl Owner {
+impl KeyOwner {
     pub(in crate::llm) fn origin(&self) -> Origin<'_> {
         Origin {
             provider: &self.provider,
@@ -164,8 +164,8 @@ impl Endpoint {
         }
     }
 
-    pub(in crate::llm) fn owner(&self) -> Owner {
-        Owner {
+    pub(in crate::llm) fn owner(&self) -> KeyOwner {
+        KeyOwner {
             provider: self.id.clone(),
             key: self.key.clone(),
         }

@@ -76,7 +76,7 @@ pub async fn ask(
     retry: RetryConfig,
     mut on: impl FnMut(Progress) + Send,
 ) -> Result<Answer, Error> {
-    let mut asking = Box::new(Asking {
+    let mut asking = Box::new(RetryStream {
         provider,
         request,
         pauses: retry.pauses(),
@@ -97,7 +97,7 @@ pub async fn ask(
     Ok(answer.finish())
 }
 
-struct Asking {
+struct RetryStream {
     provider: Arc<dyn Provider>,
     request: Request,
     pauses: ExponentialBackoff,
@@ -114,7 +114,7 @@ enum State {
     Over,
 }
 
-impl Asking {
+impl RetryStream {
     async fn next(&mut self) -> Option<Result<Progress, Error>> {
         loop {
             match &mut self.state {

@@ -57,13 +57,13 @@ pub struct Capacity {
 /// What runs or starts. Locked before the pool of warm ones, and never across an await.
 #[derive(Default)]
 struct Places {
-    house: Mutex<House>,
+    occupancy: Mutex<Occupancy>,
     /// Told when something ended or nobody uses it any more.
     freed: Arc<Notify>,
 }
 
 #[derive(Default)]
-struct House {
+struct Occupancy {
     /// `None` while it starts.
     taken: BTreeMap<u64, (Option<Holder>, Option<Guest>)>,
     /// The same, counted.
@@ -83,7 +83,7 @@ struct Guest {
 }
 
 /// A taken place; dropping it gives it back.
-struct Place {
+struct Permit {
     places: Arc<Places>,
     number: u64,
 }
@@ -117,7 +117,7 @@ impl Capacity {
     }
 
     /// A place for a start of `launch`, made if need be.
-    async fn take_place(&self, launch: &Launch) -> Result<Place, Error> {
+    async fn take_place(&self, launch: &Launch) -> Result<Permit, Error> {
         let deadline = Instant::now() + self.room.patience;
         let ticket = Ticket::draw(&self.places, launch.holder.clone());
         loop {
@@ -145,11 +145,11 @@ impl Capacity {
         }
     }
 
-    fn try_take(&self, launch: &Launch, ticket: &Ticket<'_>) -> Result<Place, Obstacle> {
-        let mut house = self.places.house();
+    fn try_take(&self, launch: &Launch, ticket: &Ticket<'_>) -> Result<Permit, Obstacle> {
+        let mut occupancy = self.places.occupancy();
         let holder = launch.holder.as_ref();
         let most = self.most_beside_warm(&launch.sandbox);
-        if let Err(reached) = house.ledger.check(holder, 1, most) {
+        if let Err(reached) = occupancy.ledger.check(holder, 1, most) {
             // Warm ones are among those that the operator counts.
             let most = match reached.whose {
                 Whose::All => self.room.most.all.unwrap_or(reached.most),
@@ -157,16 +157,16 @@ impl Capacity {
             };
             return Err(Obstacle::Full(Reached { most, ..reached }));
         }
-        let waiting = house.waiting.iter();
+        let waiting = occupancy.waiting.iter();
         let waiting = waiting.map(|(number, holder)| (*number, holder.as_ref()));
-        if !is_next(ticket.number, waiting, &house.ledger, most) {
+        if !is_next(ticket.number, waiting, &occupancy.ledger, most) {
             return Err(Obstacle::NotNext);
         }
-        house.waiting.remove(&ticket.number);
-        house.ledger.add(holder, 1);
-        let number = house.number();
-        house.taken.insert(number, (launch.holder.clone(), None));
-        Ok(Place {
+        occupancy.waiting.remove(&ticket.number);
+        occupancy.ledger.add(holder, 1);
+        let number = occupancy.number();
+        occupancy.taken.insert(number, (launch.holder.clone(), None));
+        Ok(Permit {
             places: Arc::clone(&self.places),
             number,
         })
@@ -194,12 +194,12 @@ impl Capacity {
     /// that may go is in use.
     async fn end_idlest(&self, holder: Option<&Holder>, whose: Whose) -> bool {
         let idlest = {
-            let house = self.places.house();
-            let guests = house.taken.values().filter_map(|(holder, guest)| {
+            let occupancy = self.places.occupancy();
+            let guests = occupancy.taken.values().filter_map(|(holder, guest)| {
                 let guest = guest.as_ref()?;
                 Some((holder.as_ref(), guest.usage.idle_since()?, guest))
             });
-            idlest(guests, (holder, whose), &house.ledger)
+            idlest(guests, (holder, whose), &occupancy.ledger)
                 .map(|(since, guest)| (since, guest.clone()))
         };
         let Some((since, guest)) = idlest else {
@@ -216,11 +216,11 @@ impl Capacity {
     }
 
     /// Counts a started program until it has ended.
-    fn take_in(&self, place: Place, name: String, life: &mut Life) {
+    fn take_in(&self, place: Permit, name: String, life: &mut Life) {
         let (usage, first) = Usage::begin(Arc::clone(&self.places.freed));
         let kill = life.count(Arc::clone(&usage), first);
         let guest = Guest { name, usage, kill };
-        if let Some((_, running)) = place.places.house().taken.get_mut(&place.number) {
+        if let Some((_, running)) = place.places.occupancy().taken.get_mut(&place.number) {
             *running = Some(guest.clone());
         }
         let (ended, idle) = (life.ended(), self.room.idle);
@@ -238,8 +238,8 @@ impl Capacity {
         if self.disk.is_pressed() {
             return;
         }
-        let house = self.places.house();
-        let there = house.taken.len() + self.inner.warm().len();
+        let occupancy = self.places.occupancy();
+        let there = occupancy.taken.len() + self.inner.warm().len();
         let most = self.room.most.all.map(usize::try_from);
         let most = most.and_then(Result::ok).unwrap_or(usize::MAX);
         self.inner.warm_up(launch, most.saturating_sub(there));
@@ -266,12 +266,12 @@ async fn end_when_idle(guest: &Guest, idle: Duration) -> std::convert::Infallibl
 }
 
 impl Places {
-    fn house(&self) -> MutexGuard<'_, House> {
-        self.house.lock().unwrap_or_else(PoisonError::into_inner)
+    fn occupancy(&self) -> MutexGuard<'_, Occupancy> {
+        self.occupancy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl House {
+impl Occupancy {
     fn number(&mut self) -> u64 {
         self.last += 1;
         self.last
@@ -280,9 +280,9 @@ impl House {
 
 impl<'a> Ticket<'a> {
     fn draw(places: &'a Places, holder: Option<Holder>) -> Self {
-        let mut house = places.house();
-        let number = house.number();
-        house.waiting.insert(number, holder);
+        let mut occupancy = places.occupancy();
+        let number = occupancy.number();
+        occupancy.waiting.insert(number, holder);
         Self { places, number }
     }
 }
@@ -290,19 +290,19 @@ impl<'a> Ticket<'a> {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         // With a place it is gone already; without one, others may have waited for it.
-        if self.places.house().waiting.remove(&self.number).is_some() {
+        if self.places.occupancy().waiting.remove(&self.number).is_some() {
             self.places.freed.notify_waiters();
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
-        let mut house = self.places.house();
-        if let Some((holder, _)) = house.taken.remove(&self.number) {
-            house.ledger.remove(holder.as_ref(), 1);
+        let mut occupancy = self.places.occupancy();
+        if let Some((holder, _)) = occupancy.taken.remove(&self.number) {
+            occupancy.ledger.remove(holder.as_ref(), 1);
         }
-        drop(house);
+        drop(occupancy);
         self.places.freed.notify_waiters();
     }
 }

@@ -21,7 +21,7 @@ use crate::sandbox::workspace::trim;
 
 /// What starts share.
 #[derive(Debug)]
-pub(super) struct House {
+pub(super) struct DockerShared {
     pub(super) settings: DockerSettings,
     pub(super) engine: Arc<Engine>,
     pub(super) maker: Maker,
@@ -46,7 +46,7 @@ struct Begun {
     image: Option<ImageId>,
 }
 
-impl House {
+impl DockerShared {
     /// Makes the workspace and the container, and takes hold of it. Has to be seen through once it
     /// has begun: call it on a task.
     pub(super) async fn bring_up(&self, launch: &Launch) -> Result<Running, Error> {

@@ -9,14 +9,14 @@ use crate::sandbox::{Error, Image, ImageId, Launch, Limits, Network, Off, Runnin
 use crate::domain::{SandboxId, SandboxKind};
 
 /// A place for a runtime that comes later. It comes once and stays.
-pub struct Late {
+pub struct DeferredRuntime {
     /// What came; [`Off`] once it is closed and nothing may come any more.
     came: OnceLock<Arc<dyn Runtime>>,
     /// What is missing. Never held across an await.
     lack: Mutex<Arc<Error>>,
 }
 
-impl Late {
+impl DeferredRuntime {
     /// A place that lacks this.
     pub fn new(lack: Arc<Error>) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Late {
 }
 
 #[async_trait]
-impl Runtime for Late {
+impl Runtime for DeferredRuntime {
     fn kind(&self) -> SandboxKind {
         self.runtime().kind()
     }
@@ -149,7 +149,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_start_says_what_is_missing_now_and_then_is_that_of_what_came() {
-        let late = Late::new(missing("a:1"));
+        let late = DeferredRuntime::new(missing("a:1"));
         assert_eq!(late.kind(), SandboxKind::None);
         let refused = late.start(launch()).await.unwrap_err();
         assert!(refused.to_string().contains("`a:1`"), "{refused}");
@@ -165,7 +165,7 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_comes_once_it_is_closed() {
-        let late = Late::new(missing("a:1"));
+        let late = DeferredRuntime::new(missing("a:1"));
         late.close().await;
         assert!(!late.come(something()));
     }

@@ -15,7 +15,7 @@ use super::masking::unmasked;
 use crate::servers::monitor;
 use super::retarget::{goes_elsewhere, kept_secret, kept_values};
 use crate::servers::news::{Change, NewsKind};
-use crate::servers::connections::opening::{Phase, Place};
+use crate::servers::connections::opening::{Phase, ServerLocation};
 use super::permission::{administers_tenant, scope_for};
 use crate::servers::registry::Servers;
 use super::report::{ServerReport, TestReport};
@@ -196,7 +196,7 @@ impl Servers {
         let view = self.view(&caller.tenant.id).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
         still_fits(&server.entry)?;
-        let _turn = self.0.trials.turn(&caller.tenant.id).await;
+        let _turn = self.0.probe_limits.turn(&caller.tenant.id).await;
         let mut phases = Vec::new();
         let tried = monitor::try_out(self, &server.entry, &mut phases).await;
         Ok(TestReport::new(phases, tried))
@@ -219,13 +219,13 @@ impl Servers {
         let secrets = secrets.map(|(name, value)| (name.clone(), value.expose_secret().to_owned()));
         let secrets: BTreeMap<String, String> = secrets.collect();
         let holder = caller.holder();
-        let place = Place {
+        let place = ServerLocation {
             tenant: Some(&caller.tenant.id),
             holder: Some(&holder),
             sandbox: &sandbox,
             secrets: Some(&secrets),
         };
-        let _turn = self.0.trials.turn(&caller.tenant.id).await;
+        let _turn = self.0.probe_limits.turn(&caller.tenant.id).await;
         let mut phases: Vec<Phase> = Vec::new();
         let opening = &self.0.opener;
         let tried = match opening.open(&entry, place, &mut phases).await {

@@ -23,7 +23,7 @@ impl Servers {
         futures::future::join_all(open.iter().map(|opened| opened.restart())).await;
         self.pass_on(Some(tenant), name, Change::Restarted);
         tracing::info!(mcp.server = %name, tenant.id = %tenant, user.id = %caller.user.id, ended = open.len(), "An MCP server is restarted");
-        let _turn = self.0.trials.turn(tenant).await;
+        let _turn = self.0.probe_limits.turn(tenant).await;
         let mut phases = Vec::new();
         let tried = monitor::try_out(self, &server.entry, &mut phases).await;
         Ok((open.len(), TestReport::new(phases, tried)))

@@ -29,9 +29,9 @@ impl HealthStep {
 
 /// The steps in which something was seen, oldest first.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Day(VecDeque<HealthStep>);
+pub(crate) struct HealthHistory(VecDeque<HealthStep>);
 
-impl Day {
+impl HealthHistory {
     /// Counts one look or use.
     pub(crate) fn count(&mut self, is_well: bool, now: Timestamp) {
         let (well, badly) = (u32::from(is_well), u32::from(!is_well));
@@ -75,12 +75,12 @@ fn begin_of(at: Timestamp) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use super::{Day, STEPS, STEP_MS};
+    use super::{HealthHistory, STEPS, STEP_MS};
     use crate::domain::Timestamp;
 
     #[test]
     fn what_is_seen_is_counted_in_steps_and_forgotten_after_a_day() {
-        let mut day = Day::default();
+        let mut day = HealthHistory::default();
         let at = |step: i64| Timestamp(step * STEP_MS + 7);
         day.count(true, at(0));
         day.count(false, at(0));
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn two_days_are_joined_in_order() {
-        let (mut one, mut two) = (Day::default(), Day::default());
+        let (mut one, mut two) = (HealthHistory::default(), HealthHistory::default());
         one.count(true, Timestamp(STEP_MS));
         two.count(false, Timestamp(0));
         two.count(false, Timestamp(STEP_MS));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use self::health_history::{Day, HealthStep};
+use self::health_history::{HealthHistory, HealthStep};
 use super::catalogue::entry::ServerEntry;
 use crate::domain::{TenantId, Timestamp};
 
@@ -87,21 +87,21 @@ type Key = (Option<TenantId>, String);
 struct Page {
     health: Health,
     /// What was seen of it lately.
-    day: Day,
+    day: HealthHistory,
 }
 
 impl Default for Page {
     fn default() -> Self {
         Self {
             health: Health::UNKNOWN,
-            day: Day::default(),
+            day: HealthHistory::default(),
         }
     }
 }
 
 /// The health of all servers, as this gateway sees it.
 #[derive(Default)]
-pub(crate) struct HealthBook(Mutex<HashMap<Key, Page>>);
+pub(crate) struct HealthRecords(Mutex<HashMap<Key, Page>>);
 
 /// What somebody saw.
 pub(crate) enum Seen {
@@ -111,7 +111,7 @@ pub(crate) enum Seen {
     Badly(Status, String),
 }
 
-impl HealthBook {
+impl HealthRecords {
     fn all(&self) -> MutexGuard<'_, HashMap<Key, Page>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

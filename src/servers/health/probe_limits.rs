@@ -14,20 +14,20 @@ const AT_ONCE: usize = 6;
 const PER_TENANT: usize = 2;
 
 /// Who tries how many.
-pub(crate) struct Trials {
+pub(crate) struct ProbeLimits {
     all: Arc<Semaphore>,
     /// Never held across an await.
     own: Mutex<HashMap<TenantId, Arc<Semaphore>>>,
 }
 
 /// A turn; dropping it gives it back.
-pub(crate) struct Turn {
+pub(crate) struct ProbePermit {
     /// Never closed, so there is always a turn.
     _all: Option<OwnedSemaphorePermit>,
     _own: Option<OwnedSemaphorePermit>,
 }
 
-impl Default for Trials {
+impl Default for ProbeLimits {
     fn default() -> Self {
         Self {
             all: Arc::new(Semaphore::new(AT_ONCE)),
@@ -36,12 +36,12 @@ impl Default for Trials {
     }
 }
 
-impl Trials {
+impl ProbeLimits {
     /// Waits for a turn. Whoever waits for the tenant's own takes nobody else's meanwhile.
-    pub(crate) async fn turn(&self, tenant: &TenantId) -> Turn {
+    pub(crate) async fn turn(&self, tenant: &TenantId) -> ProbePermit {
         let own = self.of(tenant).acquire_owned().await.ok();
         let all = Arc::clone(&self.all).acquire_owned().await.ok();
-        Turn {
+        ProbePermit {
             _all: all,
             _own: own,
         }
@@ -61,25 +61,25 @@ impl Trials {
 mod tests {
     use futures::FutureExt as _;
 
-    use super::Trials;
+    use super::ProbeLimits;
     use crate::domain::TenantId;
 
     #[test]
     fn a_tenant_that_tries_much_waits_for_itself_alone() {
-        let trials = Trials::default();
+        let probe_limits = ProbeLimits::default();
         let (a, b) = (TenantId::from_bits(1), TenantId::from_bits(2));
-        let first = trials.turn(&a).now_or_never();
-        let second = trials.turn(&a).now_or_never();
+        let first = probe_limits.turn(&a).now_or_never();
+        let second = probe_limits.turn(&a).now_or_never();
         assert!(first.is_some() && second.is_some());
-        let mut waits: Vec<_> = (0..10).map(|_| Box::pin(trials.turn(&a))).collect();
+        let mut waits: Vec<_> = (0..10).map(|_| Box::pin(probe_limits.turn(&a))).collect();
         for wait in &mut waits {
             assert!(wait.now_or_never().is_none());
         }
-        assert!(trials.turn(&b).now_or_never().is_some());
+        assert!(probe_limits.turn(&b).now_or_never().is_some());
         drop(first);
         assert!(waits.remove(0).now_or_never().is_some());
         drop((waits, second));
-        assert!(trials.turn(&b).now_or_never().is_some());
-        assert_eq!(trials.own.lock().unwrap().len(), 1, "none is kept for a");
+        assert!(probe_limits.turn(&b).now_or_never().is_some());
+        assert_eq!(probe_limits.own.lock().unwrap().len(), 1, "none is kept for a");
     }
 }

@@ -107,11 +107,11 @@ fn an_engine_that_came_since_keeps_the_files_of_what_starts_next() {
     }
     let control = &world.state.control;
     assert!(control.engine.is_some(), "{control:?}");
-    let reign = control.reign;
+    let epoch = control.epoch;
     for call in world.queue() {
         world.finish(&call);
     }
     world.answer("done", vec![]);
     world.tell(&say("and now")).unwrap();
-    assert_eq!(world.state.control.reign, reign, "it came once");
+    assert_eq!(world.state.control.epoch, epoch, "it came once");
 }

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub(super) use self::redis::{RedisLive, RedisSettings, RedisWakes};
+pub(super) use self::redis::{RedisLive, RedisSettings, RedisBus};
 use super::db::Db;
 use super::{Access, Error};
 use crate::domain::{CommitId, SessionKey};

@@ -14,10 +14,10 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::journal::fence::Fence;
-use crate::sandbox::assignment::Home;
+use crate::sandbox::assignment::SandboxAssignment;
 use self::outcome::{ended, failed, fenced};
-use crate::sandbox::host::SandboxPlace;
-use crate::servers::{BUNDLED, Held, Link, ServerEntry, Servers, Source, View};
+use crate::sandbox::host::SandboxHost;
+use crate::servers::{BUNDLED, Held, SessionConnection, ServerEntry, Servers, Source, View};
 use self::shown::Shown;
 use self::written_files::Files;
 use crate::domain::{Code, Digest, Memo, RunsInKind, Tool, ToolRef};
@@ -40,22 +40,22 @@ pub struct SessionTools {
     /// What keeps the workspaces of this gateway; others with the same name reach them too.
     /// Known as soon as there are sandboxes.
     engine: OnceLock<String>,
-    place: Arc<SandboxPlace>,
-    home: Home,
+    place: Arc<SandboxHost>,
+    assignment: SandboxAssignment,
     /// Never held across an await.
     view: Mutex<Arc<View>>,
     /// Never held across an await.
-    links: Mutex<BTreeMap<String, Arc<Link>>>,
+    links: Mutex<BTreeMap<String, Arc<SessionConnection>>>,
 }
 
 impl SessionTools {
-    pub(in crate::agent) fn new(servers: Servers, place: Arc<SandboxPlace>, home: Home) -> Self {
+    pub(in crate::agent) fn new(servers: Servers, place: Arc<SandboxHost>, assignment: SandboxAssignment) -> Self {
         Self {
             view: Mutex::new(servers.bare_view()),
             servers,
             engine: OnceLock::new(),
             place,
-            home,
+            assignment,
             links: Mutex::default(),
         }
     }
@@ -75,14 +75,14 @@ impl SessionTools {
         Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn links(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Link>>> {
+    fn links(&self) -> MutexGuard<'_, BTreeMap<String, Arc<SessionConnection>>> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks up what the session is offered: at its start, before each model request, and before a
     /// call runs. While the records are away, what was last known holds.
     pub(in crate::agent) async fn refresh(&self) -> Arc<View> {
-        let view = match self.servers.view(self.home.tenant()).await {
+        let view = match self.servers.view(self.assignment.tenant()).await {
             Ok(view) => view,
             Err(error) => {
                 tracing::warn!(?error, "What MCP servers there are cannot be read now");
@@ -120,7 +120,7 @@ impl SessionTools {
 
     /// Where the session's files are and what runs for it here, as far as it was used.
     pub(in crate::agent) fn site(&self) -> Site {
-        let sandbox = self.home.settled();
+        let sandbox = self.assignment.settled();
         let files = self.engine().map(ToOwned::to_owned).zip(sandbox.cloned());
         let bundled = self.links().get(BUNDLED).cloned();
         let is_running = bundled.is_some_and(|link| link.is_live());
@@ -162,7 +162,7 @@ impl SessionTools {
         let open = self.link(BUNDLED).and_then(|link| link.held());
         match open {
             Some(server) if is_ours => Files::Open(server),
-            None if is_ours && is_unused => Files::Unused(&self.home),
+            None if is_ours && is_unused => Files::Unused(&self.assignment),
             Some(_) | None => Files::Unknown,
         }
     }
@@ -203,7 +203,7 @@ impl SessionTools {
         }
     }
 
-    fn link(&self, server: &str) -> Option<Arc<Link>> {
+    fn link(&self, server: &str) -> Option<Arc<SessionConnection>> {
         self.links().get(server).cloned()
     }
 
@@ -231,12 +231,12 @@ impl SessionTools {
 
     /// Tells those who watch the server's health that it went away during a call.
     pub(in crate::agent) fn lost_server(&self, server: &ServerEntry, text: &str) {
-        self.servers.lost(server, self.home.tenant(), text);
+        self.servers.lost(server, self.assignment.tenant(), text);
     }
 
     /// Runs one approved call. What it gives is a value whatever happens. Nothing is sent once the
     /// fence says that the session is somebody else's; without one, nobody else can have it.
-    #[tracing::instrument(skip_all, fields(session.id = %self.home.session(), call.id = %call.id, tool.name = %call.name))]
+    #[tracing::instrument(skip_all, fields(session.id = %self.assignment.session(), call.id = %call.id, tool.name = %call.name))]
     pub(in crate::agent) async fn run(
         &self,
         call: &Call,
@@ -313,9 +313,9 @@ impl SessionTools {
         let (tool, server) = self.check(&before, call, image.as_ref())?;
         let link = Arc::clone(self.links().entry(server.name.clone()).or_default());
         let sandbox = if server.is_remote() {
-            self.home.first().clone()
+            self.assignment.first().clone()
         } else {
-            let sandbox = self.home.sandbox().await;
+            let sandbox = self.assignment.sandbox().await;
             sandbox.map_err(|error| {
                 tracing::warn!(?error, "The session's files cannot be reached");
                 Box::new(failed(
@@ -324,7 +324,7 @@ impl SessionTools {
                 ))
             })?
         };
-        let holder = self.home.holder();
+        let holder = self.assignment.holder();
         let opened = link.connect(&server, &self.servers, (&holder, &sandbox));
         let opened = opened.await;
         let opened = opened.map_err(|failure| {

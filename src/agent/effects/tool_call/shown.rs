@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::sandbox::host::SandboxPlace;
-use crate::servers::{BUNDLED, Link, View};
+use crate::sandbox::host::SandboxHost;
+use crate::servers::{BUNDLED, SessionConnection, View};
 use crate::domain::Digest;
 use crate::mcp::ToolboxTool;
 use crate::sandbox::ImageId;
@@ -16,7 +16,7 @@ const LOOK_LIMIT: Duration = Duration::from_secs(1);
 
 /// What decides, beside server, definition and arguments, what a call does.
 pub(in crate::agent) struct Shown<'a> {
-    pub(in crate::agent) place: &'a SandboxPlace,
+    pub(in crate::agent) place: &'a SandboxHost,
     pub(in crate::agent) view: &'a View,
 }
 
@@ -43,8 +43,8 @@ impl Shown<'_> {
 
     /// The content that a call of that server would run in: what its open place was started from,
     /// else what the name of its image stood for when it was last looked up.
-    pub(in crate::agent) fn image(&self, server: &str, link: Option<&Link>) -> Option<ImageId> {
-        if let Some(opened) = link.and_then(Link::opened) {
+    pub(in crate::agent) fn image(&self, server: &str, link: Option<&SessionConnection>) -> Option<ImageId> {
+        if let Some(opened) = link.and_then(SessionConnection::opened) {
             return opened.image.clone();
         }
         let image = self.view.entry(server)?.image()?;
@@ -52,8 +52,8 @@ impl Shown<'_> {
     }
 
     /// The same, looked up now where something would have to be started.
-    pub(in crate::agent) async fn look_up_image(&self, server: &str, link: Option<&Link>) -> Option<ImageId> {
-        if let Some(opened) = link.and_then(Link::opened) {
+    pub(in crate::agent) async fn look_up_image(&self, server: &str, link: Option<&SessionConnection>) -> Option<ImageId> {
+        if let Some(opened) = link.and_then(SessionConnection::opened) {
             return opened.image.clone();
         }
         let image = self.view.entry(server)?.image()?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use crate::sandbox::assignment::Home;
+use crate::sandbox::assignment::SandboxAssignment;
 use crate::servers::{BUNDLED, Held};
 use crate::domain::{FileFacts, written_path};
 use crate::session::{Proposal, Resolution, ToolFacts};
@@ -27,7 +27,7 @@ pub(in crate::agent) enum Files<'a> {
     /// Its server runs.
     Open(Held),
     /// Nothing has run in the session, so it has none, unless something is known of its sandbox.
-    Unused(&'a Home),
+    Unused(&'a SandboxAssignment),
     /// Nobody can say: its server has ended, or was never started by this gateway.
     Unknown,
 }
@@ -50,7 +50,7 @@ pub(in crate::agent) async fn look<'a>(calls: &mut [Proposal], files: impl FnOnc
     let files = files();
     let until = Instant::now() + LOOK_LIMIT;
     let is_empty = match &files {
-        Files::Unused(home) => timeout_at(until, home.is_unclaimed()).await == Ok(true),
+        Files::Unused(assignment) => timeout_at(until, assignment.is_unclaimed()).await == Ok(true),
         Files::Open(_) | Files::Unknown => false,
     };
     let looks = wanted.into_iter().map(async |(call, path)| {

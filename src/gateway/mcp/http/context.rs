@@ -19,7 +19,7 @@ use crate::gateway::error::ApiError;
 
 /// What the routes share.
 #[derive(Clone)]
-pub(in crate::gateway::mcp) struct Doors {
+pub(in crate::gateway::mcp) struct McpContext {
     pub(in crate::gateway::mcp) gateway: GatewayState,
     pub(in crate::gateway::mcp) exposure: Arc<Exposure>,
     pub(in crate::gateway::mcp) life: Life,
@@ -43,7 +43,7 @@ const STREAMS: Resource = Resource {
     setting: "runtime.limits.streams",
 };
 
-impl Doors {
+impl McpContext {
     /// The server for one client.
     pub(in crate::gateway::mcp) fn server(&self) -> AgentServer {
         AgentServer {

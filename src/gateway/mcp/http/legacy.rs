@@ -24,7 +24,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::context::Doors;
+use super::context::McpContext;
 use crate::gateway::mcp::question::{Door, Heard, News};
 use crate::domain::{Caller, Code, UserId};
 use crate::gateway::error::ApiError;
@@ -36,17 +36,17 @@ const WAITING: usize = 64;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// One open stream.
-struct Connection {
+struct LegacyStream {
     owner: UserId,
     requests: mpsc::Sender<ClientJsonRpcMessage>,
 }
 
 /// The open streams by id. Never held across an await.
-type Connections = Arc<Mutex<HashMap<String, Connection>>>;
+type Connections = Arc<Mutex<HashMap<String, LegacyStream>>>;
 
 #[derive(Clone)]
 struct Legacy {
-    doors: Doors,
+    context: McpContext,
     connections: Connections,
 }
 
@@ -104,9 +104,9 @@ impl Drop for Ending {
     }
 }
 
-pub(in crate::gateway::mcp) fn routes(doors: &Doors) -> Router {
+pub(in crate::gateway::mcp) fn routes(context: &McpContext) -> Router {
     let legacy = Legacy {
-        doors: doors.clone(),
+        context: context.clone(),
         connections: Connections::default(),
     };
     Router::new()
@@ -124,8 +124,8 @@ async fn open(
     let id = format!("{:032x}", rand::random::<u128>());
     let (requests, incoming) = mpsc::channel(WAITING);
     let (outgoing, answers) = mpsc::channel::<ServerJsonRpcMessage>(WAITING);
-    let stop = legacy.doors.life.stop.child_token();
-    let connection = Connection {
+    let stop = legacy.context.life.stop.child_token();
+    let connection = LegacyStream {
         owner: caller.user.id.clone(),
         requests,
     };
@@ -134,9 +134,9 @@ async fn open(
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .insert(id.clone(), connection);
-    let serving = serve(legacy.doors.clone(), (outgoing, incoming), stop.clone());
-    legacy.doors.life.tasks.spawn(serving);
-    let base = legacy.doors.gateway.access.base_path();
+    let serving = serve(legacy.context.clone(), (outgoing, incoming), stop.clone());
+    legacy.context.life.tasks.spawn(serving);
+    let base = legacy.context.gateway.access.base_path();
     let shape = match query.result {
         Shape::Spec => "",
         Shape::Text => "&result=text",
@@ -153,14 +153,14 @@ async fn open(
 }
 
 async fn serve(
-    doors: Doors,
+    context: McpContext,
     transport: (
         mpsc::Sender<ServerJsonRpcMessage>,
         mpsc::Receiver<ClientJsonRpcMessage>,
     ),
     stop: CancellationToken,
 ) {
-    match doors.server().serve_with_ct(transport, stop).await {
+    match context.server().serve_with_ct(transport, stop).await {
         Ok(running) => {
             if let Err(error) = running.waiting().await {
                 tracing::error!(%error, "A client's server broke off");
@@ -198,7 +198,7 @@ async fn take(
     Json(message): Json<Value>,
 ) -> Response {
     let Some(id) = &query.session_id else {
-        return answer_now(&legacy.doors, caller, message, query.result).await;
+        return answer_now(&legacy.context, caller, message, query.result).await;
     };
     let Some(mut requests) = legacy.find(id, &caller) else {
         let text = "there is no such connection; open one with `GET /sse`";
@@ -248,7 +248,7 @@ struct SingleParams {
 }
 
 /// S0.50: the request of the documentation has neither `jsonrpc` nor `id`.
-async fn answer_now(doors: &Doors, caller: Caller, message: Value, shape: Shape) -> Response {
+async fn answer_now(context: &McpContext, caller: Caller, message: Value, shape: Shape) -> Response {
     let refuse = |text: String| ApiError::new(Code::InvalidArguments, text).into_response();
     let call: SingleCall = match serde_json::from_value(message) {
         Ok(call) => call,
@@ -261,7 +261,7 @@ async fn answer_now(doors: &Doors, caller: Caller, message: Value, shape: Shape)
         );
         return refuse(text);
     }
-    let server = doors.server();
+    let server = context.server();
     let text = match server.read(&call.params.name, call.params.arguments.as_ref()) {
         Ok(text) => text,
         Err(text) => return refuse(text),

@@ -17,7 +17,7 @@ use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Frame, SizeHint};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
-use self::context::Doors;
+use self::context::McpContext;
 use super::{Exposure, Life};
 use self::legacy;
 use crate::domain::{Code, Share};
@@ -29,7 +29,7 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// `/mcp`, `/sse` and `/message`.
 pub fn routes(gateway: &GatewayState, exposure: Arc<Exposure>, life: Life) -> Router {
-    let doors = Doors {
+    let context = McpContext {
         gateway: gateway.clone(),
         exposure,
         manager: Arc::default(),
@@ -41,20 +41,20 @@ pub fn routes(gateway: &GatewayState, exposure: Arc<Exposure>, life: Life) -> Ro
         .disable_allowed_hosts()
         .disable_allowed_origins()
         .with_max_request_body_bytes(gateway.body_limit)
-        .with_cancellation_token(doors.life.stop.child_token());
-    let served = doors.clone();
-    let manager = Arc::clone(&doors.manager);
+        .with_cancellation_token(context.life.stop.child_token());
+    let served = context.clone();
+    let manager = Arc::clone(&context.manager);
     let service = StreamableHttpService::new(move || Ok(served.server()), manager, config);
     Router::new()
         .route_service("/mcp", service)
-        .merge(legacy::routes(&doors))
-        .layer(from_fn_with_state(doors, admit))
+        .merge(legacy::routes(&context))
+        .layer(from_fn_with_state(context, admit))
 }
 
 /// Finds out who calls, and keeps everybody to their own connections.
-async fn admit(State(doors): State<Doors>, request: Request, next: Next) -> Response {
+async fn admit(State(context): State<McpContext>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let caller = match doors.enter(&mut parts).await {
+    let caller = match context.enter(&mut parts).await {
         Ok(caller) => caller,
         Err(error) => return error.into_response(),
     };
@@ -64,7 +64,7 @@ async fn admit(State(doors): State<Doors>, request: Request, next: Next) -> Resp
     }
     let session = parts.headers.get(&SESSION);
     let session = session.and_then(|session| session.to_str().ok());
-    if let Some(owner) = session.and_then(|session| doors.owner(session))
+    if let Some(owner) = session.and_then(|session| context.owner(session))
         && owner != caller.user.id
     {
         // As if it did not exist, so that nobody learns that it does.
@@ -72,7 +72,7 @@ async fn admit(State(doors): State<Doors>, request: Request, next: Next) -> Resp
     }
     let is_get = parts.method == Method::GET;
     let begins = session.is_none() && parts.method == Method::POST && parts.uri.path() == "/mcp";
-    let share = match (is_get || begins).then(|| doors.stream(&caller)) {
+    let share = match (is_get || begins).then(|| context.stream(&caller)) {
         Some(taking) => match taking.await {
             Ok(share) => Some(share),
             Err(error) => return error.into_response(),
@@ -93,7 +93,7 @@ async fn admit(State(doors): State<Doors>, request: Request, next: Next) -> Resp
     }
     let opened = response.headers().get(&SESSION);
     if let Some(opened) = opened.and_then(|opened| opened.to_str().ok()) {
-        doors.own(opened.to_owned(), user, share).await;
+        context.own(opened.to_owned(), user, share).await;
     }
     response
 }

@@ -39,7 +39,7 @@ pub(super) enum End {
 }
 
 /// What a socket's task has to do beside showing its session.
-pub(super) enum Errand {
+pub(super) enum ConnectionTask {
     /// Answer a command.
     Answer(Box<Inbound>),
     /// Say that commands were dropped.
@@ -57,7 +57,7 @@ pub(super) enum Shows {
 }
 
 /// One connected socket.
-pub(super) struct Seat {
+pub(super) struct Connection {
     /// Who sits here.
     pub(super) entered: Authenticated,
     /// What they are told of.
@@ -75,10 +75,10 @@ pub(super) struct Seat {
     /// Whether it waits to be said that commands were dropped: once for any number of them.
     is_refusing: AtomicBool,
     /// What waits, including commands that came before `system:ready`.
-    pub(super) errands: Inbox<Errand>,
+    pub(super) queued: Inbox<ConnectionTask>,
     /// Where the client asked to go on from.
     resumes: Mutex<Option<ResumePoint>>,
-    place: Place,
+    place: ConnectionPermit,
 }
 
 /// What waits for a socket's task. A channel of the usual kind would take more than half a KiB of
@@ -129,12 +129,12 @@ fn too_many(what: &str) -> Refusal {
     Refusal::new(Code::TooManyRequests, message)
 }
 
-impl Seat {
+impl Connection {
     pub(super) fn new(
         entered: Authenticated,
         shows: Shows,
         has: Option<ResumePoint>,
-        place: Place,
+        place: ConnectionPermit,
     ) -> Self {
         Self {
             entered,
@@ -145,7 +145,7 @@ impl Seat {
             counted: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             is_refusing: AtomicBool::new(false),
-            errands: Inbox::default(),
+            queued: Inbox::default(),
             resumes: Mutex::default(),
             place,
         }
@@ -153,7 +153,7 @@ impl Seat {
 
     /// Takes note of a command of so many bytes, or says why it is one too many.
     pub(super) fn begin(&self, is_counted: bool, bytes: usize) -> Result<Waiting, Refusal> {
-        let seats = &self.place.seats;
+        let connections = &self.place.connections;
         let unanswered = self.unanswered.fetch_add(1, Ordering::Relaxed);
         let counted = self
             .counted
@@ -161,14 +161,14 @@ impl Seat {
         let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
         let noted = Noted { is_counted, bytes };
         let is_over = |most: Option<usize>, with| most.is_some_and(|most| with > most);
-        let refusal = if unanswered >= INBOX || is_counted && is_over(seats.commands, counted + 1) {
+        let refusal = if unanswered >= INBOX || is_counted && is_over(connections.commands, counted + 1) {
             too_many("commands")
-        } else if unanswered > 0 && is_over(seats.bytes_per_socket, before.saturating_add(bytes)) {
+        } else if unanswered > 0 && is_over(connections.bytes_per_socket, before.saturating_add(bytes)) {
             too_many("bytes of commands")
         } else {
             // One more turn of the lock for each command, none for each token.
             let holder = self.entered.caller.holder();
-            match seats.waiting.take(holder, bytes as u64) {
+            match connections.waiting.take(holder, bytes as u64) {
                 Ok(share) => {
                     return Ok(Waiting {
                         noted,
@@ -185,7 +185,7 @@ impl Seat {
     /// Has it said that a command without an acknowledgement was dropped.
     pub(super) fn refuse(&self, refusal: Refusal) {
         if !self.is_refusing.swap(true, Ordering::Relaxed) {
-            self.errands.push(Errand::Refuse(Box::new(refusal)));
+            self.queued.push(ConnectionTask::Refuse(Box::new(refusal)));
         }
     }
 
@@ -208,8 +208,8 @@ impl Seat {
 
     /// Has news told, or ends a client that takes none: what waits for it may not grow for ever.
     pub(super) fn tell(&self, news: Arc<Frame>) {
-        if self.errands.len() < INBOX {
-            return self.errands.push(Errand::Tell(news));
+        if self.queued.len() < INBOX {
+            return self.queued.push(ConnectionTask::Tell(news));
         }
         let message = "the client takes no news any more; connect again";
         let refusal = Refusal::new(Code::TooManyRequests, message);
@@ -260,7 +260,7 @@ const WAITING: Resource = Resource {
 };
 
 /// All seats, counted.
-pub(super) struct Seats {
+pub(super) struct Connections {
     numbers: AtomicUsize,
     /// Never held across an await.
     taken: Mutex<Taken>,
@@ -276,22 +276,22 @@ pub(super) struct Seats {
 /// Who sits where.
 #[derive(Default)]
 struct Taken {
-    by_number: HashMap<usize, Weak<Seat>>,
+    by_number: HashMap<usize, Weak<Connection>>,
     /// Those that show a person's list, by whose it is.
-    lists: HashMap<Holder, HashMap<usize, Weak<Seat>>>,
+    lists: HashMap<Holder, HashMap<usize, Weak<Connection>>>,
     /// What whoever sits down from now on is told at once.
     farewell: Option<Refusal>,
 }
 
 /// A counted place, given back when dropped.
-pub(super) struct Place {
-    seats: Arc<Seats>,
+pub(super) struct ConnectionPermit {
+    connections: Arc<Connections>,
     number: usize,
     _share: Share,
     _counted: Present,
 }
 
-impl Seats {
+impl Connections {
     pub(super) fn new(settings: &SocketSettings) -> Self {
         let per_minute = settings.connects_per_minute.and_then(NonZeroU32::new);
         Self {
@@ -306,11 +306,11 @@ impl Seats {
     }
 
     /// Takes a place, or says which limit is reached.
-    pub(super) fn take(self: &Arc<Self>, holder: Holder) -> Result<Place, Refusal> {
+    pub(super) fn take(self: &Arc<Self>, holder: Holder) -> Result<ConnectionPermit, Refusal> {
         let share = self.sockets.take(holder, 1);
         let share = share.map_err(|reached| limit_reached(&SOCKETS, reached))?;
-        Ok(Place {
-            seats: Arc::clone(self),
+        Ok(ConnectionPermit {
+            connections: Arc::clone(self),
             number: self.numbers.fetch_add(1, Ordering::Relaxed),
             _share: share,
             _counted: instruments().socket_opened(),
@@ -322,47 +322,47 @@ impl Seats {
     }
 
     /// From now on the seat is found.
-    pub(super) fn sit(&self, seat: &Arc<Seat>) {
+    pub(super) fn sit(&self, connection: &Arc<Connection>) {
         let mut taken = self.taken();
         if let Some(farewell) = &taken.farewell {
-            seat.ends.push(End::Told(farewell.clone()));
+            connection.ends.push(End::Told(farewell.clone()));
         }
-        let number = seat.place.number;
-        if let Shows::List = seat.shows {
-            let lists = taken.lists.entry(seat.entered.caller.holder());
-            lists.or_default().insert(number, Arc::downgrade(seat));
+        let number = connection.place.number;
+        if let Shows::List = connection.shows {
+            let lists = taken.lists.entry(connection.entered.caller.holder());
+            lists.or_default().insert(number, Arc::downgrade(connection));
         }
-        taken.by_number.insert(number, Arc::downgrade(seat));
+        taken.by_number.insert(number, Arc::downgrade(connection));
     }
 
     /// Those that show the list of that person.
-    pub(super) fn lists_of(&self, holder: &Holder) -> Vec<Arc<Seat>> {
+    pub(super) fn lists_of(&self, holder: &Holder) -> Vec<Arc<Connection>> {
         let taken = self.taken();
         let lists = taken.lists.get(holder).into_iter().flatten();
-        lists.filter_map(|(_, seat)| seat.upgrade()).collect()
+        lists.filter_map(|(_, connection)| connection.upgrade()).collect()
     }
 
     /// Those that show anybody's list.
-    pub(super) fn all_lists(&self) -> Vec<Arc<Seat>> {
+    pub(super) fn all_lists(&self) -> Vec<Arc<Connection>> {
         let taken = self.taken();
         let lists = taken.lists.values().flatten();
-        lists.filter_map(|(_, seat)| seat.upgrade()).collect()
+        lists.filter_map(|(_, connection)| connection.upgrade()).collect()
     }
 
     /// Those that `is_wanted` by their number. None is let go of while the lock is held: the last
     /// one to do so takes it.
-    pub(super) fn all(&self, is_wanted: impl Fn(usize) -> bool) -> Vec<Arc<Seat>> {
+    pub(super) fn all(&self, is_wanted: impl Fn(usize) -> bool) -> Vec<Arc<Connection>> {
         let taken = self.taken();
         let wanted = taken.by_number.iter();
         let wanted = wanted.filter(|(number, _)| is_wanted(**number));
-        wanted.filter_map(|(_, seat)| seat.upgrade()).collect()
+        wanted.filter_map(|(_, connection)| connection.upgrade()).collect()
     }
 
     /// Ends everybody, now and from here on.
     pub(super) fn dismiss(&self, farewell: &Refusal) {
         self.taken().farewell = Some(farewell.clone());
-        for seat in self.all(|_| true) {
-            seat.ends.push(End::Told(farewell.clone()));
+        for connection in self.all(|_| true) {
+            connection.ends.push(End::Told(farewell.clone()));
         }
     }
 
@@ -378,11 +378,11 @@ impl Seats {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Connection {
     fn drop(&mut self) {
         if let Shows::List = self.shows {
             let holder = self.entered.caller.holder();
-            let mut taken = self.place.seats.taken();
+            let mut taken = self.place.connections.taken();
             let is_last = taken.lists.get_mut(&holder).is_some_and(|lists| {
                 lists.remove(&self.place.number);
                 lists.is_empty()
@@ -394,8 +394,8 @@ impl Drop for Seat {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        self.seats.taken().by_number.remove(&self.number);
+        self.connections.taken().by_number.remove(&self.number);
     }
 }

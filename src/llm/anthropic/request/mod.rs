@@ -12,7 +12,7 @@ use crate::llm::anthropic::wire::{
     Block, Body, CacheControl, Message, OwnBlock, Role, ToolChoice, ToolForm,
 };
 use crate::llm::request::pairing::{PairedCall, Step, object_of, pair_between_people, wire_ids};
-use crate::llm::request::interleave::{Part, Place, weave};
+use crate::llm::request::interleave::{Part, Position, interleave};
 use crate::llm::Request;
 use crate::llm::request::names;
 
@@ -162,9 +162,9 @@ fn assistant<'a>(
     let native = native.into_iter().flatten().filter_map(|native| {
         let block = native.get(NativeBlock::BLOCK)?;
         let place = native.get(NativeBlock::PLACE)?;
-        Some((serde_json::from_value::<Place>(place.clone()).ok()?, block))
+        Some((serde_json::from_value::<Position>(place.clone()).ok()?, block))
     });
-    let parts = weave(text, calls.len(), native);
+    let parts = interleave(text, calls.len(), native);
     let blocks = parts.into_iter().filter_map(|part| match part {
         Part::Text(text) => Some(said(Cow::Borrowed(text))),
         Part::Block(block, _) => Some(Block::Native(block)),

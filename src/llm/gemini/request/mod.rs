@@ -8,7 +8,7 @@ use serde::Deserialize as _;
 use tracing::warn;
 
 use crate::domain::{Native, Tool};
-use crate::llm::gemini::assembler::Kept;
+use crate::llm::gemini::assembler::NativeParts;
 use crate::llm::gemini::schema;
 use crate::llm::gemini::wire::{
     Body, Call, CallingConfig, Content, Declaration, GenerationConfig, Instruction, Outcome, Part,
@@ -107,10 +107,10 @@ fn said(text: Cow<'_, str>) -> Part<'_> {
     }
 }
 
-fn model<'a>(text: &'a str, kept: &[Kept], calls: &[PairedCall<'a>]) -> Vec<Part<'a>> {
+fn model<'a>(text: &'a str, kept: &[NativeParts], calls: &[PairedCall<'a>]) -> Vec<Part<'a>> {
     let texts = kept.iter().filter(|kept| kept.call.is_none());
     let texts = texts.map(|kept| (kept.place, kept));
-    let parts = interleave::weave(text, calls.len(), texts);
+    let parts = interleave::interleave(text, calls.len(), texts);
     let parts = parts.into_iter().filter_map(|part| match part {
         interleave::Part::Text(text) => Some(said(Cow::Borrowed(text))),
         interleave::Part::Block(kept, own) => Some(Part::Text {
@@ -126,7 +126,7 @@ fn model<'a>(text: &'a str, kept: &[Kept], calls: &[PairedCall<'a>]) -> Vec<Part
     parts.collect()
 }
 
-fn call<'a>(paired: &PairedCall<'a>, kept: Option<&Kept>) -> Part<'a> {
+fn call<'a>(paired: &PairedCall<'a>, kept: Option<&NativeParts>) -> Part<'a> {
     Part::Call {
         function_call: Call {
             id: kept.and_then(|kept| kept.id.clone()),
@@ -137,7 +137,7 @@ fn call<'a>(paired: &PairedCall<'a>, kept: Option<&Kept>) -> Part<'a> {
     }
 }
 
-fn result<'a>(paired: &PairedCall<'a>, kept: Option<&Kept>) -> Part<'a> {
+fn result<'a>(paired: &PairedCall<'a>, kept: Option<&NativeParts>) -> Part<'a> {
     Part::Response {
         function_response: Response {
             id: kept.and_then(|kept| kept.id.clone()),
@@ -152,14 +152,14 @@ fn result<'a>(paired: &PairedCall<'a>, kept: Option<&Kept>) -> Part<'a> {
 }
 
 /// What was kept of an answer; what cannot be read is as if it had not been kept.
-fn kept(native: &Native) -> Vec<Kept> {
+fn kept(native: &Native) -> Vec<NativeParts> {
     let blocks = native.blocks.as_array().into_iter().flatten();
     blocks
-        .filter_map(|block| Kept::deserialize(block).ok())
+        .filter_map(|block| NativeParts::deserialize(block).ok())
         .collect()
 }
 
-fn of_call(kept: &[Kept], at: usize) -> Option<&Kept> {
+fn of_call(kept: &[NativeParts], at: usize) -> Option<&NativeParts> {
     kept.iter().find(|kept| kept.call == Some(at))
 }
 

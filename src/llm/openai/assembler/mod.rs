@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use crate::domain::{Native, TokenUsage};
-use crate::llm::transport::endpoint::Owner;
+use crate::llm::transport::endpoint::KeyOwner;
 use crate::llm::stream::envelope::Envelope;
 use crate::llm::request::names::Names;
 use crate::llm::openai::calls::Calls;
@@ -18,7 +18,7 @@ use crate::llm::{Error, Finish, ModelEvent};
 /// What an assembler needs to know of its request.
 #[derive(Debug)]
 pub(in crate::llm::openai) struct Context {
-    pub(in crate::llm::openai) owner: Owner,
+    pub(in crate::llm::openai) owner: KeyOwner,
     pub(in crate::llm::openai) names: Names,
     /// The family that native blocks are marked with; none = they are not kept.
     pub(in crate::llm::openai) family: Option<String>,

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use crate::servers::catalogue::entry::{ServerEntry, Source};
-use crate::sandbox::host::SandboxPlace;
+use crate::sandbox::host::SandboxHost;
 use crate::domain::{McpServerConfig, McpTransport, McpWorkspace, SandboxId};
 use crate::mcp::BUNDLED_SERVER;
 use crate::sandbox::{Access, Bounds, Launch, Program};
 
 /// The session's own sandbox.
-pub(crate) fn bundled(place: &SandboxPlace, sandbox: &SandboxId) -> Launch {
+pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
     Launch {
         sandbox: sandbox.clone(),
         holder: None,

@@ -24,7 +24,7 @@ use self::started::{Started, Streams};
 use self::stderr::Said;
 use crate::servers::catalogue::entry::{ServerEntry, Source};
 use super::logs::Logs;
-use crate::sandbox::host::SandboxPlace;
+use crate::sandbox::host::SandboxHost;
 use crate::domain::{
     Holder, McpServerConfig, McpTransport, SandboxId, SandboxKind, TenantId, Tool,
 };
@@ -60,7 +60,7 @@ pub struct Phase {
 
 /// Opens connections.
 pub(crate) struct Opener {
-    pub(crate) place: Arc<SandboxPlace>,
+    pub(crate) place: Arc<SandboxHost>,
     pub(crate) clients: Clients,
     pub(crate) environment: Arc<BTreeMap<String, String>>,
     pub(crate) records: Records,
@@ -71,7 +71,7 @@ pub(crate) struct Opener {
 
 /// For whom a server is opened, and where.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ServerLocation<'a> {
     /// Whose logs and health it goes to; none for the installation's own look.
     pub(crate) tenant: Option<&'a TenantId>,
     /// For whom what it runs in is counted; none for what the gateway itself wants to know.
@@ -138,7 +138,7 @@ impl Opener {
     pub(crate) async fn open(
         &self,
         entry: &ServerEntry,
-        place: Place<'_>,
+        place: ServerLocation<'_>,
         phases: &mut Vec<Phase>,
     ) -> Result<Opened, Failure> {
         let mut cleaner = Cleaner::default();
@@ -209,7 +209,7 @@ impl Opener {
     async fn start(
         &self,
         entry: &ServerEntry,
-        place: Place<'_>,
+        place: ServerLocation<'_>,
         (cleaner, said): (&mut Cleaner, &Said),
     ) -> Result<Started, Cause> {
         if entry.source == Source::Bundled {
@@ -267,7 +267,7 @@ impl Opener {
     fn listen(
         &self,
         entry: &ServerEntry,
-        place: Place<'_>,
+        place: ServerLocation<'_>,
         running: Running,
         (cleaner, said): (Cleaner, &Said),
     ) -> Streams {
@@ -336,7 +336,7 @@ impl Opener {
         &self,
         entry: &ServerEntry,
         config: &McpServerConfig,
-        place: Place<'_>,
+        place: ServerLocation<'_>,
     ) -> Result<Expanded, Cause> {
         let from = if entry.is_trial {
             // It may bear the name of a server that is stored, and go elsewhere than that.

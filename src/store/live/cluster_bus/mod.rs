@@ -39,7 +39,7 @@ pub enum News {
 
 /// How a session is in use at a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Use {
+pub enum SessionUse {
     /// This gateway runs what has to run.
     Owner(Site),
     /// Somebody watches it here.
@@ -60,17 +60,17 @@ pub struct Site {
 /// What is told of a session for people and other tools to read (S2.7). A hint and never the
 /// truth: records and journal are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sign {
+pub struct PresenceSign {
     /// Which.
     pub key: SessionKey,
     /// How it is in use.
-    pub is_in: Use,
+    pub is_in: SessionUse,
 }
 
-/// One gateway's line to the others. Its life begins with it and ends with [`Wakes::leave`], or
-/// some seconds after the last [`Wakes::beat`].
+/// One gateway's line to the others. Its life begins with it and ends with [`ClusterBus::leave`], or
+/// some seconds after the last [`ClusterBus::beat`].
 #[async_trait]
-pub trait Wakes: Send + Sync {
+pub trait ClusterBus: Send + Sync {
     /// Names this life; no other one has the name.
     fn life(&self) -> &str;
 
@@ -105,32 +105,32 @@ pub trait Wakes: Send + Sync {
     /// Shows to whoever looks which sessions are in use here, all in one trip; a session without a
     /// journal is passed over. Does nothing where this gateway is alone: nobody else may open its
     /// data folder, and there the table `sandboxes` says the same.
-    async fn show(&self, signs: &[Sign]) -> Result<(), Error>;
+    async fn show(&self, signs: &[PresenceSign]) -> Result<(), Error>;
 
     /// The orderly end: the others know at once.
     async fn leave(&self);
 }
 
 /// The only gateway of its store: nobody listens, and every other life is over.
-pub struct Alone {
+pub struct LocalBus {
     life: String,
 }
 
-impl Alone {
+impl LocalBus {
     /// A new life.
     pub fn new() -> Self {
         Self { life: new_life() }
     }
 }
 
-impl Default for Alone {
+impl Default for LocalBus {
     fn default() -> Self {
         Self::new()
     }
 }
 
 #[async_trait]
-impl Wakes for Alone {
+impl ClusterBus for LocalBus {
     fn life(&self) -> &str {
         &self.life
     }
@@ -161,7 +161,7 @@ impl Wakes for Alone {
         Ok(BTreeSet::from([self.life.clone()]))
     }
 
-    async fn show(&self, _: &[Sign]) -> Result<(), Error> {
+    async fn show(&self, _: &[PresenceSign]) -> Result<(), Error> {
         Ok(())
     }
 

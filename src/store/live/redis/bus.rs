@@ -22,7 +22,7 @@ use super::link::{Address as Server, CONNECT_TIMEOUT, REACH, TRIP, punctual, ref
 use super::script::SHOW;
 use crate::domain::SessionKey;
 use crate::store::Error;
-use crate::store::live::cluster_bus::{Address, News, Sign, Site, Use, Wakes, new_life};
+use crate::store::live::cluster_bus::{Address, News, PresenceSign, Site, SessionUse, ClusterBus, new_life};
 
 /// A life without a sign for so long is over.
 const LIFE: Duration = Duration::from_secs(3);
@@ -63,7 +63,7 @@ const OTHER_KEY: &str = "another gateway on this Redis has another secret key; g
     same `auth.secret_key` (SPL_SECRET_KEY)";
 
 /// One gateway's line over one Redis.
-pub(crate) struct RedisWakes {
+pub(crate) struct RedisBus {
     life: String,
     /// Where Redis is, without credentials.
     address: String,
@@ -83,7 +83,7 @@ struct Lost {
     is_behind: AtomicBool,
 }
 
-impl RedisWakes {
+impl RedisBus {
     /// Begins a life; it is announced by its first sign.
     pub(crate) fn open(
         settings: &RedisSettings,
@@ -141,7 +141,7 @@ impl RedisWakes {
 }
 
 #[async_trait]
-impl Wakes for RedisWakes {
+impl ClusterBus for RedisBus {
     fn life(&self) -> &str {
         &self.life
     }
@@ -237,7 +237,7 @@ impl Wakes for RedisWakes {
         alive
     }
 
-    async fn show(&self, signs: &[Sign]) -> Result<(), Error> {
+    async fn show(&self, signs: &[PresenceSign]) -> Result<(), Error> {
         for signs in signs.chunks(SIGNS) {
             let mut trip = redis::pipe();
             // A server that started anew does not know it.
@@ -265,13 +265,13 @@ impl Wakes for RedisWakes {
 }
 
 /// One step of a trip: what is shown of one session.
-fn add_sign(trip: &mut redis::Pipeline, life: &str, sign: &Sign) {
+fn add_sign(trip: &mut redis::Pipeline, life: &str, sign: &PresenceSign) {
     let keys = Keys::of(&sign.key);
     let nowhere = Site::default();
     let (is_in, site) = match &sign.is_in {
-        Use::Owner(site) => ("owner", site),
-        Use::Guest => ("guest", &nowhere),
-        Use::Left => ("left", &nowhere),
+        SessionUse::Owner(site) => ("owner", site),
+        SessionUse::Guest => ("guest", &nowhere),
+        SessionUse::Left => ("left", &nowhere),
     };
     let files = site.files.as_ref();
     trip.cmd("EVALSHA").arg(&SHOW.digest).arg(2);

@@ -22,7 +22,7 @@ use self::active::ActiveIndex;
 use self::entry::{Entry, FIRST_SEQ_PLACE, LAST_SEQ_PLACE, RawEntry, read_range};
 use self::keys::Keys;
 use self::link::{Address, Link};
-pub(crate) use self::bus::RedisWakes;
+pub(crate) use self::bus::RedisBus;
 use super::packing::{self, Packed};
 use super::{
     Appended, Head, LiveStore, MAX_BODY_BYTES, MAX_RECORDS_PER_READ, NewRecord, Record, Snapshot,
