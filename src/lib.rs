@@ -2,13 +2,17 @@
 //!
 //! The modules stand in reading order; each may use only what stands after it (`ARCHITECTURE.md`).
 
-pub mod providers;
-pub mod servers;
+pub mod cli;
+
 pub mod app;
 
 pub mod gateway;
 
 pub mod agent;
+
+pub mod servers;
+
+pub mod providers;
 
 pub mod history;
 

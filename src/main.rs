@@ -1,7 +1,5 @@
 //! The `sepal` command line: reads it, loads the settings, hands over to the app.
 
-mod cli;
-
 use std::process::ExitCode;
 
 /// Most of what a turn costs beside its own work is memory: the C library's allocator took about an
@@ -10,5 +8,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    cli::run()
+    sepal::cli::run()
 }

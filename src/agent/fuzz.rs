@@ -1,9 +1,9 @@
-//! Fuzzes what the store and other gateways hand us beside the journal: snapshots and letters.
+//! Fuzzes what the store and other gateways hand us beside the journal: snapshots and messages.
 
+use super::cluster::message::{ClusterMessage, SessionUpdate};
 use super::feed::running_answer::RunningAnswer;
 use super::journal::StoredSnapshot;
-use super::cluster::broadcaster::{ClusterMessage, SessionUpdate};
-use crate::domain::{CommitId, Timestamp};
+use crate::domain::{CommitId, GatewayId, ModelRequestId, Timestamp};
 use crate::session::{Commit, Event, SCHEMA, effects};
 
 /// A snapshot that can be read goes on like the state that it was made of.
@@ -18,7 +18,7 @@ fn snapshots() {
         assert_eq!(again.state, kept.state);
         let events = vec![
             Event::OwnerChanged {
-                owner: "other".to_owned(),
+                runner: GatewayId::from("other"),
                 engine: None,
             },
             Event::ContextReset,
@@ -39,24 +39,24 @@ fn snapshots() {
     });
 }
 
-/// Letters of a newer or broken gateway on the same Redis, one a line.
+/// Messages of a newer or broken gateway on the same Redis, one a line.
 #[test]
-fn letters() {
-    sepal_fuzz::check("letters", |input| {
-        let mut answer = RunningAnswer::begin((1, 1), 1);
+fn cluster_messages() {
+    sepal_fuzz::check("cluster_messages", |input| {
+        let mut answer = RunningAnswer::begin(ModelRequestId::default(), 1);
         for line in input.split(|byte| *byte == b'\n').take(64) {
-            let Ok(letter) = serde_json::from_slice::<ClusterMessage>(line) else {
+            let Ok(message) = serde_json::from_slice::<ClusterMessage>(line) else {
                 continue;
             };
-            let written = serde_json::to_vec(&letter).unwrap();
+            let written = serde_json::to_vec(&message).unwrap();
             assert!(serde_json::from_slice::<ClusterMessage>(&written).is_ok());
-            let ClusterMessage::Updates { notes, .. } = letter else {
+            let ClusterMessage::Updates { updates, .. } = message else {
                 continue;
             };
-            for note in notes {
-                if let SessionUpdate::Delta(delta) = note {
+            for update in updates {
+                if let SessionUpdate::Delta(delta) = update {
                     let _ = answer.merge(&delta);
-                } else if let SessionUpdate::Answer(whole) = note {
+                } else if let SessionUpdate::Answer(whole) = update {
                     let _ = answer.adopt(&whole);
                 }
             }

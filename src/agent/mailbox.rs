@@ -3,10 +3,10 @@
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::cluster::message::SessionUpdate;
 use super::feed::Joined;
-use crate::providers::Wanted;
-use super::cluster::broadcaster::SessionUpdate;
 use crate::domain::{Code, Reached, Resource, SandboxId, UserId};
+use crate::providers::Wanted;
 use crate::session::{Command, Decision, Refusal};
 use crate::telemetry::instruments;
 

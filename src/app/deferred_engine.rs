@@ -9,9 +9,9 @@ use tokio_util::task::TaskTracker;
 
 use super::doctor;
 use super::sandboxes::{FoundRuntime, Search};
-use crate::servers::Servers;
 use crate::gateway::System;
 use crate::sandbox::{Error, Janitor, Runtime};
+use crate::servers::Servers;
 use crate::store::Store;
 
 /// Between the first two looks; it doubles.
@@ -28,7 +28,10 @@ struct LastReport {
 }
 
 /// The janitor of what is there at start; what comes later brings its own.
-pub(super) async fn janitor(place: &FoundRuntime, store: &Store) -> anyhow::Result<Option<Janitor>> {
+pub(super) async fn janitor(
+    place: &FoundRuntime,
+    store: &Store,
+) -> anyhow::Result<Option<Janitor>> {
     if place.search.is_some() {
         return Ok(None);
     }

@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 use tokio_util::task::TaskTracker;
 
 use super::model::Models;
-use super::sandboxes::{FoundRuntime, self};
+use super::sandboxes::{self, FoundRuntime};
 use crate::config::Settings;
 use crate::gateway::{
     Check, DISK_CHECK, DiskPressure, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo,

@@ -1,14 +1,14 @@
 //! The composition root: builds every part once, serves, and stops in order.
 
-mod listen;
-mod deferred_engine;
-mod sandboxes;
-mod services;
 mod agent;
+mod deferred_engine;
 mod disk;
 mod doctor;
+mod listen;
 mod model;
+mod sandboxes;
 mod servers;
+mod services;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -22,15 +22,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceBuilder;
 
-pub use listen::address::{AddressInUse, base_url, bind};
 pub use agent::{AgentApp, Purpose};
 pub use doctor::examine;
+pub use listen::address::{AddressInUse, base_url, bind};
 pub use services::store_settings;
 
 use services::Services;
 
-use crate::providers::Providers;
-use crate::servers::Servers;
 use crate::agent::Sessions;
 use crate::config::{self, AuthMode, Settings};
 use crate::domain::Shares;
@@ -39,7 +37,9 @@ use crate::gateway::{
     SystemInfo, mcp, socket,
 };
 use crate::llm::Catalogue;
+use crate::providers::Providers;
 use crate::sandbox::{Janitor, Runtime};
+use crate::servers::Servers;
 use crate::store::Store;
 use crate::telemetry::traces::Traces;
 use crate::tenancy::{Link, Tenancy};
@@ -101,7 +101,8 @@ impl App {
             .local_addr()
             .context("the listener has no address")?;
         let url = base_url(settings, address);
-        let services = Services::open(settings, Some(&url), agent::input(settings, purpose)).await?;
+        let services =
+            Services::open(settings, Some(&url), agent::input(settings, purpose)).await?;
         let setup = match settings.auth.mode {
             AuthMode::Password => services.tenancy.start(&url).await?,
             AuthMode::None => None,

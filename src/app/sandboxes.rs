@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use crate::sandbox::host::SandboxHost;
 use crate::config::{Sandbox, SandboxDriver};
+use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{
-    Bounds, Bubblewrap, Capacity, DiskMonitor, Docker, DockerProblem, DockerSettings, Error, DeferredRuntime,
-    Off, Peers, Room, Runtime, Settings as BubblewrapSettings,
+    Bounds, Bubblewrap, Capacity, DeferredRuntime, DiskMonitor, Docker, DockerProblem,
+    DockerSettings, Error, Off, Peers, Room, Runtime, Settings as BubblewrapSettings,
 };
 use crate::store::Records;
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::servers::Clients;
-use crate::sandbox::host::SandboxHost;
-use crate::servers::{Servers, ServersParts};
 use crate::config::{self, Settings};
 use crate::mcp::bundled_tools;
 use crate::mcp::config::ConfigFile;
 use crate::net::{self, Guard};
+use crate::sandbox::host::SandboxHost;
+use crate::servers::Clients;
+use crate::servers::{Servers, ServersParts};
 use crate::session::Rules;
 use crate::store::{Sealer, Store};
 

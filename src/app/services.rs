@@ -9,16 +9,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{Parts, deferred_engine, disk, doctor, model, sandboxes, servers};
-use crate::agent::{AgentFactory, Prompts, Sessions, SessionsSettings, self};
-use crate::providers::Providers;
-use crate::sandbox::host::SandboxHost;
-use crate::servers::Servers;
+use crate::agent::{self, AgentFactory, Prompts, Sessions, SessionsSettings};
 use crate::config::{self, Settings};
 use crate::gateway::System;
 use crate::history::{self, Input, SystemPrompt};
 use crate::llm::Catalogue;
 use crate::net::{self, Guard};
+use crate::providers::Providers;
+use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{Janitor, Peers, Runtime};
+use crate::servers::Servers;
 use crate::store::{self, DataDir, Sealer, Store};
 use crate::telemetry::traces::Traces;
 use crate::tenancy::{Clock, Tenancy};
@@ -61,7 +61,8 @@ impl Services {
         // A sandbox starts in another folder than we did.
         let data_dir = std::path::absolute(dir.path())?;
         let folder = hashed(&[data_dir.as_os_str().as_encoded_bytes()]);
-        let (disk, trial) = sandboxes::begin(&settings.sandbox, (data_dir, folder), &agents.0).await;
+        let (disk, trial) =
+            sandboxes::begin(&settings.sandbox, (data_dir, folder), &agents.0).await;
         let store = Store::open_locked(dir, &kept, &writer.0, writer.1.clone()).await?;
         let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
         store.join(&sealer).await?;
@@ -180,7 +181,10 @@ async fn start_sessions(
 
 /// Takes off the list what Redis forgets by the operator's setting; a database forgets nothing.
 fn forget(settings: &config::Store, store: &Store, agents: &(TaskTracker, CancellationToken)) {
-    let Some(after) = settings.history_ttl.filter(|_| store.cluster_bus().is_shared()) else {
+    let Some(after) = settings
+        .history_ttl
+        .filter(|_| store.cluster_bus().is_shared())
+    else {
         return;
     };
     let stores = (store.live(), store.records());

@@ -3,12 +3,12 @@
 use std::io::Read as _;
 use std::process::ExitCode;
 
+use crate::config::Loaded;
+use crate::domain::{ApiKeyId, Role, User};
+use crate::tenancy::{DEFAULT_TENANT, NewPerson, Tenancy};
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use secrecy::{ExposeSecret as _, SecretString};
-use sepal::config::Loaded;
-use sepal::domain::{ApiKeyId, Role, User};
-use sepal::tenancy::{DEFAULT_TENANT, NewPerson, Tenancy};
 
 use super::{Beside, say};
 

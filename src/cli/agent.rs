@@ -3,14 +3,14 @@
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
+use crate::app::{AgentApp, Purpose};
+use crate::config::{ApprovalWay, Loaded, Preset};
+use crate::domain::SessionKey;
+use crate::gateway::mcp::{Door, Ending, Heard, News, Verdict, shown};
+use crate::session::{Call, Refusal};
+use crate::telemetry::redact_args;
 use async_trait::async_trait;
 use clap::{Args, ValueEnum};
-use sepal::app::{AgentApp, Purpose};
-use sepal::config::{ApprovalWay, Loaded, Preset};
-use sepal::domain::SessionKey;
-use sepal::gateway::mcp::{Door, Ending, Heard, News, Verdict, shown};
-use sepal::session::{Call, Refusal};
-use sepal::telemetry::redact_args;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use sepal::app;
-use sepal::config::Loaded;
-use sepal::store::backup::{self, Existing, KeyPlace, Wanted};
+use crate::app;
+use crate::config::Loaded;
+use crate::store::backup::{self, Existing, KeyPlace, Wanted};
 
 use super::say;
 

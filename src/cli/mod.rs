@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::app::{self, Purpose};
+use crate::config::{self, Flag, Loaded, Log, LogOutput, Preset, Sources};
+use crate::gateway::Check;
+use crate::store::{Access, Store};
+use crate::telemetry::Telemetry;
+use crate::tenancy::{Clock, Tenancy};
 use clap::{Args, Parser, Subcommand};
 use secrecy::ExposeSecret as _;
-use sepal::app::{self, Purpose};
-use sepal::config::{self, Flag, Loaded, Log, LogOutput, Preset, Sources};
-use sepal::gateway::Check;
-use sepal::store::{Access, Store};
-use sepal::telemetry::Telemetry;
-use sepal::tenancy::{Clock, Tenancy};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -105,7 +105,7 @@ enum ConfigCommand {
 }
 
 /// Runs the command line; the exit code is 0, 1 (it did not work) or 2 (wrong settings).
-pub(crate) fn run() -> ExitCode {
+pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let telemetry = match Telemetry::start() {
         Ok(telemetry) => telemetry,

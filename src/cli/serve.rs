@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
+use crate::app::{self, App, Purpose};
+use crate::config::{AuthMode, Loaded, Settings};
 use anyhow::bail;
 use secrecy::ExposeSecret as _;
-use sepal::app::{self, App, Purpose};
-use sepal::config::{AuthMode, Loaded, Settings};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 

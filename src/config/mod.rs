@@ -3,13 +3,13 @@
 //! [`table`] defines every key once; loading, the documentation and `sepal config show` follow it.
 //! [`load`] is pure and names every problem at once; only `env.rs` looks at the process.
 
-mod source;
 mod check;
 mod derive;
 pub mod docs;
 mod family;
 mod problem;
 mod settings;
+mod source;
 pub mod table;
 mod value;
 
@@ -18,11 +18,11 @@ mod fuzz;
 #[cfg(test)]
 mod tests;
 
-pub use source::env::{Flag, Preset, SourceFile, Sources, environment};
-pub use source::layer::{Loaded, load};
 pub use problem::{Problem, Problems, Source};
 pub use settings::{
     Access, Agent, ApiFlavour, ApprovalWay, Auth, AuthMode, Chat, CompactionStrategy, Http, Limits,
     Llm, Log, LogFormat, LogLevel, LogOutput, Metrics, ProviderEntry, ProviderKind, Retry, Runtime,
     Sandbox, SandboxDriver, Settings, Socket, Stdio, Store, Telemetry, Tool, Transports,
 };
+pub use source::env::{Flag, Preset, SourceFile, Sources, environment};
+pub use source::layer::{Loaded, load};

@@ -78,6 +78,107 @@ prefixed_id!(
     RequestId, "req_"
 );
 
+/// Declares a string newtype whose text somebody else chose, or this layer cannot draw.
+macro_rules! named_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The id as it stands on the wire and in the store.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+named_id!(
+    /// One process of a gateway, from its start to its end; a process that starts again has another.
+    GatewayId
+);
+named_id!(
+    /// What keeps the workspaces of sandboxes: a container engine, or a machine's own folder.
+    EngineId
+);
+
+/// A turn of a session: what follows one message of a person. Counted from 1, never repeated in a
+/// session.
+#[derive(
+    Debug, Default, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct TurnId(pub u64);
+
+impl fmt::Display for TurnId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// An iteration of a turn: one request to the model and the calls of its answer. Counted from 1.
+#[derive(
+    Debug, Default, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Iteration(pub u32);
+
+impl fmt::Display for Iteration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One request to the model. A later one is greater.
+#[derive(
+    Debug, Default, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+pub struct ModelRequestId {
+    /// Its turn.
+    pub turn: TurnId,
+    /// Its place in the turn.
+    pub iteration: Iteration,
+}
+
+impl ModelRequestId {
+    /// The first request of the turn after so many.
+    pub fn first_after(turns: u64) -> Self {
+        Self {
+            turn: TurnId(turns.saturating_add(1)),
+            iteration: Iteration(1),
+        }
+    }
+
+    /// The next request of the same turn.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self {
+            iteration: Iteration(self.iteration.0.saturating_add(1)),
+            ..self
+        }
+    }
+}
+
 /// The address of a session: every stored thing of it is found by both parts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SessionKey {

@@ -23,8 +23,8 @@ pub use entry::{Entry, ModelCall, Native, Weighed};
 pub use fault::Fault;
 pub use file_facts::{FileFacts, written_path};
 pub use id::{
-    ApiKeyId, CallId, CommitId, JournalId, RequestId, SandboxId, SessionId, SessionKey, TenantId,
-    UserId,
+    ApiKeyId, CallId, CommitId, EngineId, GatewayId, Iteration, JournalId, ModelRequestId,
+    RequestId, SandboxId, SessionId, SessionKey, TenantId, TurnId, UserId,
 };
 pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
 pub use memo::Memo;

@@ -10,9 +10,6 @@ use secrecy::SecretString;
 
 use crate::domain::{Entry, Native, TokenUsage, Tool, Weighed};
 
-mod request;
-mod stream;
-mod transport;
 pub mod answer;
 pub mod anthropic;
 pub mod catalogue;
@@ -21,8 +18,11 @@ pub mod error;
 mod fuzz;
 pub mod gemini;
 pub mod openai;
+mod request;
 pub mod scripted;
+mod stream;
 pub mod tokens;
+mod transport;
 
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
 pub use catalogue::{Catalogue, Windows};

@@ -2,8 +2,6 @@
 //!
 //! A connection takes any byte stream; where the server runs is not this layer's business.
 
-mod tools;
-mod wire;
 pub mod config;
 mod connection;
 mod error;
@@ -14,14 +12,16 @@ mod mask;
 mod remote;
 mod sending;
 mod standstill;
+mod tools;
+mod wire;
 
-pub use tools::bundled::{BUNDLED_SERVER, bundled_tools};
 pub use connection::{Connection, ToolCall, ToolProgress};
 pub use error::Error;
-pub use tools::filter::is_offered;
 pub use mask::{Cleaner, MASK};
-pub use wire::oversized::Size;
 pub use remote::Remote;
-pub use tools::result::ToolAnswer;
 pub use standstill::Standstill;
+pub use tools::bundled::{BUNDLED_SERVER, bundled_tools};
+pub use tools::filter::is_offered;
+pub use tools::result::ToolAnswer;
 pub use tools::toolbox::{Naming, Offer, Toolbox, ToolboxError, ToolboxTool};
+pub use wire::oversized::Size;

@@ -161,8 +161,8 @@ mod tests {
     use std::time::Duration;
 
     use super::{Wanted, choose, default_of, vendor_of};
-    use crate::providers::{Offer, ProviderSettings, Source};
     use crate::llm::{self, ProviderKind};
+    use crate::providers::{Offer, ProviderSettings, Source};
     use crate::session::ModelChoice;
 
     /// `id kind key? models,…`

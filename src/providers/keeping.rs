@@ -7,7 +7,7 @@ use reqwest::Url;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::offer::{Offer, ProviderSettings, Source};
-use super::{Registered, Providers};
+use super::{Providers, Registered};
 use crate::domain::{Code, Scope, Timestamp};
 use crate::llm::{self, ProviderKind, Windows};
 use crate::session::Refusal;

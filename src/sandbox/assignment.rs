@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 use super::host::SandboxHost;
-use crate::domain::{Holder, SandboxId, SessionId, SessionKey, TenantId, UserId};
+use crate::domain::{EngineId, Holder, SandboxId, SessionId, SessionKey, TenantId, UserId};
 use crate::store::{self, records::SandboxRow};
 
 /// A session's sandbox, found out at the first call.
@@ -32,7 +32,7 @@ pub(crate) enum AssignmentError {
          there: start the gateway that uses it again (SPL_SANDBOX, SPL_SANDBOX_DOCKER_HOST), or \
          begin a new session"
     )]
-    Elsewhere { kept_by: String, now: String },
+    Elsewhere { kept_by: EngineId, now: EngineId },
 }
 
 impl SandboxAssignment {
@@ -95,7 +95,7 @@ impl SandboxAssignment {
 
     async fn settle(&self) -> Result<SandboxId, AssignmentError> {
         let runtime = &self.place.runtime;
-        let (rows, now) = (self.place.records.sandboxes(), runtime.keeper());
+        let (rows, now) = (self.place.records.sandboxes(), runtime.engine());
         let row = if let Some(row) = rows.of(&self.key).await? {
             row
         } else {
@@ -103,15 +103,15 @@ impl SandboxAssignment {
             let row = SandboxRow {
                 key: self.key.clone(),
                 sandbox: warm.unwrap_or_else(|| self.first.clone()),
-                keeper: now.clone(),
+                engine: now.clone(),
             };
             rows.claim(row).await?
         };
-        if row.keeper == now {
+        if row.engine == now {
             return Ok(row.sandbox);
         }
         Err(AssignmentError::Elsewhere {
-            kept_by: row.keeper,
+            kept_by: row.engine,
             now,
         })
     }

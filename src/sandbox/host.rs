@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::{Bounds, DiskMonitor, Runtime};
 use crate::domain::{SandboxId, SandboxKind, SessionKey};
-use super::{Bounds, DiskMonitor, Runtime, self};
 use crate::store::{self, Records};
 
 /// Where sandboxed tools run, for all sessions.
@@ -69,7 +69,7 @@ impl SandboxHost {
         let row = rows.of(key).await?;
         let is_here = row
             .as_ref()
-            .is_none_or(|row| row.keeper == self.runtime.keeper());
+            .is_none_or(|row| row.engine == self.runtime.engine());
         if is_here {
             let sandbox = row.as_ref().map_or(first, |row| &row.sandbox);
             self.runtime.remove_workspace(sandbox).await?;
@@ -85,5 +85,5 @@ enum Left {
     #[error(transparent)]
     Store(#[from] store::Error),
     #[error(transparent)]
-    Sandbox(#[from] sandbox::Error),
+    Sandbox(#[from] super::Error),
 }

@@ -19,9 +19,9 @@ use tracing::{info, warn};
 use super::{Error, Runtime};
 use crate::domain::{SandboxId, SessionKey};
 use crate::session::{Commit, Event};
-use crate::store::{LiveStore, Records, self};
 use crate::store::live::cluster_bus::ClusterBus;
 use crate::store::records::SandboxRow;
+use crate::store::{self, LiveStore, Records};
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_mins(1);
@@ -153,7 +153,7 @@ impl Round {
 
     /// Removes the workspace of a session whose journal is gone.
     async fn remove_if_dead(&self, row: &SandboxRow) -> Result<bool, Problem> {
-        if self.live.head(&row.key).await?.is_some() || row.keeper != self.runtime.keeper() {
+        if self.live.head(&row.key).await?.is_some() || row.engine != self.runtime.engine() {
             return Ok(false);
         }
         self.runtime.remove_workspace(&row.sandbox).await?;
@@ -168,11 +168,11 @@ impl Round {
                 continue;
             };
             if due.remove(&sandbox) {
-                let keeper = self.runtime.keeper();
+                let engine = self.runtime.engine();
                 let row = SandboxRow {
                     key,
                     sandbox,
-                    keeper,
+                    engine,
                 };
                 self.records.sandboxes().claim(row).await?;
             }

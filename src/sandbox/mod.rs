@@ -5,12 +5,12 @@
 //! containers.
 
 pub(crate) mod assignment;
-pub(crate) mod host;
 mod bubblewrap;
 mod capacity;
 mod disk;
 mod docker;
 mod error;
+pub(crate) mod host;
 mod janitor;
 mod peers;
 mod runtime;
@@ -26,12 +26,12 @@ pub use self::capacity::{Capacity, Room};
 pub use self::disk::{DiskMonitor, free_bytes};
 pub use self::docker::{Docker, DockerProblem, DockerSettings};
 pub use self::error::Error;
-pub use self::runtime::image::{Image, ImageId};
 pub use self::janitor::Janitor;
+pub use self::peers::Peers;
 pub use self::runtime::deferred::DeferredRuntime;
+pub use self::runtime::image::{Image, ImageId};
 pub use self::runtime::launch::{Access, Bounds, Launch, Program};
 pub use self::runtime::off::Off;
-pub use self::peers::Peers;
 pub use self::runtime::running::{Ended, Life, Running};
 pub use self::runtime::{Limits, Network, Runtime};
 pub use self::usage::Using;

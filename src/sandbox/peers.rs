@@ -1,16 +1,17 @@
-//! The lives of gateways on one store, as owners of what an engine keeps for them.
+//! The gateways on one store, as owners of what an engine keeps for them.
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use tokio::time::sleep;
 
-use crate::store::live::cluster_bus::{LocalBus, ClusterBus};
+use crate::domain::GatewayId;
+use crate::store::live::cluster_bus::{ClusterBus, LocalBus};
 
-/// How long a life must have been silent. A store that was away has lost every sign of life, and
+/// How long a gateway must have been silent. A store that was away has lost every heartbeat, and
 /// gateways need a moment to give new ones.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// This life, and the others on the same store.
+/// This gateway, and the others on the same store.
 #[derive(Clone)]
 pub struct Peers(Arc<dyn ClusterBus>);
 
@@ -20,29 +21,31 @@ impl Peers {
         Self(cluster_bus)
     }
 
-    /// A new life without any other beside it.
+    /// A new gateway without any other beside it.
     pub fn none() -> Self {
         Self(Arc::new(LocalBus::new()))
     }
 
-    pub(super) fn own(&self) -> &str {
-        self.0.life()
+    pub(super) fn own(&self) -> &GatewayId {
+        self.0.gateway()
     }
 
     pub(super) fn is_shared(&self) -> bool {
         self.0.is_shared()
     }
 
-    /// Whether that is another life that gave a sign lately. Where nobody can tell, it may be.
-    pub(super) async fn others(&self) -> impl Fn(&str) -> bool + Send + use<> {
+    /// Whether that is another gateway that gave a heartbeat lately. Where nobody can tell, it may be.
+    pub(super) async fn others(&self) -> impl Fn(&GatewayId) -> bool + Send + use<> {
         let heard = self.0.beat().await;
-        let own = self.own().to_owned();
-        move |life| life != own && heard.as_ref().map_or(true, |heard| heard.contains(life))
+        let own = self.own().clone();
+        move |gateway| {
+            *gateway != own && heard.as_ref().map_or(true, |heard| heard.contains(gateway))
+        }
     }
 
-    /// Those of `lives` that are over: other ones that stay silent. Takes a moment if some are.
-    pub(super) async fn over(&self, lives: BTreeSet<String>) -> BTreeSet<String> {
-        let silent = self.silent(lives).await;
+    /// Those of `gateways` that are over: other ones that stay silent. Takes a moment if some are.
+    pub(super) async fn over(&self, gateways: BTreeSet<GatewayId>) -> BTreeSet<GatewayId> {
+        let silent = self.silent(gateways).await;
         if silent.is_empty() || !self.is_shared() {
             return silent;
         }
@@ -50,12 +53,12 @@ impl Peers {
         self.silent(silent).await
     }
 
-    /// Other lives that gave no sign; none of them while the store does not answer.
-    async fn silent(&self, mut lives: BTreeSet<String>) -> BTreeSet<String> {
+    /// Other gateways that gave no heartbeat; none of them while the store does not answer.
+    async fn silent(&self, mut gateways: BTreeSet<GatewayId>) -> BTreeSet<GatewayId> {
         match self.0.beat().await {
             Ok(heard) => {
-                lives.retain(|life| life != self.own() && !heard.contains(life));
-                lives
+                gateways.retain(|gateway| gateway != self.own() && !heard.contains(gateway));
+                gateways
             }
             Err(error) => {
                 tracing::debug!(?error, "It is not known which gateways live");

@@ -6,8 +6,8 @@ use tokio::sync::broadcast;
 use super::catalogue::entry::BUNDLED;
 use super::news::{Change, News, NewsKind, ServerUpdate};
 use super::registry::Servers;
-use crate::store::clock::now;
 use crate::domain::{Scope, TenantId};
+use crate::store::clock::now;
 
 impl Servers {
     /// Tells the sockets of this gateway. The connections of open sessions to a server that was removed
@@ -78,17 +78,17 @@ impl Servers {
     }
 
     /// What the other gateways have to be told from now on.
-    pub(crate) fn told(&self) -> broadcast::Receiver<ServerUpdate> {
+    pub(crate) fn updates(&self) -> broadcast::Receiver<ServerUpdate> {
         self.0.teller.listen_for_gateways()
     }
 
     /// What another gateway tells: the registry is read anew before the sockets hear of it.
-    pub(crate) fn hear(&self, told: ServerUpdate) {
+    pub(crate) fn hear(&self, update: ServerUpdate) {
         let ServerUpdate {
             tenant,
             server,
             change,
-        } = told;
+        } = update;
         let tenant = tenant.as_ref();
         match change {
             Change::Added => {

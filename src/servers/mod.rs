@@ -5,32 +5,32 @@
 //! and a tenant's from its records. A session sees all of them that are enabled; each server that
 //! it uses runs for it alone.
 
-mod connections;
-mod catalogue;
 mod administration;
 mod broadcast;
-mod session_connection;
+mod catalogue;
+mod connections;
 mod error;
 mod health;
 mod monitor;
 mod news;
 mod registry;
+mod session_connection;
 
-pub use health::health_history::HealthStep;
-pub use catalogue::entry::{ServerEntry, Source};
-pub use error::Error;
 pub use administration::fitness::NewServer;
-pub use health::{Health, Status};
-pub use connections::logs::LogLine;
 pub use administration::manage::ToolChange;
-pub use news::{News, NewsKind};
-pub use connections::opening::{Clients, Phase};
-pub use registry::{Servers, ServersParts};
 pub use administration::report::{ServerReport, TestReport};
+pub use catalogue::entry::{ServerEntry, Source};
 pub use catalogue::tool_report::ToolReport;
 pub use catalogue::view::View;
+pub use connections::logs::LogLine;
+pub use connections::opening::{Clients, Phase};
+pub use error::Error;
+pub use health::health_history::HealthStep;
+pub use health::{Health, Status};
+pub use news::{News, NewsKind};
+pub use registry::{Servers, ServersParts};
 
 pub(crate) use catalogue::entry::BUNDLED;
-pub(crate) use session_connection::{Held, SessionConnection};
-pub(crate) use news::ServerUpdate;
 pub(crate) use connections::opening::Opened;
+pub(crate) use news::ServerUpdate;
+pub(crate) use session_connection::{Held, SessionConnection};

@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::catalogue::entry::{ServerEntry, Source};
-use super::news::NewsKind;
 use super::connections::opening::{Failure, Phase, ServerLocation};
-use super::registry::{Servers, ServersParts};
 use super::health::probe_schedule::Turns;
+use super::news::NewsKind;
+use super::registry::{Servers, ServersParts};
 use crate::domain::{Digest, SandboxId, Scope, Tool};
 use crate::mcp::config::FileState;
 use crate::store;

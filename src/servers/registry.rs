@@ -9,20 +9,20 @@ use tokio_util::task::TaskTracker;
 
 use super::catalogue::definitions::{Accepted, Definitions};
 use super::catalogue::entry::{BUNDLED, ServerEntry, Source};
-use super::health::{HealthRecords, Seen, Status};
+use super::catalogue::view::{Ingredient, Ingredients, View, Views};
 use super::connections::logs::Logs;
-use super::news::{Change, News, NewsKind, Teller};
 use super::connections::opening::{Clients, Failure, Opened, Opener, Phase, ServerLocation};
 use super::connections::running::RunningServers;
 use super::health::probe_limits::ProbeLimits;
-use super::catalogue::view::{Ingredient, Ingredients, View, Views};
-use crate::store::clock::now;
-use crate::sandbox::host::SandboxHost;
+use super::health::{HealthRecords, Seen, Status};
+use super::news::{Change, News, NewsKind, Teller};
 use crate::domain::{Holder, McpServerConfig, SandboxId, Scope, TenantId, Tool};
 use crate::llm::RetryConfig;
 use crate::mcp::config::{ConfigFile, FileState};
 use crate::net::Guard;
+use crate::sandbox::host::SandboxHost;
 use crate::session::Rules;
+use crate::store::clock::now;
 use crate::store::{self, Records, Sealer};
 
 /// How long a view is used without asking the records: other gateways may have changed them.

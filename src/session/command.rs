@@ -7,7 +7,8 @@ use super::event::{ContextSize, ModelChoice};
 use super::reasoning::Reasoning;
 use super::state::PastDecision;
 use crate::domain::{
-    Actor, CallId, Code, Digest, JournalId, MicroUsd, Native, SandboxId, TokenUsage,
+    Actor, CallId, Code, Digest, GatewayId, JournalId, MicroUsd, ModelRequestId, Native, SandboxId,
+    TokenUsage, TurnId,
 };
 
 /// What a session is created with, at its first command.
@@ -59,7 +60,7 @@ pub enum Command {
         call: CallId,
     },
     /// Say whether an unknown call happened.
-    Settle {
+    ResolveUnknown {
         /// Which.
         call: CallId,
         /// Whether it did.
@@ -70,7 +71,7 @@ pub enum Command {
     /// Stop the turn.
     Stop {
         /// Which; another one than the running one changes nothing.
-        turn: Option<u64>,
+        turn: Option<TurnId>,
         /// What the model has said so far.
         said_so_far: Option<String>,
         /// What it has thought aloud so far.
@@ -102,28 +103,22 @@ pub enum Command {
     },
     /// The model answered.
     Answered {
-        /// The turn that asked.
-        turn: u64,
         /// The request that asked.
-        iteration: u32,
+        request: ModelRequestId,
         /// What it said.
         answer: Answer,
     },
     /// The model request failed for good.
     ModelFailed {
-        /// The turn that asked.
-        turn: u64,
         /// The request that asked.
-        iteration: u32,
+        request: ModelRequestId,
         /// Why.
         failure: Failure,
     },
     /// The request did not fit the model's window, and less of the past may.
     Overflowed {
-        /// The turn that asked.
-        turn: u64,
         /// The request that asked.
-        iteration: u32,
+        request: ModelRequestId,
         /// What to go on with.
         cut: Cut,
     },
@@ -142,7 +137,7 @@ pub enum Command {
     /// The deciding process goes on with the session, whose runner is gone.
     TakeOver {
         /// The runner that is gone; changes nothing if another one has taken over meanwhile.
-        from: Option<String>,
+        from: Option<GatewayId>,
     },
 }
 

@@ -2,18 +2,13 @@
 
 use super::call::CallStatus;
 use super::state::{Control, Phase};
-use crate::domain::CallId;
+use crate::domain::{CallId, ModelRequestId};
 
 /// One thing that has to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Ask the model.
-    AskModel {
-        /// For which turn.
-        turn: u64,
-        /// For which request of the turn.
-        iteration: u32,
-    },
+    AskModel(ModelRequestId),
     /// Run an approved call.
     RunCall {
         /// Which.
@@ -29,10 +24,7 @@ pub fn effects(control: &Control) -> Vec<Effect> {
         return Vec::new();
     };
     if turn.phase == Phase::Asking {
-        return vec![Effect::AskModel {
-            turn: turn.id,
-            iteration: turn.iteration,
-        }];
+        return vec![Effect::AskModel(turn.request())];
     }
     let running = turn.queue.iter().filter_map(|call| match &call.status {
         CallStatus::Executing { is_stopping, .. } => Some(Effect::RunCall {

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::call::{Call, Decider, Outcome};
 use super::reasoning::Reasoning;
 use crate::domain::{
-    Actor, CallId, Code, CommitId, Digest, JournalId, MicroUsd, Native, SandboxId, Timestamp,
-    TokenUsage,
+    Actor, CallId, Code, CommitId, Digest, EngineId, GatewayId, Iteration, JournalId, MicroUsd,
+    Native, SandboxId, Timestamp, TokenUsage, TurnId,
 };
 
 /// Room for the stored form of most commits.
@@ -58,11 +58,12 @@ pub enum Event {
     },
     /// Hidden. Another process runs the effects from here on.
     OwnerChanged {
-        /// That process's life.
-        owner: String,
+        /// That process. Journals of the first releases call it `owner`.
+        #[serde(alias = "owner")]
+        runner: GatewayId,
         /// The engine that its sandboxes run on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        engine: Option<String>,
+        engine: Option<EngineId>,
     },
     /// Hidden. The calls of an answer entered the queue.
     Queued {
@@ -72,7 +73,7 @@ pub enum Event {
     /// Hidden. The running turn is to stop.
     StopRequested {
         /// Which.
-        turn: u64,
+        turn: TurnId,
     },
     /// Hidden. One running call is to stop.
     CallStopRequested {
@@ -91,9 +92,9 @@ pub enum Event {
     /// A model request starts.
     Thinking {
         /// The turn, from 1.
-        turn: u64,
+        turn: TurnId,
         /// The request within the turn, from 1.
-        iteration: u32,
+        iteration: Iteration,
         /// The model that is asked.
         model: String,
         /// `seq` of the messages that this request is the first to read.
@@ -104,9 +105,9 @@ pub enum Event {
     /// The model said something together with calls.
     Said {
         /// The turn.
-        turn: u64,
+        turn: TurnId,
         /// The request.
-        iteration: u32,
+        iteration: Iteration,
         /// The text.
         text: String,
         /// Id, name, server and arguments of each call.
@@ -124,7 +125,7 @@ pub enum Event {
     /// The final answer of a turn.
     Answered {
         /// The turn.
-        turn: u64,
+        turn: TurnId,
         /// The text.
         text: String,
         /// The model that answered.
@@ -209,7 +210,7 @@ pub enum Event {
     /// The turn ended without an answer.
     TurnFailed {
         /// The turn.
-        turn: u64,
+        turn: TurnId,
         /// What went wrong.
         code: Code,
         /// In words.
@@ -220,7 +221,7 @@ pub enum Event {
     /// The turn was stopped, and every call of it has a result.
     Cancelled {
         /// The turn.
-        turn: u64,
+        turn: TurnId,
         /// What had been said of the answer.
         text: Option<String>,
         /// What it thought aloud until then.

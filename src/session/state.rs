@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::call::Call;
 use super::event::ModelChoice;
 use crate::domain::{
-    Actor, CallId, Digest, JournalId, SandboxId, Timestamp, TokenUsage, ToolRef, Totals, Weighed,
+    Actor, CallId, Digest, EngineId, GatewayId, Iteration, JournalId, ModelRequestId, SandboxId,
+    Timestamp, TokenUsage, ToolRef, Totals, TurnId, Weighed,
 };
 
 /// Where a turn stands.
@@ -25,9 +26,9 @@ pub enum Phase {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
     /// Its number, from 1.
-    pub id: u64,
+    pub id: TurnId,
     /// The model request it is at, from 1.
-    pub iteration: u32,
+    pub iteration: Iteration,
     /// Where it stands.
     pub phase: Phase,
     /// When it started.
@@ -57,6 +58,14 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// The model request that the turn is at.
+    pub fn request(&self) -> ModelRequestId {
+        ModelRequestId {
+            turn: self.id,
+            iteration: self.iteration,
+        }
+    }
+
     /// The call with that id.
     pub fn call(&self, id: &CallId) -> Option<&Call> {
         self.queue
@@ -145,17 +154,18 @@ pub struct Control {
     /// `seq` of the message that the newest turn began with.
     #[serde(default)]
     pub question: Option<u64>,
-    /// The life of the process that runs the effects.
-    pub runner: Option<String>,
+    /// The gateway that runs the effects.
+    pub runner: Option<GatewayId>,
     /// The engine that its sandboxes run on.
     #[serde(default)]
-    pub runner_engine: Option<String>,
-    /// How often the runner changed: an outcome of an effect that an earlier one started is late.
-    #[serde(default)]
+    pub runner_engine: Option<EngineId>,
+    /// How often the runner changed (a fencing token): the outcome of an effect that an earlier runner
+    /// started is late. Snapshots of the first releases call it `reign`.
+    #[serde(default, alias = "reign")]
     pub epoch: u64,
     /// The engine that holds the workspace, since the first call that may have used it.
     #[serde(default)]
-    pub engine: Option<String>,
+    pub engine: Option<EngineId>,
     /// The title.
     pub title: Option<String>,
     /// The running turn.
@@ -200,9 +210,9 @@ pub struct SessionState {
 }
 
 impl Control {
-    /// Whether the process of that life runs the effects.
-    pub fn is_run_by(&self, life: &str) -> bool {
-        self.runner.as_deref() == Some(life)
+    /// Whether that gateway runs the effects.
+    pub fn is_run_by(&self, gateway: &GatewayId) -> bool {
+        self.runner.as_ref() == Some(gateway)
     }
 
     /// Whether a turn runs (the `active` index).

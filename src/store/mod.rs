@@ -2,8 +2,8 @@
 //! both in one SQLite file of a locked data folder, or in a database of a PostgreSQL server; the
 //! journals in Redis where several gateways share them.
 
-pub(crate) mod clock;
 pub mod backup;
+pub(crate) mod clock;
 mod data_dir;
 mod db;
 mod error;
@@ -26,8 +26,8 @@ pub use records::Records;
 pub use sealed::Sealer;
 
 use db::Db;
-use live::cluster_bus::{LocalBus, ClusterBus};
-use live::{RedisLive, RedisSettings, RedisBus};
+use live::cluster_bus::{ClusterBus, LocalBus};
+use live::{RedisBus, RedisLive, RedisSettings};
 
 /// Where things are kept and how.
 #[derive(Debug, Clone)]

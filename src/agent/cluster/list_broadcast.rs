@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 
-use super::membership::Membership;
-use super::broadcaster::{ClusterMessage, Broadcaster};
+use super::Cluster;
+use super::message::ClusterMessage;
 use crate::agent::feed::list_update::ListUpdate;
 
 /// News that a listener may be behind; whoever misses some reads the list again.
@@ -16,25 +16,23 @@ const RING: usize = 1_024;
 #[derive(Clone)]
 pub(in crate::agent) struct ListBroadcast {
     listeners: broadcast::Sender<ListUpdate>,
-    broadcaster: Broadcaster,
-    membership: Arc<Membership>,
+    cluster: Arc<Cluster>,
 }
 
 impl ListBroadcast {
-    pub(in crate::agent) fn new(broadcaster: Broadcaster, membership: Arc<Membership>) -> Self {
+    pub(in crate::agent) fn new(cluster: Arc<Cluster>) -> Self {
         let listeners = broadcast::channel(RING).0;
-        Self {
-            listeners,
-            broadcaster,
-            membership,
-        }
+        Self { listeners, cluster }
     }
 
     /// Tells of rows that were written here. A gateway that begins meanwhile reads them.
     pub(in crate::agent) fn tell(&self, rows: Vec<ListUpdate>) {
-        if !rows.is_empty() && self.broadcaster.is_shared() && !self.membership.is_alone() {
-            let (from, rows) = (self.broadcaster.life(), rows.clone());
-            self.broadcaster.tell_everybody(ClusterMessage::Rows { from, rows });
+        let cluster = &self.cluster;
+        if !rows.is_empty() && cluster.is_shared() && !cluster.membership.is_alone() {
+            let (from, rows) = (cluster.gateway.clone(), rows.clone());
+            cluster
+                .broadcaster
+                .tell_everybody(ClusterMessage::Rows { from, rows });
         }
         self.hear(rows);
     }

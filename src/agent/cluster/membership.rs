@@ -1,11 +1,11 @@
-//! Which gateways live, as far as this one knows. A hint: the journal decides.
+//! Which gateways live (their heartbeats), as far as this one knows. A hint: the journal decides.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::domain::SessionKey;
+use crate::domain::{GatewayId, SessionKey};
 use crate::store::Error;
 use crate::store::live::cluster_bus::ClusterBus;
 
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// not know of it until its next sign of life.
 const COMPANY: Duration = Duration::from_secs(10);
 
-/// The lives that are not over.
+/// The gateways that are not over.
 pub(in crate::agent) struct Membership {
     cluster_bus: Arc<dyn ClusterBus>,
     /// Never held across an await.
@@ -28,10 +28,10 @@ pub(in crate::agent) struct Membership {
 }
 
 struct Known {
-    alive: BTreeSet<String>,
-    /// Those that said goodbye; a life does not come back.
-    over: BTreeSet<String>,
-    /// The last time that another life was known.
+    alive: BTreeSet<GatewayId>,
+    /// Those that said goodbye; the name of a gateway does not come back.
+    over: BTreeSet<GatewayId>,
+    /// The last time that another gateway was known.
     company: Option<Instant>,
     /// The last time that signs of life came in.
     heard: Option<Instant>,
@@ -55,7 +55,7 @@ pub(in crate::agent) struct Round {
 impl Membership {
     /// Only this one is known.
     pub(in crate::agent) fn new(cluster_bus: Arc<dyn ClusterBus>) -> Self {
-        let own = cluster_bus.life().to_owned();
+        let own = cluster_bus.gateway().clone();
         Self {
             cluster_bus,
             known: Mutex::new(Known {
@@ -94,23 +94,23 @@ impl Membership {
         company.is_none_or(|seen| seen.elapsed() > COMPANY)
     }
 
-    /// Whether that life is not known to be over.
-    pub(in crate::agent) fn is_alive(&self, life: &str) -> bool {
+    /// Whether that gateway is not known to be over.
+    pub(in crate::agent) fn is_alive(&self, gateway: &GatewayId) -> bool {
         let known = self.known();
-        let is_over = known.over.contains(life);
-        !is_over && (known.alive.contains(life) || known.is_patient(Instant::now()))
+        let is_over = known.over.contains(gateway);
+        !is_over && (known.alive.contains(gateway) || known.is_patient(Instant::now()))
     }
 
-    /// Whether that life is over, by the newest word on it.
-    pub(in crate::agent) async fn is_over(&self, life: &str) -> bool {
-        if self.is_alive(life) {
+    /// Whether that gateway is over, by the newest word on it.
+    pub(in crate::agent) async fn is_over(&self, gateway: &GatewayId) -> bool {
+        if self.is_alive(gateway) {
             return false;
         }
         // Whoever began a moment ago has not been heard of in the last round.
         if self.cluster_bus.is_shared() && self.round().await.is_err() {
             return false;
         }
-        !self.is_alive(life)
+        !self.is_alive(gateway)
     }
 
     /// After a pause of this process the others may hold it for dead: they hear first that it is
@@ -155,11 +155,11 @@ impl Membership {
     }
 
     /// A message is a sign of life.
-    pub(in crate::agent) fn saw(&self, life: &str) {
+    pub(in crate::agent) fn saw(&self, gateway: &GatewayId) {
         let was_alone = self.is_alone();
         let mut known = self.known();
-        if !known.over.contains(life) {
-            known.alive.insert(life.to_owned());
+        if !known.over.contains(gateway) {
+            known.alive.insert(gateway.clone());
             known.meet(Instant::now());
         }
         drop(known);
@@ -168,7 +168,7 @@ impl Membership {
         }
     }
 
-    fn hear(&self, alive: BTreeSet<String>, is_shared: bool) -> Round {
+    fn hear(&self, alive: BTreeSet<GatewayId>, is_shared: bool) -> Round {
         let (mut known, now) = (self.known(), Instant::now());
         let silent = known.heard.map(|heard| now.duration_since(heard));
         known.heard = Some(now);
@@ -180,7 +180,7 @@ impl Membership {
         if !is_patient {
             known.patient_until = None;
         }
-        let is_gone = known.alive.iter().any(|life| !alive.contains(life));
+        let is_gone = known.alive.iter().any(|gateway| !alive.contains(gateway));
         if is_patient {
             known.alive.extend(alive);
         } else {
@@ -197,10 +197,10 @@ impl Membership {
     }
 
     /// That one says itself that it is over.
-    pub(in crate::agent) fn forget(&self, life: &str) {
+    pub(in crate::agent) fn forget(&self, gateway: &GatewayId) {
         let mut known = self.known();
-        known.alive.remove(life);
-        known.over.insert(life.to_owned());
+        known.alive.remove(gateway);
+        known.over.insert(gateway.clone());
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

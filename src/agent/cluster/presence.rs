@@ -8,12 +8,17 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::effects::tool_call::SessionTools;
 use crate::domain::SessionKey;
-use crate::store::live::cluster_bus::{PresenceSign, SessionUse, ClusterBus};
+use crate::store::live::cluster_bus::{ClusterBus, PresenceSign, SessionUse, Site};
 
 /// Between two signs of a session that is in use.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
+
+/// Says where a session's tools run now.
+pub(in crate::agent) trait HasSite: Send + Sync {
+    /// What keeps its files, and the container that runs.
+    fn site(&self) -> Site;
+}
 
 /// The sessions that are in memory here.
 pub(in crate::agent) struct Presence {
@@ -32,7 +37,7 @@ struct Known {
 }
 
 struct SessionInUse {
-    tools: Arc<SessionTools>,
+    tools: Arc<dyn HasSite>,
     is_owner: bool,
     /// What was told last.
     told: Option<SessionUse>,
@@ -59,17 +64,25 @@ impl Presence {
 
     /// The session is in memory, and this gateway runs it or does not. Told at once if that or its
     /// sandbox is another than before.
-    pub(in crate::agent) fn note(&self, key: &SessionKey, tools: &Arc<SessionTools>, is_owner: bool) {
+    pub(in crate::agent) fn note<T: HasSite + 'static>(
+        &self,
+        key: &SessionKey,
+        tools: &Arc<T>,
+        is_owner: bool,
+    ) {
         if !self.cluster_bus.is_shared() {
             return;
         }
         let mut known = self.known();
-        let entry = known.in_use.entry(key.clone()).or_insert_with(|| SessionInUse {
-            tools: Arc::clone(tools),
-            is_owner,
-            told: None,
-        });
-        (entry.tools, entry.is_owner) = (Arc::clone(tools), is_owner);
+        let entry = known
+            .in_use
+            .entry(key.clone())
+            .or_insert_with(|| SessionInUse {
+                tools: Arc::<T>::clone(tools),
+                is_owner,
+                told: None,
+            });
+        (entry.tools, entry.is_owner) = (Arc::<T>::clone(tools), is_owner);
         let is_news = entry.told.as_ref() != Some(&entry.now());
         drop(known);
         if is_news {
@@ -78,10 +91,12 @@ impl Presence {
     }
 
     /// The session is not in memory any more, unless another task has it by now.
-    pub(in crate::agent) fn leave(&self, key: &SessionKey, tools: &Arc<SessionTools>) {
+    pub(in crate::agent) fn leave<T: HasSite>(&self, key: &SessionKey, tools: &Arc<T>) {
         let mut known = self.known();
         let entry = known.in_use.get(key);
-        if entry.is_some_and(|entry| Arc::ptr_eq(&entry.tools, tools)) {
+        if entry
+            .is_some_and(|entry| std::ptr::addr_eq(Arc::as_ptr(&entry.tools), Arc::as_ptr(tools)))
+        {
             known.in_use.remove(key);
             known.left.push(key.clone());
             drop(known);
@@ -122,7 +137,9 @@ impl Presence {
             }
             Err(error) => {
                 tracing::debug!(?error, "Nobody was told which sessions are in use");
-                let gone = signs.into_iter().filter(|sign| sign.is_in == SessionUse::Left);
+                let gone = signs
+                    .into_iter()
+                    .filter(|sign| sign.is_in == SessionUse::Left);
                 known.left.extend(gone.map(|sign| sign.key));
             }
         }
@@ -141,7 +158,9 @@ impl Presence {
             (renews || entry.told.as_ref() != Some(&now)).then(|| (key.clone(), now))
         });
         let signs = left.into_iter().chain(in_use.flatten());
-        signs.map(|(key, is_in)| PresenceSign { key, is_in }).collect()
+        signs
+            .map(|(key, is_in)| PresenceSign { key, is_in })
+            .collect()
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

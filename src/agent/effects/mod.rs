@@ -14,12 +14,12 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::model_request::ModelRequest;
 use self::session_agent::SessionAgent;
 use super::feed::{Feed, What};
 use super::journal::Journal;
 use super::mailbox::Message;
-use self::model_request::ModelRequest;
-use crate::domain::{CallId, Weighed};
+use crate::domain::{CallId, ModelRequestId, Weighed};
 use crate::session::{Command, Control, Effect, ModelChoice, effects};
 
 /// Attempts that are kept for one gateway at one request.
@@ -51,13 +51,13 @@ pub(super) struct Wanted<'a> {
     /// Where other gateways may go on with the session: what tells whether one has.
     pub(super) shared: Option<&'a Journal>,
     pub(super) feed: &'a Arc<Feed>,
-    pub(super) parts: &'a SessionAgent,
+    pub(super) agent: &'a SessionAgent,
 }
 
 /// The running effects of one session.
 #[derive(Default)]
 pub(super) struct Running {
-    model: Option<((u64, u32), Request)>,
+    model: Option<(ModelRequestId, Request)>,
     calls: BTreeMap<CallId, Stopper>,
     /// Under which all of them were started.
     epoch: u64,
@@ -117,7 +117,7 @@ impl Running {
         }
         let effects = effects(wanted.control);
         let asks = effects.iter().find_map(|effect| match effect {
-            Effect::AskModel { turn, iteration } => Some((*turn, *iteration)),
+            Effect::AskModel(request) => Some(*request),
             Effect::RunCall { .. } => None,
         });
         if self.model.as_ref().map(|(request, _)| *request) != asks {
@@ -142,23 +142,22 @@ impl Running {
         self.calls = calls;
     }
 
-    fn ask_model(&self, wanted: &Wanted<'_>, request: (u64, u32)) -> Request {
+    fn ask_model(&self, wanted: &Wanted<'_>, request: ModelRequestId) -> Request {
         let attempt = first_attempt(wanted.control);
         let asked = ModelRequest {
             feed: Arc::clone(wanted.feed),
             ticket: wanted.feed.begin_answer(request, attempt),
-            parts: wanted.parts.clone(),
+            agent: wanted.agent.clone(),
             choice: wanted.choice.clone(),
             entries: wanted.entries.to_vec(),
             question: wanted.control.question,
-            limits: wanted.parts.turn_limits(wanted.control),
+            limits: wanted.agent.turn_limits(wanted.control),
             is_unused: wanted.control.used_tools.is_empty(),
             trace: wanted.control.turn.as_ref().and_then(|turn| {
-                let parts = wanted.parts;
-                parts.trace(turn.id, turn.started)
+                let agent = wanted.agent;
+                agent.trace(turn.id, turn.started)
             }),
-            turn: request.0,
-            iteration: request.1,
+            request,
         };
         let (outcomes, epoch) = (self.outcomes.clone(), self.epoch);
         let asking = self.tracker.spawn(async move {
@@ -173,7 +172,7 @@ impl Running {
         let call = Arc::clone(queue.iter().find(|call| call.id == *id)?);
         let cancel = CancellationToken::new();
         let (outcomes, stop, epoch) = (self.outcomes.clone(), cancel.clone(), self.epoch);
-        let (feed, tools) = (Arc::clone(wanted.feed), Arc::clone(&wanted.parts.tools));
+        let (feed, tools) = (Arc::clone(wanted.feed), Arc::clone(&wanted.agent.tools));
         let version = wanted.control.version;
         let fence = wanted.shared.map(|journal| journal.fence(version));
         let id = id.clone();

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::agent::feed::running_answer::DeltaKind;
-use super::session_agent::{SessionAgent, RequestBase};
-use crate::agent::feed::{Feed, Notice, Ticket, What};
-use super::trace::{RequestSpan, TurnTrace};
+use super::session_agent::{RequestBase, SessionAgent};
 use super::tool_call::written_files;
-use crate::domain::{Code, Fault, TokenUsage, Weighed};
+use super::trace::{RequestSpan, TurnTrace};
+use crate::agent::feed::running_answer::DeltaKind;
+use crate::agent::feed::{Feed, Notice, Ticket, What};
+use crate::domain::{Code, Fault, ModelRequestId, TokenUsage, Weighed};
 use crate::history::{self, Limits, Past};
 use crate::llm::{self, ModelEvent, Progress};
 use crate::session::{
@@ -22,7 +22,7 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) feed: Arc<Feed>,
     /// What it says is shown under this.
     pub(in crate::agent) ticket: Ticket,
-    pub(in crate::agent) parts: SessionAgent,
+    pub(in crate::agent) agent: SessionAgent,
     pub(in crate::agent) choice: ModelChoice,
     pub(in crate::agent) entries: Vec<Arc<Weighed>>,
     /// `seq` of the message that the turn began with.
@@ -33,33 +33,29 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) is_unused: bool,
     /// Where it is told, if anybody wants to know.
     pub(in crate::agent) trace: Option<TurnTrace>,
-    pub(in crate::agent) turn: u64,
-    pub(in crate::agent) iteration: u32,
+    /// Which request of the session it is.
+    pub(in crate::agent) request: ModelRequestId,
 }
 
 impl ModelRequest {
     /// The outcome as a command.
-    #[tracing::instrument(skip_all, fields(session.id = %self.parts.session, llm.provider = %self.choice.provider, llm.model = %self.choice.model, turn = self.turn))]
+    #[tracing::instrument(skip_all, fields(session.id = %self.agent.session, llm.provider = %self.choice.provider, llm.model = %self.choice.model, turn = %self.request.turn))]
     pub(in crate::agent) async fn run(self) -> Command {
-        let (turn, iteration) = (self.turn, self.iteration);
-        let failed = |failure| Command::ModelFailed {
-            turn,
-            iteration,
-            failure,
-        };
-        let parts = &self.parts;
-        let provider = match parts.providers.provider(&parts.tenant, &self.choice) {
+        let request = self.request;
+        let failed = |failure| Command::ModelFailed { request, failure };
+        let agent = &self.agent;
+        let provider = match agent.providers.provider(&agent.tenant, &self.choice) {
             Ok(provider) => provider,
             Err(refusal) => return failed(unanswered(refusal)),
         };
-        parts.tools.refresh().await;
-        let (request, shown) = match self.request() {
+        agent.tools.refresh().await;
+        let (body, shown) = match self.request() {
             Ok(asked) => asked,
             Err(failure) => return failed(failure),
         };
         let mut thinking = Thinking::default();
-        let mut watch = Watch::start(provider.kind(), self.span(provider.kind(), &request));
-        let answer = llm::ask(provider, request, self.parts.retry, |progress| {
+        let mut watch = Watch::start(provider.kind(), self.span(provider.kind(), &body));
+        let answer = llm::ask(provider, body, self.agent.retry, |progress| {
             watch.see(&progress);
             thinking.see(&progress);
             self.show(progress);
@@ -69,11 +65,7 @@ impl ModelRequest {
         match answer {
             Ok(answer) => {
                 let answer = self.answer(answer, (&shown, &thinking)).await;
-                Command::Answered {
-                    turn,
-                    iteration,
-                    answer,
-                }
+                Command::Answered { request, answer }
             }
             Err(error) => {
                 if matches!(error, llm::Error::Overflow { .. })
@@ -84,11 +76,7 @@ impl ModelRequest {
                         ?cut,
                         "The request did not fit; less of the past is shown"
                     );
-                    return Command::Overflowed {
-                        turn,
-                        iteration,
-                        cut,
-                    };
+                    return Command::Overflowed { request, cut };
                 }
                 tracing::warn!(?error, "The model request ended for good");
                 failed(Failure {
@@ -153,7 +141,7 @@ impl ModelRequest {
             is_retryable: false,
         };
         let input = history::last_input(&self.entries);
-        let request_base = self.parts.request_base(&self.choice, input, self.limits);
+        let request_base = self.agent.request_base(&self.choice, input, self.limits);
         let RequestBase {
             system,
             tools,
@@ -194,15 +182,15 @@ impl ModelRequest {
             system: (!system.is_empty()).then_some(system),
             entries: shown.entries.clone().into(),
             tools,
-            temperature: self.parts.temperature,
-            max_tokens: self.parts.max_tokens,
+            temperature: self.agent.temperature,
+            max_tokens: self.agent.max_tokens,
         };
         Ok((request, shown))
     }
 
     fn span(&self, kind: llm::ProviderKind, request: &llm::Request) -> Option<RequestSpan> {
         let trace = self.trace.clone()?;
-        let asked = (&self.choice, self.iteration);
+        let asked = (&self.choice, self.request.iteration);
         Some(RequestSpan::begin(trace, kind, asked, request))
     }
 
@@ -226,7 +214,7 @@ impl ModelRequest {
                 self.feed.announce(What::Notice(Notice {
                     text: reason,
                     code: "model_retry".into(),
-                    turn: self.turn,
+                    turn: self.request.turn,
                     retry: Some((attempt, max_attempts, delay, code)),
                 }));
             }
@@ -270,14 +258,14 @@ impl ModelRequest {
             reasoning: Reasoning::of(answer.reasoning, thinking.took_ms()),
             native: answer.native,
             usage,
-            cost: self.parts.catalogue.price(&usage, &self.choice.model),
+            cost: self.agent.catalogue.price(&usage, &self.choice.model),
             finish: answer.finish.map_or("stop", llm::Finish::as_str).to_owned(),
         }
     }
 
     /// The calls of an answer, looked up, with what is known of the files that they would write.
     async fn propose(&self, answer: &llm::Answer) -> Vec<Proposal> {
-        let tools = &self.parts.tools;
+        let tools = &self.agent.tools;
         let calls = answer.calls.iter().map(|asked| {
             let (args, resolution) = match &asked.args {
                 Ok(args) => (args.clone(), tools.resolve(&asked.name, args)),

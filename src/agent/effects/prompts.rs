@@ -32,7 +32,11 @@ impl Prompts {
     }
 
     /// The prompt with these tools, for what was asked.
-    pub(in crate::agent) fn with(&self, tools: &Arc<[Tool]>, input: &str) -> Result<Rendered, PromptError> {
+    pub(in crate::agent) fn with(
+        &self,
+        tools: &Arc<[Tool]>,
+        input: &str,
+    ) -> Result<Rendered, PromptError> {
         if self.prompt.reads_input() {
             return self.render(tools, input);
         }

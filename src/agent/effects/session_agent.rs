@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::sandbox::assignment::SandboxAssignment;
-use crate::sandbox::host::SandboxHost;
-use crate::providers::Providers;
-use crate::servers::Servers;
 use super::prompts::{Prompts, Rendered};
 use super::tool_call::SessionTools;
 use crate::domain::{SandboxId, SessionId, SessionKey, TenantId, Tool, UserId};
 use crate::history::{self, PromptError};
 use crate::llm::catalogue::Model;
 use crate::llm::{Catalogue, RetryConfig};
+use crate::providers::Providers;
+use crate::sandbox::assignment::SandboxAssignment;
+use crate::sandbox::host::SandboxHost;
+use crate::servers::Servers;
 use crate::session::{Control, ModelChoice};
 use crate::telemetry::traces::Traces;
 
@@ -158,7 +158,7 @@ impl SessionAgent {
     /// How much of the past the session lets its model read: what the settings say, or whatever the
     /// model's window holds.
     pub(in crate::agent) fn limits(&self, control: &Control) -> history::Limits {
-        limits(control, self.history)
+        history::Limits::of(control, self.history)
     }
 
     /// The same for the running turn, which may read less since a request of it was too long.
@@ -174,14 +174,5 @@ impl SessionAgent {
         let said = offer.map(|offer| offer.windows().clone());
         self.catalogue
             .describe(&choice.model, &said.unwrap_or_default())
-    }
-}
-
-/// The limits of a session where the settings say `usual`.
-pub(in crate::agent) fn limits(control: &Control, usual: history::Limits) -> history::Limits {
-    if control.reads_whole {
-        history::Limits::default()
-    } else {
-        usual
     }
 }

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::store::clock::now;
 use super::session_agent::SessionAgent;
-use crate::domain::{Code, Timestamp};
+use crate::domain::{Code, Iteration, Timestamp, TurnId};
 use crate::llm::{self, ProviderKind};
 use crate::session::{Call, CallStatus, Decider, ModelChoice, Outcome};
+use crate::store::clock::now;
 use crate::telemetry::traces::{Span, Trace, Traces};
 
 /// The trace of one turn. The trace and its first span follow from the journal, so that whichever
@@ -19,13 +19,13 @@ pub(in crate::agent) struct TurnTrace {
     agent: Arc<str>,
     tenant: String,
     session: String,
-    turn: u64,
+    turn: TurnId,
     started: Timestamp,
 }
 
 impl SessionAgent {
     /// The trace of that turn, if anybody wants one.
-    pub(in crate::agent) fn trace(&self, turn: u64, started: Timestamp) -> Option<TurnTrace> {
+    pub(in crate::agent) fn trace(&self, turn: TurnId, started: Timestamp) -> Option<TurnTrace> {
         self.traces.is_on().then(|| {
             let (tenant, session) = (self.tenant.to_string(), self.session.to_string());
             // A session's own name may come back after it was deleted; its hour does not.
@@ -48,7 +48,7 @@ impl TurnTrace {
     pub(in crate::agent) fn ended(
         &self,
         how: &TurnEnd<'_>,
-        (kind, choice, requests): (&'static str, &ModelChoice, u32),
+        (kind, choice, requests): (&'static str, &ModelChoice, Iteration),
         at: Timestamp,
     ) {
         let name = format!("invoke_agent {}", self.agent);
@@ -57,7 +57,7 @@ impl TurnTrace {
         span.name("gen_ai.agent.name", &self.agent);
         span.set("gen_ai.provider.name", provider_name(kind));
         span.name("gen_ai.request.model", &choice.model);
-        span.set("sepal.model_requests", i64::from(requests));
+        span.set("sepal.model_requests", i64::from(requests.0));
         match how {
             TurnEnd::Answered(finish) => {
                 span.set("sepal.outcome", "answered");
@@ -138,7 +138,7 @@ impl TurnTrace {
     fn with_whose(&self, mut span: Span) -> Span {
         span.set("sepal.tenant.id", self.tenant.clone());
         span.set("gen_ai.conversation.id", self.session.clone());
-        span.set("sepal.turn", i64::try_from(self.turn).unwrap_or(i64::MAX));
+        span.set("sepal.turn", i64::try_from(self.turn.0).unwrap_or(i64::MAX));
         span
     }
 }
@@ -162,7 +162,7 @@ impl RequestSpan {
     pub(in crate::agent) fn begin(
         turn: TurnTrace,
         kind: ProviderKind,
-        (choice, iteration): (&ModelChoice, u32),
+        (choice, iteration): (&ModelChoice, Iteration),
         request: &llm::Request,
     ) -> Self {
         // A clock that went back since the turn began must not put its parts before it.
@@ -173,7 +173,7 @@ impl RequestSpan {
         span.set("gen_ai.provider.name", provider_name(kind.as_str()));
         span.name("gen_ai.request.model", &choice.model);
         span.name("sepal.provider", &choice.provider);
-        span.set("sepal.iteration", i64::from(iteration));
+        span.set("sepal.iteration", i64::from(iteration.0));
         if let Some(temperature) = request.temperature {
             span.set("gen_ai.request.temperature", temperature);
         }

@@ -19,7 +19,7 @@ use tokio::sync::broadcast;
 pub use self::usage::{LeftOut, UsageState};
 
 use self::running_answer::{Delta, DeltaKind, Merged, RunningAnswer};
-use crate::domain::{CallId, Code, Timestamp};
+use crate::domain::{CallId, Code, Iteration, ModelRequestId, Timestamp, TurnId};
 use crate::mcp::ToolProgress;
 use crate::session::{Call, Event, ModelChoice, WaitingMessage};
 
@@ -42,7 +42,7 @@ pub(super) trait Outlet: Send + Sync {
     fn may_speak(&self) -> bool;
 
     /// A signal of an effect; what follows from commits is told by the commits.
-    fn broadcaster(&self, what: &What);
+    fn relay(&self, what: &What);
 
     /// The whole answer, for somebody who joined late.
     fn relay_answer(&self, answer: &RunningAnswer);
@@ -58,11 +58,11 @@ struct Running {
     answer: Option<RunningAnswer>,
     ticket: Ticket,
     /// The last request and attempt of which something may have been shown.
-    last: Option<((u64, u32), u32)>,
+    last: Option<(ModelRequestId, u32)>,
 }
 
 impl Running {
-    fn begin(&mut self, request: (u64, u32), attempt: u32) -> Ticket {
+    fn begin(&mut self, request: ModelRequestId, attempt: u32) -> Ticket {
         self.last = Some((request, attempt));
         let before = self.answer.take().filter(|it| it.request() == request);
         let first = || RunningAnswer::begin(request, attempt);
@@ -71,7 +71,7 @@ impl Running {
         self.ticket
     }
 
-    fn answer_to(&mut self, request: (u64, u32)) -> Option<&mut RunningAnswer> {
+    fn answer_to(&mut self, request: ModelRequestId) -> Option<&mut RunningAnswer> {
         self.answer
             .as_mut()
             .filter(|answer| answer.request() == request)
@@ -153,7 +153,7 @@ pub struct Notice {
     /// `model_retry`, ….
     pub code: Cow<'static, str>,
     /// The turn it is about.
-    pub turn: u64,
+    pub turn: TurnId,
     /// For a retry: the coming attempt, the last one, and the wait before it.
     pub retry: Option<(u32, u32, Duration, Code)>,
 }
@@ -197,7 +197,11 @@ impl SessionView {
     pub fn told(&self) -> Option<&RunningAnswer> {
         let turn = self.turn.as_ref()?;
         let answer = self.answer.as_ref()?;
-        (answer.request() == (turn.id, turn.iteration)).then_some(answer)
+        let request = ModelRequestId {
+            turn: turn.id,
+            iteration: turn.iteration,
+        };
+        (answer.request() == request).then_some(answer)
     }
 }
 
@@ -205,9 +209,9 @@ impl SessionView {
 #[derive(Debug, Clone)]
 pub struct TurnView {
     /// Its number.
-    pub id: u64,
+    pub id: TurnId,
     /// The request it is at.
-    pub iteration: u32,
+    pub iteration: Iteration,
     /// `model`, `waiting` (for a person) or `calls`.
     pub phase: &'static str,
     /// Since when.
@@ -266,14 +270,14 @@ impl Feed {
             if !outlet.may_speak() {
                 return;
             }
-            outlet.broadcaster(&what);
+            outlet.relay(&what);
         }
         self.send(what);
     }
 
     /// A model request begins here. The attempt is at least `attempt`, and above everything that
     /// was shown of this request.
-    pub(super) fn begin_answer(&self, request: (u64, u32), attempt: u32) -> Ticket {
+    pub(super) fn begin_answer(&self, request: ModelRequestId, attempt: u32) -> Ticket {
         let mut running = self.running();
         let shown = running.last.filter(|(last, _)| *last == request);
         let attempt = shown.map_or(attempt, |(_, shown)| attempt.max(shown.saturating_add(1)));
@@ -307,7 +311,7 @@ impl Feed {
     }
 
     /// A model request runs at another gateway. Whether it was not followed before.
-    pub(super) fn follow_answer(&self, request: (u64, u32), attempt: u32) -> bool {
+    pub(super) fn follow_answer(&self, request: ModelRequestId, attempt: u32) -> bool {
         let mut running = self.running();
         let is_followed = running
             .answer
@@ -322,12 +326,12 @@ impl Feed {
     /// A piece of an answer that is said elsewhere.
     pub(super) fn merge(&self, delta: &Delta) -> Merged {
         let mut running = self.running();
-        let Some(answer) = running.answer_to((delta.turn, delta.iteration)) else {
+        let Some(answer) = running.answer_to(delta.request()) else {
             return Merged::Gap;
         };
         let (merged, told) = answer.merge(delta);
         let attempt = answer.attempt;
-        running.last = Some(((delta.turn, delta.iteration), attempt));
+        running.last = Some((delta.request(), attempt));
         if let Some(told) = told {
             self.send(What::Delta(told));
         }

@@ -1,5 +1,6 @@
 //! The answer that is being streamed, and the pieces that it comes in.
 
+use crate::domain::{Iteration, ModelRequestId, TurnId};
 use std::mem;
 
 use serde::{Deserialize, Serialize};
@@ -19,9 +20,9 @@ pub enum DeltaKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delta {
     /// The turn.
-    pub turn: u64,
+    pub turn: TurnId,
     /// The request of the turn.
-    pub iteration: u32,
+    pub iteration: Iteration,
     /// From 1; a higher one replaces what the one before said.
     pub attempt: u32,
     /// Where the piece begins, in UTF-16 code units of its kind (as browsers count).
@@ -33,6 +34,14 @@ pub struct Delta {
 }
 
 impl Delta {
+    /// The request of whose answer it is a piece.
+    pub fn request(&self) -> ModelRequestId {
+        ModelRequestId {
+            turn: self.turn,
+            iteration: self.iteration,
+        }
+    }
+
     /// Its length, in UTF-16 code units.
     pub fn units(&self) -> usize {
         self.text.encode_utf16().count()
@@ -43,9 +52,9 @@ impl Delta {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningAnswer {
     /// The turn.
-    pub turn: u64,
+    pub turn: TurnId,
     /// The request of the turn.
-    pub iteration: u32,
+    pub iteration: Iteration,
     /// From 1.
     pub attempt: u32,
     /// The text so far.
@@ -70,10 +79,10 @@ pub(in crate::agent) enum Merged {
 
 impl RunningAnswer {
     /// Nothing said yet.
-    pub(in crate::agent) fn begin((turn, iteration): (u64, u32), attempt: u32) -> Self {
+    pub(in crate::agent) fn begin(request: ModelRequestId, attempt: u32) -> Self {
         Self {
-            turn,
-            iteration,
+            turn: request.turn,
+            iteration: request.iteration,
             attempt,
             ..Self::default()
         }
@@ -104,8 +113,11 @@ impl RunningAnswer {
     }
 
     /// The request that it answers.
-    pub(in crate::agent) fn request(&self) -> (u64, u32) {
-        (self.turn, self.iteration)
+    pub fn request(&self) -> ModelRequestId {
+        ModelRequestId {
+            turn: self.turn,
+            iteration: self.iteration,
+        }
     }
 
     /// Appends a piece; how it is told.
@@ -202,11 +214,12 @@ pub fn tail(text: &str, units: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Delta, DeltaKind, Merged, RunningAnswer};
+    use crate::domain::{Iteration, ModelRequestId, TurnId};
 
     fn delta(attempt: u32, offset: usize, text: &str) -> Delta {
         Delta {
-            turn: 1,
-            iteration: 1,
+            turn: TurnId(0),
+            iteration: Iteration(0),
             attempt,
             offset,
             kind: DeltaKind::Text,
@@ -216,7 +229,7 @@ mod tests {
 
     #[test]
     fn pieces_that_come_twice_late_or_with_a_gap_give_the_text_once() {
-        let mut answer = RunningAnswer::begin((1, 1), 1);
+        let mut answer = RunningAnswer::begin(ModelRequestId::default(), 1);
         let mut told = String::new();
         let steps = [
             (delta(1, 0, "a😀"), Merged::Whole),
@@ -238,11 +251,11 @@ mod tests {
 
     #[test]
     fn the_whole_answer_fills_what_is_missing() {
-        let mut owner = RunningAnswer::begin((1, 1), 2);
+        let mut owner = RunningAnswer::begin(ModelRequestId::default(), 2);
         for piece in ["one ", "two ", "three"] {
             owner.say(DeltaKind::Text, piece.into());
         }
-        let mut follower = RunningAnswer::begin((1, 1), 2);
+        let mut follower = RunningAnswer::begin(ModelRequestId::default(), 2);
         assert_eq!(follower.merge(&delta(2, 0, "one ")).0, Merged::Whole);
         let told = follower.adopt(&owner);
         assert_eq!((told[0].offset, told[0].text.as_str()), (4, "two three"));

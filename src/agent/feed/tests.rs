@@ -1,15 +1,22 @@
 //! Offsets, attempts and who may speak.
 
 use super::{Delta, DeltaKind, Feed, QueueState, SessionView, Ticket, TurnView, UsageState, What};
-use crate::domain::{JournalId, Timestamp};
+use crate::domain::{Iteration, JournalId, ModelRequestId, Timestamp, TurnId};
 use crate::session::ModelChoice;
+
+fn request(turn: u64, iteration: u32) -> ModelRequestId {
+    ModelRequestId {
+        turn: TurnId(turn),
+        iteration: Iteration(iteration),
+    }
+}
 
 #[test]
 fn offsets_count_as_browsers_do_and_a_late_watcher_gets_the_rest_in_one_piece() {
     let feed = Feed::default();
     let (mut signals, running) = feed.watch();
     assert!(running.is_none());
-    let ticket = feed.begin_answer((1, 1), 1);
+    let ticket = feed.begin_answer(request(1, 1), 1);
     for piece in ["a", "😀", "b"] {
         feed.say(ticket, DeltaKind::Text, piece.into());
     }
@@ -29,7 +36,7 @@ fn offsets_count_as_browsers_do_and_a_late_watcher_gets_the_rest_in_one_piece() 
 #[test]
 fn another_attempt_begins_at_offset_zero() {
     let feed = Feed::default();
-    let ticket = feed.begin_answer((1, 1), 1);
+    let ticket = feed.begin_answer(request(1, 1), 1);
     feed.say(ticket, DeltaKind::Text, "cut".into());
     feed.restart_answer(ticket);
     feed.say(ticket, DeltaKind::Text, "whole".into());
@@ -42,14 +49,17 @@ fn another_attempt_begins_at_offset_zero() {
 #[test]
 fn a_request_that_is_made_again_replaces_what_was_shown_of_it() {
     let feed = Feed::default();
-    let first = feed.begin_answer((1, 1), 1);
+    let first = feed.begin_answer(request(1, 1), 1);
     feed.say(first, DeltaKind::Text, "one".into());
-    let second = feed.begin_answer((1, 1), 1);
+    let second = feed.begin_answer(request(1, 1), 1);
     feed.say(first, DeltaKind::Text, "late".into());
     feed.say(second, DeltaKind::Text, "two".into());
     let answer = feed.running_answer().unwrap();
     assert_eq!((answer.attempt, answer.text.as_str()), (2, "two"));
-    assert!(feed.follow_answer((1, 1), 1_001), "another gateway goes on");
+    assert!(
+        feed.follow_answer(request(1, 1), 1_001),
+        "another gateway goes on"
+    );
     feed.say(second, DeltaKind::Text, "frozen".into());
     assert_eq!(feed.running_answer().unwrap().text, "");
 }
@@ -58,19 +68,19 @@ fn a_request_that_is_made_again_replaces_what_was_shown_of_it() {
 fn what_was_shown_stays_in_view_until_the_next_attempt_says_something() {
     let in_view = |feed: &Feed| feed.running_answer().unwrap().into_shown();
     let feed = Feed::default();
-    feed.follow_answer((1, 1), 1);
+    feed.follow_answer(request(1, 1), 1);
     let elsewhere = |attempt, text: &str| Delta {
-        turn: 1,
-        iteration: 1,
+        turn: TurnId(1),
+        iteration: Iteration(1),
         attempt,
         offset: 0,
         kind: DeltaKind::Text,
         text: text.into(),
     };
     feed.merge(&elsewhere(1, "one"));
-    feed.follow_answer((1, 1), 1_001);
+    feed.follow_answer(request(1, 1), 1_001);
     assert_eq!(in_view(&feed), "one", "a third gateway goes on");
-    let ticket = feed.begin_answer((1, 1), 2_001);
+    let ticket = feed.begin_answer(request(1, 1), 2_001);
     assert_eq!(in_view(&feed), "one", "and then this one");
     assert_eq!(feed.running_answer().unwrap().text, "");
     feed.say(ticket, DeltaKind::Reasoning, "hm".into());
@@ -79,18 +89,18 @@ fn what_was_shown_stays_in_view_until_the_next_attempt_says_something() {
     assert_eq!(in_view(&feed), "two");
     feed.restart_answer(ticket);
     assert_eq!(in_view(&feed), "", "it was said that it is void");
-    let other = feed.begin_answer((1, 2), 1);
+    let other = feed.begin_answer(request(1, 2), 1);
     feed.say(other, DeltaKind::Text, "three".into());
-    feed.begin_answer((1, 3), 1);
+    feed.begin_answer(request(1, 3), 1);
     assert_eq!(in_view(&feed), "", "another request");
 }
 
 #[test]
 fn a_view_tells_only_of_the_request_at_which_its_turn_is() {
     let feed = Feed::default();
-    let ticket = feed.begin_answer((2, 1), 1);
+    let ticket = feed.begin_answer(request(2, 1), 1);
     feed.say(ticket, DeltaKind::Text, "ahead".into());
-    let at = |turn: Option<(u64, u32)>| SessionView {
+    let at = |turn: Option<ModelRequestId>| SessionView {
         journal: JournalId::from_bits(1),
         seq: 1,
         title: None,
@@ -101,9 +111,9 @@ fn a_view_tells_only_of_the_request_at_which_its_turn_is() {
         is_stored: true,
         queue: QueueState::default(),
         usage: UsageState::default(),
-        turn: turn.map(|(id, iteration)| TurnView {
-            id,
-            iteration,
+        turn: turn.map(|request| TurnView {
+            id: request.turn,
+            iteration: request.iteration,
             phase: "model",
             since: Timestamp(0),
         }),
@@ -111,9 +121,9 @@ fn a_view_tells_only_of_the_request_at_which_its_turn_is() {
         waiting: Vec::new(),
     };
     assert!(at(None).told().is_none());
-    assert!(at(Some((1, 1))).told().is_none());
-    assert!(at(Some((2, 2))).told().is_none());
-    let view = at(Some((2, 1)));
+    assert!(at(Some(request(1, 1))).told().is_none());
+    assert!(at(Some(request(2, 2))).told().is_none());
+    let view = at(Some(request(2, 1)));
     assert_eq!(
         view.told().map(|answer| answer.text.as_str()),
         Some("ahead")

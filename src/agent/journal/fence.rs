@@ -42,7 +42,10 @@ pub(in crate::agent) enum Fenced {
 }
 
 impl Fence {
-    pub(in crate::agent) fn new((store, key): (Arc<dyn LiveStore>, SessionKey), version: u64) -> Self {
+    pub(in crate::agent) fn new(
+        (store, key): (Arc<dyn LiveStore>, SessionKey),
+        version: u64,
+    ) -> Self {
         Self {
             store,
             key,

@@ -9,9 +9,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use super::effects::session_agent::limits;
-use super::feed::ShownEvent;
 use self::fence::Fence;
+use super::feed::ShownEvent;
 use crate::domain::{Code, SessionKey};
 use crate::history;
 use crate::session::{Commit, CommitError, Refusal, SessionState};
@@ -97,11 +96,12 @@ impl Journal {
         if let Some(StoredSnapshot {
             mut state,
             limits: cut_to,
-        }) = kept.filter(|kept| limits(&kept.state.control, usual).are_within(kept.limits))
+        }) = kept
+            .filter(|kept| history::Limits::of(&kept.state.control, usual).are_within(kept.limits))
         {
             while self.catch_up(&mut state, |_| {}).await? > 0 {}
             // The tail may say that the session reads more than the snapshot holds.
-            if limits(&state.control, usual).are_within(cut_to) {
+            if history::Limits::of(&state.control, usual).are_within(cut_to) {
                 return Ok(state);
             }
         }

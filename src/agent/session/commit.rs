@@ -4,24 +4,25 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{LiveSession, Lost};
-use crate::store::clock::now;
+use super::replica::{Lost, Replica};
+use super::{figures, traces};
+use crate::agent::cluster::message::ClusterMessage;
 use crate::agent::feed::{ShownEvent, What};
 use crate::agent::journal::{JournalError, Settled};
 use crate::agent::mailbox::{Accepted, damaged, deleted, store_away};
-use crate::agent::cluster::broadcaster::ClusterMessage;
 use crate::domain::CommitId;
 use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, decide};
+use crate::store::clock::now;
 
 /// Commits after which the state is kept as a snapshot.
 const SNAPSHOT_EVERY: u64 = 128;
 /// Between two looks at what became of a commit while the store is away.
 const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
-impl LiveSession {
+impl Replica {
     /// A new command: refused while the store is away.
-    pub(crate) async fn command(&mut self, command: Command) -> Result<Accepted, Refusal> {
-        self.membership.be_heard().await;
+    pub(super) async fn command(&mut self, command: Command) -> Result<Accepted, Refusal> {
+        self.cluster.membership.be_heard().await;
         let committed = self.commit(&[&command], None).await;
         committed.map_err(|failure| match failure {
             Failure::Refused(refusal) | Failure::Unfit(refusal) => refusal,
@@ -35,7 +36,7 @@ impl LiveSession {
 
     /// Decide, append, fold, show. Again from the start when somebody else wrote meanwhile. Several
     /// commands become one commit, or none of them is decided.
-    pub(crate) async fn commit(
+    pub(super) async fn commit(
         &mut self,
         commands: &[&Command],
         epoch: Option<u64>,
@@ -67,15 +68,15 @@ impl LiveSession {
             };
             let is_active = commit.is_active_after(control.is_active());
             // Where nobody else is known to live, the append itself carries the word.
-            let is_alone = self.membership.is_alone();
-            let wake = (is_alone && self.broadcaster.is_shared())
-                .then(|| ClusterMessage::moved(&self.life, commit.version))
+            let is_alone = self.cluster.membership.is_alone();
+            let wake = (is_alone && self.cluster.is_shared())
+                .then(|| ClusterMessage::moved(&self.cluster.gateway, commit.version))
                 .flatten();
             match self.journal.append(&commit, is_active, wake).await {
                 Settled::Stored(bytes) => {
                     self.unsettled = None;
-                    self.count(&commit);
-                    self.trace(&commit);
+                    figures::count(self, &commit);
+                    traces::tell(self, &commit);
                     self.state.apply(&commit);
                     self.widen().await;
                     self.show(&commit);
@@ -126,11 +127,11 @@ impl LiveSession {
     }
 
     fn gateway(&self, epoch: Option<u64>) -> Gateway<'_> {
-        let runner = self.state.control.runner.as_deref();
+        let runner = self.state.control.runner.as_ref();
         Gateway {
-            life: &self.life,
+            id: &self.cluster.gateway,
             engine: self.agent.tools.engine(),
-            is_runner_alive: runner.is_some_and(|runner| self.membership.is_alive(runner)),
+            is_runner_alive: runner.is_some_and(|runner| self.cluster.membership.is_alive(runner)),
             epoch,
         }
     }
@@ -178,15 +179,13 @@ impl LiveSession {
         Err(Failure::Refused(refusal))
     }
 
-    /// Looks what became of a commit of which that is not known, and goes on from there.
-    pub(crate) async fn settle(&mut self) {
+    /// What became of a commit is about to be looked at; if that cannot be seen, again later.
+    pub(super) fn expect_settled(&mut self) {
         self.unsettled = Some(Instant::now() + SETTLE_EVERY);
-        self.catch_up().await;
-        self.look().await;
     }
 
     /// Reads what was missed; what cannot be read now is read as soon as the store answers.
-    pub(crate) async fn catch_up(&mut self) {
+    pub(super) async fn catch_up(&mut self) {
         match self.read_on().await {
             Ok(()) | Err(Failure::Damaged) => {}
             Err(Failure::Refused(refusal) | Failure::Unfit(refusal)) => {
@@ -194,13 +193,13 @@ impl LiveSession {
             }
             Err(Failure::Away(error)) => {
                 tracing::warn!(session.id = %self.key.session, ?error, "The store is away");
-                self.membership.fall_behind(&self.key);
+                self.cluster.membership.fall_behind(&self.key);
             }
         }
     }
 
     /// A commit that another gateway appended.
-    pub(crate) async fn follow(&mut self, commit: &Commit) {
+    pub(super) async fn follow(&mut self, commit: &Commit) {
         let version = self.state.control.version;
         if commit.version == version.saturating_add(1) {
             self.state.apply(commit);
@@ -234,20 +233,21 @@ impl LiveSession {
     /// given if others are still to be told.
     fn tell_others(&mut self, commit: &Commit, bytes: Option<usize>) {
         if let Some(bytes) = bytes {
-            self.broadcaster.tell_commit(&self.key, commit, bytes);
+            self.cluster
+                .broadcaster
+                .tell_commit(&self.key, commit, bytes);
         }
         let control = &self.state.control;
-        let runner = control.runner.as_deref().filter(|_| control.is_active());
-        if let Some(runner) = runner.filter(|runner| **runner != *self.life) {
+        let runner = control.runner.as_ref().filter(|_| control.is_active());
+        if let Some(runner) = runner.filter(|runner| **runner != self.cluster.gateway) {
             // It may have let the session go from memory.
-            self.broadcaster.nudge(runner, &self.key);
+            self.cluster.broadcaster.nudge(runner, &self.key);
         }
         self.projection.tell(&self.key, control);
         if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
             let (journal, state) = (self.journal.clone(), self.state.clone());
             let limits = self.cut_to;
-            self.running
-                .tracker()
+            self.snapshots
                 .spawn(async move { journal.keep_snapshot(state, limits).await });
         }
     }
@@ -284,7 +284,7 @@ impl LiveSession {
 }
 
 /// Why commands became no commit.
-pub(crate) enum Failure {
+pub(super) enum Failure {
     /// Decided against.
     Refused(Refusal),
     /// It can never be stored.

@@ -1,12 +1,12 @@
 //! The task that owns a live session: one command after the other, decide, append, show, act.
 
-pub(super) mod creation_limit;
 mod commit;
-mod context;
-mod counting;
+pub(super) mod creation_limit;
+mod figures;
 mod follow;
 mod outcome;
-mod rest;
+mod replica;
+mod request;
 mod traces;
 mod view;
 
@@ -17,70 +17,32 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::feed::running_answer::RunningAnswer;
 use self::creation_limit::CreationLimit;
+pub(super) use self::replica::{Lost, Replica};
 use super::effects::{Running, Wanted};
-use super::effects::session_agent::{AgentFactory, SessionAgent};
-use super::feed::{Feed, What};
-use super::journal::Journal;
-use super::cluster::membership::Membership;
-use super::mailbox::{Accepted, SessionRequest, Message, damaged, deleted, stopping, store_away};
-use super::cluster::presence::Presence;
-use super::journal::projection::Projection;
-use super::cluster::broadcaster::Broadcaster;
-use crate::domain::{Code, SandboxId, SessionKey, UserId};
-use crate::history;
-use crate::session::{Command, Edit, Genesis, ModelChoice, Refusal, Rules, SessionState};
+use super::feed::What;
+use super::mailbox::{Accepted, Message, SessionRequest, damaged, deleted, stopping, store_away};
+use crate::domain::{Code, Holder, SandboxId, UserId};
+use crate::session::{Refusal, Rules};
 use crate::telemetry::instruments;
 
-/// The journal is not what it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lost {
-    /// The session was deleted.
-    Deleted,
-    /// The store came back with less than it had acknowledged.
-    Rewound,
-    /// The journal cannot be read or continued.
-    Damaged,
-}
+/// How long a session stays in memory that nobody has told anything: long enough for a first message
+/// that comes at once.
+const UNTOLD_FOR: Duration = Duration::from_millis(50);
 
-/// What a session's task is made of.
+/// The task of a live session: what comes in, what runs, and what this gateway knows of the session.
 pub(super) struct LiveSession {
-    pub(super) key: SessionKey,
-    pub(super) journal: Journal,
-    pub(super) feed: Arc<Feed>,
-    pub(super) agent: SessionAgent,
-    pub(super) genesis: Genesis,
-    pub(super) projection: Projection,
-    /// Builds the agent again, should another gateway create the session.
-    pub(super) factory: AgentFactory,
-    /// Names this process's life (DESIGN section 3).
-    pub(super) life: Arc<str>,
-    /// Who else lives.
-    pub(super) membership: Arc<Membership>,
-    /// Tells the other gateways.
-    pub(super) broadcaster: Broadcaster,
+    pub(super) replica: Replica,
     /// How fast sessions may be created.
     pub(super) creation_limit: Arc<CreationLimit>,
-    /// Tells people and other tools what is in use.
-    pub(super) presence: Arc<Presence>,
     /// When the whole of an answer that is said elsewhere was asked for.
-    pub(super) asked: Option<Instant>,
-    /// When to look again what became of a commit that may or may not have arrived. Until that is
-    /// known nothing new is started: it may have stopped what would be.
-    pub(super) unsettled: Option<Instant>,
+    pub(super) answer_asked: Option<Instant>,
     /// The rules that what waits was last decided by.
     pub(super) reviewed: Option<Arc<Rules>>,
-    /// Why the task has to end: what it knows is not what is stored.
-    pub(super) lost: Option<Lost>,
     pub(super) mailbox: mpsc::Receiver<Message>,
     /// Taken from the mailbox, and next.
     pub(super) set_aside: Option<Message>,
     pub(super) running: Running,
-    /// The folded journal.
-    pub(super) state: SessionState,
-    /// What its entries were cut to, if they were since it was folded.
-    pub(super) cut_to: history::Limits,
     pub(super) idle_after: Duration,
     pub(super) stop: CancellationToken,
 }
@@ -88,41 +50,45 @@ pub(super) struct LiveSession {
 impl LiveSession {
     /// Looks at what there is to do once more; whether that changed anything.
     async fn look_again(&mut self) -> bool {
-        let version = self.state.control.version;
+        let version = self.replica.state.control.version;
         Box::pin(self.handle(Message::Look)).await;
-        self.state.control.version != version
+        self.replica.state.control.version != version
     }
 
-    /// Takes over what a life that is over left, and serves until nobody needs it: nothing came for a
+    /// Takes over what a gateway that is over left, and serves until nobody needs it: nothing came for a
     /// while, and `may_leave` says of its mailbox that nothing can come any more.
     pub(super) async fn run(
         mut self: Box<Self>,
         may_leave: impl Fn(&mpsc::Receiver<Message>, u64) -> bool,
     ) {
-        // The session list may lag behind a life that ended between a commit and its row.
+        // The session list may lag behind a gateway that ended between a commit and its row.
         let _live = instruments().session_opened();
-        self.projection.tell(&self.key, &self.state.control);
-        self.show_all();
+        self.replica
+            .projection
+            .tell(&self.replica.key, &self.replica.state.control);
+        self.replica.show_all();
         // What is needed for a moment only lies in boxes: this task waits with thousands of its kind.
         Box::pin(self.recover()).await;
         Box::pin(self.look()).await;
         let mut idle_since = Instant::now();
-        while self.lost.is_none() {
+        while self.replica.lost.is_none() {
             self.tell_presence();
             let idle_at = idle_since + self.idle_after();
-            let settle_at = self.unsettled.unwrap_or(idle_at);
+            let settle_at = self.replica.unsettled.unwrap_or(idle_at);
             let mut next = self.set_aside.take();
             if next.is_none() {
                 next = tokio::select! {
                     biased;
                     () = self.stop.cancelled() => break,
-                    () = tokio::time::sleep_until(settle_at), if self.unsettled.is_some() => {
-                        Box::pin(self.settle()).await;
+                    () = tokio::time::sleep_until(settle_at), if self.replica.unsettled.is_some() => {
+                        self.replica.expect_settled();
+                        Box::pin(self.replica.catch_up()).await;
+                        Box::pin(self.look()).await;
                         continue;
                     }
                     message = self.mailbox.recv() => message,
                     () = tokio::time::sleep_until(idle_at), if self.running.is_empty() => {
-                        if may_leave(&self.mailbox, self.state.control.version) {
+                        if may_leave(&self.mailbox, self.replica.state.control.version) {
                             break;
                         }
                         // Somebody is about to tell it something.
@@ -137,13 +103,15 @@ impl LiveSession {
                     Err(refusal) => drop(reply.send(Err(refusal))),
                 },
                 Some(Message::Rest) => {
-                    if self.can_rest() && may_leave(&self.mailbox, self.state.control.version) {
+                    if self.can_rest()
+                        && may_leave(&self.mailbox, self.replica.state.control.version)
+                    {
                         break;
                     }
                     continue;
                 }
-                Some(Message::Updates(notes)) => {
-                    Box::pin(self.hear(notes)).await;
+                Some(Message::Updates(updates)) => {
+                    Box::pin(self.hear(updates)).await;
                     if !self.is_needed() {
                         continue;
                     }
@@ -165,10 +133,10 @@ impl LiveSession {
 
     /// Gives everything back; who watches is told if what was shown does not hold.
     async fn end(self: Box<Self>) {
-        let Some(lost) = self.lost else {
+        let Some(lost) = self.replica.lost else {
             return self.leave().await;
         };
-        let feed = Arc::clone(&self.feed);
+        let feed = Arc::clone(&self.replica.feed);
         self.vanish(None).await;
         match lost {
             Lost::Deleted => {}
@@ -178,13 +146,16 @@ impl LiveSession {
     }
 
     fn tell_presence(&self) {
-        let is_owner = self.state.control.is_run_by(&self.life);
-        self.presence.note(&self.key, &self.agent.tools, is_owner);
+        let is_owner = self.replica.is_run_here();
+        self.replica
+            .cluster
+            .presence
+            .note(&self.replica.key, &self.replica.agent.tools, is_owner);
     }
 
     /// Whether somebody here watches the session, or it runs here.
     fn is_needed(&self) -> bool {
-        self.feed.is_watched() || self.state.control.is_run_by(&self.life)
+        self.replica.feed.is_watched() || self.replica.is_run_here()
     }
 
     /// Leaves without a trace of its own: the journal is gone, or about to go.
@@ -196,19 +167,24 @@ impl LiveSession {
         self.running.stop_all();
         // A row that was told here may have come onto the list after it was taken off elsewhere. Not
         // only once the tools are closed: that may take a while.
-        if self.lost == Some(Lost::Deleted) {
+        if self.replica.lost == Some(Lost::Deleted) {
             // Its name may have been given again. If that is not known the row goes: the next commit
             // of such a session brings it back.
-            let version = self.journal.version().await;
+            let version = self.replica.journal.version().await;
             if version.is_ok_and(|version| version > 0) {
-                tracing::info!(session.id = %self.key.session, "A deleted session was begun again");
+                tracing::info!(session.id = %self.replica.key.session, "A deleted session was begun again");
             } else {
-                self.projection.forget(&self.key, &self.owner().id);
+                self.replica
+                    .projection
+                    .forget(&self.replica.key, &self.replica.owner().id);
             }
         }
-        self.agent.tools.close().await;
-        self.presence.leave(&self.key, &self.agent.tools);
-        let refusal = match self.lost {
+        self.replica.agent.tools.close().await;
+        self.replica
+            .cluster
+            .presence
+            .leave(&self.replica.key, &self.replica.agent.tools);
+        let refusal = match self.replica.lost {
             Some(Lost::Rewound) => store_away(),
             Some(Lost::Damaged) => damaged(),
             Some(Lost::Deleted) | None => deleted(),
@@ -220,7 +196,7 @@ impl LiveSession {
             message.refuse(&refusal);
         }
         if let Some(reply) = reply {
-            let _ = reply.send(Ok(self.state.control.sandbox.take()));
+            let _ = reply.send(Ok(self.replica.state.control.sandbox.take()));
         }
     }
 
@@ -232,13 +208,17 @@ impl LiveSession {
             message.refuse(&stopping());
         }
         self.running.stop_all();
-        self.agent.tools.close().await;
-        self.presence.leave(&self.key, &self.agent.tools);
-        if self.state.control.version > 0 {
-            self.forget_unread();
-            let limits = self.cut_to;
-            self.journal
-                .keep_snapshot(std::mem::take(&mut self.state), limits)
+        self.replica.agent.tools.close().await;
+        self.replica
+            .cluster
+            .presence
+            .leave(&self.replica.key, &self.replica.agent.tools);
+        if self.replica.state.control.version > 0 {
+            self.replica.forget_unread();
+            let limits = self.replica.cut_to;
+            self.replica
+                .journal
+                .keep_snapshot(std::mem::take(&mut self.replica.state), limits)
                 .await;
         }
     }
@@ -254,13 +234,13 @@ impl LiveSession {
                 let _ = reply.send(answer);
             }
             Message::Join { by, reply } => {
-                let _ = reply.send(self.admit(&by).map(|()| self.joined()));
+                let _ = reply.send(self.admit(&by).map(|()| self.replica.joined()));
             }
             Message::Outcome { command, epoch } => self.outcomes(*command, epoch).await,
             Message::Look => {
-                Box::pin(self.catch_up()).await;
-                if self.has_open_calls() {
-                    self.agent.tools.refresh().await;
+                Box::pin(self.replica.catch_up()).await;
+                if self.replica.has_open_calls() {
+                    self.replica.agent.tools.refresh().await;
                 }
             }
             // Answered in the loop, where the task can end.
@@ -274,17 +254,19 @@ impl LiveSession {
     /// been shown more than this task has read.
     async fn tell(&mut self, ask: SessionRequest) -> Result<Accepted, Refusal> {
         let first = self.try_to_tell(ask.clone()).await;
-        let version = self.state.control.version;
+        let version = self.replica.state.control.version;
         let is_final = match &first {
             Ok(_) => true,
             // A store that is away is not waited for twice.
-            Err(refusal) => refusal.code == Code::StoreUnavailable || self.membership.is_alone(),
+            Err(refusal) => {
+                refusal.code == Code::StoreUnavailable || self.replica.cluster.membership.is_alone()
+            }
         };
         if is_final {
             return first;
         }
-        self.catch_up().await;
-        if self.lost.is_some() || self.state.control.version == version {
+        self.replica.catch_up().await;
+        if self.replica.lost.is_some() || self.replica.state.control.version == version {
             return first;
         }
         self.try_to_tell(ask).await
@@ -293,16 +275,16 @@ impl LiveSession {
     async fn try_to_tell(&mut self, ask: SessionRequest) -> Result<Accepted, Refusal> {
         if ask.approves() {
             // By the rules of now: a tool may have been denied while its call waited.
-            self.agent.tools.refresh().await;
+            self.replica.agent.tools.refresh().await;
         }
-        let command = self.prepare(ask)?;
+        let command = request::prepare(ask, &self.replica, &mut self.running)?;
         self.may_be_created()?;
-        self.command(command).await
+        self.replica.command(command).await
     }
 
     /// A session is its owner's; to anybody else it does not exist.
     fn admit(&self, by: &UserId) -> Result<(), Refusal> {
-        if self.owner().id == *by {
+        if self.replica.owner().id == *by {
             return Ok(());
         }
         Err(Refusal::new(
@@ -311,94 +293,53 @@ impl LiveSession {
         ))
     }
 
-    /// Fills in what only the session knows, and refuses what only it can refuse.
-    fn prepare(&mut self, ask: SessionRequest) -> Result<Command, Refusal> {
-        let command = match ask {
-            SessionRequest::Choose(wanted) => {
-                let providers = &self.agent.providers;
-                let current = Some(self.choice());
-                let whose = (&self.key.tenant, &self.owner().id);
-                let model = providers.choose(whose, &wanted, current)?;
-                Command::ChooseModel { model }
-            }
-            SessionRequest::Decide { mut decision, args } => {
-                let turn = self.state.control.turn.as_ref();
-                let call = turn.and_then(|turn| turn.call(&decision.call));
-                let is_repeat = call.zip(args.as_ref()).is_some_and(|(call, args)| {
-                    !call.is_pending() && call.original_args.is_some() && call.args == *args
-                });
-                if is_repeat {
-                    // It names what it changed; a call that was taken back is shown anew.
-                    decision.digest = None;
-                }
-                decision.edit = args.and_then(|args| match call {
-                    Some(call) => (call.args != args).then(|| self.agent.tools.edit(call, args)),
-                    None => self
-                        .state
-                        .control
-                        .past_decision(&decision.call)
-                        .map(|past| Edit::of_past(past, args)),
-                });
-                Command::Decide(decision)
-            }
-            SessionRequest::Command(Command::Stop { turn, .. }) => {
-                let running = self.state.control.turn.as_ref();
-                let is_this =
-                    running.is_some_and(|running| turn.is_none_or(|turn| turn == running.id));
-                // At another gateway than the model's: what was said is what people here have seen.
-                let mut said = self.feed.running_answer().filter(|_| is_this);
-                if is_this && self.running.has_model() {
-                    // Nothing of the answer may be shown after the event that ends the turn.
-                    self.running.stop_model();
-                    said = self.feed.end_answer();
-                }
-                let (said_so_far, thought_so_far) =
-                    said.map_or((None, None), RunningAnswer::into_parts);
-                Command::Stop {
-                    turn,
-                    said_so_far,
-                    thought_so_far,
-                }
-            }
-            SessionRequest::Command(command) => command,
-        };
-        self.can_be_answered(&command)?;
-        Ok(command)
-    }
-
-    /// What answers the next model request.
-    fn choice(&self) -> &ModelChoice {
-        let chosen = self.state.control.model.as_ref();
-        chosen.unwrap_or(&self.genesis.model)
-    }
-
-    /// A turn that nobody can answer is not begun; a running one keeps what it has.
-    fn can_be_answered(&self, command: &Command) -> Result<(), Refusal> {
-        let begins = matches!(command, Command::Say { .. } | Command::Retry);
-        if !begins || self.state.control.is_active() {
+    /// The first command stores a session for good: there may be only so many in a minute.
+    fn may_be_created(&self) -> Result<(), Refusal> {
+        if self.replica.state.control.version > 0 {
             return Ok(());
         }
-        let providers = &self.agent.providers;
-        let missing = providers.missing_key(&self.key.tenant, self.choice());
-        missing.map_or(Ok(()), Err)
+        self.creation_limit.count(&Holder {
+            tenant: self.replica.key.tenant.clone(),
+            user: self.replica.owner().id.clone(),
+        })
+    }
+
+    /// Whether nothing goes on, and nothing that takes time to begin anew is kept for it.
+    fn can_rest(&self) -> bool {
+        let has_servers = self.replica.agent.tools.idle_limit().is_some();
+        self.running.is_empty() && self.replica.unsettled.is_none() && !has_servers
+    }
+
+    /// A live sandbox is kept longer than a mere state, and a session that nobody has told anything
+    /// hardly at all: whoever has joined it waits for its feed alone.
+    fn idle_after(&self) -> Duration {
+        let state = match self.replica.state.control.version {
+            0 => self.idle_after.min(UNTOLD_FOR),
+            _ => self.idle_after,
+        };
+        self.replica.agent.tools.idle_limit().unwrap_or(state)
     }
 
     /// Brings what runs in line with what has to run here.
     fn reconcile(&mut self) {
-        if self.unsettled.is_some() {
+        if self.replica.unsettled.is_some() {
             return;
         }
-        let (control, genesis) = (&self.state.control, &self.genesis);
-        if !control.is_run_by(&self.life) {
+        let (control, genesis) = (&self.replica.state.control, &self.replica.genesis);
+        if !self.replica.is_run_here() {
             return self.stand_back();
         }
         self.running.reconcile(&Wanted {
             control,
-            entries: &self.state.entries,
+            entries: &self.replica.state.entries,
             choice: control.asked().unwrap_or(&genesis.model),
-            shared: self.broadcaster.is_shared().then_some(&self.journal),
-            feed: &self.feed,
-            agent: &self.agent,
+            shared: self
+                .replica
+                .cluster
+                .is_shared()
+                .then_some(&self.replica.journal),
+            feed: &self.replica.feed,
+            agent: &self.replica.agent,
         });
     }
 }

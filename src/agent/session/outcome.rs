@@ -22,7 +22,7 @@ const STORE_RETRY: [Duration; 4] = [
 impl LiveSession {
     /// An outcome, and those that have come right behind it: calls that ran side by side tend to end
     /// together, and one commit costs what five small ones do not.
-    pub(crate) async fn outcomes(&mut self, first: Command, epoch: u64) {
+    pub(super) async fn outcomes(&mut self, first: Command, epoch: u64) {
         let mut all = vec![first];
         while self.take_outcomes(&mut all, epoch) && all.len() < self.running.calls() {
             // Answers that have come already are read before this task goes on. Nothing waits for
@@ -35,7 +35,7 @@ impl LiveSession {
         }
         if all.len() > 1 {
             let together: Vec<&Command> = all.iter().collect();
-            if self.commit(&together, Some(epoch)).await.is_ok() {
+            if self.replica.commit(&together, Some(epoch)).await.is_ok() {
                 return;
             }
             // One that is too large or too late holds up none of the others.
@@ -63,13 +63,13 @@ impl LiveSession {
     /// An outcome: it happened, so it is kept until the store is back; meanwhile commands are
     /// refused. One that can never be stored becomes a failure that can; a damaged journal ends the
     /// task.
-    pub(crate) async fn outcome(&mut self, mut command: Command, epoch: Option<u64>) {
+    pub(super) async fn outcome(&mut self, mut command: Command, epoch: Option<u64>) {
         let mut pauses = STORE_RETRY
             .iter()
             .copied()
             .chain(std::iter::repeat(Duration::from_secs(5)));
         while let Some(error) = self.try_outcome(&mut command, epoch).await {
-            tracing::warn!(session.id = %self.key.session, ?error, "The store is away; an outcome waits");
+            tracing::warn!(session.id = %self.replica.key.session, ?error, "The store is away; an outcome waits");
             let until = Instant::now() + pauses.next().unwrap_or_default();
             if !Box::pin(self.refuse_until(until)).await {
                 return;
@@ -83,17 +83,17 @@ impl LiveSession {
         command: &mut Command,
         epoch: Option<u64>,
     ) -> Option<crate::store::Error> {
-        let failure = match self.commit(&[command], epoch).await {
+        let failure = match self.replica.commit(&[command], epoch).await {
             Err(Failure::Unfit(refusal)) => {
-                tracing::error!(session.id = %self.key.session, %refusal, "An outcome cannot be stored");
+                tracing::error!(session.id = %self.replica.key.session, %refusal, "An outcome cannot be stored");
                 *command = unstorable(command, &refusal)?;
-                self.commit(&[command], epoch).await.err()?
+                self.replica.commit(&[command], epoch).await.err()?
             }
             answer => answer.err()?,
         };
         match failure {
             Failure::Refused(refusal) | Failure::Unfit(refusal) => {
-                tracing::debug!(session.id = %self.key.session, %refusal, "An outcome came too late");
+                tracing::debug!(session.id = %self.replica.key.session, %refusal, "An outcome came too late");
                 None
             }
             Failure::Damaged => None,
@@ -127,20 +127,13 @@ impl LiveSession {
 fn unstorable(outcome: &Command, refusal: &Refusal) -> Option<Command> {
     let text = format!("the result cannot be stored: {}", refusal.message);
     let code = refusal.code;
-    if let Command::Answered {
-        turn, iteration, ..
-    } = *outcome
-    {
+    if let Command::Answered { request, .. } = *outcome {
         let failure = crate::session::Failure {
             code,
             text,
             is_retryable: true,
         };
-        return Some(Command::ModelFailed {
-            turn,
-            iteration,
-            failure,
-        });
+        return Some(Command::ModelFailed { request, failure });
     }
     if let Command::CallEnded {
         call, duration_ms, ..

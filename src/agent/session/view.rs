@@ -1,13 +1,13 @@
 //! The session as somebody who joins sees it.
 
-use super::LiveSession;
+use super::replica::Replica;
 use crate::agent::feed::{Joined, LeftOut, QueueState, SessionView, TurnView, UsageState};
 use crate::history::{self, Past};
 use crate::llm;
 use crate::session::{Activity, Phase};
 
-impl LiveSession {
-    pub(crate) fn queue(&self) -> QueueState {
+impl Replica {
+    pub(super) fn queue(&self) -> QueueState {
         let control = &self.state.control;
         let (calls, said) = match &control.turn {
             Some(turn) => (turn.queue.clone(), turn.said.clone()),
@@ -20,7 +20,7 @@ impl LiveSession {
         }
     }
 
-    pub(crate) fn usage(&self) -> UsageState {
+    pub(super) fn usage(&self) -> UsageState {
         let control = &self.state.control;
         let model = self.agent.describe(self.choice());
         UsageState {
@@ -55,7 +55,7 @@ impl LiveSession {
         }
     }
 
-    pub(crate) fn joined(&self) -> Joined {
+    pub(super) fn joined(&self) -> Joined {
         let (signals, answer) = self.feed.watch();
         let control = &self.state.control;
         let view = SessionView {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::store::clock;
 use crate::domain::Timestamp;
+use crate::store::clock;
 use crate::store::{Error, LiveStore, Records};
 
 /// How often it looks.

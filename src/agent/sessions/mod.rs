@@ -15,19 +15,18 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::registry::{Inner, not_found, unreadable};
-use super::session::creation_limit::CreationLimit;
-use super::effects::session_agent::AgentFactory;
-use super::feed::{Feed, Joined, ShownEvent, What};
-use super::journal::{Journal, JournalError};
+use self::registry::{SessionRegistry, not_found, unreadable};
+use super::cluster::Cluster;
 use super::cluster::list_broadcast::ListBroadcast;
-use super::cluster::membership::Membership;
-use super::mailbox::{Accepted, SessionRequest, Message, stopping, store_away};
-use super::cluster::presence::Presence;
-use super::journal::projection::Projection;
-use super::cluster::broadcaster::{ClusterMessage, SessionUpdate, Broadcaster};
+use super::cluster::message::{ClusterMessage, SessionUpdate};
+use super::effects::session_agent::AgentFactory;
 use super::feed::list_update::ListUpdate;
-use crate::domain::{Caller, Code, Most, SessionId, SessionKey, Shares, UserId};
+use super::feed::{Feed, Joined, ShownEvent, What};
+use super::journal::projection::Projection;
+use super::journal::{Journal, JournalError};
+use super::mailbox::{Accepted, Message, SessionRequest, stopping, store_away};
+use super::session::creation_limit::CreationLimit;
+use crate::domain::{Caller, Code, GatewayId, Most, SessionId, SessionKey, Shares, UserId};
 use crate::session::{Command, ModelChoice, Refusal};
 use crate::store::live::cluster_bus::ClusterBus;
 use crate::store::{LiveStore, Records};
@@ -64,7 +63,7 @@ pub enum Page {
 
 /// The one corridor to sessions. Cheap to clone.
 #[derive(Clone)]
-pub struct Sessions(Arc<Inner>);
+pub struct Sessions(Arc<SessionRegistry>);
 
 impl Sessions {
     /// Starts the registry; its tasks run on `tasks` until `stop`.
@@ -75,15 +74,11 @@ impl Sessions {
         settings: SessionsSettings,
         (tasks, stop): (TaskTracker, CancellationToken),
     ) -> Self {
-        let (broadcaster, telling) = Broadcaster::start(Arc::clone(&cluster_bus), stop.clone());
-        tasks.spawn(telling);
-        let membership = Arc::new(Membership::new(Arc::clone(&cluster_bus)));
-        let lists = ListBroadcast::new(broadcaster.clone(), Arc::clone(&membership));
+        let cluster = Arc::new(Cluster::start(cluster_bus, &tasks, &stop));
+        let lists = ListBroadcast::new(Arc::clone(&cluster));
         let (projection, writing) = Projection::start(records, lists.clone(), stop.clone());
         tasks.spawn(writing);
-        let presence = Arc::new(Presence::new(Arc::clone(&cluster_bus)));
-        let inner = Arc::new(Inner {
-            presence: Arc::clone(&presence),
+        let registry = Arc::new(SessionRegistry {
             store,
             factory,
             live: Shares::new(settings.live),
@@ -91,22 +86,25 @@ impl Sessions {
             settings,
             projection,
             lists,
-            membership,
-            cluster_bus,
-            broadcaster,
+            cluster,
             slots: Mutex::default(),
             seen: Mutex::default(),
             damaged: Mutex::default(),
             tasks,
             stop,
         });
-        inner.tasks.spawn(rules::heed_rules(Arc::downgrade(&inner)));
-        if inner.cluster_bus.is_shared() {
-            inner.tasks.spawn(peers::listen(Arc::downgrade(&inner)));
-            inner.tasks.spawn(peers::pass_news(Arc::downgrade(&inner)));
-            inner.tasks.spawn(presence.run(inner.stop.clone()));
+        registry
+            .tasks
+            .spawn(rules::heed_rules(Arc::downgrade(&registry)));
+        if registry.cluster.is_shared() {
+            registry
+                .tasks
+                .spawn(peers::listen(Arc::downgrade(&registry)));
+            registry
+                .tasks
+                .spawn(peers::pass_news(Arc::downgrade(&registry)));
         }
-        Self(inner)
+        Self(registry)
     }
 
     /// A new session of the caller, answered by the tenant's default unless another choice is made.
@@ -156,8 +154,12 @@ impl Sessions {
         model: Option<ModelChoice>,
     ) -> Result<SessionKey, Refusal> {
         let key = self.new_session(caller, model);
-        self.tell(&key, caller, SessionRequest::Command(Command::Open { title }))
-            .await?;
+        self.tell(
+            &key,
+            caller,
+            SessionRequest::Command(Command::Open { title }),
+        )
+        .await?;
         self.0.projection.written().await;
         Ok(key)
     }
@@ -231,11 +233,15 @@ impl Sessions {
         if let Some(feed) = self.0.forget(key) {
             feed.show(What::Deleted);
         }
-        self.0.broadcaster.tell(key, || SessionUpdate::Deleted);
+        self.0
+            .cluster
+            .broadcaster
+            .tell(key, || SessionUpdate::Deleted);
         if let Some(sandbox) = left {
             self.0.factory.place.remove(key, &sandbox).await;
             let key = key.clone();
             self.0
+                .cluster
                 .broadcaster
                 .tell_everybody(ClusterMessage::Removed { key, sandbox });
         }
@@ -282,35 +288,35 @@ impl Sessions {
         self.0.slots().get(key).map(|slot| Arc::clone(&slot.feed))
     }
 
-    /// Goes on with everything that lives which are over left unfinished, now and from here on:
+    /// Goes on with everything that gateways which are over left unfinished, now and from here on:
     /// watches the other gateways. How many sessions that is now.
     pub async fn claim_unfinished(&self) -> Result<usize, crate::store::Error> {
-        self.0.hear_lives().await?;
-        self.say(|life| ClusterMessage::Came { life }).await;
+        self.0.hear_heartbeats().await?;
+        self.say(|gateway| ClusterMessage::Came { gateway }).await;
         let claimed = self.0.scan().await?;
         self.0.mend_list().await;
-        if self.0.cluster_bus.is_shared() {
+        if self.0.cluster.is_shared() {
             self.0.tasks.spawn(peers::beat(Arc::downgrade(&self.0)));
         }
         Ok(claimed)
     }
 
-    /// Tells the other gateways that this life is over: they go on with its sessions at once. Only
+    /// Tells the other gateways that this one is over: they go on with its sessions at once. Only
     /// after its tasks have ended.
     pub async fn hand_over(&self) {
-        let cluster_bus = &self.0.cluster_bus;
-        self.0.presence.tell(false).await;
-        cluster_bus.leave().await;
-        self.say(|life| ClusterMessage::Left { life }).await;
+        let cluster = &self.0.cluster;
+        cluster.presence.tell(false).await;
+        cluster.bus.leave().await;
+        self.say(|gateway| ClusterMessage::Left { gateway }).await;
     }
 
-    /// Tells the other gateways of this life. Their next round of signs would tell them too, but what
+    /// Tells the other gateways of this one. Their next round of heartbeats would tell them too, but what
     /// happens until then and is told only in passing, such as a call's progress, would be lost here.
-    async fn say(&self, letter: impl FnOnce(Arc<str>) -> ClusterMessage) {
-        let cluster_bus = &self.0.cluster_bus;
-        if cluster_bus.is_shared() {
-            let life = cluster_bus.life().into();
-            cluster_bus.publish(letter(life).to_everybody()).await;
+    async fn say(&self, message: impl FnOnce(GatewayId) -> ClusterMessage) {
+        let cluster = &self.0.cluster;
+        if cluster.is_shared() {
+            let message = message(cluster.gateway.clone());
+            cluster.bus.publish(message.to_everybody()).await;
         }
     }
 

@@ -8,17 +8,17 @@ use futures::{StreamExt as _, stream};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::registry::Inner;
+use super::registry::SessionRegistry;
+use crate::agent::cluster::message::{ClusterMessage, SessionUpdate};
 use crate::agent::feed::What;
 use crate::agent::journal::{Journal, JournalError};
 use crate::agent::mailbox::Message;
-use crate::agent::cluster::broadcaster::{ClusterMessage, SessionUpdate};
-use crate::domain::SessionKey;
+use crate::domain::{GatewayId, SessionKey};
 use crate::session::Control;
 use crate::store::Error;
 use crate::store::live::cluster_bus::{Address, News};
 
-/// Between two signs of life.
+/// Between two heartbeats.
 const BEAT_EVERY: Duration = Duration::from_millis(750);
 /// Between two looks at all unfinished sessions; up to half of it is added, so that gateways do
 /// not look together.
@@ -27,28 +27,28 @@ const SCAN_EVERY: Duration = Duration::from_secs(10);
 const LOOKS: usize = 16;
 
 /// Takes in what the others say, until the registry stops.
-pub(super) async fn listen(inner: Weak<Inner>) {
+pub(super) async fn listen(inner: Weak<SessionRegistry>) {
     let Some(own) = inner
         .upgrade()
-        .map(|inner| ClusterMessage::notes_from(inner.cluster_bus.life()))
+        .map(|inner| ClusterMessage::prefix_of(&inner.cluster.gateway))
     else {
         return;
     };
     while let Some(inner) = inner.upgrade() {
-        let cluster_bus = Arc::clone(&inner.cluster_bus);
+        let bus = Arc::clone(&inner.cluster.bus);
         let stop = inner.stop.clone();
         let news = tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            news = cluster_bus.next() => news,
+            news = bus.next() => news,
         };
         match news {
             News::Message { payload, .. } if payload.starts_with(&own) => {}
             News::Message { to, payload } => match serde_json::from_slice(&payload) {
-                Ok(letter) => inner.read(&to, letter).await,
+                Ok(message) => inner.read(&to, message).await,
                 Err(error) => {
                     // A newer release beside this one may say more.
-                    tracing::debug!(%error, "A letter of another gateway cannot be read");
+                    tracing::debug!(%error, "A message of another gateway cannot be read");
                 }
             },
             News::Reconnected => {
@@ -61,32 +61,30 @@ pub(super) async fn listen(inner: Weak<Inner>) {
 }
 
 /// Tells the others what happens to MCP servers and model providers here, until the registry stops.
-pub(super) async fn pass_news(inner: Weak<Inner>) {
+pub(super) async fn pass_news(inner: Weak<SessionRegistry>) {
     let Some(registry) = inner.upgrade() else {
         return;
     };
-    let (mut news, stop) = (registry.factory.servers.told(), registry.stop.clone());
+    let (mut news, stop) = (registry.factory.servers.updates(), registry.stop.clone());
     let mut changes = registry.factory.providers.changes();
-    let (broadcaster, life) = (
-        registry.broadcaster.clone(),
-        Arc::<str>::from(registry.cluster_bus.life()),
-    );
+    let cluster = Arc::clone(&registry.cluster);
     drop(registry);
     loop {
-        let told = tokio::select! {
+        let update = tokio::select! {
             biased;
             () = stop.cancelled() => return,
             Ok(()) = changes.changed() => {
-                let from = Arc::clone(&life);
-                broadcaster.tell_everybody(ClusterMessage::Providers { from });
+                let from = cluster.gateway.clone();
+                cluster.broadcaster.tell_everybody(ClusterMessage::Providers { from });
                 continue;
             }
-            told = news.recv() => told,
+            update = news.recv() => update,
         };
-        match told {
-            Ok(told) => {
-                let from = Arc::clone(&life);
-                broadcaster.tell_everybody(ClusterMessage::Server { from, told });
+        match update {
+            Ok(update) => {
+                let from = cluster.gateway.clone();
+                let message = ClusterMessage::Server { from, update };
+                cluster.broadcaster.tell_everybody(message);
             }
             // They read the records again within seconds.
             Err(RecvError::Lagged(_)) => {}
@@ -95,8 +93,8 @@ pub(super) async fn pass_news(inner: Weak<Inner>) {
     }
 }
 
-/// Gives signs of life and goes on with what dead gateways left, until the registry stops.
-pub(super) async fn beat(inner: Weak<Inner>) {
+/// Gives heartbeats and goes on with what dead gateways left, until the registry stops.
+pub(super) async fn beat(inner: Weak<SessionRegistry>) {
     let jitter = rand::random::<f64>();
     let scan_every = SCAN_EVERY.mul_f64(1.0 + jitter / 2.0);
     let mut ticks = tokio::time::interval(BEAT_EVERY);
@@ -108,28 +106,28 @@ pub(super) async fn beat(inner: Weak<Inner>) {
             () = inner.stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        match inner.hear_lives().await {
+        match inner.hear_heartbeats().await {
             Ok(is_somebody_gone) => {
                 if is_somebody_gone || scanned.elapsed() > scan_every {
                     scanned = tokio::time::Instant::now();
                     inner.go_on(is_somebody_gone).await;
                 }
             }
-            Err(error) => tracing::debug!(?error, "No sign of life could be given"),
+            Err(error) => tracing::debug!(?error, "No heartbeat could be given"),
         }
     }
 }
 
-impl Inner {
-    /// A sign of life for a word on the others; whether one of them is gone.
-    pub(super) async fn hear_lives(self: &Arc<Self>) -> Result<bool, Error> {
-        self.membership.round().await?;
-        let found = self.membership.take_found();
+impl SessionRegistry {
+    /// Gives a heartbeat and hears those of the others; whether one of them is gone.
+    pub(super) async fn hear_heartbeats(self: &Arc<Self>) -> Result<bool, Error> {
+        self.cluster.membership.round().await?;
+        let found = self.cluster.membership.take_found();
         if found.was_away {
             // Others may hold it for dead and have gone on with its sessions.
             self.look_at_all();
         }
-        for key in self.membership.take_behind() {
+        for key in self.cluster.membership.take_behind() {
             self.look_at(&key);
         }
         Ok(found.is_somebody_gone)
@@ -146,18 +144,18 @@ impl Inner {
         }
     }
 
-    async fn read(self: &Arc<Self>, to: &Address, letter: ClusterMessage) {
-        match (letter, to) {
-            (ClusterMessage::Updates { from, notes }, Address::Session(key)) => {
-                if *from != *self.cluster_bus.life() {
-                    self.membership.saw(&from);
-                    self.pass_on(key, notes);
+    async fn read(self: &Arc<Self>, to: &Address, message: ClusterMessage) {
+        match (message, to) {
+            (ClusterMessage::Updates { from, updates }, Address::Session(key)) => {
+                if from != self.cluster.gateway {
+                    self.cluster.membership.saw(&from);
+                    self.pass_on(key, updates);
                 }
             }
             (ClusterMessage::Look { key }, _) => self.look_at(&key),
-            (ClusterMessage::Came { life }, _) => self.membership.saw(&life),
-            (ClusterMessage::Left { life }, _) => {
-                self.membership.forget(&life);
+            (ClusterMessage::Came { gateway }, _) => self.cluster.membership.saw(&gateway),
+            (ClusterMessage::Left { gateway }, _) => {
+                self.cluster.membership.forget(&gateway);
                 if let Err(error) = self.scan().await {
                     tracing::warn!(?error, "Unfinished sessions cannot be looked at");
                 }
@@ -167,13 +165,13 @@ impl Inner {
                 self.tasks
                     .spawn(async move { place.remove(&key, &sandbox).await });
             }
-            (ClusterMessage::Server { from, told }, _) => {
-                if *from != *self.cluster_bus.life() {
-                    self.factory.servers.hear(told);
+            (ClusterMessage::Server { from, update }, _) => {
+                if from != self.cluster.gateway {
+                    self.factory.servers.hear(update);
                 }
             }
             (ClusterMessage::Providers { from }, _) => {
-                if *from != *self.cluster_bus.life() {
+                if from != self.cluster.gateway {
                     let providers = self.factory.providers.clone();
                     self.tasks.spawn(async move {
                         if let Err(error) = providers.reload().await {
@@ -184,7 +182,7 @@ impl Inner {
                 }
             }
             (ClusterMessage::Rows { from, rows }, _) => {
-                if *from != *self.cluster_bus.life() {
+                if from != self.cluster.gateway {
                     self.lists.hear(rows);
                 }
             }
@@ -192,9 +190,11 @@ impl Inner {
         }
     }
 
-    /// Gives notes to the session's task, which is started if somebody watches.
-    fn pass_on(self: &Arc<Self>, key: &SessionKey, notes: Vec<SessionUpdate>) {
-        let is_deleted = notes.iter().any(|note| matches!(note, SessionUpdate::Deleted));
+    /// Gives updates to the session's task, which is started if somebody watches.
+    fn pass_on(self: &Arc<Self>, key: &SessionKey, updates: Vec<SessionUpdate>) {
+        let is_deleted = updates
+            .iter()
+            .any(|update| matches!(update, SessionUpdate::Deleted));
         let slots = self.slots();
         let Some(slot) = slots.get(key) else { return };
         let is_watched = slot.feed.is_watched();
@@ -205,7 +205,7 @@ impl Inner {
         }
         match mailbox {
             Some(mailbox) => {
-                if let Err(TrySendError::Full(_)) = mailbox.try_send(Message::Updates(notes)) {
+                if let Err(TrySendError::Full(_)) = mailbox.try_send(Message::Updates(updates)) {
                     // It is busy: it looks for itself when it comes to it.
                     self.tasks
                         .spawn(async move { drop(mailbox.send(Message::Look).await) });
@@ -259,7 +259,7 @@ impl Inner {
         Ok(woken.into_iter().filter(|is_woken| *is_woken).count())
     }
 
-    /// A life that ended may have left rows of the session list behind their journals: a session that
+    /// A gateway that ended may have left rows of the session list behind their journals: a session that
     /// seems busy and is not unfinished brings its own row up to date when it is opened.
     pub(super) async fn mend_list(self: &Arc<Self>) {
         let rows = self.factory.place.records.sessions();
@@ -284,14 +284,14 @@ impl Inner {
             self.look_at(&key);
             return false;
         }
-        if !self.cluster_bus.is_shared() {
+        if !self.cluster.is_shared() {
             self.look_at(&key);
             return true;
         }
         match self.runner(&key).await {
             Ok((runner, is_news)) => {
-                let runner = runner.filter(|runner| self.membership.is_alive(runner));
-                let is_mine = runner.as_deref() == Some(self.cluster_bus.life());
+                let runner = runner.filter(|runner| self.cluster.membership.is_alive(runner));
+                let is_mine = runner.as_ref() == Some(&self.cluster.gateway);
                 let has_work = runner.is_none() || (is_mine && is_news);
                 if has_work {
                     self.look_at(&key);
@@ -310,12 +310,14 @@ impl Inner {
     pub(super) async fn review_one(self: &Arc<Self>, key: &SessionKey) {
         let slot = self.slots().get(key).and_then(|slot| slot.mailbox.clone());
         let mailbox = slot.filter(|mailbox| !mailbox.is_closed());
-        if mailbox.is_none() && self.cluster_bus.is_shared() {
+        if mailbox.is_none() && self.cluster.is_shared() {
             match self.runner(key).await {
                 Ok((runner, _)) => {
                     let mut runner = runner.iter();
-                    let own = self.cluster_bus.life();
-                    if runner.any(|life| **life != *own && self.membership.is_alive(life)) {
+                    let own = &self.cluster.gateway;
+                    if runner
+                        .any(|runner| runner != own && self.cluster.membership.is_alive(runner))
+                    {
                         return;
                     }
                 }
@@ -348,7 +350,7 @@ impl Inner {
 
     /// Who runs an unfinished session, and whether it went on since the last look; only then its
     /// journal is read.
-    async fn runner(&self, key: &SessionKey) -> Result<(Option<String>, bool), JournalError> {
+    async fn runner(&self, key: &SessionKey) -> Result<(Option<GatewayId>, bool), JournalError> {
         let head = self.store.head(key).await?;
         let version = head.map_or(0, |head| head.version);
         let seen = self.seen().get(key).cloned();

@@ -9,20 +9,19 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::SessionsSettings;
-use crate::agent::session::creation_limit::CreationLimit;
+use crate::agent::cluster::Cluster;
+use crate::agent::cluster::list_broadcast::ListBroadcast;
 use crate::agent::effects::Running;
 use crate::agent::effects::session_agent::AgentFactory;
 use crate::agent::feed::{Feed, What};
-use crate::agent::journal::{Journal, JournalError};
-use crate::agent::cluster::list_broadcast::ListBroadcast;
-use crate::agent::session::LiveSession;
-use crate::agent::cluster::membership::Membership;
-use crate::agent::mailbox::{Message, damaged, store_away};
-use crate::agent::cluster::presence::Presence;
 use crate::agent::journal::projection::Projection;
-use crate::agent::cluster::broadcaster::{Broadcaster, FeedBroadcaster};
+use crate::agent::journal::{Journal, JournalError};
+use crate::agent::mailbox::{Message, damaged, store_away};
+use crate::agent::session::creation_limit::CreationLimit;
+use crate::agent::session::{LiveSession, Replica};
 use crate::domain::{
-    Actor, Caller, Code, JournalId, SandboxId, SessionKey, Share, Shares, TenantId, UserId,
+    Actor, Caller, Code, GatewayId, JournalId, SandboxId, SessionKey, Share, Shares, TenantId,
+    UserId,
 };
 use crate::session::{Genesis, ModelChoice, Refusal, SessionState};
 use crate::store::LiveStore;
@@ -34,9 +33,9 @@ const MAILBOX: usize = 256;
 const RESERVED_FOR: Duration = Duration::from_mins(1);
 
 /// Version and runner of sessions at the last look.
-pub(super) type Seen = HashMap<SessionKey, (u64, Option<String>)>;
+pub(super) type Seen = HashMap<SessionKey, (u64, Option<GatewayId>)>;
 
-pub(super) struct Inner {
+pub(super) struct SessionRegistry {
     pub(super) store: Arc<dyn LiveStore>,
     pub(super) factory: AgentFactory,
     pub(super) settings: SessionsSettings,
@@ -45,10 +44,7 @@ pub(super) struct Inner {
     pub(super) creation_limit: Arc<CreationLimit>,
     pub(super) projection: Projection,
     pub(super) lists: ListBroadcast,
-    pub(super) cluster_bus: Arc<dyn ClusterBus>,
-    pub(super) membership: Arc<Membership>,
-    pub(super) broadcaster: Broadcaster,
-    pub(super) presence: Arc<Presence>,
+    pub(super) cluster: Arc<Cluster>,
     /// Unfinished sessions that are not in memory: version and runner when they were last read.
     pub(super) seen: Mutex<Seen>,
     /// Unfinished sessions that were found damaged.
@@ -83,30 +79,26 @@ struct Opening {
 
 /// While it lives, messages to the session may come in.
 struct Following {
-    cluster_bus: Arc<dyn ClusterBus>,
+    bus: Arc<dyn ClusterBus>,
     key: SessionKey,
 }
 
 impl Drop for Following {
     fn drop(&mut self) {
-        self.cluster_bus.unfollow(&self.key);
+        self.bus.unfollow(&self.key);
     }
 }
 
 impl Slot {
-    fn new(inner: &Inner, key: &SessionKey, genesis: Genesis, is_new: bool) -> Self {
+    fn new(registry: &SessionRegistry, key: &SessionKey, genesis: Genesis, is_new: bool) -> Self {
         Self {
-            feed: Arc::new(Feed::new(FeedBroadcaster::new(
-                inner.broadcaster.clone(),
-                Arc::clone(&inner.membership),
-                key.clone(),
-            ))),
+            feed: Arc::new(Feed::new(registry.cluster.feed_of(key))),
             genesis,
             is_new,
             is_blank: false,
             mailbox: None,
             _following: Following {
-                cluster_bus: Arc::clone(&inner.cluster_bus),
+                bus: Arc::clone(&registry.cluster.bus),
                 key: key.clone(),
             },
             reserved: Instant::now(),
@@ -127,7 +119,7 @@ impl Slot {
     }
 }
 
-impl Inner {
+impl SessionRegistry {
     pub(super) fn slots(&self) -> MutexGuard<'_, HashMap<SessionKey, Slot>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -230,13 +222,13 @@ impl Inner {
         let opened = Box::pin(self.load(&key, opening, mailbox)).await;
         let Some(session) = opened else { return };
         let may_leave = |mailbox: &mpsc::Receiver<Message>, version: u64| {
-            let inner: Option<Arc<Self>> = weak.upgrade();
-            inner.is_none_or(|inner| inner.may_leave(&key, &sender, mailbox, version))
+            let registry: Option<Arc<Self>> = weak.upgrade();
+            registry.is_none_or(|registry| registry.may_leave(&key, &sender, mailbox, version))
         };
         session.run(may_leave).await;
         drop(share);
-        if let Some(inner) = weak.upgrade() {
-            inner.left(&key);
+        if let Some(registry) = weak.upgrade() {
+            registry.left(&key);
         }
     }
 
@@ -254,7 +246,7 @@ impl Inner {
         } = opening;
         let journal = Journal::new(Arc::clone(&self.store), key.clone());
         // First follow, then read: nothing falls between.
-        let folded = match self.cluster_bus.follow(key).await {
+        let folded = match self.cluster.bus.follow(key).await {
             Ok(()) if is_blank => Ok(SessionState::default()),
             Ok(()) => journal.fold(self.factory.history).await,
             Err(error) => Err(JournalError::Store(error)),
@@ -267,7 +259,7 @@ impl Inner {
                     feed.show(What::Damaged);
                 } else if feed.is_watched() {
                     // Nobody may tell it anything more.
-                    self.membership.fall_behind(key);
+                    self.cluster.membership.fall_behind(key);
                 }
                 refuse_all(messages, &refusal).await;
                 return None;
@@ -277,30 +269,32 @@ impl Inner {
         let owner = state.control.owner.as_ref().unwrap_or(&genesis.owner);
         let agent = self.factory.create_agent(key, &owner.id, sandbox);
         agent.tools.refresh().await;
-        Some(Box::new(LiveSession {
-            running: Running::new(outcomes, self.tasks.clone()),
-            mailbox: messages,
-            set_aside: None,
-            projection: self.projection.clone(),
-            factory: self.factory.clone(),
-            life: self.cluster_bus.life().into(),
-            membership: Arc::clone(&self.membership),
-            broadcaster: self.broadcaster.clone(),
-            creation_limit: Arc::clone(&self.creation_limit),
-            presence: Arc::clone(&self.presence),
-            asked: None,
-            unsettled: None,
-            reviewed: None,
-            lost: None,
-            idle_after: self.settings.idle_after,
-            stop: self.stop.clone(),
-            key: key.clone(),
+        let tasks = self.tasks.clone();
+        let replica = Replica {
             cut_to: agent.limits(&state.control),
+            projection: self.projection.clone(),
+            cluster: Arc::clone(&self.cluster),
+            snapshots: tasks.clone(),
+            factory: self.factory.clone(),
+            unsettled: None,
+            lost: None,
+            key: key.clone(),
             state,
             journal,
             feed,
             agent,
             genesis,
+        };
+        Some(Box::new(LiveSession {
+            replica,
+            running: Running::new(outcomes, tasks),
+            mailbox: messages,
+            set_aside: None,
+            creation_limit: Arc::clone(&self.creation_limit),
+            answer_asked: None,
+            reviewed: None,
+            idle_after: self.settings.idle_after,
+            stop: self.stop.clone(),
         }))
     }
 
@@ -331,7 +325,7 @@ impl Inner {
         if can_go {
             slot.mailbox = None;
             // Where others may write too, it has to be looked at anew.
-            slot.is_blank = version == 0 && !self.cluster_bus.is_shared();
+            slot.is_blank = version == 0 && !self.cluster.is_shared();
         }
         can_go
     }

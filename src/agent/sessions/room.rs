@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::registry::Inner;
+use super::registry::SessionRegistry;
 use crate::agent::mailbox::{Message, limit_reached};
 use crate::domain::{
     Caller, Holder, Reached, Resource, SessionKey, Share, TenantId, UserId, Whose,
@@ -29,7 +29,7 @@ const SESSIONS: Resource = Resource {
     setting: "runtime.limits.sessions",
 };
 
-impl Inner {
+impl SessionRegistry {
     /// A place for a session that `caller` opens.
     pub(super) async fn make_room(&self, caller: &Caller) -> Result<Share, Refusal> {
         let deadline = Instant::now() + PATIENCE;

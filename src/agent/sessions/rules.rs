@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
-use super::registry::Inner;
+use super::registry::SessionRegistry;
 use crate::domain::TenantId;
 use crate::store::Error;
 
@@ -20,7 +20,7 @@ enum Whose {
 }
 
 /// Makes unfinished sessions look at their calls whenever rules have changed, until the registry stops.
-pub(super) async fn heed_rules(inner: Weak<Inner>) {
+pub(super) async fn heed_rules(inner: Weak<SessionRegistry>) {
     let Some(registry) = inner.upgrade() else {
         return;
     };
@@ -41,7 +41,7 @@ pub(super) async fn heed_rules(inner: Weak<Inner>) {
         let Some(registry) = inner.upgrade() else {
             return;
         };
-        if let Err(error) = registry.review(&whose).await {
+        if let Err(error) = review(&registry, &whose).await {
             // Whoever decides one of those calls goes by the rules of then.
             tracing::warn!(
                 ?error,
@@ -63,18 +63,16 @@ fn with_those_behind(tenant: TenantId, changes: &mut Receiver<TenantId>) -> Whos
     }
 }
 
-impl Inner {
-    /// A session that another living gateway runs is that one's to look at; it is told too.
-    async fn review(self: &Arc<Self>, whose: &Whose) -> Result<(), Error> {
-        for key in self.store.active().await? {
-            let is_concerned = match whose {
-                Whose::Some(tenants) => tenants.contains(&key.tenant),
-                Whose::Anybody => true,
-            };
-            if is_concerned {
-                self.review_one(&key).await;
-            }
+/// A session that another living gateway runs is that gateway's to look at; it is told too.
+async fn review(registry: &Arc<SessionRegistry>, whose: &Whose) -> Result<(), Error> {
+    for key in registry.store.active().await? {
+        let is_concerned = match whose {
+            Whose::Some(tenants) => tenants.contains(&key.tenant),
+            Whose::Anybody => true,
+        };
+        if is_concerned {
+            registry.review_one(&key).await;
         }
-        Ok(())
     }
+    Ok(())
 }

@@ -3,4 +3,3 @@
 pub(super) mod address;
 pub(super) mod metrics;
 pub(super) mod serving;
-

@@ -8,7 +8,6 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 use url::Url;
 
-use self::pairs;
 use super::table::{Kind, Word, provider_kind};
 
 /// A value as it was given.

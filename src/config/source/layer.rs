@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::config::check::{Raw, check};
-use crate::config::family::{Member, Members, providers, self, servers};
+use super::file;
 use super::file::Entry;
+use crate::config::check::{Raw, check};
+use crate::config::family::{self, Member, Members, providers, servers};
 use crate::config::problem::did_you_mean;
-use crate::config::table::{Definition, Fallback, Family, Kind, LATER, PROVIDERS, SERVERS, SETTINGS, find};
+use crate::config::table::{
+    Definition, Fallback, Family, Kind, LATER, PROVIDERS, SERVERS, SETTINGS, find,
+};
 use crate::config::value::{Resolved, Values, checked, variable};
 use crate::config::{Problem, Problems, Settings, Source, Sources, derive, docs};
-use super::file;
 
 /// What loading gives.
 #[derive(Debug, Clone)]

@@ -3,4 +3,3 @@
 pub(super) mod env;
 pub(super) mod file;
 pub(super) mod layer;
-

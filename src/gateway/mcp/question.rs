@@ -12,9 +12,9 @@ use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{SessionRequest, Joined, Page, Sessions, ShownEvent, What, damaged};
+use crate::agent::{Joined, Page, SessionRequest, Sessions, ShownEvent, What, damaged};
 use crate::config::ApprovalWay;
-use crate::domain::{CallId, Caller, Code, SessionKey};
+use crate::domain::{CallId, Caller, Code, Iteration, SessionKey};
 use crate::session::{Call, Command, Decision, Event, Refusal};
 
 /// How long one question may take, approvals included (S0.58).
@@ -53,7 +53,7 @@ pub enum Heard {
 #[derive(Debug, Clone, Copy)]
 pub enum News<'a> {
     /// The model is asked for the `n`th time.
-    Thinking(u32),
+    Thinking(Iteration),
     /// A call waits for a decision.
     Waiting(&'a Call),
     /// A call is left to the page, because its characters (the first number) are more than can be shown
@@ -185,7 +185,9 @@ impl Watch<'_> {
         let Question {
             sessions, caller, ..
         } = self.question;
-        sessions.tell(self.key, caller, SessionRequest::Command(stop)).await?;
+        sessions
+            .tell(self.key, caller, SessionRequest::Command(stop))
+            .await?;
         Ok(tokio::time::Instant::now() + REST)
     }
 

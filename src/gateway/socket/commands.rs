@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::SocketContext;
 use super::connection::inbound::{Inbound, Reply};
-use super::connection::{ConnectionTask, Connection};
 use super::connection::send::{Client, acknowledge};
+use super::connection::{Connection, ConnectionTask};
 use super::watch::signed_out;
 use crate::agent::Accepted;
 use crate::domain::SessionKey;
@@ -23,7 +23,9 @@ pub(super) async fn run(
         match connection.queued.next().await {
             // In boxes, because a socket says nothing for most of its life.
             ConnectionTask::Answer(inbound) => {
-                if let Some(end) = Box::pin(answer(context, client, (connection, key), inbound)).await {
+                if let Some(end) =
+                    Box::pin(answer(context, client, (connection, key), inbound)).await
+                {
                     return end;
                 }
             }

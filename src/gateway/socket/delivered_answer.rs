@@ -1,12 +1,13 @@
 //! How much of a running answer one client has.
 
 use crate::agent::{Delta, DeltaKind, Notice, RunningAnswer, tail};
+use crate::domain::ModelRequestId;
 use crate::session::Event;
 
 /// How much of a running answer a client has, in UTF-16 code units.
 #[derive(Default, PartialEq, Eq)]
 pub(super) struct DeliveredAnswer {
-    pub(super) answer: (u64, u32, u32),
+    pub(super) answer: (ModelRequestId, u32),
     pub(super) text: usize,
     pub(super) reasoning: usize,
 }
@@ -14,7 +15,7 @@ pub(super) struct DeliveredAnswer {
 impl DeliveredAnswer {
     /// The count for a delta's kind; another answer or attempt begins at 0.
     pub(super) fn units(&mut self, delta: &Delta) -> &mut usize {
-        let answer = (delta.turn, delta.iteration, delta.attempt);
+        let answer = (delta.request(), delta.attempt);
         if self.answer != answer {
             *self = Self {
                 answer,
@@ -37,14 +38,14 @@ impl DeliveredAnswer {
             return None;
         };
         let told = std::mem::take(self);
-        let (of, iteration, attempt) = told.answer;
-        if of != *turn || told.text == 0 {
+        let (request, attempt) = told.answer;
+        if request.turn != *turn || told.text == 0 {
             return None;
         }
         let text = tail(text, told.text);
         (!text.is_empty()).then_some(Delta {
-            turn: of,
-            iteration,
+            turn: request.turn,
+            iteration: request.iteration,
             attempt,
             offset: told.text,
             kind: DeltaKind::Text,
@@ -63,7 +64,7 @@ impl DeliveredAnswer {
     /// The client has the whole of this.
     pub(super) fn all_of(answer: &RunningAnswer) -> Self {
         Self {
-            answer: (answer.turn, answer.iteration, answer.attempt),
+            answer: (answer.request(), answer.attempt),
             text: answer.text.encode_utf16().count(),
             reasoning: answer.reasoning.encode_utf16().count(),
         }
@@ -76,12 +77,12 @@ mod tests {
 
     use super::DeliveredAnswer;
     use crate::agent::Notice;
-    use crate::domain::{Code, TokenUsage};
+    use crate::domain::{Code, Iteration, ModelRequestId, TokenUsage, TurnId};
     use crate::session::Event;
 
     fn answered(turn: u64, text: &str) -> Event {
         Event::Answered {
-            turn,
+            turn: TurnId(turn),
             text: text.into(),
             model: "m".into(),
             usage: TokenUsage::default(),
@@ -94,9 +95,16 @@ mod tests {
         }
     }
 
+    fn request(turn: u64) -> ModelRequestId {
+        ModelRequestId {
+            turn: TurnId(turn),
+            iteration: Iteration(2),
+        }
+    }
+
     fn told_of(turn: u64, text: &str) -> DeliveredAnswer {
         DeliveredAnswer {
-            answer: (turn, 2, 3),
+            answer: (request(turn), 3),
             text: text.encode_utf16().count(),
             reasoning: 0,
         }
@@ -107,7 +115,7 @@ mod tests {
         let mut told = told_of(7, "a😀");
         let rest = told.rest(&answered(7, "a😀b")).unwrap();
         assert_eq!((rest.offset, rest.text.as_str()), (3, "b"));
-        assert_eq!((rest.turn, rest.iteration, rest.attempt), (7, 2, 3));
+        assert_eq!((rest.request(), rest.attempt), (request(7), 3));
         assert_eq!(told.rest(&answered(7, "a😀b")), None);
         for (turn, text) in [(8, "a"), (7, "ab"), (7, "")] {
             assert_eq!(told_of(turn, text).rest(&answered(7, "ab")), None);
@@ -118,7 +126,7 @@ mod tests {
         let notice = |retry| Notice {
             text: "again".into(),
             code: "model_retry".into(),
-            turn: 7,
+            turn: TurnId(7),
             retry,
         };
         let mut told = told_of(7, "ab");

@@ -1,7 +1,7 @@
 //! Fuzzes what clients send over a socket, down to what the session makes of it.
 
-use super::handshake::{HandshakeAuth, is_session_name};
 use super::connection::inbound;
+use super::handshake::{HandshakeAuth, is_session_name};
 use crate::agent::SessionRequest;
 use crate::domain::{Caller, JournalId, Role, Tenant, TenantId, User, UserId};
 use crate::gateway::wire::{self, Parsed};

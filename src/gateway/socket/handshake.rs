@@ -10,13 +10,13 @@ use socketioxide::ParserError;
 use socketioxide::extract::{Event, SocketRef, TryData};
 
 use super::connection::inbound::{Inbound, RawPacket, Reply, ReplySlot};
-use super::connection::{End, ConnectionTask, Connection, Shows};
+use super::connection::{Connection, ConnectionTask, End, Shows};
 use super::{SocketContext, commands};
 use crate::agent::SessionRequest;
-use crate::providers::Wanted;
 use crate::domain::{Caller, Code, JournalId, SessionId, SessionKey};
 use crate::gateway::auth;
 use crate::gateway::wire::COMMANDS;
+use crate::providers::Wanted;
 use crate::session::Refusal;
 
 /// The `auth` object of the handshake.
@@ -63,7 +63,11 @@ pub(super) fn read(
 }
 
 /// Says why nobody enters; whoever guesses is counted.
-pub(super) fn refuse(context: &SocketContext, socket: &SocketRef, refusal: Refusal) -> HandshakeRefused {
+pub(super) fn refuse(
+    context: &SocketContext,
+    socket: &SocketRef,
+    refusal: Refusal,
+) -> HandshakeRefused {
     let peer = context.state.access.peer(socket.req_parts());
     let is_guess = matches!(refusal.code, Code::Unauthorized | Code::SessionNotFound);
     if is_guess && context.connections.count_failure(peer.address) {
@@ -82,7 +86,8 @@ async fn take_seat(
         return Err(super::stopping());
     }
     let parts = socket.req_parts();
-    let entered = auth::authenticate_handshake(&context.state, parts, sent.token.as_deref()).await?;
+    let entered =
+        auth::authenticate_handshake(&context.state, parts, sent.token.as_deref()).await?;
     let wanted = sent.session_id.or_else(|| from_query(socket, "sessionId"));
     let model = Wanted::new(from_query(socket, "provider"), from_query(socket, "model"));
     let key = session_of(context, &entered.caller, wanted.as_deref(), model).await?;
@@ -128,12 +133,14 @@ fn receive(connection: &Connection, name: String, packet: RawPacket, reply: Opti
         .is_none_or(|spec| spec.is_counted);
     let bytes = packet.len().saturating_add(name.len());
     match connection.begin(is_counted, bytes) {
-        Ok(waiting) => connection.queued.push(ConnectionTask::Answer(Box::new(Inbound {
-            name,
-            packet,
-            reply,
-            waiting,
-        }))),
+        Ok(waiting) => connection
+            .queued
+            .push(ConnectionTask::Answer(Box::new(Inbound {
+                name,
+                packet,
+                reply,
+                waiting,
+            }))),
         Err(refusal) => match reply {
             Some(reply) => commands::refuse_now(&reply, &refusal),
             None => connection.refuse(refusal),
@@ -177,7 +184,9 @@ async fn session_of(
         key
     };
     if !model.is_empty() {
-        sessions.tell(&key, caller, SessionRequest::Choose(model)).await?;
+        sessions
+            .tell(&key, caller, SessionRequest::Choose(model))
+            .await?;
     }
     Ok(key)
 }

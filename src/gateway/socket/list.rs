@@ -9,10 +9,10 @@ use socketioxide::SocketIo;
 use socketioxide::extract::{Event, Extension, SocketRef, TryData};
 use socketioxide::handler::ConnectHandler as _;
 
-use super::handshake::{self, HandshakeAuth, HandshakeRefused};
 use super::connection::inbound::ReplySlot;
-use super::connection::{End, ConnectionTask, Connection, Shows};
 use super::connection::send::Client;
+use super::connection::{Connection, ConnectionTask, End, Shows};
+use super::handshake::{self, HandshakeAuth, HandshakeRefused};
 use super::{SocketContext, commands, stopping};
 use crate::domain::Code;
 use crate::gateway::auth;
@@ -30,22 +30,28 @@ pub(super) fn open(io: &SocketIo, context: &Arc<SocketContext>) {
         entered
             .map_err(|refusal| -> HandshakeRefused { handshake::refuse(&entry, &socket, refusal) })
     };
-    let on_connect = async move |socket: SocketRef, Extension(connection): Extension<Arc<Connection>>| {
-        let Some(client) = Client::of(socket) else {
-            return tracing::error!("A socket without a companion is not served");
+    let on_connect =
+        async move |socket: SocketRef, Extension(connection): Extension<Arc<Connection>>| {
+            let Some(client) = Client::of(socket) else {
+                return tracing::error!("A socket without a companion is not served");
+            };
+            // A task of its own: the websocket's serves the session that it may show beside.
+            connected.tasks.spawn(serve(client, connection));
         };
-        // A task of its own: the websocket's serves the session that it may show beside.
-        connected.tasks.spawn(serve(client, connection));
-    };
     io.ns(PERSON, on_connect.with(enter));
 }
 
-async fn take_seat(context: &SocketContext, socket: &SocketRef, given: HandshakeAuth) -> Result<(), Refusal> {
+async fn take_seat(
+    context: &SocketContext,
+    socket: &SocketRef,
+    given: HandshakeAuth,
+) -> Result<(), Refusal> {
     if context.stop.is_cancelled() {
         return Err(stopping());
     }
     let parts = socket.req_parts();
-    let entered = auth::authenticate_handshake(&context.state, parts, given.token.as_deref()).await?;
+    let entered =
+        auth::authenticate_handshake(&context.state, parts, given.token.as_deref()).await?;
     let place = context.connections.take(entered.caller.holder())?;
     let connection = Arc::new(Connection::new(entered, Shows::List, None, place));
     socket.on_fallback(|Event(_): Event, ReplySlot(reply): ReplySlot| {

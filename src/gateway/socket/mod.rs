@@ -1,9 +1,9 @@
 //! The Socket.IO door: handshake, commands in order, events without a gap.
 
-mod connection;
-mod delivered_answer;
 mod batch;
 mod commands;
+mod connection;
+mod delivered_answer;
 #[cfg(test)]
 mod fuzz;
 mod handshake;
@@ -28,10 +28,10 @@ use socketioxide::{ParserConfig, SocketIo};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::pump::Pump;
-use self::connection::{End, Connection, Connections, Shows};
-use self::seldom::seldom;
 use self::connection::send::Client;
+use self::connection::{Connection, Connections, End, Shows};
+use self::pump::Pump;
+use self::seldom::seldom;
 use super::GatewayState;
 use super::wire::{self, Refused};
 use crate::domain::{Code, Most};
@@ -127,15 +127,16 @@ pub fn layer(
     let listed = Arc::clone(&context);
     let (entry, connected) = (Arc::clone(&context), context);
     let enter = async move |socket: SocketRef, auth| handshake::enter(&entry, &socket, auth).await;
-    let on_connect = async move |socket: SocketRef, Extension(connection): Extension<Arc<Connection>>| {
-        let Some(client) = Client::of(socket) else {
-            return tracing::error!("A socket without a companion is not served");
+    let on_connect =
+        async move |socket: SocketRef, Extension(connection): Extension<Arc<Connection>>| {
+            let Some(client) = Client::of(socket) else {
+                return tracing::error!("A socket without a companion is not served");
+            };
+            // What is said to a websocket goes out in the same turn of its task.
+            let companion = client.companion().clone();
+            let serving = serve(Arc::clone(&connected), client, connection);
+            companion.give(Box::pin(connected.tasks.track_future(serving)));
         };
-        // What is said to a websocket goes out in the same turn of its task.
-        let companion = client.companion().clone();
-        let serving = serve(Arc::clone(&connected), client, connection);
-        companion.give(Box::pin(connected.tasks.track_future(serving)));
-    };
     io.ns("/", on_connect.with(enter));
     list::open(&io, &listed);
     (layer, io)

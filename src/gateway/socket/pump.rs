@@ -8,8 +8,8 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::SocketContext;
 use super::batch::Batch;
-use super::connection::{End, ResumePoint, Connection};
 use super::connection::send::{Client, Gone};
+use super::connection::{Connection, End, ResumePoint};
 use super::delivered_answer::DeliveredAnswer;
 use crate::agent::{Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, What, damaged};
 use crate::domain::{Code, SessionKey};
@@ -32,7 +32,7 @@ impl From<Gone> for End {
 
 impl From<Refusal> for End {
     fn from(refusal: Refusal) -> Self {
-        Self::DeliveredAnswer(refusal)
+        Self::Told(refusal)
     }
 }
 
@@ -221,9 +221,9 @@ impl<'a> Pump<'a> {
     }
 
     async fn rest_of(&mut self, answer: &RunningAnswer) -> Result<(), Gone> {
-        if self.told.answer != (answer.turn, answer.iteration, answer.attempt) {
+        if self.told.answer != (answer.request(), answer.attempt) {
             self.told = DeliveredAnswer {
-                answer: (answer.turn, answer.iteration, answer.attempt),
+                answer: (answer.request(), answer.attempt),
                 ..DeliveredAnswer::default()
             };
         }
@@ -295,9 +295,9 @@ impl<'a> Pump<'a> {
             What::Moved(seq) => return Box::pin(self.fill_to(*seq)).await,
             What::Deleted => {
                 let gone = "the session was deleted";
-                return Err(End::DeliveredAnswer(Refusal::new(Code::SessionNotFound, gone)));
+                return Err(End::Told(Refusal::new(Code::SessionNotFound, gone)));
             }
-            What::Damaged => return Err(End::DeliveredAnswer(damaged())),
+            What::Damaged => return Err(End::Told(damaged())),
             What::Notice(notice) => self.told.heed(notice),
             What::Progress(..) | What::Queue(_) | What::Usage(_) | What::Rewound => {}
         }
@@ -320,7 +320,7 @@ impl<'a> Pump<'a> {
             page.retain(|event| event.seq <= seq);
             if page.is_empty() {
                 let lost = "the journal has a gap; connect again";
-                return Err(End::DeliveredAnswer(Refusal::new(Code::StoreUnavailable, lost)));
+                return Err(End::Told(Refusal::new(Code::StoreUnavailable, lost)));
             }
             instruments().events_replayed(page.len());
             self.events(&page).await?;

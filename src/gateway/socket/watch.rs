@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::MissedTickBehavior;
 
-use super::connection::{End, Connection, Shows};
+use super::connection::{Connection, End, Shows};
 use super::{SocketContext, stopping};
 use crate::agent::Frame;
-use crate::servers::News;
 use crate::domain::Code;
 use crate::gateway::wire;
+use crate::servers::News;
 use crate::session::Refusal;
 use crate::tenancy::Revoked;
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::shorten::{SHORT, SHORTEST, length, shorten};
 use crate::domain::{Entry, Weighed};
+use crate::session::Control;
 
 /// What the model may be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -18,6 +19,17 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Those of a session where the settings say `usual`: a session may read whatever the model's
+    /// window holds instead.
+    #[must_use]
+    pub fn of(control: &Control, usual: Self) -> Self {
+        if control.reads_whole {
+            Self::default()
+        } else {
+            usual
+        }
+    }
+
     /// These limits in a model that reads `window` tokens, `taken` of which are not history: a tenth
     /// stays free, because counts are estimates (S3.35).
     #[must_use]

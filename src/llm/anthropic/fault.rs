@@ -3,10 +3,10 @@
 
 use serde::Deserialize;
 
-use crate::llm::transport::endpoint::Origin;
-use crate::llm::transport::{Refused, quote};
 use crate::llm::stream::text::Text;
+use crate::llm::transport::endpoint::Origin;
 use crate::llm::transport::verdict::Verdict;
+use crate::llm::transport::{Refused, quote};
 use crate::llm::{Error, Refusal};
 
 /// How the vendor says that the window is full.
@@ -89,8 +89,8 @@ mod tests {
 
     use super::{in_stream, refused};
     use crate::llm::Error;
-    use crate::llm::transport::endpoint::Origin;
     use crate::llm::transport::Refused;
+    use crate::llm::transport::endpoint::Origin;
     use crate::llm::transport::verdict::Verdict;
 
     const ORIGIN: Origin<'_> = Origin {

@@ -3,10 +3,10 @@
 use super::assembler::Assembler;
 use super::{fault, wire};
 use crate::llm::Error;
-use crate::llm::stream::cutting::{owner, self};
-use crate::llm::transport::endpoint::Origin;
-use crate::llm::transport::Refused;
 use crate::llm::request::names::Names;
+use crate::llm::stream::cutting::{self, owner};
+use crate::llm::transport::Refused;
+use crate::llm::transport::endpoint::Origin;
 
 #[test]
 fn anthropic_stream() {

@@ -5,9 +5,11 @@ use futures::stream::StreamExt;
 use reqwest::{Client, RequestBuilder, Response, Url};
 
 use self::assembler::Assembler;
-use super::transport::endpoint::Endpoint;
 use super::request::names::Names;
-use super::{Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings, stream, transport};
+use super::transport::endpoint::Endpoint;
+use super::{
+    Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings, stream, transport,
+};
 
 mod assembler;
 mod fault;

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::llm::transport::endpoint::Origin;
-use crate::llm::transport::{Refused, quote};
 use crate::llm::transport::verdict::Verdict;
+use crate::llm::transport::{Refused, quote};
 use crate::llm::{Error, Refusal};
 
 /// How servers without a code say that the window is full. Nothing else is read from words.
@@ -182,8 +182,8 @@ mod tests {
     use reqwest::StatusCode;
 
     use super::{in_stream, refused};
-    use crate::llm::transport::endpoint::Origin;
     use crate::llm::transport::Refused;
+    use crate::llm::transport::endpoint::Origin;
     use crate::llm::transport::verdict::Verdict;
 
     const ORIGIN: Origin<'_> = Origin {

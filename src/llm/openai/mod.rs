@@ -12,12 +12,14 @@ use tracing::info;
 
 use self::assembler::{Assembler, Context};
 use self::request::Dialect;
-use super::transport::endpoint::Endpoint;
-use super::transport::{Refused, self};
 use super::request::names::Names;
-use super::stream::payloads;
 use super::stream;
-use super::{Error, RequestCache, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings};
+use super::stream::payloads;
+use super::transport::endpoint::Endpoint;
+use super::transport::{self, Refused};
+use super::{
+    Error, ListedModel, ModelStream, Provider, ProviderKind, Request, RequestCache, Settings,
+};
 
 mod assembler;
 mod calls;

@@ -4,4 +4,3 @@ pub(super) mod cache;
 pub(super) mod interleave;
 pub(super) mod names;
 pub(super) mod pairing;
-

@@ -179,7 +179,9 @@ fn push_user<'a>(steps: &mut Vec<Step<'a>>, text: Cow<'a, str>) {
 mod tests {
     use serde_json::json;
 
-    use super::{BEGINS, GO_ON, NO_RESULT, Step, note, object_of, pair, pair_between_people, wire_ids};
+    use super::{
+        BEGINS, GO_ON, NO_RESULT, Step, note, object_of, pair, pair_between_people, wire_ids,
+    };
     use crate::domain::{CallId, Entry, ModelCall};
 
     fn user(text: &str) -> Entry {

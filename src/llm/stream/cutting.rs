@@ -9,9 +9,9 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt as _};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::llm::transport::endpoint::KeyOwner;
 use super::payloads::payloads_of;
-use super::{Assemble, MAX_CALLS, self};
+use super::{Assemble, MAX_CALLS, events};
+use crate::llm::transport::endpoint::KeyOwner;
 use crate::llm::{Error, ModelEvent};
 
 thread_local! {
@@ -31,7 +31,11 @@ pub(in crate::llm) fn owner() -> KeyOwner {
 
 /// Reads the same bytes whole, in pieces, and without what is remembered of the payload before, which
 /// `forget` takes away; the first byte of the input says how they are cut.
-pub(in crate::llm) fn check<A: Assemble>(input: &[u8], assembler: impl Fn() -> A, forget: fn(&mut A)) {
+pub(in crate::llm) fn check<A: Assemble>(
+    input: &[u8],
+    assembler: impl Fn() -> A,
+    forget: fn(&mut A),
+) {
     let (how, bytes) = sepal_fuzz::choice(input);
     let (whole, ending) = read(vec![bytes], assembler());
     let (pieces, ending_of_pieces) = read(cut(bytes, how), assembler());
@@ -104,7 +108,7 @@ fn read<A: Assemble>(pieces: Vec<&[u8]>, assembler: A) -> (Vec<ModelEvent>, Opti
         .collect();
     let payloads = payloads_of(Arc::from("p"), stream::iter(pieces)).boxed();
     let all = async {
-        let mut events = stream::events(payloads, assembler);
+        let mut events = events(payloads, assembler);
         let mut read = Vec::new();
         while let Some(event) = events.next().await {
             match event {

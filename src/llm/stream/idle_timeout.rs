@@ -79,7 +79,7 @@ mod tests {
     use bytes::Bytes;
     use futures::stream::StreamExt as _;
 
-    use super::{StreamError, IdleTimeout};
+    use super::{IdleTimeout, StreamError};
 
     #[tokio::test(start_paused = true)]
     async fn only_a_peer_that_is_silent_for_too_long_is_given_up() {

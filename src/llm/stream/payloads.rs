@@ -14,9 +14,9 @@ use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use reqwest::Response;
 use sse_stream::SseByteStream;
 
+use super::idle_timeout::IdleTimeout;
 use crate::llm::Error;
 use crate::llm::transport::{MAX_EVENT_BYTES, SILENCE, cut, not_text, page, too_large};
-use super::idle_timeout::IdleTimeout;
 
 /// The texts that events carry. A server that answers with one plain JSON document instead of a
 /// stream gives that document.

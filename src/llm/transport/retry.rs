@@ -7,8 +7,8 @@ use std::time::Duration;
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::stream::StreamExt;
 
-use crate::llm::{Answer, Collector, Error, ModelEvent, ModelStream, Provider, Request};
 use crate::domain::{Code, Fault};
+use crate::llm::{Answer, Collector, Error, ModelEvent, ModelStream, Provider, Request};
 
 /// A provider that wants a longer pause than this is not waited for: the person decides.
 const LONGEST_PAUSE: Duration = Duration::from_mins(2);

@@ -7,7 +7,7 @@ use crate::domain::Tool;
 pub const BUNDLED_SERVER: &str = "sandbox";
 
 /// What `sepal-mcp-server --describe` prints; a test of that crate holds the two together.
-const DEFINITIONS: &str = include_str!("../../mcp-server/tools.json");
+const DEFINITIONS: &str = include_str!("../../../mcp-server/tools.json");
 
 /// The bundled server's tools, in the order of their names.
 pub fn bundled_tools() -> Result<Vec<Tool>, serde_json::Error> {

@@ -5,11 +5,11 @@ use rmcp::model::PaginatedRequestParams;
 use rmcp::service::{Peer, ServiceError};
 use serde_json::Value;
 
+use crate::domain::{Tool, ToolAnnotations};
 use crate::mcp::error::Error;
 use crate::mcp::mask::Cleaner;
-use crate::mcp::wire::message;
 use crate::mcp::sending;
-use crate::domain::{Tool, ToolAnnotations};
+use crate::mcp::wire::message;
 
 /// Tools that one server may offer.
 const MAX_TOOLS: usize = 1_000;
@@ -21,7 +21,10 @@ const MAX_TOOL_BYTES: usize = 64 * 1024;
 const MAX_NAME: usize = 200;
 
 /// Lists all tools, in the server's order.
-pub(in crate::mcp) async fn list(server: &str, peer: &Peer<RoleClient>) -> Result<Vec<Tool>, Error> {
+pub(in crate::mcp) async fn list(
+    server: &str,
+    peer: &Peer<RoleClient>,
+) -> Result<Vec<Tool>, Error> {
     let mut tools: Vec<Tool> = Vec::new();
     let mut page = PaginatedRequestParams::default();
     for _ in 0..MAX_PAGES {
@@ -48,7 +51,11 @@ pub(in crate::mcp) async fn list(server: &str, peer: &Peer<RoleClient>) -> Resul
 }
 
 /// A definition in our own terms; none for one that cannot be offered.
-pub(in crate::mcp) fn read(server: &str, tool: &rmcp::model::Tool, so_far: &[Tool]) -> Option<Tool> {
+pub(in crate::mcp) fn read(
+    server: &str,
+    tool: &rmcp::model::Tool,
+    so_far: &[Tool],
+) -> Option<Tool> {
     let name = tool.name.as_ref();
     let is_plain = |c: char| c.is_ascii_graphic() && c != '*';
     let is_fit = !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_plain);

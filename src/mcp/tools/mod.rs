@@ -5,4 +5,3 @@ pub(super) mod filter;
 pub(super) mod listing;
 pub(super) mod result;
 pub(super) mod toolbox;
-

@@ -3,4 +3,3 @@
 pub(super) mod lines;
 pub(super) mod message;
 pub(super) mod oversized;
-

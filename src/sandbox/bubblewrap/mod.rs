@@ -6,10 +6,10 @@
 //! calls, `prlimit` bounds single processes. One
 //! supervisor task per sandbox then waits for its end and says why it came.
 
-mod limits;
 mod arguments;
 mod identity;
 mod leftovers;
+mod limits;
 mod probe;
 mod seccomp;
 mod spawner;
@@ -33,15 +33,15 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use self::arguments::{Arguments, NOBODY, OWN_ETC, Plan, Privilege};
-use self::limits::cgroup::Cgroups;
 use self::identity::Identity;
+use self::limits::cgroup::Cgroups;
 use self::limits::project_quota::ProjectQuota;
 use self::spawner::Spawner;
 use super::{
     Access, DiskMonitor, Error, Image, ImageId, Launch, Limits, Network, Program, Running, Runtime,
     count_start, workspace::Workspaces,
 };
-use crate::domain::{Enforcement, SandboxId, SandboxKind};
+use crate::domain::{Enforcement, EngineId, SandboxId, SandboxKind};
 
 /// What the operator decides.
 #[derive(Debug, Clone)]
@@ -171,8 +171,8 @@ impl Runtime for Bubblewrap {
         SandboxKind::Bubblewrap
     }
 
-    fn keeper(&self) -> String {
-        format!("bubblewrap/{}", self.folder)
+    fn engine(&self) -> EngineId {
+        format!("bubblewrap/{}", self.folder).into()
     }
 
     fn limits(&self) -> Limits {

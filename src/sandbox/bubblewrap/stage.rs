@@ -21,8 +21,8 @@ use tokio::{
 
 use super::arguments::Arguments;
 use super::limits::cgroup::Cgroup;
-use super::{leftovers, probe};
 use super::spawner::Spawner;
+use super::{leftovers, probe};
 use crate::sandbox::Error;
 
 /// Runs outside, as the first link of the chain. It leaves no descriptor open but the three standard

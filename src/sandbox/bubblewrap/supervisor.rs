@@ -22,11 +22,11 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use super::limits::cgroup::Cgroup;
-use super::stage::{Init, Staged};
 use super::limits::watchdog;
-use crate::sandbox::{Access, Bounds, Ended, Launch, Life, Running};
+use super::stage::{Init, Staged};
 use crate::sandbox::disk::DiskWatch;
-use crate::sandbox::workspace::quota::{Pace, self};
+use crate::sandbox::workspace::quota::{self, Pace};
+use crate::sandbox::{Access, Bounds, Ended, Launch, Life, Running};
 
 /// Lines of stderr that wait for somebody to take them.
 const MAX_WAITING_LINES: usize = 256;

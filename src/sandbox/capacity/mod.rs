@@ -21,11 +21,13 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 use tracing::info;
 
-use super::{Access, DiskMonitor, Error, Image, ImageId, Launch, Life, Limits, Network, Running, Runtime};
 use self::fairness::{idlest, is_next};
 use super::runtime::running::Kill;
 use super::usage::Usage;
-use crate::domain::{Holder, Ledger, Most, Reached, SandboxId, SandboxKind, Whose};
+use super::{
+    Access, DiskMonitor, Error, Image, ImageId, Launch, Life, Limits, Network, Running, Runtime,
+};
+use crate::domain::{EngineId, Holder, Ledger, Most, Reached, SandboxId, SandboxKind, Whose};
 use crate::telemetry::{Present, instruments};
 
 /// How long a full house is looked at again at the latest: a warm sandbox comes up unseen.
@@ -165,7 +167,9 @@ impl Capacity {
         occupancy.waiting.remove(&ticket.number);
         occupancy.ledger.add(holder, 1);
         let number = occupancy.number();
-        occupancy.taken.insert(number, (launch.holder.clone(), None));
+        occupancy
+            .taken
+            .insert(number, (launch.holder.clone(), None));
         Ok(Permit {
             places: Arc::clone(&self.places),
             number,
@@ -267,7 +271,9 @@ async fn end_when_idle(guest: &Guest, idle: Duration) -> std::convert::Infallibl
 
 impl Places {
     fn occupancy(&self) -> MutexGuard<'_, Occupancy> {
-        self.occupancy.lock().unwrap_or_else(PoisonError::into_inner)
+        self.occupancy
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -290,7 +296,13 @@ impl<'a> Ticket<'a> {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         // With a place it is gone already; without one, others may have waited for it.
-        if self.places.occupancy().waiting.remove(&self.number).is_some() {
+        if self
+            .places
+            .occupancy()
+            .waiting
+            .remove(&self.number)
+            .is_some()
+        {
             self.places.freed.notify_waiters();
         }
     }
@@ -321,8 +333,8 @@ impl Runtime for Capacity {
         self.inner.network()
     }
 
-    fn keeper(&self) -> String {
-        self.inner.keeper()
+    fn engine(&self) -> EngineId {
+        self.inner.engine()
     }
 
     fn lack(&self) -> Option<Error> {

@@ -6,9 +6,9 @@ use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
 };
 
-use crate::domain::SandboxId;
-use crate::sandbox::{Access, Launch, Program};
+use crate::domain::{GatewayId, SandboxId};
 use crate::sandbox::workspace::trim;
+use crate::sandbox::{Access, Launch, Program};
 
 /// The user inside.
 const NOBODY: &str = "65534:65534";
@@ -23,8 +23,8 @@ const MAX_SERVER_NAME: usize = 64;
 
 /// The label that says whose a container or volume is.
 pub(super) const INSTALLATION: &str = "sepal.installation";
-/// The label with the life of the gateway that made it.
-pub(super) const LIFE: &str = "sepal.life";
+/// The label with the gateway that made it.
+pub(super) const GATEWAY: &str = "sepal.life";
 /// The label with the sandbox.
 pub(super) const SANDBOX: &str = "sepal.sandbox";
 const SERVER_LABEL: &str = "sepal.server";
@@ -42,8 +42,8 @@ const VOLUME_PREFIX: &str = "sepal-ws-";
 pub(super) struct Plan<'p> {
     pub(super) launch: &'p Launch,
     pub(super) installation: &'p str,
-    /// The life of the gateway that makes it.
-    pub(super) life: &'p str,
+    /// The gateway that makes it.
+    pub(super) gateway: &'p GatewayId,
     /// The image with the bundled server.
     pub(super) image: &'p str,
     /// The OCI runtime, where it is not the engine's own choice.
@@ -85,12 +85,12 @@ pub(super) fn name(launch: &Launch) -> String {
 /// The labels of everything that belongs to a sandbox.
 pub(super) fn labels(
     installation: &str,
-    life: &str,
+    gateway: &GatewayId,
     sandbox: &SandboxId,
 ) -> HashMap<String, String> {
     [
         (INSTALLATION, installation),
-        (LIFE, life),
+        (GATEWAY, gateway.as_str()),
         (SANDBOX, sandbox.as_str()),
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -100,7 +100,7 @@ pub(super) fn labels(
 impl Plan<'_> {
     /// The labels of everything that belongs to a sandbox.
     pub(super) fn labels(&self) -> HashMap<String, String> {
-        labels(self.installation, self.life, &self.launch.sandbox)
+        labels(self.installation, self.gateway, &self.launch.sandbox)
     }
 
     /// What the engine is asked to create.
@@ -300,10 +300,11 @@ mod tests {
     }
 
     fn body(launch: &Launch) -> ContainerCreateBody {
+        let gateway = GatewayId::from("first");
         let plan = Plan {
             launch,
             installation: "house",
-            life: "first",
+            gateway: &gateway,
             image: "sepal/sandbox:1",
             runtime: None,
         };

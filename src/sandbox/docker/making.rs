@@ -9,8 +9,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use bollard::models::ContainerCreateBody;
 use tokio::time::{Instant, sleep};
 
-use super::engine::{Engine, Holder};
 use super::engine::problem::Problem;
+use super::engine::{Engine, Holder};
 use crate::sandbox::{Peers, Program};
 
 /// How long another gateway may take to let go.
@@ -67,11 +67,11 @@ impl Maker {
     }
 
     async fn may_go(&self, holder: &Holder) -> bool {
-        let life = &holder.life;
-        if holder.has_ended || life == self.peers.own() {
+        let gateway = &holder.gateway;
+        if holder.has_ended || gateway == self.peers.own() {
             return true;
         }
-        let over = self.peers.over(BTreeSet::from([life.clone()])).await;
-        over.contains(life)
+        let over = self.peers.over(BTreeSet::from([gateway.clone()])).await;
+        over.contains(gateway)
     }
 }

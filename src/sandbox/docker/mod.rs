@@ -4,13 +4,13 @@
 //! server of the session. They share the session's volume as their launches say. A supervisor task
 //! per container waits for its end; the pool keeps some running before they are needed.
 
-mod startup;
 mod attach;
 mod container;
 mod engine;
 mod making;
 mod owned;
 mod pool;
+mod startup;
 mod supervisor;
 mod workspace;
 
@@ -27,17 +27,17 @@ use tokio_util::task::TaskTracker;
 use tracing::info;
 
 use self::engine::about::{check_runtime, limits, usual_address, usual_socket};
-use self::engine::{Engine, Listed};
-use self::startup::DockerShared;
 use self::engine::images::Images;
+use self::engine::{Engine, Listed};
 use self::making::Maker;
 use self::owned::Owned;
 use self::pool::Pool;
+use self::startup::DockerShared;
 use super::{
     DiskMonitor, Error, Image, ImageId, Launch, Limits, Network, Peers, Running, Runtime,
     count_start,
 };
-use crate::domain::{Enforcement, SandboxId, SandboxKind};
+use crate::domain::{Enforcement, EngineId, SandboxId, SandboxKind};
 
 pub use self::engine::problem::Problem as DockerProblem;
 
@@ -164,8 +164,8 @@ impl Runtime for Docker {
         Network::Sealed
     }
 
-    fn keeper(&self) -> String {
-        format!("docker/{}", self.shared.engine_id)
+    fn engine(&self) -> EngineId {
+        format!("docker/{}", self.shared.engine_id).into()
     }
 
     fn container(&self, sandbox: &SandboxId) -> Option<String> {
@@ -245,13 +245,15 @@ impl Runtime for Docker {
     async fn tidy(&self) -> Result<usize, Error> {
         let (shared, peers) = (&self.shared, &self.shared.settings.peers);
         let listed = shared.engine.containers(&shared.label()).await?;
-        let others = listed.iter().filter(|it| it.life != peers.own());
-        let over = peers.over(others.map(|it| it.life.clone()).collect()).await;
+        let others = listed.iter().filter(|it| it.gateway != *peers.own());
+        let over = peers
+            .over(others.map(|it| it.gateway.clone()).collect())
+            .await;
         let is_orphan = |it: &&Listed| {
-            if it.life == peers.own() {
+            if it.gateway == *peers.own() {
                 !shared.owned.has(&it.name)
             } else {
-                over.contains(&it.life)
+                over.contains(&it.gateway)
             }
         };
         shared.remove_all(listed.iter().filter(is_orphan)).await
@@ -263,7 +265,7 @@ impl Runtime for Docker {
         let is_anothers = self.shared.settings.peers.others().await;
         let found = listed
             .iter()
-            .filter(|volume| !is_anothers(&volume.life))
+            .filter(|volume| !is_anothers(&volume.gateway))
             .filter_map(|volume| container::sandbox_of_volume(&volume.name));
         let mut found: Vec<_> = found.filter(|sandbox| !warm.contains(sandbox)).collect();
         found.sort();

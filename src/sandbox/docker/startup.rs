@@ -6,18 +6,20 @@ use bollard::container::AttachContainerResults;
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{DockerProblem, DockerSettings, attach};
-use super::container::{Plan, self};
-use super::engine::{Engine, Listed};
+use super::container::{self, Plan};
 use super::engine::images::Images;
+use super::engine::{Engine, Listed};
 use super::making::Maker;
 use super::owned::Owned;
 use super::pool::Pool;
 use super::supervisor::Supervisor;
 use super::workspace::{Job, Measuring, Volume};
+use super::{DockerProblem, DockerSettings, attach};
 use crate::domain::Enforcement;
-use crate::sandbox::{Access, Ended, Error, Image, ImageId, Launch, Life, Limits, Program, Running};
 use crate::sandbox::workspace::trim;
+use crate::sandbox::{
+    Access, Ended, Error, Image, ImageId, Launch, Life, Limits, Program, Running,
+};
 
 /// What starts share.
 #[derive(Debug)]
@@ -55,7 +57,7 @@ impl DockerShared {
         let plan = Plan {
             launch,
             installation: &self.settings.installation,
-            life: self.settings.peers.own(),
+            gateway: self.settings.peers.own(),
             image: &self.settings.image,
             runtime: self.settings.runtime.as_deref(),
         };

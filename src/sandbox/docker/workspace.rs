@@ -17,10 +17,10 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader, D
 use tokio_util::task::TaskTracker;
 
 use super::attach;
+use super::engine::problem::Problem;
 use super::making::Maker;
 use super::owned::Owned;
-use super::engine::problem::Problem;
-use crate::sandbox::workspace::quota::{Pace, self};
+use crate::sandbox::workspace::quota::{self, Pace};
 use crate::sandbox::workspace::{MAX_DEPTH, Size, entry_bytes};
 
 /// The time between two runs that count while nothing grows.

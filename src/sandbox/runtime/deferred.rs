@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 
+use crate::domain::{EngineId, SandboxId, SandboxKind};
 use crate::sandbox::{Error, Image, ImageId, Launch, Limits, Network, Off, Running, Runtime};
-use crate::domain::{SandboxId, SandboxKind};
 
 /// A place for a runtime that comes later. It comes once and stays.
 pub struct DeferredRuntime {
@@ -55,8 +55,8 @@ impl Runtime for DeferredRuntime {
         self.runtime().network()
     }
 
-    fn keeper(&self) -> String {
-        self.runtime().keeper()
+    fn engine(&self) -> EngineId {
+        self.runtime().engine()
     }
 
     fn lack(&self) -> Option<Error> {

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::sandbox::Error;
 use crate::domain::{Holder, SandboxId};
+use crate::sandbox::Error;
 
 /// One program to start in a sandbox.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 
 use super::{Error, Image, ImageId, Launch, Running};
-use crate::domain::{Enforcement, SandboxId, SandboxKind};
+use crate::domain::{Enforcement, EngineId, SandboxId, SandboxKind};
 
 /// A way to run programs in sealed places.
 #[async_trait]
@@ -26,8 +26,8 @@ pub trait Runtime: Send + Sync {
     fn network(&self) -> Network;
 
     /// Names what keeps the workspaces, such that a workspace is never looked for where it is not.
-    fn keeper(&self) -> String {
-        self.kind().as_str().to_owned()
+    fn engine(&self) -> EngineId {
+        self.kind().as_str().into()
     }
 
     /// Why nothing can be started, as far as that is known without trying; `None` if something can.

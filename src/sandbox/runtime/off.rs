@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use crate::sandbox::{Error, Launch, Limits, Network, Running, Runtime};
 use crate::domain::{SandboxId, SandboxKind};
+use crate::sandbox::{Error, Launch, Limits, Network, Running, Runtime};
 
 /// The runtime of an installation that has none.
 #[derive(Debug, Clone, Copy, Default)]

@@ -10,9 +10,9 @@ use std::{
 
 use tokio::{sync::Semaphore, time::sleep};
 
+use super::{Size, measure, trim};
 use crate::sandbox::Ended;
 use crate::sandbox::disk::DiskWatch;
-use super::{Size, measure, trim};
 
 /// Looking may take this part of the time at most while nothing grows, unless one look takes very
 /// long.

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
-use crate::servers::catalogue::entry::{ServerEntry, Source};
-use crate::servers::error::Error;
 use crate::domain::McpServerConfig;
 use crate::mcp::config::{Author, EntryProblem, entry_problems, name_problem};
+use crate::servers::catalogue::entry::{ServerEntry, Source};
+use crate::servers::error::Error;
 
 /// Bytes of a secret.
 const MAX_SECRET: usize = 16 * 1024;

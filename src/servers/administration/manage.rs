@@ -6,25 +6,25 @@ use std::collections::BTreeMap;
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
-use crate::servers::health::health_history::HealthStep;
-use crate::servers::catalogue::entry::{BUNDLED, ServerEntry, Source};
-use crate::servers::error::Error;
 use super::fitness::{NewServer, check, merge, still_fits};
-use crate::servers::connections::logs::LogLine;
 use super::masking::unmasked;
-use crate::servers::monitor;
-use super::retarget::{goes_elsewhere, kept_secret, kept_values};
-use crate::servers::news::{Change, NewsKind};
-use crate::servers::connections::opening::{Phase, ServerLocation};
 use super::permission::{administers_tenant, scope_for};
-use crate::servers::registry::Servers;
 use super::report::{ServerReport, TestReport};
-use crate::servers::catalogue::tool_report::ToolReport;
-use crate::store::clock::now;
+use super::retarget::{goes_elsewhere, kept_secret, kept_values};
 use crate::domain::{Caller, Digest, McpServerConfig, SandboxId, Scope, TenantId, ToolRef};
 use crate::mcp::config::{Author, entry_problems};
+use crate::servers::catalogue::entry::{BUNDLED, ServerEntry, Source};
+use crate::servers::catalogue::tool_report::ToolReport;
+use crate::servers::connections::logs::LogLine;
+use crate::servers::connections::opening::{Phase, ServerLocation};
+use crate::servers::error::Error;
+use crate::servers::health::health_history::HealthStep;
+use crate::servers::monitor;
+use crate::servers::news::{Change, NewsKind};
+use crate::servers::registry::Servers;
 use crate::session::PolicyEffect;
 use crate::store;
+use crate::store::clock::now;
 use crate::store::records::{McpServerRow, ToolSetting};
 
 /// Servers that a tenant has, beside those of the installation.

@@ -8,4 +8,3 @@ pub(super) mod report;
 pub(super) mod restart;
 pub(super) mod retarget;
 pub(super) mod secrets;
-

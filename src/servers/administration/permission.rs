@@ -1,7 +1,7 @@
 //! Who may do what to the registry.
 
-use crate::servers::error::Error;
 use crate::domain::{Caller, Role, Scope};
+use crate::servers::error::Error;
 
 /// Whether somebody manages the servers of their tenant.
 pub(crate) fn may_administer(caller: &Caller) -> bool {

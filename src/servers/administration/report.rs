@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::servers::catalogue::entry::Source;
-use crate::servers::error::Error;
-use crate::servers::health::{Health, Status};
 use super::masking::masked;
-use crate::servers::connections::opening::{Failure, Phase, secret_name};
 use super::permission::may_administer;
-use crate::servers::registry::Servers;
-use crate::servers::catalogue::tool_report::ToolReport;
-use crate::servers::catalogue::view::{Ingredient, View};
 use crate::domain::{Caller, McpServerConfig, McpTransport, RunsIn, Tool};
 use crate::llm::tokens;
+use crate::servers::catalogue::entry::Source;
+use crate::servers::catalogue::tool_report::ToolReport;
+use crate::servers::catalogue::view::{Ingredient, View};
+use crate::servers::connections::opening::{Failure, Phase, secret_name};
+use crate::servers::error::Error;
+use crate::servers::health::{Health, Status};
+use crate::servers::registry::Servers;
 
 /// A server as people see it.
 #[derive(Debug, Clone)]
@@ -157,7 +157,11 @@ impl Servers {
         })
     }
 
-    fn health_of(&self, caller: &Caller, entry: &Arc<crate::servers::catalogue::entry::ServerEntry>) -> Health {
+    fn health_of(
+        &self,
+        caller: &Caller,
+        entry: &Arc<crate::servers::catalogue::entry::ServerEntry>,
+    ) -> Health {
         let mut health = self.0.health.of(&caller.tenant.id, entry);
         if entry.source == Source::Bundled && health.status == Status::Unknown {
             // The sandbox was tried at start, else the entry would not be there.

@@ -1,12 +1,12 @@
 //! Starting a server afresh for one tenant: what runs of it ends, and it is listed anew.
 
+use super::permission::administers_tenant;
+use super::report::TestReport;
+use crate::domain::{Caller, TenantId};
 use crate::servers::error::Error;
 use crate::servers::monitor;
 use crate::servers::news::Change;
-use super::permission::administers_tenant;
 use crate::servers::registry::Servers;
-use super::report::TestReport;
-use crate::domain::{Caller, TenantId};
 
 impl Servers {
     /// Ends the connections that sessions of the caller's tenant have to a server, and lists it in

@@ -2,15 +2,15 @@
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::servers::catalogue::entry::ServerEntry;
-use crate::servers::error::Error;
 use super::fitness::check_secret;
 use super::retarget::{kept_for_another, leads_elsewhere};
-use crate::servers::connections::opening::{secret_context, secret_name};
-use crate::servers::registry::Servers;
-use crate::store::clock::now;
 use crate::domain::{Caller, Scope};
 use crate::mcp::config::References;
+use crate::servers::catalogue::entry::ServerEntry;
+use crate::servers::connections::opening::{secret_context, secret_name};
+use crate::servers::error::Error;
+use crate::servers::registry::Servers;
+use crate::store::clock::now;
 use crate::store::records::SecretRow;
 
 impl Servers {

@@ -4,4 +4,3 @@ pub(super) mod definitions;
 pub(super) mod entry;
 pub(super) mod tool_report;
 pub(super) mod view;
-

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::servers::catalogue::entry::ServerEntry;
 use crate::domain::{TenantId, Timestamp};
+use crate::servers::catalogue::entry::ServerEntry;
 
 /// Lines that are kept of one server.
 const MAX_LINES: usize = 500;

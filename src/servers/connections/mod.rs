@@ -3,4 +3,3 @@
 pub(super) mod logs;
 pub(super) mod opening;
 pub(super) mod running;
-

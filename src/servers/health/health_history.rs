@@ -75,7 +75,7 @@ fn begin_of(at: Timestamp) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use super::{HealthHistory, STEPS, STEP_MS};
+    use super::{HealthHistory, STEP_MS, STEPS};
     use crate::domain::Timestamp;
 
     #[test]

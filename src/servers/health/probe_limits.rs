@@ -80,6 +80,10 @@ mod tests {
         assert!(waits.remove(0).now_or_never().is_some());
         drop((waits, second));
         assert!(probe_limits.turn(&b).now_or_never().is_some());
-        assert_eq!(probe_limits.own.lock().unwrap().len(), 1, "none is kept for a");
+        assert_eq!(
+            probe_limits.own.lock().unwrap().len(),
+            1,
+            "none is kept for a"
+        );
     }
 }

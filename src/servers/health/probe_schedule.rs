@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use crate::servers::catalogue::entry::ServerEntry;
 use crate::domain::{Digest, TenantId};
+use crate::servers::catalogue::entry::ServerEntry;
 
 /// Servers that are looked at side by side.
 const AT_ONCE: usize = 6;
@@ -89,8 +89,8 @@ mod tests {
     use serde_json::json;
 
     use super::{AT_ONCE, PER_TENANT, Turns};
-    use crate::servers::catalogue::entry::{ServerEntry, Source};
     use crate::domain::{Scope, TenantId};
+    use crate::servers::catalogue::entry::{ServerEntry, Source};
 
     fn entry(tenant: &str, name: &str) -> ServerEntry {
         ServerEntry {

@@ -9,15 +9,15 @@ use super::command::{Command, Genesis, Refusal};
 use super::event::Event;
 use super::policy::Rules;
 use super::state::Control;
-use crate::domain::{Code, Timestamp};
+use crate::domain::{Code, EngineId, GatewayId, Timestamp};
 
 /// The process that decides.
 #[derive(Debug, Clone, Copy)]
 pub struct Gateway<'a> {
-    /// Names its life; what it starts ends with it.
-    pub life: &'a str,
+    /// The process: what it starts ends with it.
+    pub id: &'a GatewayId,
     /// The engine that its sandboxes run on.
-    pub engine: Option<&'a str>,
+    pub engine: Option<&'a EngineId>,
     /// Whether the session's runner is believed to live. Only a hint.
     pub is_runner_alive: bool,
     /// For the outcome of an effect: the [`Control::epoch`] under which it was started.
@@ -119,7 +119,9 @@ impl<'a> Draft<'a> {
                 self.decide_all(call_ids.as_deref(), *approved, reason.as_deref(), by)?;
             }
             Command::StopCall { call } => self.stop_call(call)?,
-            Command::Settle { call, happened, by } => self.settle(call, *happened, by)?,
+            Command::ResolveUnknown { call, happened, by } => {
+                recovery::resolve_unknown(self, call, *happened, by)?;
+            }
             Command::Stop {
                 turn,
                 said_so_far,
@@ -131,23 +133,11 @@ impl<'a> Draft<'a> {
             Command::Rename { title } => self.rename(title)?,
             Command::ChooseModel { model } => self.choose_model(model),
             Command::ChooseWindow { whole } => self.choose_window(*whole),
-            Command::Answered {
-                turn,
-                iteration,
-                answer,
-            } => self.answered(*turn, *iteration, answer),
-            Command::ModelFailed {
-                turn,
-                iteration,
-                failure,
-            } => {
-                self.model_failed(*turn, *iteration, failure);
+            Command::Answered { request, answer } => self.answered(*request, answer),
+            Command::ModelFailed { request, failure } => {
+                self.model_failed(*request, failure);
             }
-            Command::Overflowed {
-                turn,
-                iteration,
-                cut,
-            } => self.overflowed((*turn, *iteration), *cut),
+            Command::Overflowed { request, cut } => self.overflowed(*request, *cut),
             Command::CallEnded {
                 call,
                 outcome,
@@ -156,30 +146,30 @@ impl<'a> Draft<'a> {
                 self.call_ended(call, outcome, *duration_ms);
             }
             Command::ReviewCalls => self.review_calls(),
-            Command::TakeOver { from } => self.take_over(from.as_deref()),
+            Command::TakeOver { from } => recovery::take_over(self, from.as_ref()),
         }
         Ok(())
     }
 
-    /// Makes the deciding process the runner.
+    /// Makes the deciding process the runner: a new epoch begins.
     fn claim(&mut self) {
-        let Gateway { life, engine, .. } = self.inputs.gateway;
+        let Gateway { id, engine, .. } = self.inputs.gateway;
         self.push(Event::OwnerChanged {
-            owner: life.to_owned(),
-            engine: engine.map(ToOwned::to_owned),
+            runner: id.clone(),
+            engine: engine.cloned(),
         });
     }
 
     /// Work that begins while nothing runs is the deciding process's own, so that it does not
-    /// depend on another one's life; unless the session's files are where somebody else lives.
-    /// Once more where it has got an engine since: what starts next keeps its files there.
+    /// depend on another process; unless the session's files are where another living gateway keeps them.
+    /// Once more where the process has got an engine since: what starts next keeps its files there.
     fn claim_work(&mut self) {
         let (control, gateway) = (&self.control, &self.inputs.gateway);
         let has_files_here = control
             .engine
-            .as_deref()
+            .as_ref()
             .is_none_or(|engine| Some(engine) == gateway.engine);
-        let is_mine = control.is_run_by(gateway.life);
+        let is_mine = control.is_run_by(gateway.id);
         let has_new_engine = control.runner_engine.is_none() && gateway.engine.is_some();
         let may_claim = if is_mine {
             has_new_engine

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::idempotency::check_repeat;
 use super::{Draft, nothing_to_do};
 use crate::domain::{Actor, CallId, Code, Digest};
 use crate::session::call::{Call, CallStatus, Decider, Outcome};
@@ -83,7 +84,7 @@ impl Draft<'_> {
         let Some(turn) = &self.control.turn else {
             return;
         };
-        let (id, iteration, is_stopping) = (turn.id, turn.iteration, turn.is_stopping);
+        let (request, is_stopping) = (turn.request(), turn.is_stopping);
         if turn.queue.iter().any(|call| call.is_pending()) {
             self.ask_next();
             return;
@@ -94,9 +95,9 @@ impl Draft<'_> {
         }
         if turn.queue.iter().all(|call| call.is_ended()) {
             if is_stopping {
-                self.cancelled(id, None, None);
+                self.cancelled(request.turn, None, None);
             } else {
-                self.ask_model(id, iteration.saturating_add(1), false);
+                self.ask_model(request.next(), false);
             }
         }
     }
@@ -164,7 +165,7 @@ impl Draft<'_> {
 
     pub(super) fn decide_call(&mut self, decision: &Decision) -> Result<(), Refusal> {
         let Ok(call) = self.find(&decision.call).cloned() else {
-            return self.is_repeat(decision);
+            return check_repeat(&self.control, decision);
         };
         if decision.approved {
             self.approve_call(&call, decision)
@@ -180,13 +181,13 @@ impl Draft<'_> {
             CallStatus::Approved { .. } | CallStatus::Executing { .. }
                 if decision.edit.is_none() =>
             {
-                return is_what_was_shown(call.digest(), decision);
+                return check_shown(call.digest(), decision);
             }
             CallStatus::Ended {
                 by: Some(Decider::Person(_)),
                 status,
             } if status != "rejected" && decision.edit.is_none() => {
-                return is_what_was_shown(call.digest(), decision);
+                return check_shown(call.digest(), decision);
             }
             CallStatus::Approved { .. }
             | CallStatus::Executing { .. }
@@ -195,7 +196,7 @@ impl Draft<'_> {
         let Some(facts) = &call.facts else {
             return Err(already_decided(&call.id));
         };
-        is_what_was_shown(Some(&facts.digest), decision)?;
+        check_shown(Some(&facts.digest), decision)?;
         let edited = match &decision.edit {
             None => None,
             Some(edit) => {
@@ -391,10 +392,7 @@ fn by_rule(name: &str) -> Decider {
 }
 
 /// Whether the decision is about what the call would run with now, if it says what it is about.
-pub(super) fn is_what_was_shown(
-    would_run: Option<&Digest>,
-    decision: &Decision,
-) -> Result<(), Refusal> {
+pub(super) fn check_shown(would_run: Option<&Digest>, decision: &Decision) -> Result<(), Refusal> {
     let shown = decision.digest.as_ref();
     if shown.is_some_and(|shown| would_run.is_some_and(|digest| shown != digest)) {
         return Err(Refusal::of_field(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Draft, nothing_to_do};
-use crate::domain::{Actor, CallId, Code, Memo, Timestamp};
+use crate::domain::{Actor, CallId, Code, Memo, ModelRequestId, Timestamp, TurnId};
 use crate::session::call::{Call, CallStatus, Outcome, Output, Proposal, Resolution};
 use crate::session::command::{Answer, Cut, Failure, Refusal};
 use crate::session::event::{Event, ModelChoice, SHORTEN_RESULTS, SaidCall};
@@ -52,13 +52,13 @@ impl Draft<'_> {
             });
         }
         if self.control.turn.is_none() {
-            self.ask_model(self.control.turns.saturating_add(1), 1, false);
+            self.ask_model(ModelRequestId::first_after(self.control.turns), false);
         }
         Ok(())
     }
 
     /// Starts a model request that reads everything that waits.
-    pub(super) fn ask_model(&mut self, turn: u64, iteration: u32, is_retry: bool) {
+    pub(super) fn ask_model(&mut self, request: ModelRequestId, is_retry: bool) {
         self.claim_work();
         let model = self
             .control
@@ -73,8 +73,8 @@ impl Draft<'_> {
             .collect();
         let model = model.unwrap_or_default();
         self.push(Event::Thinking {
-            turn,
-            iteration,
+            turn: request.turn,
+            iteration: request.iteration,
             model,
             took,
             is_retry,
@@ -84,19 +84,18 @@ impl Draft<'_> {
     /// Messages left at the end of a turn start the next.
     fn go_on_with_waiting(&mut self) {
         if self.control.turn.is_none() && !self.control.waiting.is_empty() {
-            self.ask_model(self.control.turns.saturating_add(1), 1, false);
+            self.ask_model(ModelRequestId::first_after(self.control.turns), false);
         }
     }
 
     /// The turn that asks the model with exactly this request; an answer to another one is late.
-    fn asking(&self, turn: u64, iteration: u32) -> Option<&Turn> {
-        self.control.turn.as_ref().filter(|running| {
-            running.id == turn && running.iteration == iteration && running.phase == Phase::Asking
-        })
+    fn asking(&self, request: ModelRequestId) -> Option<&Turn> {
+        let running = self.control.turn.as_ref();
+        running.filter(|running| running.request() == request && running.phase == Phase::Asking)
     }
 
-    pub(super) fn answered(&mut self, turn: u64, iteration: u32, answer: &Answer) {
-        let Some(running) = self.asking(turn, iteration) else {
+    pub(super) fn answered(&mut self, request: ModelRequestId, answer: &Answer) {
+        let Some(running) = self.asking(request) else {
             return;
         };
         let started = running.started;
@@ -107,16 +106,16 @@ impl Draft<'_> {
                 after: shortened.after,
             });
         }
-        let is_last = iteration >= self.inputs.rules.max_iterations;
+        let is_last = request.iteration.0 >= self.inputs.rules.max_iterations;
         if answer.calls.is_empty() || is_last {
-            self.final_answer(turn, started, answer);
+            self.final_answer(request.turn, started, answer);
             self.go_on_with_waiting();
             return;
         }
         let calls = self.admit(&answer.calls);
         self.push(Event::Said {
-            turn,
-            iteration,
+            turn: request.turn,
+            iteration: request.iteration,
             text: answer.text.clone(),
             calls: calls.iter().map(|call| SaidCall::of(call)).collect(),
             usage: answer.usage,
@@ -130,7 +129,7 @@ impl Draft<'_> {
         self.advance();
     }
 
-    fn final_answer(&mut self, turn: u64, started: Timestamp, answer: &Answer) {
+    fn final_answer(&mut self, turn: TurnId, started: Timestamp, answer: &Answer) {
         let is_spent = !answer.calls.is_empty();
         let text = match (is_spent, answer.text.is_empty()) {
             (true, true) => ITERATIONS_SPENT.to_owned(),
@@ -223,12 +222,12 @@ impl Draft<'_> {
         }
     }
 
-    pub(super) fn model_failed(&mut self, turn: u64, iteration: u32, failure: &Failure) {
-        if self.asking(turn, iteration).is_none() {
+    pub(super) fn model_failed(&mut self, request: ModelRequestId, failure: &Failure) {
+        if self.asking(request).is_none() {
             return;
         }
         self.push(Event::TurnFailed {
-            turn,
+            turn: request.turn,
             code: failure.code,
             text: failure.text.clone(),
             is_retryable: failure.is_retryable,
@@ -236,13 +235,13 @@ impl Draft<'_> {
     }
 
     /// Asks once more with less of the past; the transcript stays (C2).
-    pub(super) fn overflowed(&mut self, (turn, iteration): (u64, u32), cut: Cut) {
-        if self.asking(turn, iteration).is_none() {
+    pub(super) fn overflowed(&mut self, request: ModelRequestId, cut: Cut) {
+        if self.asking(request).is_none() {
             return;
         }
-        if iteration >= self.inputs.rules.max_iterations {
+        if request.iteration.0 >= self.inputs.rules.max_iterations {
             self.push(Event::TurnFailed {
-                turn,
+                turn: request.turn,
                 code: Code::ContextOverflow,
                 text: "the request does not fit the model's window, and the turn may not ask again"
                     .to_owned(),
@@ -262,12 +261,12 @@ impl Draft<'_> {
             before: cut.before,
             after: cut.after,
         });
-        self.ask_model(turn, iteration.saturating_add(1), false);
+        self.ask_model(request.next(), false);
     }
 
     pub(super) fn stop(
         &mut self,
-        turn: Option<u64>,
+        turn: Option<TurnId>,
         said_so_far: Option<&str>,
         thought_so_far: Option<&Reasoning>,
     ) {
@@ -300,7 +299,7 @@ impl Draft<'_> {
     /// Ends a stopped turn, every call of which has a result.
     pub(super) fn cancelled(
         &mut self,
-        turn: u64,
+        turn: TurnId,
         text: Option<String>,
         reasoning: Option<Reasoning>,
     ) {
@@ -319,7 +318,7 @@ impl Draft<'_> {
         if self.control.last_ending.is_none() {
             return Err(nothing_to_do("there is no answer to ask again for"));
         }
-        self.ask_model(self.control.turns.saturating_add(1), 1, true);
+        self.ask_model(ModelRequestId::first_after(self.control.turns), true);
         Ok(())
     }
 

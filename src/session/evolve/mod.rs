@@ -6,7 +6,7 @@ mod turn;
 
 use super::event::{Commit, Event};
 use super::state::{Control, Phase, SessionState, WaitingMessage};
-use crate::domain::{Actor, CallId, Timestamp};
+use crate::domain::{Actor, CallId, EngineId, GatewayId, Timestamp};
 
 /// How many client message ids are remembered for repeats.
 const REMEMBERED_MESSAGES: usize = 256;
@@ -42,7 +42,7 @@ impl Control {
                 self.model = Some(model.clone());
                 self.created_at = at;
             }
-            Event::OwnerChanged { owner, engine } => self.hand_over(owner, engine.as_deref()),
+            Event::OwnerChanged { runner, engine } => self.hand_over(runner, engine.as_ref()),
             Event::TitleSet { title } => self.title = Some(title.clone()),
             Event::ModelChosen { model } => self.model = Some(model.clone()),
             Event::WindowChosen { whole } => self.reads_whole = *whole,
@@ -73,7 +73,7 @@ impl Control {
             | Event::Cancelled { .. }
             | Event::ContextCut { .. }
             | Event::ResultsShortened { .. }
-            | Event::StopRequested { .. } => self.evolve_turn(event, at),
+            | Event::StopRequested { .. } => turn::evolve_turn(self, event, at),
             Event::Queued { .. }
             | Event::ApprovalAsked { .. }
             | Event::Decided { .. }
@@ -83,9 +83,9 @@ impl Control {
         }
     }
 
-    fn hand_over(&mut self, owner: &str, engine: Option<&str>) {
-        self.runner = Some(owner.to_owned());
-        self.runner_engine = engine.map(ToOwned::to_owned);
+    fn hand_over(&mut self, runner: &GatewayId, engine: Option<&EngineId>) {
+        self.runner = Some(runner.clone());
+        self.runner_engine = engine.cloned();
         self.epoch = self.epoch.saturating_add(1);
         if let Some(turn) = self
             .turn

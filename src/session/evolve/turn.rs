@@ -6,104 +6,108 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::{MicroUsd, Timestamp, TokenUsage};
+use crate::domain::{Iteration, MicroUsd, Timestamp, TokenUsage, TurnId};
 use crate::session::event::{Event, SHORTEN_RESULTS};
 use crate::session::state::{Control, Ending, Phase, Turn};
 
-impl Control {
-    pub(super) fn evolve_turn(&mut self, event: &Event, at: Timestamp) {
-        match event {
-            Event::Thinking {
-                turn,
-                iteration,
-                took,
-                ..
-            } => {
-                self.waiting.retain(|message| !took.contains(&message.seq));
-                self.notes.clear();
-                let is_new = self.turn.as_ref().is_none_or(|running| running.id != *turn);
-                if is_new {
-                    // A retry takes nothing: it is about the same question.
-                    self.question = took.iter().copied().min().or(self.question);
-                }
-                self.think(*turn, *iteration, at);
-            }
-            Event::Said {
-                text, usage, cost, ..
-            } => {
-                self.count(*usage, *cost);
-                if let Some(turn) = &mut self.turn {
-                    turn.phase = Phase::Calling;
-                    turn.phase_since = at;
-                    turn.said.clone_from(text);
-                }
-            }
-            Event::Answered { usage, cost, .. } => {
-                self.count(*usage, *cost);
-                self.end_turn(Ending::Answered);
-            }
-            Event::TurnFailed { .. } => self.end_turn(Ending::Failed),
-            Event::Cancelled { .. } => self.end_turn(Ending::Cancelled),
-            Event::ContextCut {
-                max_tokens,
-                strategy,
-                ..
-            } => {
-                if let Some(turn) = &mut self.turn {
-                    turn.max_tokens = max_tokens.or(turn.max_tokens);
-                    turn.is_shortening_told |= strategy == SHORTEN_RESULTS;
-                }
-            }
-            Event::ResultsShortened { .. } => {
-                if let Some(turn) = &mut self.turn {
-                    turn.is_shortening_told = true;
-                }
-            }
-            Event::StopRequested { .. } => {
-                if let Some(turn) = &mut self.turn {
-                    turn.is_stopping = true;
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn think(&mut self, turn: u64, iteration: u32, at: Timestamp) {
-        self.turns = turn;
-        self.keep_decisions();
-        let same = self.turn.take().filter(|running| running.id == turn);
-        let max_tokens = same.as_ref().and_then(|turn| turn.max_tokens);
-        let is_shortening_told = same.as_ref().is_some_and(|turn| turn.is_shortening_told);
-        let (started, rejected) = same.map_or_else(
-            || (at, BTreeSet::new()),
-            |turn| (turn.started, turn.rejected),
-        );
-        self.turn = Some(Turn {
-            id: turn,
+/// Folds an event of the running turn.
+pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
+    match event {
+        Event::Thinking {
+            turn,
             iteration,
-            phase: Phase::Asking,
-            started,
-            phase_since: at,
-            is_stopping: false,
-            restarts: 0,
-            queue: Vec::new(),
-            said: String::new(),
-            rejected,
-            asked: self.model.clone(),
+            took,
+            ..
+        } => {
+            control
+                .waiting
+                .retain(|message| !took.contains(&message.seq));
+            control.notes.clear();
+            let is_new = control
+                .turn
+                .as_ref()
+                .is_none_or(|running| running.id != *turn);
+            if is_new {
+                // A retry takes nothing: it is about the same question.
+                control.question = took.iter().copied().min().or(control.question);
+            }
+            think(control, *turn, *iteration, at);
+        }
+        Event::Said {
+            text, usage, cost, ..
+        } => {
+            count(control, *usage, *cost);
+            if let Some(turn) = &mut control.turn {
+                turn.phase = Phase::Calling;
+                turn.phase_since = at;
+                turn.said.clone_from(text);
+            }
+        }
+        Event::Answered { usage, cost, .. } => {
+            count(control, *usage, *cost);
+            end_turn(control, Ending::Answered);
+        }
+        Event::TurnFailed { .. } => end_turn(control, Ending::Failed),
+        Event::Cancelled { .. } => end_turn(control, Ending::Cancelled),
+        Event::ContextCut {
             max_tokens,
-            is_shortening_told,
-        });
+            strategy,
+            ..
+        } => {
+            if let Some(turn) = &mut control.turn {
+                turn.max_tokens = max_tokens.or(turn.max_tokens);
+                turn.is_shortening_told |= strategy == SHORTEN_RESULTS;
+            }
+        }
+        Event::ResultsShortened { .. } => {
+            if let Some(turn) = &mut control.turn {
+                turn.is_shortening_told = true;
+            }
+        }
+        Event::StopRequested { .. } => {
+            if let Some(turn) = &mut control.turn {
+                turn.is_stopping = true;
+            }
+        }
+        _ => {}
     }
+}
 
-    fn count(&mut self, usage: TokenUsage, cost: Option<MicroUsd>) {
-        self.totals += (usage, cost);
-        self.last_usage = usage;
-    }
+fn think(control: &mut Control, turn: TurnId, iteration: Iteration, at: Timestamp) {
+    control.turns = turn.0;
+    control.keep_decisions();
+    let same = control.turn.take().filter(|running| running.id == turn);
+    let max_tokens = same.as_ref().and_then(|turn| turn.max_tokens);
+    let is_shortening_told = same.as_ref().is_some_and(|turn| turn.is_shortening_told);
+    let (started, rejected) = same.map_or_else(
+        || (at, BTreeSet::new()),
+        |turn| (turn.started, turn.rejected),
+    );
+    control.turn = Some(Turn {
+        id: turn,
+        iteration,
+        phase: Phase::Asking,
+        started,
+        phase_since: at,
+        is_stopping: false,
+        restarts: 0,
+        queue: Vec::new(),
+        said: String::new(),
+        rejected,
+        asked: control.model.clone(),
+        max_tokens,
+        is_shortening_told,
+    });
+}
 
-    /// The queue goes with the turn (S2.44).
-    fn end_turn(&mut self, ending: Ending) {
-        self.keep_decisions();
-        self.turn = None;
-        self.last_ending = Some(ending);
-    }
+fn count(control: &mut Control, usage: TokenUsage, cost: Option<MicroUsd>) {
+    control.totals += (usage, cost);
+    control.last_usage = usage;
+}
+
+/// The queue goes with the turn (S2.44).
+fn end_turn(control: &mut Control, ending: Ending) {
+    control.keep_decisions();
+    control.turn = None;
+    control.last_ending = Some(ending);
 }

@@ -14,9 +14,9 @@ use serde_json::json;
 use self::world::{World, answer, approve, digests, proposal, reject, say};
 use super::{
     Command, Decision, Edit, Failure, ModelChoice, Outcome, Output, PolicyEffect, Proposal,
-    Reasoning, Resolution, Rule, SessionState,
+    Reasoning, Resolution, Rule, SessionState, Turn,
 };
-use crate::domain::{CallId, Code, Digest};
+use crate::domain::{CallId, Code, Digest, ModelRequestId};
 
 /// One random step: what to do, and two numbers to choose by.
 type Step = (u8, u8, u8);
@@ -106,14 +106,10 @@ fn outcome(seed: u8) -> Outcome {
 
 fn command(world: &World, (what, a, b): Step) -> Command {
     let call = some_call(world, a);
-    let (turn, iteration) = world
-        .state
-        .control
-        .turn
-        .as_ref()
-        .map_or((0, 0), |turn| (turn.id, turn.iteration));
+    let turn = world.state.control.turn.as_ref();
+    let request = turn.map_or(ModelRequestId::default(), Turn::request);
     let is_late = b % 16 == 0;
-    let iteration = if is_late { iteration + 1 } else { iteration };
+    let request = if is_late { request.next() } else { request };
     match what % 20 {
         0 => say("text"),
         1 => Command::Say {
@@ -122,8 +118,7 @@ fn command(world: &World, (what, a, b): Step) -> Command {
             client_message_id: Some(format!("m{}", a % 4)),
         },
         2..=5 => Command::Answered {
-            turn,
-            iteration,
+            request,
             answer: answer("text", some_calls(a.wrapping_add(1), b)),
         },
         6..=8 => approve(&call),
@@ -142,19 +137,17 @@ fn command(world: &World, (what, a, b): Step) -> Command {
             by: World::person(),
         },
         15 => Command::Stop {
-            turn: (b % 3 == 0).then_some(turn),
+            turn: (b % 3 == 0).then_some(request.turn),
             said_so_far: Some("so".into()),
             thought_so_far: Reasoning::of("hm".into(), None),
         },
         16 => rare_command(world, call, (a, b)),
         17 if a % 2 == 0 => Command::Overflowed {
-            turn,
-            iteration,
+            request,
             cut: world.cut(),
         },
         17 => Command::ModelFailed {
-            turn,
-            iteration,
+            request,
             failure: Failure {
                 code: Code::ProviderUnavailable,
                 text: "away".into(),
@@ -183,7 +176,7 @@ fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
         3 => Command::Rename {
             title: format!("t{b}"),
         },
-        4 => Command::Settle {
+        4 => Command::ResolveUnknown {
             call: world
                 .state
                 .control

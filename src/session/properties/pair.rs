@@ -7,13 +7,13 @@ use proptest::prelude::*;
 
 use super::world::{World, answer, wanted_calls};
 use super::{Step, command, config, outcome, rules, some_calls};
-use crate::domain::CallId;
+use crate::domain::{CallId, GatewayId, ModelRequestId};
 use crate::session::{Command, Effect, Event, Phase, Refusal, SessionState, effects};
 
 /// A gateway: what it has read, and what runs there.
 struct Gateway {
-    life: String,
-    lives: u32,
+    id: GatewayId,
+    starts: u32,
     state: SessionState,
     read: usize,
     /// Under which the effects below were started.
@@ -21,14 +21,14 @@ struct Gateway {
     calls: BTreeSet<CallId>,
     /// Calls whose server is being opened, with what was known when they began.
     opening: BTreeMap<CallId, SessionState>,
-    model: Option<(u64, u32)>,
+    model: Option<ModelRequestId>,
 }
 
 impl Gateway {
     fn new(name: &str) -> Self {
         Self {
-            life: name.to_owned(),
-            lives: 0,
+            id: name.into(),
+            starts: 0,
             state: SessionState::default(),
             read: 0,
             epoch: 0,
@@ -50,19 +50,19 @@ impl Gateway {
     /// The shell's `reconcile`: only the runner runs anything.
     fn reconcile(&mut self, world: &mut World) {
         let control = &self.state.control;
-        if !control.is_run_by(&self.life) || self.epoch != control.epoch {
+        if !control.is_run_by(&self.id) || self.epoch != control.epoch {
             self.calls.clear();
             self.opening.clear();
             self.model = None;
         }
-        if !control.is_run_by(&self.life) {
+        if !control.is_run_by(&self.id) {
             return;
         }
         self.epoch = control.epoch;
         self.model = effects(control)
             .into_iter()
             .find_map(|effect| match effect {
-                Effect::AskModel { turn, iteration } => Some((turn, iteration)),
+                Effect::AskModel(request) => Some(request),
                 Effect::RunCall { .. } => None,
             });
         let wanted = wanted_calls(&self.state);
@@ -95,7 +95,7 @@ impl Gateway {
     ) -> Result<Vec<Event>, Refusal> {
         world.now += 1;
         loop {
-            let events = world.decide_at(&self.state, command, &self.life, epoch)?;
+            let events = world.decide_at(&self.state, command, &self.id, epoch)?;
             if events.is_empty() {
                 return Ok(events);
             }
@@ -105,7 +105,7 @@ impl Gateway {
             }
             if let Some(epoch) = epoch {
                 assert!(
-                    world.state.control.is_run_by(&self.life),
+                    world.state.control.is_run_by(&self.id),
                     "only the runner has outcomes"
                 );
                 assert_eq!(epoch, world.state.control.epoch);
@@ -118,11 +118,11 @@ impl Gateway {
 
     /// `kill -9`, and another process in its place that opens the session.
     fn die(&mut self, world: &World) {
-        self.lives += 1;
-        let name = &self.life[..1];
+        self.starts += 1;
+        let name = self.id.as_str()[..1].to_owned();
         *self = Self {
-            lives: self.lives,
-            ..Self::new(&format!("{name}{}", self.lives))
+            starts: self.starts,
+            ..Self::new(&format!("{name}{}", self.starts))
         };
         self.read_on(world, usize::MAX);
     }
@@ -130,7 +130,7 @@ impl Gateway {
     /// It believes the runner dead, rightly or not.
     fn take_over(&mut self, world: &mut World) {
         let from = self.state.control.runner.clone();
-        if self.state.control.is_active() && from.as_deref() != Some(&self.life) {
+        if self.state.control.is_active() && from.as_ref() != Some(&self.id) {
             self.commit(world, &Command::TakeOver { from }, None)
                 .unwrap();
         }
@@ -140,13 +140,9 @@ impl Gateway {
     fn end_something(&mut self, world: &mut World, (_, a, b): Step) {
         let epoch = Some(self.epoch);
         self.send_all(world);
-        if let Some((turn, iteration)) = self.model {
+        if let Some(request) = self.model {
             let answer = answer("text", some_calls(a, b));
-            let command = Command::Answered {
-                turn,
-                iteration,
-                answer,
-            };
+            let command = Command::Answered { request, answer };
             self.model = None;
             self.commit(world, &command, epoch).unwrap();
         } else if let Some(call) = self.calls.pop_first() {

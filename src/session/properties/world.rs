@@ -10,8 +10,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::domain::{
-    Actor, CallId, CommitId, Digest, Entry, JournalId, Memo, RunsIn, RunsInKind, SandboxId,
-    Timestamp, TokenUsage, ToolAnnotations, ToolRef, UserId, Weighed,
+    Actor, CallId, CommitId, Digest, EngineId, Entry, GatewayId, JournalId, Memo, RunsIn,
+    RunsInKind, SandboxId, Timestamp, TokenUsage, ToolAnnotations, ToolRef, UserId, Weighed,
 };
 use crate::session::{
     Answer, CallStatus, Command, Commit, ContextSize, Cut, Decider, Decision, Effect, Event,
@@ -25,7 +25,7 @@ pub(crate) struct World {
     pub(crate) rules: Rules,
     pub(crate) now: i64,
     genesis: Genesis,
-    lives: u32,
+    starts: u32,
     /// Several gateways act on it, each on its own knowledge.
     pub(crate) is_shared: bool,
     /// All gateways reach the same workspaces.
@@ -140,7 +140,7 @@ impl World {
                     model: "m".into(),
                 },
             },
-            lives: 0,
+            starts: 0,
             is_shared: false,
             shares_files: false,
             has_engine: true,
@@ -160,40 +160,46 @@ impl World {
         }
     }
 
+    /// The one process of worlds that have one at a time.
+    fn gateway(&self) -> GatewayId {
+        format!("gateway {}", self.starts).into()
+    }
+
     pub(crate) fn decide_on(
         &self,
         state: &SessionState,
         command: &Command,
     ) -> Result<Vec<Event>, Refusal> {
-        self.decide_at(state, command, &format!("life {}", self.lives), None)
+        self.decide_at(state, command, &self.gateway(), None)
     }
 
-    /// Decides as the gateway of that life would, on what it knows.
+    /// Decides as that gateway would, on what it knows.
     pub(crate) fn decide_at(
         &self,
         state: &SessionState,
         command: &Command,
-        life: &str,
+        gateway: &GatewayId,
         epoch: Option<u64>,
     ) -> Result<Vec<Event>, Refusal> {
-        self.decide_together_at(state, std::slice::from_ref(command), life, epoch)
+        self.decide_together_at(state, std::slice::from_ref(command), gateway, epoch)
     }
 
     fn decide_together_at(
         &self,
         state: &SessionState,
         commands: &[Command],
-        life: &str,
+        gateway: &GatewayId,
         epoch: Option<u64>,
     ) -> Result<Vec<Event>, Refusal> {
+        let engine = EngineId::from(if self.shares_files {
+            "both"
+        } else {
+            &gateway.as_str()[..1]
+        });
         let inputs = Inputs {
             gateway: Gateway {
-                life,
-                engine: self.has_engine.then_some(if self.shares_files {
-                    "both"
-                } else {
-                    &life[..1]
-                }),
+                id: gateway,
+                engine: self.has_engine.then_some(&engine),
                 is_runner_alive: self.now % 3 > 0,
                 epoch,
             },
@@ -217,8 +223,8 @@ impl World {
     /// Several as one commit, which says what they would say one after the other.
     pub(crate) fn tell_together(&mut self, commands: &[Command]) -> Result<(), Refusal> {
         self.now += 1;
-        let life = format!("life {}", self.lives);
-        let together = self.decide_together_at(&self.state, commands, &life, None)?;
+        let gateway = self.gateway();
+        let together = self.decide_together_at(&self.state, commands, &gateway, None)?;
         let (mut state, mut apart) = (self.state.clone(), Vec::new());
         for command in commands {
             let events = self.decide_on(&state, command)?;
@@ -410,7 +416,7 @@ impl World {
     /// The process dies and another one folds the journal.
     pub(crate) fn crash(&mut self) {
         self.running.clear();
-        self.lives += 1;
+        self.starts += 1;
         self.state = self.folded();
         let from = self.state.control.runner.clone();
         self.tell(&Command::TakeOver { from }).unwrap();
@@ -469,14 +475,9 @@ impl World {
 
     pub(crate) fn answer(&mut self, text: &str, calls: Vec<Proposal>) {
         let turn = self.state.control.turn.as_ref().unwrap();
-        let (turn, iteration) = (turn.id, turn.iteration);
+        let request = turn.request();
         let answer = answer(text, calls);
-        self.tell(&Command::Answered {
-            turn,
-            iteration,
-            answer,
-        })
-        .unwrap();
+        self.tell(&Command::Answered { request, answer }).unwrap();
     }
 
     pub(crate) fn finish(&mut self, call: &CallId) {

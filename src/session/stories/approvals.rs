@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
+use super::answer_calls;
+use crate::domain::{CallId, Code, Digest};
 use crate::session::call::{CallStatus, Decider};
 use crate::session::properties::world::{World, approve, digests, reject, say};
-use super::answer_calls;
 use crate::session::{Command, Decision, Edit, PolicyEffect, Rule};
-use crate::domain::{CallId, Code, Digest};
 
 #[test]
 fn a_tool_that_was_denied_meanwhile_does_not_run_by_any_approval() {

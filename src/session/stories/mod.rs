@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::properties::world::{World, approve, proposal, reject, say};
 use super::{Command, Event, Outcome, PolicyEffect, Rule, Verdict};
-use crate::domain::{Code, Entry};
+use crate::domain::{Code, Entry, Iteration, ModelRequestId, TurnId};
 
 pub(super) fn answer_calls(world: &mut World, tools: &[&str]) {
     let calls = tools
@@ -101,7 +101,10 @@ fn a_rejection_gives_the_model_a_result_with_the_reason() {
         panic!("no result")
     };
     assert!(text.contains("not on main"), "{text}");
-    assert_eq!(world.state.control.turn.as_ref().unwrap().iteration, 2);
+    assert_eq!(
+        world.state.control.turn.as_ref().unwrap().iteration,
+        Iteration(2)
+    );
 }
 
 #[test]
@@ -113,7 +116,10 @@ fn the_same_rejected_call_is_refused_without_asking_again_in_that_turn() {
     world.tell(&reject(&call, None)).unwrap();
     answer_calls(&mut world, &["a"]);
     assert_eq!(world.asked().len(), 1);
-    assert_eq!(world.state.control.turn.as_ref().unwrap().iteration, 3);
+    assert_eq!(
+        world.state.control.turn.as_ref().unwrap().iteration,
+        Iteration(3)
+    );
     world.answer("fine", vec![]);
     world.tell(&say("again")).unwrap();
     answer_calls(&mut world, &["a"]);
@@ -228,7 +234,7 @@ fn messages_left_at_the_end_of_a_turn_start_the_next() {
     world.tell(&say("one")).unwrap();
     world.tell(&say("two")).unwrap();
     world.answer("answer to one", vec![]);
-    assert_eq!(world.state.control.turn.as_ref().unwrap().id, 2);
+    assert_eq!(world.state.control.turn.as_ref().unwrap().id, TurnId(2));
     assert_eq!(world.journal.len(), 3);
 }
 
@@ -254,7 +260,7 @@ fn stopping_ends_every_call_and_then_the_turn() {
     );
     world
         .tell(&Command::Stop {
-            turn: Some(99),
+            turn: Some(TurnId(99)),
             said_so_far: None,
             thought_so_far: None,
         })
@@ -265,7 +271,10 @@ fn stopping_ends_every_call_and_then_the_turn() {
     assert!(world.state.control.turn.is_none());
     assert!(matches!(
         world.events().last(),
-        Some(Event::Cancelled { turn: 1, .. })
+        Some(Event::Cancelled {
+            turn: TurnId(1),
+            ..
+        })
     ));
 }
 
@@ -290,11 +299,14 @@ fn after_a_crash_a_running_call_is_unknown_the_turn_goes_on_and_an_equal_call_is
             ..
         }
     )));
-    assert_eq!(world.state.control.turn.as_ref().unwrap().iteration, 2);
+    assert_eq!(
+        world.state.control.turn.as_ref().unwrap().iteration,
+        Iteration(2)
+    );
     answer_calls(&mut world, &["a"]);
     assert_eq!(world.asked().len(), 1, "the rule does not decide it");
     world
-        .tell(&Command::Settle {
+        .tell(&Command::ResolveUnknown {
             call,
             happened: true,
             by: World::person(),
@@ -368,15 +380,17 @@ fn a_request_that_does_not_fit_is_asked_again_with_less_and_the_journal_says_so(
     world.answer("first", vec![]);
     world.tell(&say("two")).unwrap();
     let overflowed = Command::Overflowed {
-        turn: 2,
-        iteration: 1,
+        request: ModelRequestId {
+            turn: TurnId(2),
+            iteration: Iteration(1),
+        },
         cut: world.cut(),
     };
     world.tell(&overflowed).unwrap();
     assert_eq!(world.state.entries.len(), 1);
     assert_eq!(world.state.left_out, 2);
     let turn = world.state.control.turn.clone().unwrap();
-    assert_eq!((turn.id, turn.iteration), (2, 2));
+    assert_eq!((turn.id, turn.iteration), (TurnId(2), Iteration(2)));
     // Told twice, it is too late the second time.
     let versions = world.journal.len();
     world.tell(&overflowed).unwrap();

@@ -1,8 +1,8 @@
 //! The journal of every session, its snapshot and the index of unfinished sessions: what outlives
 //! the process, behind one trait. The append is the fence: whoever appends a version owns it.
 
-pub mod cluster_bus;
 mod appending;
+pub mod cluster_bus;
 mod job;
 mod packing;
 mod postgres;
@@ -18,7 +18,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub(super) use self::redis::{RedisLive, RedisSettings, RedisBus};
+pub(super) use self::redis::{RedisBus, RedisLive, RedisSettings};
 use super::db::Db;
 use super::{Access, Error};
 use crate::domain::{CommitId, SessionKey};

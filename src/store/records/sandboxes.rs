@@ -3,7 +3,7 @@
 use super::super::Error;
 use super::super::db::{Db, args};
 use super::tenant_id;
-use crate::domain::{SandboxId, SessionId, SessionKey};
+use crate::domain::{EngineId, SandboxId, SessionId, SessionKey};
 
 /// A session's sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct SandboxRow {
     /// Its id, by which the workspace is named.
     pub sandbox: SandboxId,
     /// What keeps the workspace (`sandbox::Runtime::keeper`).
-    pub keeper: String,
+    pub engine: EngineId,
 }
 
 /// A row beside the list of sessions.
@@ -60,7 +60,7 @@ impl<'s> Sandboxes<'s> {
                     row.key.tenant.as_str(),
                     row.key.session.as_str(),
                     row.sandbox.as_str(),
-                    row.keeper.as_str()
+                    row.engine.as_str()
                 ],
             )
             .await?;
@@ -126,7 +126,7 @@ impl Row {
                 key: key(self.tenant, self.session)?,
                 sandbox: SandboxId::parse(&self.id)
                     .ok_or_else(|| Error::corrupt("sandbox id", self.id))?,
-                keeper: self.keeper,
+                engine: self.keeper.into(),
             },
             is_listed: self.is_listed,
         })

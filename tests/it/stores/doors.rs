@@ -146,7 +146,7 @@ async fn a_session_has_one_sandbox_whoever_claims_it() {
         let claim = |bits| SandboxRow {
             key: key(1, 1),
             sandbox: SandboxId::from_bits(bits),
-            keeper: "bubblewrap".into(),
+            engine: "bubblewrap".into(),
         };
         records
             .sessions()

@@ -1,10 +1,10 @@
 //! What became of a call that was begun and has no answer.
 
-use super::outcome::{failed, lost};
-use crate::servers::{BUNDLED, Opened, ServerEntry};
 use super::SessionTools;
+use super::outcome::{failed, lost};
 use crate::domain::Code;
 use crate::mcp;
+use crate::servers::{BUNDLED, Opened, ServerEntry};
 use crate::session::{Call, Outcome};
 
 /// What is said of a remote call that goes on for all that is known.

@@ -13,16 +13,17 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::journal::fence::Fence;
-use crate::sandbox::assignment::SandboxAssignment;
 use self::outcome::{ended, failed, fenced};
-use crate::sandbox::host::SandboxHost;
-use crate::servers::{BUNDLED, Held, SessionConnection, ServerEntry, Servers, Source, View};
 use self::shown::Shown;
 use self::written_files::Files;
-use crate::domain::{Code, Digest, Memo, RunsInKind, Tool, ToolRef};
+use crate::agent::cluster::presence::HasSite;
+use crate::agent::journal::fence::Fence;
+use crate::domain::{Code, Digest, EngineId, Memo, RunsInKind, Tool, ToolRef};
 use crate::mcp::{self, Standstill, ToolCall, ToolProgress, ToolboxTool};
 use crate::sandbox::ImageId;
+use crate::sandbox::assignment::SandboxAssignment;
+use crate::sandbox::host::SandboxHost;
+use crate::servers::{BUNDLED, Held, ServerEntry, Servers, SessionConnection, Source, View};
 use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
 use crate::store::live::cluster_bus::Site;
 use crate::telemetry;
@@ -39,7 +40,7 @@ pub struct SessionTools {
     servers: Servers,
     /// What keeps the workspaces of this gateway; others with the same name reach them too.
     /// Known as soon as there are sandboxes.
-    engine: OnceLock<String>,
+    engine: OnceLock<EngineId>,
     place: Arc<SandboxHost>,
     assignment: SandboxAssignment,
     /// Never held across an await.
@@ -48,8 +49,25 @@ pub struct SessionTools {
     links: Mutex<BTreeMap<String, Arc<SessionConnection>>>,
 }
 
+impl HasSite for SessionTools {
+    /// As far as the session was used.
+    fn site(&self) -> Site {
+        let sandbox = self.assignment.settled();
+        let files = self.engine().cloned().zip(sandbox.cloned());
+        let bundled = self.links().get(BUNDLED).cloned();
+        let is_running = bundled.is_some_and(|link| link.is_live());
+        let container = sandbox.filter(|_| is_running);
+        let container = container.and_then(|sandbox| self.place.runtime.container(sandbox));
+        Site { files, container }
+    }
+}
+
 impl SessionTools {
-    pub(in crate::agent) fn new(servers: Servers, place: Arc<SandboxHost>, assignment: SandboxAssignment) -> Self {
+    pub(in crate::agent) fn new(
+        servers: Servers,
+        place: Arc<SandboxHost>,
+        assignment: SandboxAssignment,
+    ) -> Self {
         Self {
             view: Mutex::new(servers.bare_view()),
             servers,
@@ -61,13 +79,9 @@ impl SessionTools {
     }
 
     /// What holds the workspace of a session that runs here.
-    pub(in crate::agent) fn engine(&self) -> Option<&str> {
+    pub(in crate::agent) fn engine(&self) -> Option<&EngineId> {
         let is_on = self.place.is_on();
-        is_on.then(|| {
-            self.engine
-                .get_or_init(|| self.place.runtime.keeper())
-                .as_str()
-        })
+        is_on.then(|| self.engine.get_or_init(|| self.place.runtime.engine()))
     }
 
     /// What the session is offered, as it was last looked up.
@@ -116,17 +130,6 @@ impl SessionTools {
     pub(in crate::agent) fn idle_limit(&self) -> Option<Duration> {
         let is_live = self.links().values().any(|link| link.is_live());
         is_live.then_some(self.place.idle_limit)
-    }
-
-    /// Where the session's files are and what runs for it here, as far as it was used.
-    pub(in crate::agent) fn site(&self) -> Site {
-        let sandbox = self.assignment.settled();
-        let files = self.engine().map(ToOwned::to_owned).zip(sandbox.cloned());
-        let bundled = self.links().get(BUNDLED).cloned();
-        let is_running = bundled.is_some_and(|link| link.is_live());
-        let container = sandbox.filter(|_| is_running);
-        let container = container.and_then(|sandbox| self.place.runtime.container(sandbox));
-        Site { files, container }
     }
 
     /// Looks a proposed call up and validates it, before anybody is asked.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::sandbox::host::SandboxHost;
-use crate::servers::{BUNDLED, SessionConnection, View};
 use crate::domain::Digest;
 use crate::mcp::ToolboxTool;
 use crate::sandbox::ImageId;
+use crate::sandbox::host::SandboxHost;
+use crate::servers::{BUNDLED, SessionConnection, View};
 
 /// How long looking images up may hold up what needs no sandbox.
 const LOOK_LIMIT: Duration = Duration::from_secs(1);
@@ -43,7 +43,11 @@ impl Shown<'_> {
 
     /// The content that a call of that server would run in: what its open place was started from,
     /// else what the name of its image stood for when it was last looked up.
-    pub(in crate::agent) fn image(&self, server: &str, link: Option<&SessionConnection>) -> Option<ImageId> {
+    pub(in crate::agent) fn image(
+        &self,
+        server: &str,
+        link: Option<&SessionConnection>,
+    ) -> Option<ImageId> {
         if let Some(opened) = link.and_then(SessionConnection::opened) {
             return opened.image.clone();
         }
@@ -52,7 +56,11 @@ impl Shown<'_> {
     }
 
     /// The same, looked up now where something would have to be started.
-    pub(in crate::agent) async fn look_up_image(&self, server: &str, link: Option<&SessionConnection>) -> Option<ImageId> {
+    pub(in crate::agent) async fn look_up_image(
+        &self,
+        server: &str,
+        link: Option<&SessionConnection>,
+    ) -> Option<ImageId> {
         if let Some(opened) = link.and_then(SessionConnection::opened) {
             return opened.image.clone();
         }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
+use crate::domain::{FileFacts, written_path};
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::servers::{BUNDLED, Held};
-use crate::domain::{FileFacts, written_path};
 use crate::session::{Proposal, Resolution, ToolFacts};
 
 /// How long the looks of one answer may take in all.

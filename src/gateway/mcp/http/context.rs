@@ -9,13 +9,13 @@ use axum::http::request::Parts;
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 
-use crate::gateway::mcp::notices::Threshold;
-use crate::gateway::mcp::server::AgentServer;
-use crate::gateway::mcp::{Exposure, Life};
 use crate::agent::limit_reached;
 use crate::domain::{Caller, Resource, Share, UserId};
 use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;
+use crate::gateway::mcp::notices::Threshold;
+use crate::gateway::mcp::server::AgentServer;
+use crate::gateway::mcp::{Exposure, Life};
 
 /// What the routes share.
 #[derive(Clone)]
@@ -57,7 +57,10 @@ impl McpContext {
     }
 
     /// Who calls: as everywhere, or the user of this machine where the operator said so.
-    pub(in crate::gateway::mcp) async fn enter(&self, parts: &mut Parts) -> Result<Caller, ApiError> {
+    pub(in crate::gateway::mcp) async fn enter(
+        &self,
+        parts: &mut Parts,
+    ) -> Result<Caller, ApiError> {
         let peer = self.gateway.access.peer(parts);
         let shows_nothing = !parts.headers.contains_key(AUTHORIZATION);
         if self.exposure.admits_local && peer.is_local && shows_nothing {

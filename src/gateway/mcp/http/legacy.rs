@@ -25,9 +25,9 @@ use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::context::McpContext;
-use crate::gateway::mcp::question::{Door, Heard, News};
 use crate::domain::{Caller, Code, UserId};
 use crate::gateway::error::ApiError;
+use crate::gateway::mcp::question::{Door, Heard, News};
 use crate::session::Call;
 
 /// Messages that may wait for one client.
@@ -248,7 +248,12 @@ struct SingleParams {
 }
 
 /// S0.50: the request of the documentation has neither `jsonrpc` nor `id`.
-async fn answer_now(context: &McpContext, caller: Caller, message: Value, shape: Shape) -> Response {
+async fn answer_now(
+    context: &McpContext,
+    caller: Caller,
+    message: Value,
+    shape: Shape,
+) -> Response {
     let refuse = |text: String| ApiError::new(Code::InvalidArguments, text).into_response();
     let call: SingleCall = match serde_json::from_value(message) {
         Ok(call) => call,

@@ -19,7 +19,6 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use self::context::McpContext;
 use super::{Exposure, Life};
-use self::legacy;
 use crate::domain::{Code, Share};
 use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;

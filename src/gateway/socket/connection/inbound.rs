@@ -29,7 +29,9 @@ pub(in crate::gateway::socket) struct Inbound {
 
 /// An event with its arguments as they came, or why they are not taken: a copy of its own, because
 /// what the library hands over may be part of a larger buffer.
-pub(in crate::gateway::socket) struct RawPacket(pub(in crate::gateway::socket) Result<Box<str>, Refusal>);
+pub(in crate::gateway::socket) struct RawPacket(
+    pub(in crate::gateway::socket) Result<Box<str>, Refusal>,
+);
 
 impl RawPacket {
     /// Bytes that it takes while it waits.

@@ -15,9 +15,9 @@ use std::task::Poll;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use tokio::sync::Notify;
 
-use super::SocketSettings;
 use self::inbound::Inbound;
 use self::waiting::{Noted, Waiting};
+use super::SocketSettings;
 use crate::agent::{Frame, limit_reached};
 use crate::domain::{Code, Holder, JournalId, Resource, SessionKey, Share, Shares};
 use crate::session::Refusal;
@@ -161,23 +161,26 @@ impl Connection {
         let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
         let noted = Noted { is_counted, bytes };
         let is_over = |most: Option<usize>, with| most.is_some_and(|most| with > most);
-        let refusal = if unanswered >= INBOX || is_counted && is_over(connections.commands, counted + 1) {
-            too_many("commands")
-        } else if unanswered > 0 && is_over(connections.bytes_per_socket, before.saturating_add(bytes)) {
-            too_many("bytes of commands")
-        } else {
-            // One more turn of the lock for each command, none for each token.
-            let holder = self.entered.caller.holder();
-            match connections.waiting.take(holder, bytes as u64) {
-                Ok(share) => {
-                    return Ok(Waiting {
-                        noted,
-                        _share: share,
-                    });
+        let refusal =
+            if unanswered >= INBOX || is_counted && is_over(connections.commands, counted + 1) {
+                too_many("commands")
+            } else if unanswered > 0
+                && is_over(connections.bytes_per_socket, before.saturating_add(bytes))
+            {
+                too_many("bytes of commands")
+            } else {
+                // One more turn of the lock for each command, none for each token.
+                let holder = self.entered.caller.holder();
+                match connections.waiting.take(holder, bytes as u64) {
+                    Ok(share) => {
+                        return Ok(Waiting {
+                            noted,
+                            _share: share,
+                        });
+                    }
+                    Err(reached) => limit_reached(&WAITING, reached),
                 }
-                Err(reached) => limit_reached(&WAITING, reached),
-            }
-        };
+            };
         self.forget(noted);
         Err(refusal)
     }
@@ -330,7 +333,9 @@ impl Connections {
         let number = connection.place.number;
         if let Shows::List = connection.shows {
             let lists = taken.lists.entry(connection.entered.caller.holder());
-            lists.or_default().insert(number, Arc::downgrade(connection));
+            lists
+                .or_default()
+                .insert(number, Arc::downgrade(connection));
         }
         taken.by_number.insert(number, Arc::downgrade(connection));
     }
@@ -339,14 +344,18 @@ impl Connections {
     pub(super) fn lists_of(&self, holder: &Holder) -> Vec<Arc<Connection>> {
         let taken = self.taken();
         let lists = taken.lists.get(holder).into_iter().flatten();
-        lists.filter_map(|(_, connection)| connection.upgrade()).collect()
+        lists
+            .filter_map(|(_, connection)| connection.upgrade())
+            .collect()
     }
 
     /// Those that show anybody's list.
     pub(super) fn all_lists(&self) -> Vec<Arc<Connection>> {
         let taken = self.taken();
         let lists = taken.lists.values().flatten();
-        lists.filter_map(|(_, connection)| connection.upgrade()).collect()
+        lists
+            .filter_map(|(_, connection)| connection.upgrade())
+            .collect()
     }
 
     /// Those that `is_wanted` by their number. None is let go of while the lock is held: the last
@@ -355,7 +364,9 @@ impl Connections {
         let taken = self.taken();
         let wanted = taken.by_number.iter();
         let wanted = wanted.filter(|(number, _)| is_wanted(**number));
-        wanted.filter_map(|(_, connection)| connection.upgrade()).collect()
+        wanted
+            .filter_map(|(_, connection)| connection.upgrade())
+            .collect()
     }
 
     /// Ends everybody, now and from here on.

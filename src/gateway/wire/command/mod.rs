@@ -5,8 +5,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::agent::SessionRequest;
+use crate::domain::{CallId, Caller, Code, Digest, JournalId, TurnId};
 use crate::providers::Wanted;
-use crate::domain::{CallId, Caller, Code, Digest, JournalId};
 use crate::session::{Command, Decision, Refusal};
 
 /// The longest message or reason, in bytes.
@@ -79,7 +79,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         parse: |caller, args| {
             let body: Outcome = body(args)?;
             let call = CallId::from_wire(body.call_id);
-            Ok(tell(Command::Settle {
+            Ok(tell(Command::ResolveUnknown {
                 call,
                 happened: body.happened,
                 by: caller.actor(),
@@ -276,7 +276,10 @@ fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         digest: body.digest.map(Digest::from_wire),
         by: caller.actor(),
     };
-    Ok(Parsed::Tell(Box::new(SessionRequest::Decide { decision, args })))
+    Ok(Parsed::Tell(Box::new(SessionRequest::Decide {
+        decision,
+        args,
+    })))
 }
 
 #[derive(Deserialize)]
@@ -318,7 +321,7 @@ struct Outcome {
 
 #[derive(Deserialize, Default)]
 struct Cancel {
-    turn: Option<u64>,
+    turn: Option<TurnId>,
 }
 
 #[derive(Deserialize)]

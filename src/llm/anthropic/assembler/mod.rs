@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use crate::domain::Native;
 use crate::llm::anthropic::fault;
 use crate::llm::anthropic::wire::{BlockForm, Delta, Event, MessageForm, Usage};
-use crate::llm::transport::endpoint::KeyOwner;
-use crate::llm::stream::envelope::Envelope;
-use crate::llm::request::names::Names;
-use crate::llm::stream::{Assemble, MAX_ANSWER_BYTES, MAX_CALLS};
-use crate::llm::stream::surrogates::mend;
 use crate::llm::request::interleave::Position;
+use crate::llm::request::names::Names;
+use crate::llm::stream::envelope::Envelope;
+use crate::llm::stream::surrogates::mend;
+use crate::llm::stream::{Assemble, MAX_ANSWER_BYTES, MAX_CALLS};
+use crate::llm::transport::endpoint::KeyOwner;
 use crate::llm::{Error, Finish, ModelEvent};
 
 /// A thinking block as it is kept with its message: the vendor wants it back at its place.

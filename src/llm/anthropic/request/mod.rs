@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use tracing::warn;
 
 use crate::domain::{CallId, Native, Tool};
+use crate::llm::Request;
 use crate::llm::anthropic::assembler::NativeBlock;
 use crate::llm::anthropic::wire::{
     Block, Body, CacheControl, Message, OwnBlock, Role, ToolChoice, ToolForm,
 };
-use crate::llm::request::pairing::{PairedCall, Step, object_of, pair_between_people, wire_ids};
 use crate::llm::request::interleave::{Part, Position, interleave};
-use crate::llm::Request;
 use crate::llm::request::names;
+use crate::llm::request::pairing::{PairedCall, Step, object_of, pair_between_people, wire_ids};
 
 /// The ids of calls in one request, by our own.
 type Ids<'a> = HashMap<&'a CallId, &'a str>;
@@ -162,7 +162,10 @@ fn assistant<'a>(
     let native = native.into_iter().flatten().filter_map(|native| {
         let block = native.get(NativeBlock::BLOCK)?;
         let place = native.get(NativeBlock::PLACE)?;
-        Some((serde_json::from_value::<Position>(place.clone()).ok()?, block))
+        Some((
+            serde_json::from_value::<Position>(place.clone()).ok()?,
+            block,
+        ))
     });
     let parts = interleave(text, calls.len(), native);
     let blocks = parts.into_iter().filter_map(|part| match part {

@@ -10,13 +10,13 @@ use serde_json::value::RawValue;
 
 use self::pieces::Pieces;
 use crate::domain::{Native, TokenUsage};
-use crate::llm::transport::endpoint::KeyOwner;
 use crate::llm::gemini::fault;
 use crate::llm::gemini::wire::{self, CallForm, Candidate, Chunk, PartForm};
-use crate::llm::request::names::Names;
-use crate::llm::stream::{Assemble, MAX_ANSWER_BYTES, MAX_CALLS};
-use crate::llm::stream::surrogates::mend;
 use crate::llm::request::interleave::Position;
+use crate::llm::request::names::Names;
+use crate::llm::stream::surrogates::mend;
+use crate::llm::stream::{Assemble, MAX_ANSWER_BYTES, MAX_CALLS};
+use crate::llm::transport::endpoint::KeyOwner;
 use crate::llm::{Error, Finish, ModelEvent};
 
 /// What the vendor wants back with a part of its answer: of a call, or of a text at a place.

@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::Assembler;
 use crate::domain::{Tool, ToolAnnotations};
-use crate::llm::transport::endpoint::KeyOwner;
 use crate::llm::request::names::{Names, fit};
 use crate::llm::stream::{Assemble as _, MAX_CALLS};
+use crate::llm::transport::endpoint::KeyOwner;
 use crate::llm::{Error, ModelEvent};
 
 fn assembler(names: Names) -> Assembler {

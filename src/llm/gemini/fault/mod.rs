@@ -7,10 +7,10 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::llm::transport::endpoint::Origin;
-use crate::llm::transport::{Refused, quote};
 use crate::llm::stream::text::or_default;
+use crate::llm::transport::endpoint::Origin;
 use crate::llm::transport::verdict::Verdict;
+use crate::llm::transport::{Refused, quote};
 use crate::llm::{Error, Refusal};
 
 /// How the vendor says that the window is full.

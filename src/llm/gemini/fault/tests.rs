@@ -6,8 +6,8 @@ use reqwest::StatusCode;
 
 use super::{in_stream, refused};
 use crate::llm::Error;
-use crate::llm::transport::endpoint::Origin;
 use crate::llm::transport::Refused;
+use crate::llm::transport::endpoint::Origin;
 use crate::llm::transport::verdict::Verdict;
 
 const ORIGIN: Origin<'_> = Origin {

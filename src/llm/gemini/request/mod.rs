@@ -8,6 +8,7 @@ use serde::Deserialize as _;
 use tracing::warn;
 
 use crate::domain::{Native, Tool};
+use crate::llm::Request;
 use crate::llm::gemini::assembler::NativeParts;
 use crate::llm::gemini::schema;
 use crate::llm::gemini::wire::{
@@ -15,7 +16,6 @@ use crate::llm::gemini::wire::{
     Response, Role, ToolConfig, Tools,
 };
 use crate::llm::request::pairing::{PairedCall, Step, object_of, pair_between_people};
-use crate::llm::Request;
 use crate::llm::request::{interleave, names};
 
 /// The body of a request.

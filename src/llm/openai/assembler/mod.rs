@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use crate::domain::{Native, TokenUsage};
-use crate::llm::transport::endpoint::KeyOwner;
-use crate::llm::stream::envelope::Envelope;
-use crate::llm::request::names::Names;
 use crate::llm::openai::calls::Calls;
 use crate::llm::openai::fault;
 use crate::llm::openai::wire::{self, Choice, Chunk, Delta};
-use crate::llm::stream::{Assemble, MAX_ANSWER_BYTES};
+use crate::llm::request::names::Names;
+use crate::llm::stream::envelope::Envelope;
 use crate::llm::stream::surrogates::mend;
+use crate::llm::stream::{Assemble, MAX_ANSWER_BYTES};
+use crate::llm::transport::endpoint::KeyOwner;
 use crate::llm::{Error, Finish, ModelEvent};
 
 /// What an assembler needs to know of its request.

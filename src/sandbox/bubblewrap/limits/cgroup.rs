@@ -67,7 +67,11 @@ impl Cgroups {
     }
 
     /// A group with the limits of `bounds`.
-    pub(in crate::sandbox::bubblewrap) fn open(&self, name: &str, bounds: &Bounds) -> io::Result<Cgroup> {
+    pub(in crate::sandbox::bubblewrap) fn open(
+        &self,
+        name: &str,
+        bounds: &Bounds,
+    ) -> io::Result<Cgroup> {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let folders = self
             .homes

@@ -3,4 +3,3 @@
 pub(super) mod cgroup;
 pub(super) mod project_quota;
 pub(super) mod watchdog;
-

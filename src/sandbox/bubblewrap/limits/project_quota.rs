@@ -61,7 +61,11 @@ impl ProjectQuota {
     }
 
     /// Holds what is made in that folder from now on to the ceiling of `limit` bytes.
-    pub(in crate::sandbox::bubblewrap) async fn hold(&self, workspace: &Path, limit: u64) -> io::Result<()> {
+    pub(in crate::sandbox::bubblewrap) async fn hold(
+        &self,
+        workspace: &Path,
+        limit: u64,
+    ) -> io::Result<()> {
         let project = project_of(fs::metadata(workspace)?.ino()).to_string();
         // `+P`: what is made in it belongs to the same project.
         let mut mark = Command::new(&self.chattr);

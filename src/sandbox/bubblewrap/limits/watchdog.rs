@@ -24,7 +24,11 @@ const BURST: Duration = Duration::from_millis(500);
 /// Watches the processes below `init`, the first one of a sandbox, until one limit is passed.
 /// Processor time is held by stopping the processes for a while, so it never ends a sandbox; nor does
 /// a full disk, whose end they wait for in the same way, if there is one to watch.
-pub(in crate::sandbox::bubblewrap) async fn watch(init: i32, bounds: Bounds, disk: Option<DiskWatch>) -> Ended {
+pub(in crate::sandbox::bubblewrap) async fn watch(
+    init: i32,
+    bounds: Bounds,
+    disk: Option<DiskWatch>,
+) -> Ended {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut throttle = Throttle::new(bounds.cpu_millis);
@@ -53,7 +57,10 @@ pub(in crate::sandbox::bubblewrap) async fn watch(init: i32, bounds: Bounds, dis
 
 /// Stops the processes below `init` while the disk is nearly full, where a control group holds
 /// everything else.
-pub(in crate::sandbox::bubblewrap) async fn stand_still(init: i32, mut disk: DiskWatch) -> Infallible {
+pub(in crate::sandbox::bubblewrap) async fn stand_still(
+    init: i32,
+    mut disk: DiskWatch,
+) -> Infallible {
     let mut stopped = Stopped::default();
     loop {
         disk.until_pressed(true).await;

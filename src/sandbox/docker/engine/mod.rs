@@ -6,6 +6,7 @@ pub(super) mod pause;
 pub(super) mod problem;
 pub(super) mod volumes;
 
+use crate::domain::GatewayId;
 use std::{
     collections::HashMap,
     sync::atomic::{AtomicUsize, Ordering},
@@ -28,8 +29,8 @@ use bollard::{
 use futures::StreamExt as _;
 use tokio::{sync::Semaphore, time::sleep};
 
-use super::container::LIFE;
 use self::problem::{Problem, status, words};
+use super::container::GATEWAY;
 
 /// Requests that change something, at once.
 const CONCURRENT: usize = 20;
@@ -57,14 +58,14 @@ pub(super) struct Listed {
     pub(super) id: String,
     pub(super) name: String,
     /// Of the gateway that made it; empty where it does not say.
-    pub(super) life: String,
+    pub(super) gateway: GatewayId,
 }
 
 /// Who has a name that was wanted.
 #[derive(Debug)]
 pub(super) struct Holder {
     pub(super) id: String,
-    pub(super) life: String,
+    pub(super) gateway: GatewayId,
     /// It ran once, and does not any more.
     pub(super) has_ended: bool,
 }
@@ -205,7 +206,7 @@ impl Engine {
         let status = found.state.and_then(|state| state.status);
         Ok(found.id.map(|id| Holder {
             id,
-            life: life(labels),
+            gateway: gateway_of(labels),
             has_ended: matches!(
                 status,
                 Some(ContainerStateStatusEnum::EXITED | ContainerStateStatusEnum::DEAD)
@@ -323,7 +324,7 @@ impl Engine {
             Some(Listed {
                 id: found.id?,
                 name: name.trim_start_matches('/').to_owned(),
-                life: life(found.labels),
+                gateway: gateway_of(found.labels),
             })
         });
         Ok(names.collect())
@@ -347,11 +348,12 @@ impl Asked {
     }
 }
 
-/// The life of the gateway that made it.
-pub(super) fn life(labels: Option<HashMap<String, String>>) -> String {
+/// The gateway that made it.
+pub(super) fn gateway_of(labels: Option<HashMap<String, String>>) -> GatewayId {
     labels
-        .and_then(|mut labels| labels.remove(LIFE))
+        .and_then(|mut labels| labels.remove(GATEWAY))
         .unwrap_or_default()
+        .into()
 }
 
 pub(super) fn labelled(label: &str) -> HashMap<String, Vec<String>> {

@@ -13,7 +13,11 @@ pub(in crate::sandbox::docker) enum Paused {
 impl Engine {
     /// Stops all processes of a container where they are, or lets them go on. No error where it is so
     /// already, or does not run any more.
-    pub(in crate::sandbox::docker) async fn set_paused(&self, id: &str, paused: Paused) -> Result<(), Problem> {
+    pub(in crate::sandbox::docker) async fn set_paused(
+        &self,
+        id: &str,
+        paused: Paused,
+    ) -> Result<(), Problem> {
         let set = async || match paused {
             Paused::Yes => self.client.pause_container(id).await,
             Paused::No => self.client.unpause_container(id).await,

@@ -78,7 +78,11 @@ fn remedy(image: &str) -> String {
 
 impl Problem {
     /// What an engine's error means. `image` is what a missing thing would be, if it is that.
-    pub(in crate::sandbox::docker) fn of(error: &ApiError, what: &'static str, address: &str) -> Self {
+    pub(in crate::sandbox::docker) fn of(
+        error: &ApiError,
+        what: &'static str,
+        address: &str,
+    ) -> Self {
         match status(error) {
             // A proxy in front of the engine says so where the engine is away.
             Some(status) if status != 503 => Self::Refused {

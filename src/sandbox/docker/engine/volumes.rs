@@ -1,5 +1,6 @@
 //! The engine's API for volumes.
 
+use crate::domain::GatewayId;
 use std::collections::HashMap;
 
 use bollard::{
@@ -7,15 +8,15 @@ use bollard::{
     query_parameters::{ListVolumesOptionsBuilder, RemoveVolumeOptions},
 };
 
-use super::{Engine, labelled, life};
 use super::problem::Problem;
+use super::{Engine, gateway_of, labelled};
 
 /// A volume as lists show it.
 #[derive(Debug)]
 pub(in crate::sandbox::docker) struct ListedVolume {
     pub(in crate::sandbox::docker) name: String,
     /// Of the gateway that made it; empty where it does not say.
-    pub(in crate::sandbox::docker) life: String,
+    pub(in crate::sandbox::docker) gateway: GatewayId,
 }
 
 impl Engine {
@@ -41,7 +42,11 @@ impl Engine {
 
     /// Whether the file system can hold volumes to a size, by making one of that name, which nobody
     /// uses.
-    pub(in crate::sandbox::docker) async fn holds_volumes(&self, name: &str, labels: HashMap<String, String>) -> bool {
+    pub(in crate::sandbox::docker) async fn holds_volumes(
+        &self,
+        name: &str,
+        labels: HashMap<String, String>,
+    ) -> bool {
         const TRIED: u64 = 1 << 20;
         match self.provide_volume(name, labels, Some(TRIED)).await {
             Ok(_) => {
@@ -58,7 +63,10 @@ impl Engine {
     }
 
     /// All volumes with that label.
-    pub(in crate::sandbox::docker) async fn volumes(&self, label: &str) -> Result<Vec<ListedVolume>, Problem> {
+    pub(in crate::sandbox::docker) async fn volumes(
+        &self,
+        label: &str,
+    ) -> Result<Vec<ListedVolume>, Problem> {
         let options = ListVolumesOptionsBuilder::default()
             .filters(&labelled(label))
             .build();
@@ -69,13 +77,16 @@ impl Engine {
         let volumes = listed.volumes.unwrap_or_default();
         let volumes = volumes.into_iter().map(|volume| ListedVolume {
             name: volume.name,
-            life: life(Some(volume.labels)),
+            gateway: gateway_of(Some(volume.labels)),
         });
         Ok(volumes.collect())
     }
 
     /// Deletes a volume; one that is not there is no error.
-    pub(in crate::sandbox::docker) async fn remove_volume(&self, name: &str) -> Result<(), Problem> {
+    pub(in crate::sandbox::docker) async fn remove_volume(
+        &self,
+        name: &str,
+    ) -> Result<(), Problem> {
         let remove = || self.client.remove_volume(name, None::<RemoveVolumeOptions>);
         match self.ask(remove).await {
             Ok(()) => Ok(()),

@@ -2,10 +2,10 @@
 
 use super::reason;
 use super::stderr::Said;
-use crate::servers::catalogue::entry::ServerEntry;
 use crate::domain::{Code, Fault};
 use crate::mcp::Cleaner;
 use crate::mcp::config::{EntryProblem, Missing};
+use crate::servers::catalogue::entry::ServerEntry;
 use crate::{mcp, sandbox, store};
 
 /// Why a server did not open.

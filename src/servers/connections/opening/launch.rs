@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::servers::catalogue::entry::{ServerEntry, Source};
-use crate::sandbox::host::SandboxHost;
 use crate::domain::{McpServerConfig, McpTransport, McpWorkspace, SandboxId};
 use crate::mcp::BUNDLED_SERVER;
+use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{Access, Bounds, Launch, Program};
+use crate::servers::catalogue::entry::{ServerEntry, Source};
 
 /// The session's own sandbox.
 pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
@@ -94,9 +94,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{bounds, program};
-    use crate::servers::catalogue::entry::Source;
     use crate::domain::McpServerConfig;
     use crate::sandbox::{Bounds, Program};
+    use crate::servers::catalogue::entry::Source;
 
     fn config(config: Value) -> McpServerConfig {
         serde_json::from_value(config).unwrap()

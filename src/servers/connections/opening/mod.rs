@@ -22,15 +22,15 @@ use self::ending::Ending;
 use self::failure::{Cause, failure};
 use self::started::{Started, Streams};
 use self::stderr::Said;
-use crate::servers::catalogue::entry::{ServerEntry, Source};
 use super::logs::Logs;
-use crate::sandbox::host::SandboxHost;
 use crate::domain::{
     Holder, McpServerConfig, McpTransport, SandboxId, SandboxKind, TenantId, Tool,
 };
 use crate::mcp::config::{Expanded, References, as_image, as_written, expand};
 use crate::mcp::{self, Cleaner, Connection, Remote};
+use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{Ended, ImageId, Launch, Life, Running, Using};
+use crate::servers::catalogue::entry::{ServerEntry, Source};
 use crate::store::{self, Records, Sealer};
 
 /// How long a place whose stream ended may take until it is known why.

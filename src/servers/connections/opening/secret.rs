@@ -7,12 +7,12 @@ use crate::store::records::Secrets;
 use crate::store::{self, Sealer};
 
 /// The name that a server's secret is kept under; `/` is in no server's name.
-pub(in crate::servers) fn secret_name(server: &str, name: &str) -> String {
+pub(crate) fn secret_name(server: &str, name: &str) -> String {
     format!("mcp/{server}/{name}")
 }
 
 /// The place that a sealed secret belongs to.
-pub(in crate::servers) fn secret_context(scope: &Scope, name: &str) -> String {
+pub(crate) fn secret_context(scope: &Scope, name: &str) -> String {
     format!("secret/{}/{name}", scope.as_str())
 }
 

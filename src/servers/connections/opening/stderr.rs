@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
-use crate::servers::connections::logs::{LogLine, Logs, cut};
 use super::LAST_LINES;
-use crate::store::clock;
 use crate::domain::TenantId;
 use crate::mcp::Cleaner;
+use crate::servers::connections::logs::{LogLine, Logs, cut};
+use crate::store::clock;
 
 /// How long the rest of stderr may take after the server ended.
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);

@@ -4,12 +4,11 @@
 //! message finds a gap in versions and reads it, or is told [`News::Reconnected`] and looks.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::domain::{SandboxId, SessionKey};
+use crate::domain::{EngineId, GatewayId, SandboxId, SessionKey};
 use crate::store::Error;
 
 /// Where a message goes.
@@ -17,8 +16,8 @@ use crate::store::Error;
 pub enum Address {
     /// Every gateway that follows the session.
     Session(SessionKey),
-    /// One gateway, by the name of its life.
-    Gateway(Arc<str>),
+    /// One gateway.
+    Gateway(GatewayId),
     /// All gateways.
     Everybody,
 }
@@ -52,7 +51,7 @@ pub enum SessionUse {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Site {
     /// What keeps the workspace, and which it is, once it is settled.
-    pub files: Option<(String, SandboxId)>,
+    pub files: Option<(EngineId, SandboxId)>,
     /// The container that runs now, on engines that have names for them.
     pub container: Option<String>,
 }
@@ -67,12 +66,12 @@ pub struct PresenceSign {
     pub is_in: SessionUse,
 }
 
-/// One gateway's line to the others. Its life begins with it and ends with [`ClusterBus::leave`], or
-/// some seconds after the last [`ClusterBus::beat`].
+/// One gateway's line to the others. The gateway lives from [`ClusterBus::join`] to [`ClusterBus::leave`],
+/// or until some seconds after its last [`ClusterBus::beat`].
 #[async_trait]
 pub trait ClusterBus: Send + Sync {
-    /// Names this life; no other one has the name.
-    fn life(&self) -> &str;
+    /// This gateway's own name; no other one has it.
+    fn gateway(&self) -> &GatewayId;
 
     /// Whether there may be other gateways at all.
     fn is_shared(&self) -> bool;
@@ -99,8 +98,8 @@ pub trait ClusterBus: Send + Sync {
     /// The next message; one task asks.
     async fn next(&self) -> News;
 
-    /// A sign of life. Every life that gave one lately, this one included.
-    async fn beat(&self) -> Result<BTreeSet<String>, Error>;
+    /// A heartbeat. Every gateway that gave one lately, this one included.
+    async fn beat(&self) -> Result<BTreeSet<GatewayId>, Error>;
 
     /// Shows to whoever looks which sessions are in use here, all in one trip; a session without a
     /// journal is passed over. Does nothing where this gateway is alone: nobody else may open its
@@ -111,15 +110,17 @@ pub trait ClusterBus: Send + Sync {
     async fn leave(&self);
 }
 
-/// The only gateway of its store: nobody listens, and every other life is over.
+/// The bus of the only gateway of its store: nobody listens, and every other gateway is over.
 pub struct LocalBus {
-    life: String,
+    gateway: GatewayId,
 }
 
 impl LocalBus {
-    /// A new life.
+    /// A new gateway.
     pub fn new() -> Self {
-        Self { life: new_life() }
+        Self {
+            gateway: new_gateway(),
+        }
     }
 }
 
@@ -131,8 +132,8 @@ impl Default for LocalBus {
 
 #[async_trait]
 impl ClusterBus for LocalBus {
-    fn life(&self) -> &str {
-        &self.life
+    fn gateway(&self) -> &GatewayId {
+        &self.gateway
     }
 
     fn is_shared(&self) -> bool {
@@ -157,8 +158,8 @@ impl ClusterBus for LocalBus {
         std::future::pending().await
     }
 
-    async fn beat(&self) -> Result<BTreeSet<String>, Error> {
-        Ok(BTreeSet::from([self.life.clone()]))
+    async fn beat(&self) -> Result<BTreeSet<GatewayId>, Error> {
+        Ok(BTreeSet::from([self.gateway.clone()]))
     }
 
     async fn show(&self, _: &[PresenceSign]) -> Result<(), Error> {
@@ -168,7 +169,7 @@ impl ClusterBus for LocalBus {
     async fn leave(&self) {}
 }
 
-/// The name of a new life.
-pub fn new_life() -> String {
-    format!("{:032x}", rand::random::<u128>())
+/// The name of a gateway that begins.
+pub fn new_gateway() -> GatewayId {
+    format!("{:032x}", rand::random::<u128>()).into()
 }

@@ -20,9 +20,11 @@ use super::ears::{Change, Ears};
 use super::keys::{EVERYBODY, GATEWAYS, INSTALLATION, Keys, gateway, parse_wake};
 use super::link::{Address as Server, CONNECT_TIMEOUT, REACH, TRIP, punctual, refused};
 use super::script::SHOW;
-use crate::domain::SessionKey;
+use crate::domain::{GatewayId, SessionKey};
 use crate::store::Error;
-use crate::store::live::cluster_bus::{Address, News, PresenceSign, Site, SessionUse, ClusterBus, new_life};
+use crate::store::live::cluster_bus::{
+    Address, ClusterBus, News, PresenceSign, SessionUse, Site, new_gateway,
+};
 
 /// A life without a sign for so long is over.
 const LIFE: Duration = Duration::from_secs(3);
@@ -64,7 +66,7 @@ const OTHER_KEY: &str = "another gateway on this Redis has another secret key; g
 
 /// One gateway's line over one Redis.
 pub(crate) struct RedisBus {
-    life: String,
+    gateway: GatewayId,
     /// Where Redis is, without credentials.
     address: String,
     manager: ConnectionManager,
@@ -84,7 +86,7 @@ struct Lost {
 }
 
 impl RedisBus {
-    /// Begins a life; it is announced by its first sign.
+    /// A gateway that begins; its first heartbeat announces it.
     pub(crate) fn open(
         settings: &RedisSettings,
         tasks: &TaskTracker,
@@ -108,14 +110,14 @@ impl RedisBus {
         let manager = ConnectionManager::new_lazy_with_config(server.client.clone(), config)
             .map_err(|error| refused(&server.shown, REACH, &error))?;
         let (changes, queue) = mpsc::unbounded_channel();
-        let life = new_life();
+        let own = new_gateway();
         let _ = changes.send(Change::Begin);
-        let ears = Ears::new(manager.clone(), life.clone());
+        let ears = Ears::new(manager.clone(), own.clone());
         let (told, behind) = (post.clone(), Arc::clone(&lost));
         let listening = ears.listen(queue, move || tell_reconnected(&told, &behind));
         tasks.spawn(async move { shutdown.run_until_cancelled(listening).await });
         Ok(Self {
-            life,
+            gateway: own,
             address: server.shown,
             manager,
             inbox: Mutex::new(inbox),
@@ -129,7 +131,7 @@ impl RedisBus {
     async fn try_join(&self, records: &str, secret_key: &str) -> Result<String, Error> {
         let mut join = redis::cmd("EVAL");
         join.arg(JOIN).arg(2).arg(GATEWAYS).arg(INSTALLATION);
-        join.arg(&self.life).arg(life_ms());
+        join.arg(self.gateway.as_str()).arg(life_ms());
         join.arg(records).arg(secret_key);
         let mut manager = self.manager.clone();
         punctual(join.query_async(&mut manager)).await
@@ -142,8 +144,8 @@ impl RedisBus {
 
 #[async_trait]
 impl ClusterBus for RedisBus {
-    fn life(&self) -> &str {
-        &self.life
+    fn gateway(&self) -> &GatewayId {
+        &self.gateway
     }
 
     fn is_shared(&self) -> bool {
@@ -176,7 +178,7 @@ impl ClusterBus for RedisBus {
         for (to, payload) in &messages {
             let channel = match to {
                 Address::Session(key) => Keys::of(key).wake,
-                Address::Gateway(life) => gateway(life),
+                Address::Gateway(one) => gateway(one),
                 Address::Everybody => EVERYBODY.to_owned(),
             };
             trip.cmd("PUBLISH").arg(channel).arg(&payload[..]).ignore();
@@ -217,13 +219,16 @@ impl ClusterBus for RedisBus {
         }
     }
 
-    async fn beat(&self) -> Result<BTreeSet<String>, Error> {
+    async fn beat(&self) -> Result<BTreeSet<GatewayId>, Error> {
         let was_down = self.lost.is_down.swap(false, Ordering::AcqRel);
         let mut beat = redis::cmd("EVAL");
-        beat.arg(BEAT).arg(1).arg(GATEWAYS).arg(&self.life);
+        beat.arg(BEAT)
+            .arg(1)
+            .arg(GATEWAYS)
+            .arg(self.gateway.as_str());
         beat.arg(life_ms());
         let mut manager = self.manager.clone();
-        let alive = punctual(beat.query_async(&mut manager)).await;
+        let alive = punctual(beat.query_async::<BTreeSet<String>>(&mut manager)).await;
         if was_down {
             match &alive {
                 // The subscriptions stand again: they go out before anything else.
@@ -234,7 +239,7 @@ impl ClusterBus for RedisBus {
                 Err(_) => self.lost.is_down.store(true, Ordering::Release),
             }
         }
-        alive
+        Ok(alive?.into_iter().map(GatewayId::from).collect())
     }
 
     async fn show(&self, signs: &[PresenceSign]) -> Result<(), Error> {
@@ -243,7 +248,7 @@ impl ClusterBus for RedisBus {
             // A server that started anew does not know it.
             trip.cmd("SCRIPT").arg("LOAD").arg(SHOW.source).ignore();
             for sign in signs {
-                add_sign(&mut trip, &self.life, sign);
+                add_sign(&mut trip, &self.gateway, sign);
             }
             let mut manager = self.manager.clone();
             punctual(trip.exec_async(&mut manager)).await?;
@@ -253,19 +258,19 @@ impl ClusterBus for RedisBus {
 
     async fn leave(&self) {
         let mut leave = redis::cmd("ZREM");
-        leave.arg(GATEWAYS).arg(&self.life);
+        leave.arg(GATEWAYS).arg(self.gateway.as_str());
         let mut manager = self.manager.clone();
         if let Err(error) = punctual(leave.exec_async(&mut manager)).await {
             tracing::debug!(
                 ?error,
-                "The others find out by themselves that this life is over"
+                "The others find out by themselves that this gateway is over"
             );
         }
     }
 }
 
 /// One step of a trip: what is shown of one session.
-fn add_sign(trip: &mut redis::Pipeline, life: &str, sign: &PresenceSign) {
+fn add_sign(trip: &mut redis::Pipeline, gateway: &GatewayId, sign: &PresenceSign) {
     let keys = Keys::of(&sign.key);
     let nowhere = Site::default();
     let (is_in, site) = match &sign.is_in {
@@ -276,8 +281,8 @@ fn add_sign(trip: &mut redis::Pipeline, life: &str, sign: &PresenceSign) {
     let files = site.files.as_ref();
     trip.cmd("EVALSHA").arg(&SHOW.digest).arg(2);
     trip.arg(keys.session).arg(keys.journal);
-    trip.arg(life).arg(is_in);
-    trip.arg(files.map_or("", |(engine, _)| engine));
+    trip.arg(gateway.as_str()).arg(is_in);
+    trip.arg(files.map_or("", |(engine, _)| engine.as_str()));
     trip.arg(files.map_or("", |(_, sandbox)| sandbox.as_str()));
     trip.arg(site.container.as_deref().unwrap_or_default());
     trip.ignore();

@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::keys::{EVERYBODY, Keys, gateway};
 use super::link::punctual;
-use crate::domain::SessionKey;
+use crate::domain::{GatewayId, SessionKey};
 use crate::store::Error;
 
 /// Channels that one command subscribes to.
@@ -30,7 +30,7 @@ type Wanted = (SessionKey, oneshot::Sender<Result<(), Error>>);
 /// Subscribes and unsubscribes one after the other, so that the last word counts.
 pub(super) struct Ears {
     manager: ConnectionManager,
-    life: String,
+    own: GatewayId,
     /// What every gateway listens to is subscribed to.
     has_own: bool,
     /// What is followed is subscribed to. Where nobody else lives it is not: Redis would hand every
@@ -41,10 +41,10 @@ pub(super) struct Ears {
 
 impl Ears {
     /// Nothing is subscribed to before the first [`Change`].
-    pub(super) fn new(manager: ConnectionManager, life: String) -> Self {
+    pub(super) fn new(manager: ConnectionManager, own: GatewayId) -> Self {
         Self {
             manager,
-            life,
+            own,
             has_own: false,
             has_company: false,
             followed: HashSet::new(),
@@ -61,7 +61,7 @@ impl Ears {
         let mut waiting = Vec::new();
         while changes.recv_many(&mut waiting, CHANNELS).await > 0 {
             if !self.has_own {
-                let own = [EVERYBODY.to_owned(), gateway(&self.life)];
+                let own = [EVERYBODY.to_owned(), gateway(&self.own)];
                 self.has_own = punctual(self.manager.subscribe(&own)).await.is_ok();
             }
             let mut wanted = Vec::new();
@@ -147,7 +147,7 @@ mod tests {
     use tokio::sync::{mpsc, oneshot};
 
     use super::{Change, Ears};
-    use crate::domain::{SessionId, SessionKey, TenantId};
+    use crate::domain::{GatewayId, SessionId, SessionKey, TenantId};
     use crate::store::live::redis::link::TRIP;
 
     #[tokio::test]
@@ -159,7 +159,7 @@ mod tests {
             redis::Client::open(url).unwrap(),
             ConnectionManagerConfig::new().set_number_of_retries(usize::MAX),
         );
-        let mut ears = Ears::new(manager.unwrap(), "life".to_owned());
+        let mut ears = Ears::new(manager.unwrap(), GatewayId::from("one"));
         (ears.has_own, ears.has_company) = (true, true);
         let (changes, queue) = mpsc::unbounded_channel();
         let answers = (0..20).map(|number| {

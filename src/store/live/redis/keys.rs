@@ -1,7 +1,7 @@
 //! The names of a session's keys. The braces are real: Redis hashes what stands between them, so
 //! all keys of one session lie in one slot and one atomic step may touch them.
 
-use crate::domain::{SessionId, SessionKey, TenantId};
+use crate::domain::{GatewayId, SessionId, SessionKey, TenantId};
 
 /// Every unfinished session, for the whole installation: the one key in a slot of its own.
 pub(super) const ACTIVE: &str = "mcp:active";
@@ -14,8 +14,8 @@ pub(super) const INSTALLATION: &str = "mcp:installation";
 pub(super) const EVERYBODY: &str = "mcp:gateways";
 
 /// Channel that one gateway hears.
-pub(super) fn gateway(life: &str) -> String {
-    format!("mcp:gateway:{life}")
+pub(super) fn gateway(id: &GatewayId) -> String {
+    format!("mcp:gateway:{id}")
 }
 
 /// The session that a channel is about.

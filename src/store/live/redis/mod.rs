@@ -1,8 +1,8 @@
 //! Journals in Redis or Valkey, for several gateways: one stream per session, every change of it
 //! one atomic step in the session's own slot.
 
-mod bus;
 mod active;
+mod bus;
 mod ears;
 mod entry;
 mod keys;
@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::active::ActiveIndex;
+pub(crate) use self::bus::RedisBus;
 use self::entry::{Entry, FIRST_SEQ_PLACE, LAST_SEQ_PLACE, RawEntry, read_range};
 use self::keys::Keys;
 use self::link::{Address, Link};
-pub(crate) use self::bus::RedisBus;
 use super::packing::{self, Packed};
 use super::{
     Appended, Head, LiveStore, MAX_BODY_BYTES, MAX_RECORDS_PER_READ, NewRecord, Record, Snapshot,

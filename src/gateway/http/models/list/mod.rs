@@ -10,9 +10,9 @@ use super::describe::describe;
 use super::kind::is_chat;
 use super::probe::{Prober, Verdict};
 use super::{AvailableModels, CheckedModel, CheckedModels, CheckedProvider, ProviderProblem};
-use crate::providers::Offer;
 use crate::llm::catalogue::Ability;
 use crate::llm::{Catalogue, ListedModel};
+use crate::providers::Offer;
 use crate::session::ModelChoice;
 
 /// How long a provider's list is believed.

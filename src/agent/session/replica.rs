@@ -1,0 +1,146 @@
+//! What one gateway knows of a session: the folded journal, and what follows from it here.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use crate::agent::cluster::Cluster;
+use crate::agent::effects::session_agent::{AgentFactory, SessionAgent};
+use crate::agent::feed::{Feed, What};
+use crate::agent::journal::Journal;
+use crate::agent::journal::projection::Projection;
+use crate::domain::{Actor, CallId, SessionKey};
+use crate::history::{self, Past};
+use crate::llm;
+use crate::session::{Call, Genesis, ModelChoice, SessionState};
+
+/// The journal is not what it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::agent) enum Lost {
+    /// The session was deleted.
+    Deleted,
+    /// The store came back with less than it had acknowledged.
+    Rewound,
+    /// The journal cannot be read or continued.
+    Damaged,
+}
+
+/// A session as this gateway has it: a copy that follows the journal.
+pub(in crate::agent) struct Replica {
+    pub(in crate::agent) key: SessionKey,
+    pub(in crate::agent) journal: Journal,
+    /// The folded journal.
+    pub(in crate::agent) state: SessionState,
+    /// What its entries were cut to, if they were since the journal was folded.
+    pub(in crate::agent) cut_to: history::Limits,
+    /// What the session begins with, while it is not stored.
+    pub(in crate::agent) genesis: Genesis,
+    pub(in crate::agent) feed: Arc<Feed>,
+    pub(in crate::agent) agent: SessionAgent,
+    /// Builds the agent again, should another gateway create the session.
+    pub(in crate::agent) factory: AgentFactory,
+    pub(in crate::agent) projection: Projection,
+    pub(in crate::agent) cluster: Arc<Cluster>,
+    /// Where snapshots are written.
+    pub(in crate::agent) snapshots: TaskTracker,
+    /// When to look again what became of a commit that may or may not have arrived. Until that is
+    /// known nothing new is started: it may have stopped what would be.
+    pub(in crate::agent) unsettled: Option<Instant>,
+    /// Why the session's task has to end: what is known here is not what is stored.
+    pub(in crate::agent) lost: Option<Lost>,
+}
+
+impl Replica {
+    /// Whose session it is, or would be once it is stored.
+    pub(super) fn owner(&self) -> &Actor {
+        let owner = self.state.control.owner.as_ref();
+        owner.unwrap_or(&self.genesis.owner)
+    }
+
+    /// What answers the next model request.
+    pub(super) fn choice(&self) -> &ModelChoice {
+        let chosen = self.state.control.model.as_ref();
+        chosen.unwrap_or(&self.genesis.model)
+    }
+
+    /// Whether this gateway runs the session's effects.
+    pub(super) fn is_run_here(&self) -> bool {
+        self.state.control.is_run_by(&self.cluster.gateway)
+    }
+
+    pub(super) fn is_executing(&self, id: &CallId) -> bool {
+        let turn = self.state.control.turn.as_ref();
+        turn.and_then(|turn| turn.call(id))
+            .is_some_and(Call::is_executing)
+    }
+
+    /// Whether calls wait, for a person or for those beside them.
+    pub(super) fn has_open_calls(&self) -> bool {
+        let turn = self.state.control.turn.as_ref();
+        let mut calls = turn.iter().flat_map(|turn| turn.queue.iter());
+        calls.any(|call| call.is_pending() || call.is_approved())
+    }
+
+    /// What kind of provider answers the running request.
+    pub(super) fn provider_kind(&self) -> &'static str {
+        let choice = self.state.control.asked().unwrap_or(&self.genesis.model);
+        let found = self
+            .agent
+            .providers
+            .find(&self.key.tenant, &choice.provider);
+        found.map_or("gone", |offer| offer.kind().as_str())
+    }
+
+    /// Brings watchers that were here before this task up to date.
+    pub(super) fn show_all(&self) {
+        if self.feed.is_watched() && self.state.control.version > 0 {
+            self.feed.show(What::Moved(self.state.control.seq));
+            self.feed.show(What::Queue(self.queue()));
+            self.feed.show(What::Usage(self.usage()));
+        }
+    }
+
+    /// Keeps of the context what the model may still be shown, in memory and in the snapshot: the
+    /// journal has the rest (S2.9). The newest turn stays whole. A retry takes its answer away again, so right after it the
+    /// window may be one answer short.
+    pub(super) fn forget_unread(&mut self) {
+        let limits = self.agent.limits(&self.state.control);
+        if !self.has_all_within(limits) {
+            return;
+        }
+        self.cut_to = limits;
+        let past = Past {
+            entries: &self.state.entries,
+            question: self.state.control.question,
+        };
+        let kept = history::retain(past, limits, llm::tokens::estimate);
+        self.state.retain(kept);
+    }
+
+    /// Whether the entries in memory are all that these limits let through.
+    fn has_all_within(&self, limits: history::Limits) -> bool {
+        limits.are_within(self.cut_to)
+    }
+
+    /// Reads again what was forgotten and may be read now; whether it did. While the store is away
+    /// the session goes on with what it has, and the next look tries anew.
+    pub(super) async fn widen(&mut self) -> bool {
+        if self.has_all_within(self.agent.limits(&self.state.control)) {
+            return false;
+        }
+        match self.journal.whole(self.state.control.version).await {
+            Ok(whole) if whole.control.version == self.state.control.version => {
+                self.state.entries = whole.entries;
+                self.state.left_out = whole.left_out;
+                self.cut_to = history::Limits::default();
+                true
+            }
+            Ok(_) => false,
+            Err(error) => {
+                tracing::warn!(session.id = %self.key.session, ?error, "What the model may read again is not read yet");
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What a door asks for, made a command: filled in with what only the session knows, and refused
+//! where only the session can refuse it.
+
+use super::replica::Replica;
+use crate::agent::effects::Running;
+use crate::agent::feed::running_answer::RunningAnswer;
+use crate::agent::mailbox::SessionRequest;
+use crate::session::{Command, Edit, Refusal};
+
+/// Fills in what only the session knows, and refuses what only it can refuse.
+pub(super) fn prepare(
+    request: SessionRequest,
+    replica: &Replica,
+    running: &mut Running,
+) -> Result<Command, Refusal> {
+    let command = match request {
+        SessionRequest::Choose(wanted) => {
+            let providers = &replica.agent.providers;
+            let current = Some(replica.choice());
+            let whose = (&replica.key.tenant, &replica.owner().id);
+            let model = providers.choose(whose, &wanted, current)?;
+            Command::ChooseModel { model }
+        }
+        SessionRequest::Decide { mut decision, args } => {
+            let turn = replica.state.control.turn.as_ref();
+            let call = turn.and_then(|turn| turn.call(&decision.call));
+            let is_repeat = call.zip(args.as_ref()).is_some_and(|(call, args)| {
+                !call.is_pending() && call.original_args.is_some() && call.args == *args
+            });
+            if is_repeat {
+                // It names what it changed; a call that was taken back is shown anew.
+                decision.digest = None;
+            }
+            decision.edit = args.and_then(|args| match call {
+                Some(call) => (call.args != args).then(|| replica.agent.tools.edit(call, args)),
+                None => replica
+                    .state
+                    .control
+                    .past_decision(&decision.call)
+                    .map(|past| Edit::of_past(past, args)),
+            });
+            Command::Decide(decision)
+        }
+        SessionRequest::Command(Command::Stop { turn, .. }) => {
+            let now = replica.state.control.turn.as_ref();
+            let is_this = now.is_some_and(|now| turn.is_none_or(|turn| turn == now.id));
+            // At another gateway than the model's: what was said is what people here have seen.
+            let mut said = replica.feed.running_answer().filter(|_| is_this);
+            if is_this && running.has_model() {
+                // Nothing of the answer may be shown after the event that ends the turn.
+                running.stop_model();
+                said = replica.feed.end_answer();
+            }
+            let (said_so_far, thought_so_far) =
+                said.map_or((None, None), RunningAnswer::into_parts);
+            Command::Stop {
+                turn,
+                said_so_far,
+                thought_so_far,
+            }
+        }
+        SessionRequest::Command(command) => command,
+    };
+    can_be_answered(&command, replica)?;
+    Ok(command)
+}
+
+/// A turn that nobody can answer is not begun; a running one keeps what it has.
+fn can_be_answered(command: &Command, replica: &Replica) -> Result<(), Refusal> {
+    let begins = matches!(command, Command::Say { .. } | Command::Retry);
+    if !begins || replica.state.control.is_active() {
+        return Ok(());
+    }
+    let providers = &replica.agent.providers;
+    let missing = providers.missing_key(&replica.key.tenant, replica.choice());
+    missing.map_or(Ok(()), Err)
+}
