@@ -10,8 +10,7 @@ use crate::mcp::bundled_tools;
 use crate::mcp::config::ConfigFile;
 use crate::net::{self, Guard};
 use crate::sandbox::host::SandboxHost;
-use crate::servers::Clients;
-use crate::servers::{Servers, ServersParts};
+use crate::servers::{self, Clients, Servers, ServersParts};
 use crate::session::Rules;
 use crate::store::{Sealer, Store};
 
@@ -42,5 +41,5 @@ pub(super) fn open(
         }),
         retry: super::model::retry(&settings.llm),
     };
-    Ok(Servers::start(parts, agents.clone()))
+    Ok(servers::start(parts, agents.clone()))
 }

@@ -130,4 +130,29 @@ impl Servers {
     pub(crate) fn look_again(&self) {
         self.stale();
     }
+
+    /// The registry is another: sessions see it at their next request, the monitor looks at it.
+    pub(crate) fn changed(&self, scope: &Scope, name: &str, news: Option<NewsKind>) {
+        self.stale();
+        self.0.bell.notify_one();
+        match scope {
+            Scope::Tenant(tenant) => {
+                self.pass_on(Some(tenant), name, Change::of(news.as_ref()));
+                if let Some(kind) = news {
+                    self.tell(Some(tenant), name, kind);
+                }
+            }
+            // What happens in the file is told by whoever watches it, edits by hand included; each
+            // gateway has its own.
+            Scope::Installation => {}
+        }
+    }
+
+    /// Another gateway was asked to start a server afresh: what runs of it here ends too.
+    pub(crate) fn restart_here(&self, tenant: &TenantId, name: &str) {
+        let open = self.0.running.take(tenant, name);
+        self.0.opener.tasks.spawn(async move {
+            futures::future::join_all(open.iter().map(|opened| opened.restart())).await;
+        });
+    }
 }

@@ -16,9 +16,11 @@ mod news;
 mod registry;
 mod session_connection;
 
+pub use administration::Administration;
 pub use administration::fitness::NewServer;
-pub use administration::manage::ToolChange;
-pub use administration::report::{ServerReport, TestReport};
+pub use administration::report::{Reports, ServerReport, TestReport};
+pub use administration::tools::ToolChange;
+pub use administration::trial::Trials;
 pub use catalogue::entry::{ServerEntry, Source};
 pub use catalogue::tool_report::ToolReport;
 pub use catalogue::view::View;
@@ -27,6 +29,7 @@ pub use connections::opening::{Clients, Phase};
 pub use error::Error;
 pub use health::health_history::HealthStep;
 pub use health::{Health, Status};
+pub use monitor::start;
 pub use news::{News, NewsKind};
 pub use registry::{Servers, ServersParts};
 

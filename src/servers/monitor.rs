@@ -22,14 +22,12 @@ use crate::store;
 /// How often remote servers are looked at.
 const EVERY: Duration = Duration::from_mins(1);
 
-impl Servers {
-    /// Starts the registry; its tasks run on `tasks` until `stop`.
-    pub fn start(parts: ServersParts, (tasks, stop): (TaskTracker, CancellationToken)) -> Self {
-        let servers = Self::new(parts, tasks.clone());
-        tasks.spawn(run(servers.clone(), stop.clone()));
-        tasks.spawn(watch_file(servers.clone(), stop));
-        servers
-    }
+/// Starts the registry; its tasks run on `tasks` until `stop`.
+pub fn start(parts: ServersParts, (tasks, stop): (TaskTracker, CancellationToken)) -> Servers {
+    let servers = Servers::new(parts, tasks.clone());
+    tasks.spawn(run(servers.clone(), stop.clone()));
+    tasks.spawn(watch_file(servers.clone(), stop));
+    servers
 }
 
 /// Runs until `stop`. News are heard while looks go on, which may take long each.
@@ -119,7 +117,7 @@ async fn line_up(servers: &Servers, all: bool, turns: &mut Turns) -> Result<(), 
 /// Looks at one, and says which it was.
 async fn glance(servers: Servers, entry: ServerEntry) -> Digest {
     let mut phases = Vec::new();
-    // What went wrong is in the health book.
+    // What went wrong is in the records of its health.
     let _ = try_out(&servers, &entry, &mut phases).await;
     entry.fingerprint()
 }

@@ -1,7 +1,7 @@
 //! What all HTTP providers share: sending, refusals, and what went wrong on the way.
 
 pub(super) mod endpoint;
-pub mod retry;
+pub(in crate::llm) mod retry;
 pub(super) mod verdict;
 
 use std::time::Duration;

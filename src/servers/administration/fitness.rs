@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
-use crate::domain::McpServerConfig;
+use crate::domain::{McpServerConfig, Scope};
 use crate::mcp::config::{Author, EntryProblem, entry_problems, name_problem};
+use crate::net::Guard;
 use crate::servers::catalogue::entry::{ServerEntry, Source};
 use crate::servers::error::Error;
 
@@ -96,5 +97,23 @@ pub(crate) fn merge(target: &mut Value, patch: &Value) {
             (Some(inner @ Value::Object(_)), Value::Object(_)) => merge(inner, value),
             (_, value) => drop(target.insert(name.clone(), value.clone())),
         }
+    }
+}
+/// A clear answer for a person who types a private address; what holds is the client's own check.
+pub(super) async fn check_address(
+    guard: &Guard,
+    scope: &Scope,
+    config: &McpServerConfig,
+) -> Result<(), Error> {
+    let url = config
+        .url
+        .as_deref()
+        .and_then(|url| url::Url::parse(url).ok());
+    match (scope, url) {
+        (Scope::Tenant(_), Some(url)) => {
+            let checked = guard.check(&url).await;
+            checked.map_err(|blocked| Error::invalid("config.url", blocked.to_string()))
+        }
+        (Scope::Installation | Scope::Tenant(_), _) => Ok(()),
     }
 }

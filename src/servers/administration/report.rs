@@ -3,16 +3,20 @@
 use std::sync::Arc;
 
 use super::masking::masked;
-use super::permission::may_administer;
+use super::permission::{administers_tenant, may_administer};
+use super::unknown;
 use crate::domain::{Caller, McpServerConfig, McpTransport, RunsIn, Tool};
 use crate::llm::tokens;
 use crate::servers::catalogue::entry::Source;
 use crate::servers::catalogue::tool_report::ToolReport;
 use crate::servers::catalogue::view::{Ingredient, View};
+use crate::servers::connections::logs::LogLine;
 use crate::servers::connections::opening::{Failure, Phase, secret_name};
 use crate::servers::error::Error;
+use crate::servers::health::health_history::HealthStep;
 use crate::servers::health::{Health, Status};
 use crate::servers::registry::Servers;
+use crate::store::clock::now;
 
 /// A server as people see it.
 #[derive(Debug, Clone)]
@@ -110,22 +114,70 @@ impl ToolReport {
     }
 }
 
-impl Servers {
-    pub(crate) async fn report(
-        &self,
-        caller: &Caller,
-        view: &View,
-        server: &Ingredient,
-    ) -> Result<ServerReport, Error> {
+/// What a caller may read of the registry.
+pub struct Reports<'a> {
+    pub(super) servers: &'a Servers,
+    pub(super) caller: &'a Caller,
+}
+
+impl Reports<'_> {
+    /// Every server that the caller sees.
+    pub async fn list(&self) -> Result<Vec<ServerReport>, Error> {
+        let view = self.servers.view(&self.caller.tenant.id).await?;
+        let mut reports = Vec::new();
+        for server in &view.ingredients.servers {
+            reports.push(self.report(&view, server).await?);
+        }
+        Ok(reports)
+    }
+
+    /// One of them.
+    pub async fn one(&self, name: &str) -> Result<ServerReport, Error> {
+        let view = self.servers.view(&self.caller.tenant.id).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        self.report(&view, server).await
+    }
+
+    /// What a server offers, and what was decided about it.
+    pub async fn tools(&self, name: &str) -> Result<Vec<ToolReport>, Error> {
+        let view = self.servers.view(&self.caller.tenant.id).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        let listed = server.listed.iter().flat_map(|tools| tools.iter());
+        Ok(listed
+            .map(|tool| ToolReport::new(&view, server, tool))
+            .collect())
+    }
+
+    /// The last lines of a server's stderr, for the admins of the tenant.
+    pub async fn logs(&self, name: &str) -> Result<Vec<LogLine>, Error> {
+        administers_tenant(self.caller)?;
+        let view = self.servers.view(&self.caller.tenant.id).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        let shared = server.entry.tenant().is_none() && self.caller.user.installation_admin;
+        Ok(self.servers.0.logs.of(&self.caller.tenant.id, name, shared))
+    }
+
+    /// What was seen of a server in the last 24 hours, at this gateway and since it started.
+    pub async fn day(&self, name: &str) -> Result<Vec<HealthStep>, Error> {
+        let view = self.servers.view(&self.caller.tenant.id).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        Ok(self
+            .servers
+            .0
+            .health
+            .day_of(&self.caller.tenant.id, &server.entry, now()))
+    }
+
+    async fn report(&self, view: &View, server: &Ingredient) -> Result<ServerReport, Error> {
         let entry = &server.entry;
         let may_see = match entry.source {
             Source::Bundled => false,
-            Source::Settings | Source::Installation => caller.user.installation_admin,
-            Source::Tenant => may_administer(caller),
+            Source::Settings | Source::Installation => self.caller.user.installation_admin,
+            Source::Tenant => may_administer(self.caller),
         };
         let secrets = if may_see {
             let prefix = secret_name(&entry.name, "");
-            let names = self.0.records.secrets().names(&entry.scope).await?;
+            let names = self.servers.0.records.secrets().names(&entry.scope).await?;
             let own = names.iter().filter_map(|name| name.strip_prefix(&prefix));
             Some(own.map(ToOwned::to_owned).collect())
         } else {
@@ -147,7 +199,7 @@ impl Servers {
             config: may_see.then(|| masked(&entry.config)),
             secrets,
             runs_in: entry.runs_in(),
-            health: self.health_of(caller, entry),
+            health: self.health_of(entry),
             is_listed: server.listed.is_some(),
             tool_count: listed.len(),
             enabled_tools: offered.len(),
@@ -157,12 +209,8 @@ impl Servers {
         })
     }
 
-    fn health_of(
-        &self,
-        caller: &Caller,
-        entry: &Arc<crate::servers::catalogue::entry::ServerEntry>,
-    ) -> Health {
-        let mut health = self.0.health.of(&caller.tenant.id, entry);
+    fn health_of(&self, entry: &Arc<crate::servers::catalogue::entry::ServerEntry>) -> Health {
+        let mut health = self.servers.0.health.of(&self.caller.tenant.id, entry);
         if entry.source == Source::Bundled && health.status == Status::Unknown {
             // The sandbox was tried at start, else the entry would not be there.
             health.status = Status::Healthy;

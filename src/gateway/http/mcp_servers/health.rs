@@ -21,7 +21,7 @@ pub(in crate::gateway) async fn read_mcp_health(
     State(state): State<GatewayState>,
     caller: Caller,
 ) -> Result<Json<McpHealth>, ApiError> {
-    let servers = state.servers.list(&caller).await?;
+    let servers = state.servers.reports(&caller).list().await?;
     let mcps: Vec<ServerHealth> = servers.into_iter().map(ServerHealth::from).collect();
     let count = |status: Status| {
         mcps.iter()
@@ -66,8 +66,8 @@ pub(in crate::gateway) async fn read_mcp_server_health(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Json<ServerDay>, ApiError> {
-    let server = state.servers.one(&caller, &name).await?;
-    let steps = state.servers.day(&caller, &name).await?;
+    let server = state.servers.reports(&caller).one(&name).await?;
+    let steps = state.servers.reports(&caller).day(&name).await?;
     let step = |step: HealthStep| ServerStep {
         from: step.from.to_rfc3339(),
         well: step.well,

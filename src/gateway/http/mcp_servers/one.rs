@@ -20,7 +20,9 @@ pub(in crate::gateway) async fn read_mcp_server(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Json<Server>, ApiError> {
-    Ok(Json(state.servers.one(&caller, &name).await?.into()))
+    Ok(Json(
+        state.servers.reports(&caller).one(&name).await?.into(),
+    ))
 }
 
 /// Changes the entry of a server: a JSON merge patch of its fields. `null` removes one; `••••`
@@ -37,8 +39,14 @@ pub(in crate::gateway) async fn change_mcp_server(
     Body(patch): Body<Map<String, Value>>,
 ) -> Result<Json<Server>, ApiError> {
     let patch = Value::Object(patch);
-    state.servers.change(&caller, &name, &patch).await?;
-    Ok(Json(state.servers.one(&caller, &name).await?.into()))
+    state
+        .servers
+        .administration(&caller)
+        .change(&name, &patch)
+        .await?;
+    Ok(Json(
+        state.servers.reports(&caller).one(&name).await?.into(),
+    ))
 }
 
 /// Removes a server with its secrets and everything that was decided about its tools. Its connections
@@ -52,7 +60,7 @@ pub(in crate::gateway) async fn delete_mcp_server(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Json<RemoveServerResponse>, ApiError> {
-    state.servers.remove(&caller, &name).await?;
+    state.servers.administration(&caller).remove(&name).await?;
     Ok(Json(RemoveServerResponse { ok: true, name }))
 }
 
@@ -71,10 +79,14 @@ pub(in crate::gateway) async fn set_mcp_secret(
     Body(request): Body<SecretRequest>,
 ) -> Result<StatusCode, ApiError> {
     // Who may not see the server hears only that.
-    state.servers.one(&caller, &name).await?;
+    state.servers.reports(&caller).one(&name).await?;
     let value = required("value", request.value)?;
     let which = (name.as_str(), secret.as_str());
-    state.servers.set_secret(&caller, which, &value).await?;
+    state
+        .servers
+        .administration(&caller)
+        .set_secret(which, &value)
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -90,7 +102,11 @@ pub(in crate::gateway) async fn delete_mcp_secret(
     Path((name, secret)): Path<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     let which = (name.as_str(), secret.as_str());
-    state.servers.remove_secret(&caller, which).await?;
+    state
+        .servers
+        .administration(&caller)
+        .remove_secret(which)
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -104,5 +120,7 @@ pub(in crate::gateway) async fn read_mcp_logs(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Json<ServerLogs>, ApiError> {
-    Ok(Json(state.servers.logs(&caller, &name).await?.into()))
+    Ok(Json(
+        state.servers.reports(&caller).logs(&name).await?.into(),
+    ))
 }

@@ -18,7 +18,7 @@ pub(in crate::gateway) async fn list_mcp_servers(
     State(state): State<GatewayState>,
     caller: Caller,
 ) -> Result<Json<ServerList>, ApiError> {
-    let items = state.servers.list(&caller).await?;
+    let items = state.servers.reports(&caller).list().await?;
     let problems = if caller.user.installation_admin {
         state.servers.file_problems()
     } else {
@@ -43,6 +43,6 @@ pub(in crate::gateway) async fn add_mcp_server(
 ) -> Result<(StatusCode, Json<AddServerResponse>), ApiError> {
     let new = request.read(None)?;
     let name = new.name.clone();
-    state.servers.add(&caller, new).await?;
+    state.servers.administration(&caller).add(new).await?;
     Ok((StatusCode::CREATED, Json(AddServerResponse { name })))
 }

@@ -18,7 +18,7 @@ pub(in crate::gateway) async fn list_mcp_tools(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Json<ServerTools>, ApiError> {
-    let tools = state.servers.tools(&caller, &name).await?;
+    let tools = state.servers.reports(&caller).tools(&name).await?;
     Ok(Json(ServerTools {
         items: tools.into_iter().map(ServerTool::from).collect(),
     }))
@@ -44,7 +44,8 @@ pub(in crate::gateway) async fn set_mcp_tool(
     let which = (name.as_str(), tool.as_str());
     let tool = state
         .servers
-        .set_tool(&caller, which, request.into())
+        .administration(&caller)
+        .set_tool(which, request.into())
         .await?;
     Ok(Json(tool.into()))
 }

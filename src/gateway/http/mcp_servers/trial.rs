@@ -21,7 +21,9 @@ pub(in crate::gateway) async fn test_mcp_server(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Json<TestServerResponse>, ApiError> {
-    Ok(Json(state.servers.test(&caller, &name).await?.into()))
+    Ok(Json(
+        state.servers.trials(&caller).test(&name).await?.into(),
+    ))
 }
 
 /// The same for an entry that is not stored.
@@ -35,7 +37,9 @@ pub(in crate::gateway) async fn test_new_mcp_server(
     Body(request): Body<AddServerRequest>,
 ) -> Result<Json<TestServerResponse>, ApiError> {
     let new = request.read(Some("new"))?;
-    Ok(Json(state.servers.test_new(&caller, new).await?.into()))
+    Ok(Json(
+        state.servers.trials(&caller).test_new(new).await?.into(),
+    ))
 }
 
 /// How a restart went.
@@ -58,7 +62,7 @@ pub(in crate::gateway) async fn restart_mcp_server(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Json<RestartServerResponse>, ApiError> {
-    let (ended, report) = state.servers.restart(&caller, &name).await?;
+    let (ended, report) = state.servers.trials(&caller).restart(&name).await?;
     Ok(Json(RestartServerResponse {
         ended,
         start: report.into(),

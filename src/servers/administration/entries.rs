@@ -1,0 +1,205 @@
+//! Entries of the registry: added, changed, removed.
+
+use serde_json::Value;
+
+use super::fitness::{NewServer, check, check_address, merge};
+use super::masking::unmasked;
+use super::permission::{administers_tenant, scope_for};
+use super::retarget::{goes_elsewhere, kept_secret, kept_values};
+use super::{Administration, unknown};
+use crate::domain::{McpServerConfig, Scope, TenantId};
+use crate::mcp::config::{Author, entry_problems};
+use crate::servers::catalogue::entry::{BUNDLED, ServerEntry, Source};
+use crate::servers::error::Error;
+use crate::servers::news::NewsKind;
+use crate::store;
+use crate::store::clock::now;
+use crate::store::records::McpServerRow;
+
+/// Servers that a tenant has, beside those of the installation.
+const MOST_OF_A_TENANT: usize = 50;
+
+impl Administration<'_> {
+    /// Adds a server to `mcp-config.json` or to the caller's tenant.
+    pub async fn add(&self, new: NewServer) -> Result<(), Error> {
+        let scope = scope_for(self.caller, new.for_everybody)?;
+        check(&new)?;
+        check_address(&self.servers.0.guard, &scope, &new.config).await?;
+        let _alone = self.servers.0.changing.lock().await;
+        self.check_free(&scope, &new.name).await?;
+        // What an entry of that name left behind, removed by hand perhaps, was given to another.
+        self.forget_secrets(&scope, &new.name).await?;
+        // Before the entry: the monitor lists it as soon as it is there.
+        for (secret, value) in &new.secrets {
+            self.keep_secret(&scope, &new.name, (secret, value)).await?;
+        }
+        match &scope {
+            Scope::Installation => self.servers.0.file.add(&new.name, &new.config).await?,
+            Scope::Tenant(tenant) => {
+                let row = row(tenant, &new.name, &new.config);
+                self.servers
+                    .0
+                    .records
+                    .mcp_servers()
+                    .put(&row)
+                    .await
+                    .map_err(taken)?;
+            }
+        }
+        self.servers
+            .changed(&scope, &new.name, Some(NewsKind::Added));
+        tracing::info!(mcp.server = %new.name, scope = %scope, user.id = %self.caller.user.id, "An MCP server was added");
+        Ok(())
+    }
+
+    /// Changes an entry by a JSON merge patch; what was shown masked stays as it was, unless it
+    /// would now go elsewhere.
+    pub async fn change(&self, name: &str, patch: &Value) -> Result<(), Error> {
+        loop {
+            let entry = self.find_own(name).await?;
+            let secrets = self.secret_names(&entry.scope, name).await?;
+            // Looks up names of hosts: not while others wait.
+            let config = self.patched(&entry, patch).await?;
+            let _alone = self.servers.0.changing.lock().await;
+            let is_same = self.find_own(name).await?.config == entry.config
+                && self.secret_names(&entry.scope, name).await? == secrets;
+            if !is_same {
+                // Somebody changed something else meanwhile: that stays.
+                continue;
+            }
+            match &entry.scope {
+                Scope::Installation => self.servers.0.file.put(name, &config).await?,
+                Scope::Tenant(tenant) => {
+                    let row = row(tenant, name, &config);
+                    if !self.servers.0.records.mcp_servers().update(&row).await? {
+                        return Err(unknown(name));
+                    }
+                }
+            }
+            self.servers.changed(&entry.scope, name, None);
+            return Ok(());
+        }
+    }
+
+    /// The entry's configuration with the patch, if it may be so.
+    async fn patched(&self, entry: &ServerEntry, patch: &Value) -> Result<McpServerConfig, Error> {
+        let name = &entry.name;
+        let mut merged = serde_json::to_value(&entry.config).unwrap_or_default();
+        merge(&mut merged, patch);
+        let mut config: McpServerConfig = serde_json::from_value(merged)
+            .map_err(|error| Error::invalid("config", error.to_string()))?;
+        unmasked(&mut config, &entry.config);
+        let is_moved = goes_elsewhere(&entry.config, &config);
+        // What an operator wrote by hand stays theirs, where they wrote that it goes; what is
+        // changed here has to be fit for it.
+        let known = entry_problems(&entry.config, Author::Person);
+        let is_strict = is_moved || entry.source == Source::Tenant;
+        let mut problems = entry_problems(&config, Author::Person);
+        problems.retain(|problem| is_strict || !known.contains(problem));
+        if is_moved {
+            problems.extend(kept_values((&entry.config, &config), patch));
+            let kept = self.secret_names(&entry.scope, name).await?;
+            problems.extend(kept.iter().map(|secret| kept_secret(name, secret)));
+        }
+        if !problems.is_empty() {
+            return Err(Error::Invalid(problems));
+        }
+        check_address(&self.servers.0.guard, &entry.scope, &config).await?;
+        Ok(config)
+    }
+
+    /// Removes an entry with its secrets and everything decided about its tools.
+    pub async fn remove(&self, name: &str) -> Result<(), Error> {
+        // The name is free before the secrets are gone: they are not those of who takes it next.
+        let _alone = self.servers.0.changing.lock().await;
+        let entry = self.find_own(name).await?;
+        let tenants = match &entry.scope {
+            Scope::Installation => {
+                self.servers.0.file.remove(name).await?;
+                let tenants = self.servers.0.records.tenants().list().await?;
+                tenants.into_iter().map(|tenant| tenant.id).collect()
+            }
+            Scope::Tenant(tenant) => {
+                self.servers
+                    .0
+                    .records
+                    .mcp_servers()
+                    .delete(tenant, name)
+                    .await?;
+                vec![tenant.clone()]
+            }
+        };
+        for tenant in &tenants {
+            self.servers
+                .0
+                .records
+                .tool_settings()
+                .forget(tenant, name)
+                .await?;
+            self.servers.0.definitions.forget(tenant, name).await?;
+        }
+        self.forget_secrets(&entry.scope, name).await?;
+        self.servers.0.health.forget(entry.tenant(), &entry.name);
+        self.servers.0.logs.forget(&entry);
+        self.servers
+            .changed(&entry.scope, name, Some(NewsKind::Removed));
+        tracing::info!(mcp.server = %name, user.id = %self.caller.user.id, "An MCP server was removed");
+        Ok(())
+    }
+
+    /// An entry that the caller may change.
+    pub(crate) async fn find_own(&self, name: &str) -> Result<ServerEntry, Error> {
+        let view = self.servers.view(&self.caller.tenant.id).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        match server.entry.source {
+            Source::Installation if !self.caller.user.installation_admin => {
+                return Err(Error::NotAllowed(
+                    "only installation admins change the servers of all tenants",
+                ));
+            }
+            Source::Installation => {}
+            Source::Tenant => administers_tenant(self.caller)?,
+            Source::Bundled | Source::Settings => {
+                administers_tenant(self.caller)?;
+                return Err(Error::ReadOnly(name.to_owned()));
+            }
+        }
+        Ok(ServerEntry::clone(&server.entry))
+    }
+
+    async fn check_free(&self, scope: &Scope, name: &str) -> Result<(), Error> {
+        let of_all = self
+            .servers
+            .installation_entries(&self.servers.0.file.state());
+        let mut is_taken = name == BUNDLED || of_all.iter().any(|entry| entry.name == name);
+        let rows = match scope {
+            // It would hide a tenant's own.
+            Scope::Installation => self.servers.0.records.mcp_servers().all().await?,
+            Scope::Tenant(tenant) => self.servers.0.records.mcp_servers().list(tenant).await?,
+        };
+        is_taken |= rows.iter().any(|row| row.name == name);
+        if is_taken {
+            return Err(Error::Taken(name.to_owned()));
+        }
+        if matches!(scope, Scope::Tenant(_)) && rows.len() >= MOST_OF_A_TENANT {
+            return Err(Error::Full(MOST_OF_A_TENANT));
+        }
+        Ok(())
+    }
+}
+
+fn taken(error: store::Error) -> Error {
+    if let store::Error::Taken(name) = error {
+        return Error::Taken(name);
+    }
+    Error::Store(error)
+}
+
+fn row(tenant: &TenantId, name: &str, config: &McpServerConfig) -> McpServerRow {
+    McpServerRow {
+        tenant: tenant.clone(),
+        name: name.to_owned(),
+        config: config.clone(),
+        updated_at: now(),
+    }
+}

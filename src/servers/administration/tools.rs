@@ -1,0 +1,93 @@
+//! What a tenant decides about single tools.
+
+use super::permission::administers_tenant;
+use super::{Administration, unknown};
+use crate::domain::{Digest, ToolRef};
+use crate::servers::catalogue::tool_report::ToolReport;
+use crate::servers::error::Error;
+use crate::servers::news::Change;
+use crate::session::PolicyEffect;
+use crate::store::records::ToolSetting;
+
+/// What is decided about one tool.
+#[derive(Debug, Clone, Default)]
+pub struct ToolChange {
+    /// Whether the model is told of it.
+    pub enabled: Option<bool>,
+    /// What happens to its calls.
+    pub effect: Option<PolicyEffect>,
+    /// Hash of the definition that this was decided about.
+    pub hash: Option<Digest>,
+}
+
+impl ToolChange {
+    /// Whether it says yes to the definition as it is now. One that has changed is said yes to only by
+    /// whoever names it.
+    fn accepts(&self, is_drifted: bool) -> bool {
+        self.effect.is_some() && (self.hash.is_some() || !is_drifted)
+    }
+
+    /// Whether it is about the definition as it is now. What only takes away needs no reading.
+    fn is_about(&self, now: &Digest, is_drifted: bool) -> bool {
+        let lets_more = matches!(self.effect, Some(PolicyEffect::Allow | PolicyEffect::Ask));
+        match &self.hash {
+            Some(seen) => seen == now,
+            None => !(is_drifted && lets_more),
+        }
+    }
+}
+
+impl Administration<'_> {
+    /// Decides about one tool for the caller's tenant. Whoever names the definition that they saw and
+    /// says what happens to its calls says yes to it.
+    pub async fn set_tool(
+        &self,
+        (name, tool): (&str, &str),
+        change: ToolChange,
+    ) -> Result<ToolReport, Error> {
+        administers_tenant(self.caller)?;
+        let tenant = &self.caller.tenant.id;
+        let _alone = self.servers.0.changing.lock().await;
+        let view = self.servers.view(tenant).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        let mut listed = server.listed.iter().flat_map(|tools| tools.iter());
+        let known = listed.find(|known| known.name == tool);
+        let known = known.ok_or_else(|| Error::NoTool {
+            server: name.to_owned(),
+            tool: tool.to_owned(),
+        })?;
+        let is_drifted = server.drift(known).is_some();
+        if !change.is_about(&known.hash(), is_drifted) {
+            let now = ToolReport::new(&view, server, known);
+            return Err(Error::ChangedTool(Box::new(now)));
+        }
+        let (enabled, effect) = server.setting(tool);
+        let setting = ToolSetting {
+            tool: ToolRef {
+                server: name.to_owned(),
+                tool: tool.to_owned(),
+            },
+            is_enabled: change.enabled.unwrap_or(enabled),
+            effect: change.effect.unwrap_or(effect),
+        };
+        if change.accepts(is_drifted) {
+            self.servers
+                .0
+                .definitions
+                .accept((tenant, name), known)
+                .await?;
+        }
+        self.servers
+            .0
+            .records
+            .tool_settings()
+            .put(tenant, &setting)
+            .await?;
+        self.servers.stale();
+        self.servers.pass_on(Some(tenant), name, Change::Rules);
+        self.servers.rules_changed(tenant);
+        let view = self.servers.view(tenant).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        Ok(ToolReport::new(&view, server, known))
+    }
+}

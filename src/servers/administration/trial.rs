@@ -1,0 +1,105 @@
+//! Trials of servers, and starting one afresh: each runs in a place that is thrown away.
+
+use std::collections::BTreeMap;
+
+use secrecy::ExposeSecret as _;
+
+use super::fitness::{NewServer, check, check_address, still_fits};
+use super::permission::{administers_tenant, scope_for};
+use super::report::TestReport;
+use super::unknown;
+use crate::domain::{Caller, SandboxId, Scope};
+use crate::servers::catalogue::entry::Source;
+use crate::servers::connections::opening::{Phase, ServerLocation};
+use crate::servers::error::Error;
+use crate::servers::monitor;
+use crate::servers::news::Change;
+use crate::servers::registry::Servers;
+
+/// What a caller may try.
+pub struct Trials<'a> {
+    pub(super) servers: &'a Servers,
+    pub(super) caller: &'a Caller,
+}
+
+impl Trials<'_> {
+    /// Starts a server in a place that is thrown away, and says how each phase went.
+    pub async fn test(&self, name: &str) -> Result<TestReport, Error> {
+        administers_tenant(self.caller)?;
+        let view = self.servers.view(&self.caller.tenant.id).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        still_fits(&server.entry)?;
+        let _turn = self
+            .servers
+            .0
+            .probe_limits
+            .turn(&self.caller.tenant.id)
+            .await;
+        let mut phases = Vec::new();
+        let tried = monitor::try_out(self.servers, &server.entry, &mut phases).await;
+        Ok(TestReport::new(phases, tried))
+    }
+
+    /// The same for an entry that is not stored.
+    pub async fn test_new(&self, new: NewServer) -> Result<TestReport, Error> {
+        let scope = scope_for(self.caller, new.for_everybody)?;
+        check(&new)?;
+        check_address(&self.servers.0.guard, &scope, &new.config).await?;
+        let source = match scope {
+            Scope::Installation => Source::Installation,
+            Scope::Tenant(_) => Source::Tenant,
+        };
+        let mut entry = self.servers.entry(new.name, source, scope, new.config);
+        // The environment is for what operators wrote, not for what somebody tries.
+        entry.is_trial = true;
+        let sandbox = SandboxId::from_bits(rand::random());
+        let secrets = new.secrets.iter();
+        let secrets = secrets.map(|(name, value)| (name.clone(), value.expose_secret().to_owned()));
+        let secrets: BTreeMap<String, String> = secrets.collect();
+        let holder = self.caller.holder();
+        let place = ServerLocation {
+            tenant: Some(&self.caller.tenant.id),
+            holder: Some(&holder),
+            sandbox: &sandbox,
+            secrets: Some(&secrets),
+        };
+        let _turn = self
+            .servers
+            .0
+            .probe_limits
+            .turn(&self.caller.tenant.id)
+            .await;
+        let mut phases: Vec<Phase> = Vec::new();
+        let opening = &self.servers.0.opener;
+        let tried = match opening.open(&entry, place, &mut phases).await {
+            Ok(server) => {
+                let listed = opening.list(&entry, &server, &mut phases).await;
+                server.kill().await;
+                listed.map(|tools| (tools, server.last_words()))
+            }
+            Err(failure) => Err(failure),
+        };
+        self.servers.0.place.discard(&sandbox).await;
+        Ok(TestReport::new(phases, tried))
+    }
+
+    /// Ends the connections that sessions of the caller's tenant have to a server, and lists it in
+    /// a place that is thrown away. A call that runs becomes unknown with words that say so; the next one
+    /// starts the server anew. Other gateways are told to do the same. How many connections ended
+    /// at this one, and how the start went.
+    pub async fn restart(&self, name: &str) -> Result<(usize, TestReport), Error> {
+        administers_tenant(self.caller)?;
+        let tenant = &self.caller.tenant.id;
+        let view = self.servers.view(tenant).await?;
+        let server = view.server(name);
+        let server = server.ok_or_else(|| Error::NotFound(name.to_owned()))?;
+        let open = self.servers.0.running.take(tenant, name);
+        futures::future::join_all(open.iter().map(|opened| opened.restart())).await;
+        self.servers.pass_on(Some(tenant), name, Change::Restarted);
+        tracing::info!(mcp.server = %name, tenant.id = %tenant, user.id = %self.caller.user.id, ended = open.len(), "An MCP server is restarted");
+        let _turn = self.servers.0.probe_limits.turn(tenant).await;
+        let mut phases = Vec::new();
+        let tried = monitor::try_out(self.servers, &server.entry, &mut phases).await;
+        Ok((open.len(), TestReport::new(phases, tried)))
+    }
+}
