@@ -62,7 +62,7 @@ impl AgentApp {
     /// Builds everything but doors.
     pub async fn build(settings: &Settings) -> anyhow::Result<Self> {
         let services = Services::open(settings, None, input(settings, Purpose::Daemon)).await?;
-        let entered = services.tenancy.anonymous_caller().await;
+        let entered = services.tenancy.setup().anonymous_caller().await;
         let entered = entered.context("the local user cannot be found")?;
         Ok(Self {
             sessions: services.sessions.clone(),

@@ -104,7 +104,7 @@ impl App {
         let services =
             Services::open(settings, Some(&url), agent::input(settings, purpose)).await?;
         let setup = match settings.auth.mode {
-            AuthMode::Password => services.tenancy.start(&url).await?,
+            AuthMode::Password => services.tenancy.setup().start(&url).await?,
             AuthMode::None => None,
         };
         let Services {

@@ -174,14 +174,14 @@ pub(super) async fn run(command: AdminCommand, loaded: &Loaded) -> anyhow::Resul
 async fn tenant(tenancy: &Tenancy, command: TenantCommand) -> anyhow::Result<()> {
     match command {
         TenantCommand::Add { name } => {
-            let tenant = tenancy.create_tenant(&name).await?;
+            let tenant = tenancy.administration().create_tenant(&name).await?;
             say(&format!(
                 "Created tenant `{}`. Next: sepal admin user add NAME --tenant {} --role owner",
                 tenant.name, tenant.name
             ));
         }
         TenantCommand::List => {
-            for tenant in tenancy.tenants().await? {
+            for tenant in tenancy.administration().tenants().await? {
                 say(&format!("{}  {}", tenant.id, tenant.name));
             }
         }
@@ -215,6 +215,7 @@ async fn user(tenancy: &Tenancy, command: UserCommand) -> anyhow::Result<()> {
         UserCommand::Role { name, role, of } => {
             let user = find(tenancy, &of, &name).await?;
             tenancy
+                .administration()
                 .set_role(&user.tenant, &user.id, role.into())
                 .await?;
             say("Done.");
@@ -223,23 +224,31 @@ async fn user(tenancy: &Tenancy, command: UserCommand) -> anyhow::Result<()> {
             let user = find(tenancy, &of, &name).await?;
             let is_admin = whether == Whether::Yes;
             tenancy
+                .administration()
                 .set_installation_admin(&user.tenant, &user.id, is_admin)
                 .await?;
             say("Done.");
         }
         UserCommand::Disable { name, of } => {
             let user = find(tenancy, &of, &name).await?;
-            tenancy.disable_user(&user.tenant, &user.id).await?;
+            tenancy
+                .administration()
+                .disable_user(&user.tenant, &user.id)
+                .await?;
             say("Done. Open connections end within seconds.");
         }
         UserCommand::Enable { name, of } => {
             let user = find(tenancy, &of, &name).await?;
-            tenancy.enable_user(&user.tenant, &user.id).await?;
+            tenancy
+                .administration()
+                .enable_user(&user.tenant, &user.id)
+                .await?;
             say("Done.");
         }
         UserCommand::Password { name, of } => {
             let user = find(tenancy, &of, &name).await?;
             tenancy
+                .administration()
                 .set_password(&user.tenant, &user.id, &read_password()?)
                 .await?;
             say("Done. Earlier sign-ins have ended.");
@@ -250,13 +259,13 @@ async fn user(tenancy: &Tenancy, command: UserCommand) -> anyhow::Result<()> {
 
 /// The person of that name, disabled or not.
 async fn find(tenancy: &Tenancy, of: &Of, name: &str) -> anyhow::Result<User> {
-    let tenant = tenancy.find_tenant(&of.tenant).await?;
-    Ok(tenancy.find_user(&tenant.id, name).await?)
+    let tenant = tenancy.administration().find_tenant(&of.tenant).await?;
+    Ok(tenancy.administration().find_user(&tenant.id, name).await?)
 }
 
 async fn list_users(tenancy: &Tenancy, tenant: &str) -> anyhow::Result<()> {
-    let tenant = tenancy.find_tenant(tenant).await?;
-    for person in tenancy.users(&tenant.id).await? {
+    let tenant = tenancy.administration().find_tenant(tenant).await?;
+    for person in tenancy.administration().users(&tenant.id).await? {
         let state = if person.is_disabled { "  disabled" } else { "" };
         let user = person.user;
         let more = if user.installation_admin {
@@ -275,9 +284,12 @@ async fn list_users(tenancy: &Tenancy, tenant: &str) -> anyhow::Result<()> {
 }
 
 async fn add_user(tenancy: &Tenancy, tenant: &str, person: NewPerson) -> anyhow::Result<()> {
-    let tenant = tenancy.find_tenant(tenant).await?;
+    let tenant = tenancy.administration().find_tenant(tenant).await?;
     let has_password = person.password.is_some();
-    let user = tenancy.create_user(&tenant.id, person).await?;
+    let user = tenancy
+        .administration()
+        .create_user(&tenant.id, person)
+        .await?;
     say(&format!(
         "Created `{}` in tenant `{}`.",
         user.name, tenant.name
@@ -295,7 +307,10 @@ async fn key(tenancy: &Tenancy, command: KeyCommand) -> anyhow::Result<()> {
     match command {
         KeyCommand::Add { label, user, of } => {
             let user = find(tenancy, &of, &user).await?;
-            let key = tenancy.create_key(&user.tenant, &user.id, &label).await?;
+            let key = tenancy
+                .administration()
+                .create_key(&user.tenant, &user.id, &label)
+                .await?;
             say(&format!(
                 "{}  shown only now:\n{}",
                 key.id,
@@ -303,8 +318,8 @@ async fn key(tenancy: &Tenancy, command: KeyCommand) -> anyhow::Result<()> {
             ));
         }
         KeyCommand::List { of } => {
-            let tenant = tenancy.find_tenant(&of.tenant).await?;
-            for key in tenancy.keys(&tenant.id).await? {
+            let tenant = tenancy.administration().find_tenant(&of.tenant).await?;
+            for key in tenancy.administration().keys(&tenant.id).await? {
                 let state = if key.revoked_at.is_some() {
                     "  revoked"
                 } else {
@@ -314,10 +329,10 @@ async fn key(tenancy: &Tenancy, command: KeyCommand) -> anyhow::Result<()> {
             }
         }
         KeyCommand::Revoke { id, of } => {
-            let tenant = tenancy.find_tenant(&of.tenant).await?;
+            let tenant = tenancy.administration().find_tenant(&of.tenant).await?;
             let id = ApiKeyId::parse(&id)
                 .context("an id looks like `key_…`; see `sepal admin key list`")?;
-            tenancy.revoke_key(&tenant.id, &id).await?;
+            tenancy.administration().revoke_key(&tenant.id, &id).await?;
             say("Done. Open connections end within seconds.");
         }
     }

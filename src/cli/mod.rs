@@ -246,6 +246,7 @@ async fn link(
     let url = beside.url(loaded);
     let link = beside
         .tenancy
+        .setup()
         .link(&url, tenant.as_deref(), user.as_deref())
         .await;
     beside.close().await;

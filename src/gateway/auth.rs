@@ -169,7 +169,7 @@ async fn enter_locally(state: &GatewayState, peer: Peer) -> Result<Authenticated
                     and no proxy";
         return Err(ApiError::new(Code::NotAllowed, text));
     }
-    Ok(state.tenancy.anonymous_caller().await?)
+    Ok(state.tenancy.setup().anonymous_caller().await?)
 }
 
 /// What the headers show: a Bearer key, else the cookie.

@@ -43,35 +43,43 @@ pub struct CreatedKey {
     pub secret: SecretString,
 }
 
-impl Tenancy {
+/// Tenants, people and keys, as administrators change them.
+#[derive(Clone, Copy)]
+pub struct Administration<'a>(pub(super) &'a Tenancy);
+
+impl Administration<'_> {
     /// Creates a tenant.
-    pub async fn create_tenant(&self, name: &str) -> Result<Tenant, Error> {
+    pub async fn create_tenant(self, name: &str) -> Result<Tenant, Error> {
         let tenant = Tenant {
             id: TenantId::from_bits(rand::random()),
             name: check_tenant_name(name)?.to_owned(),
         };
-        self.records().tenants().add(&tenant, self.now()).await?;
+        self.0
+            .records()
+            .tenants()
+            .add(&tenant, self.0.now())
+            .await?;
         Ok(tenant)
     }
 
     /// All tenants by name.
-    pub async fn tenants(&self) -> Result<Vec<Tenant>, Error> {
-        Ok(self.records().tenants().list().await?)
+    pub async fn tenants(self) -> Result<Vec<Tenant>, Error> {
+        Ok(self.0.records().tenants().list().await?)
     }
 
     /// The tenant of that name.
-    pub async fn find_tenant(&self, name: &str) -> Result<Tenant, Error> {
-        let found = self.records().tenants().find_by_name(name).await?;
+    pub async fn find_tenant(self, name: &str) -> Result<Tenant, Error> {
+        let found = self.0.records().tenants().find_by_name(name).await?;
         found.ok_or(Error::NotFound("tenant"))
     }
 
     /// Creates a user.
-    pub async fn create_user(&self, tenant: &TenantId, new: NewPerson) -> Result<User, Error> {
+    pub async fn create_user(self, tenant: &TenantId, new: NewPerson) -> Result<User, Error> {
         let name = check_user_name(&new.name)?;
         let password_hash = match &new.password {
             Some(password) => {
                 password::check(password)?;
-                Some(self.parts.passwords.hash(password).await?)
+                Some(self.0.parts.passwords.hash(password).await?)
             }
             None => None,
         };
@@ -87,13 +95,13 @@ impl Tenancy {
             password_hash,
             is_local: false,
         };
-        self.records().users().add(&record, self.now()).await?;
+        self.0.records().users().add(&record, self.0.now()).await?;
         Ok(user)
     }
 
     /// The users of a tenant by name.
-    pub async fn users(&self, tenant: &TenantId) -> Result<Vec<Person>, Error> {
-        let records = self.records().users().list(tenant).await?;
+    pub async fn users(self, tenant: &TenantId) -> Result<Vec<Person>, Error> {
+        let records = self.0.records().users().list(tenant).await?;
         let person = |record: crate::store::records::UserRecord| Person {
             user: record.user,
             is_disabled: record.is_disabled,
@@ -103,52 +111,53 @@ impl Tenancy {
     }
 
     /// The user of that name, disabled or not.
-    pub async fn find_user(&self, tenant: &TenantId, name: &str) -> Result<User, Error> {
-        let found = self.records().users().find_by_name(tenant, name).await?;
+    pub async fn find_user(self, tenant: &TenantId, name: &str) -> Result<User, Error> {
+        let found = self.0.records().users().find_by_name(tenant, name).await?;
         Ok(found.ok_or(Error::NotFound("user"))?.user)
     }
 
     /// Changes what a user may do, from their next command on.
-    pub async fn set_role(
-        &self,
-        tenant: &TenantId,
-        user: &UserId,
-        role: Role,
-    ) -> Result<(), Error> {
-        if !self.records().users().set_role(tenant, user, role).await? {
+    pub async fn set_role(self, tenant: &TenantId, user: &UserId, role: Role) -> Result<(), Error> {
+        if !self
+            .0
+            .records()
+            .users()
+            .set_role(tenant, user, role)
+            .await?
+        {
             return Err(self.missing_or_last_owner(tenant, user).await?);
         }
-        self.parts.checked.forget_user(user);
+        self.0.parts.checked.forget_user(user);
         Ok(())
     }
 
     /// Says whether a user administers the installation, from their next command on.
     pub async fn set_installation_admin(
-        &self,
+        self,
         tenant: &TenantId,
         user: &UserId,
         is_admin: bool,
     ) -> Result<(), Error> {
-        let users = self.records().users();
+        let users = self.0.records().users();
         if !users.set_installation_admin(tenant, user, is_admin).await? {
             return Err(Error::NotFound("user"));
         }
-        self.parts.checked.forget_user(user);
+        self.0.parts.checked.forget_user(user);
         Ok(())
     }
 
     /// Closes the door to a user, their sign-ins, keys and sockets.
-    pub async fn disable_user(&self, tenant: &TenantId, user: &UserId) -> Result<(), Error> {
-        if !self.records().users().disable(tenant, user).await? {
+    pub async fn disable_user(self, tenant: &TenantId, user: &UserId) -> Result<(), Error> {
+        if !self.0.records().users().disable(tenant, user).await? {
             return Err(self.missing_or_last_owner(tenant, user).await?);
         }
-        self.revoke(Revoked::User(user.clone()));
+        self.0.revoke(Revoked::User(user.clone()));
         Ok(())
     }
 
     /// Opens the door again; keys count again, sign-ins do not.
-    pub async fn enable_user(&self, tenant: &TenantId, user: &UserId) -> Result<(), Error> {
-        if self.records().users().enable(tenant, user).await? {
+    pub async fn enable_user(self, tenant: &TenantId, user: &UserId) -> Result<(), Error> {
+        if self.0.records().users().enable(tenant, user).await? {
             return Ok(());
         }
         Err(Error::NotFound("user"))
@@ -156,25 +165,25 @@ impl Tenancy {
 
     /// Sets a password without knowing the old one and ends the user's sign-ins.
     pub async fn set_password(
-        &self,
+        self,
         tenant: &TenantId,
         user: &UserId,
         new: &SecretString,
     ) -> Result<(), Error> {
         password::check(new)?;
-        let hash = self.parts.passwords.hash(new).await?;
+        let hash = self.0.parts.passwords.hash(new).await?;
         self.replace_password((tenant, user), &hash, None).await
     }
 
     /// Creates a key with the rights of a user.
     pub async fn create_key(
-        &self,
+        self,
         tenant: &TenantId,
         user: &UserId,
         name: &str,
     ) -> Result<CreatedKey, Error> {
         let name = check_label(name)?;
-        let found = self.records().users().find(tenant, user).await?;
+        let found = self.0.records().users().find(tenant, user).await?;
         found.ok_or(Error::NotFound("user"))?;
         let id = ApiKeyId::from_bits(rand::random());
         let secret = secret::api_key(&id);
@@ -185,49 +194,51 @@ impl Tenancy {
             name: name.to_owned(),
             hash: secret::hash(&secret),
         };
-        self.records().api_keys().add(&new, self.now()).await?;
+        self.0.records().api_keys().add(&new, self.0.now()).await?;
         Ok(CreatedKey { id, secret })
     }
 
     /// The keys of a tenant, newest first, revoked ones included.
-    pub async fn keys(&self, tenant: &TenantId) -> Result<Vec<ApiKey>, Error> {
-        Ok(self.records().api_keys().list(tenant).await?)
+    pub async fn keys(self, tenant: &TenantId) -> Result<Vec<ApiKey>, Error> {
+        Ok(self.0.records().api_keys().list(tenant).await?)
     }
 
     /// Revokes a key and closes its sockets.
-    pub async fn revoke_key(&self, tenant: &TenantId, id: &ApiKeyId) -> Result<(), Error> {
-        let keys = self.records().api_keys();
-        if !keys.revoke(tenant, id, self.now()).await? {
+    pub async fn revoke_key(self, tenant: &TenantId, id: &ApiKeyId) -> Result<(), Error> {
+        let keys = self.0.records().api_keys();
+        if !keys.revoke(tenant, id, self.0.now()).await? {
             return Err(Error::NotFound("key"));
         }
-        self.revoke(Revoked::Credential(CredentialId::ApiKey(id.clone())));
+        self.0
+            .revoke(Revoked::Credential(CredentialId::ApiKey(id.clone())));
         Ok(())
     }
 
     /// Keeps a hash, and ends every sign-in of the user but `kept`.
     pub(super) async fn replace_password(
-        &self,
+        self,
         (tenant, user): (&TenantId, &UserId),
         hash: &str,
         kept: Option<&str>,
     ) -> Result<(), Error> {
-        let sign_ins = self.records().web_sessions().of_user(tenant, user).await?;
-        let users = self.records().users();
+        let sign_ins = self
+            .0
+            .records()
+            .web_sessions()
+            .of_user(tenant, user)
+            .await?;
+        let users = self.0.records().users();
         if !users.set_password((tenant, user), hash, kept).await? {
             return Err(Error::NotFound("user"));
         }
         for id in sign_ins.into_iter().filter(|id| Some(id.as_str()) != kept) {
-            self.revoke(Revoked::Credential(CredentialId::SignIn(id)));
+            self.0.revoke(Revoked::Credential(CredentialId::SignIn(id)));
         }
         Ok(())
     }
 
-    async fn missing_or_last_owner(
-        &self,
-        tenant: &TenantId,
-        user: &UserId,
-    ) -> Result<Error, Error> {
-        let found = self.records().users().find(tenant, user).await?;
+    async fn missing_or_last_owner(self, tenant: &TenantId, user: &UserId) -> Result<Error, Error> {
+        let found = self.0.records().users().find(tenant, user).await?;
         Ok(found.map_or(Error::NotFound("user"), |_| LAST_OWNER))
     }
 }

@@ -17,12 +17,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::sync::broadcast;
 
-pub use admin::{CreatedKey, NewPerson, Person};
+pub use admin::{Administration, CreatedKey, NewPerson, Person};
 pub use credential::{Authenticated, Credential, CredentialId, Revoked};
 pub use error::Error;
 pub use limits::network;
 pub use secret::{csrf_of, key_prefix};
-pub use setup::Link;
+pub use setup::{Link, Setup};
 pub use sign_in::SignedIn;
 
 use crate::domain::Timestamp;
@@ -103,6 +103,16 @@ impl Tenancy {
     /// [`Self::is_still_valid`] for everybody.
     pub fn revocations(&self) -> broadcast::Receiver<Revoked> {
         self.parts.revoked.subscribe()
+    }
+
+    /// Changes tenants, people and keys.
+    pub fn administration(&self) -> Administration<'_> {
+        Administration(self)
+    }
+
+    /// Begins the installation, and lets people in by links.
+    pub fn setup(&self) -> Setup<'_> {
+        Setup(self)
     }
 
     fn now(&self) -> Timestamp {

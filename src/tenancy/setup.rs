@@ -26,29 +26,33 @@ pub struct Link {
     pub expires_at: Timestamp,
 }
 
-impl Tenancy {
+/// The first start of an installation, and the links that let people in.
+#[derive(Clone, Copy)]
+pub struct Setup<'a>(pub(super) &'a Tenancy);
+
+impl Setup<'_> {
     /// Lays the default tenant. While nobody exists, makes a new setup link, which is also written
     /// into the data folder; those of earlier starts end.
-    pub async fn start(&self, base_url: &str) -> Result<Option<Link>, Error> {
+    pub async fn start(self, base_url: &str) -> Result<Option<Link>, Error> {
         self.default_tenant().await?;
         self.forget_old().await?;
-        self.records().links().remove_setup().await?;
-        if !self.needs_setup().await? {
-            self.parts.dir.remove(LINK_FILE)?;
+        self.0.records().links().remove_setup().await?;
+        if !self.is_needed().await? {
+            self.0.parts.dir.remove(LINK_FILE)?;
             return Ok(None);
         }
         Ok(Some(self.setup_link(base_url).await?))
     }
 
     /// Whether nobody exists yet; the page then shows the welcome instead of the sign-in.
-    pub async fn needs_setup(&self) -> Result<bool, Error> {
-        Ok(!self.records().users().exist().await?)
+    pub async fn is_needed(self) -> Result<bool, Error> {
+        Ok(!self.0.records().users().exist().await?)
     }
 
     /// Creates the first owner, who also administers the installation. Of two who try at once,
     /// one wins and the other's link is `NotValid`.
-    pub async fn setup(
-        &self,
+    pub async fn complete(
+        self,
         secret: &SecretString,
         name: &str,
         password: &SecretString,
@@ -57,9 +61,10 @@ impl Tenancy {
         password::check(password)?;
         let link = secret::hash(secret);
         let is_open = self
+            .0
             .records()
             .links()
-            .opens_setup(&link, self.now())
+            .opens_setup(&link, self.0.now())
             .await?;
         if !is_open {
             return Err(Error::NotValid);
@@ -73,37 +78,48 @@ impl Tenancy {
                 role: Role::Owner,
                 installation_admin: true,
             },
-            password_hash: self.parts.passwords.hash(password).await?,
+            password_hash: self.0.parts.passwords.hash(password).await?,
             link,
         };
-        if !self.records().users().add_first(&first, self.now()).await? {
+        if !self
+            .0
+            .records()
+            .users()
+            .add_first(&first, self.0.now())
+            .await?
+        {
             return Err(Error::NotValid);
         }
-        self.parts.dir.remove(LINK_FILE)?;
+        self.0.parts.dir.remove(LINK_FILE)?;
         let record = self
+            .0
             .records()
             .users()
             .find_by_name(&tenant.id, name)
             .await?;
         let user = record.ok_or(Error::NotFound("user"))?.user;
-        self.parts.checked.forget_user(&user.id);
-        let admitted = self.admit((user, tenant), None).await?;
+        self.0.parts.checked.forget_user(&user.id);
+        let admitted = self.0.admit((user, tenant), None).await?;
         admitted.ok_or(Error::NotValid)
     }
 
     /// A fresh link: to the setup if nobody exists, else for the named user or the first owner.
     pub async fn link(
-        &self,
+        self,
         base_url: &str,
         tenant: Option<&str>,
         user: Option<&str>,
     ) -> Result<Link, Error> {
-        if self.needs_setup().await? {
+        if self.is_needed().await? {
             self.default_tenant().await?;
             return self.setup_link(base_url).await;
         }
-        let tenant = self.find_tenant(tenant.unwrap_or(DEFAULT_TENANT)).await?;
-        let users = self.records().users();
+        let tenant = self
+            .0
+            .administration()
+            .find_tenant(tenant.unwrap_or(DEFAULT_TENANT))
+            .await?;
+        let users = self.0.records().users();
         let record = match user {
             Some(name) => users.find_by_name(&tenant.id, name).await?,
             None => users.first_owner(&tenant.id).await?,
@@ -114,17 +130,17 @@ impl Tenancy {
     }
 
     /// Signs in by a link, which is used up.
-    pub async fn sign_in_by_link(&self, secret: &SecretString) -> Result<SignedIn, Error> {
+    pub async fn sign_in_by_link(self, secret: &SecretString) -> Result<SignedIn, Error> {
         let link = secret::hash(secret);
-        let target = self.records().links().open(&link, self.now()).await?;
+        let target = self.0.records().links().open(&link, self.0.now()).await?;
         let target = target.ok_or(Error::NotValid)?;
-        let tenant = self.records().tenants().find(&target.tenant).await?;
-        let users = self.records().users();
+        let tenant = self.0.records().tenants().find(&target.tenant).await?;
+        let users = self.0.records().users();
         let user = users.find(&target.tenant, &target.user).await?;
         let user = user.filter(|record| !record.is_disabled);
         match (tenant, user) {
             (Some(tenant), Some(record)) => {
-                let admitted = self.admit((record.user, tenant), None).await?;
+                let admitted = self.0.admit((record.user, tenant), None).await?;
                 admitted.ok_or(Error::NotValid)
             }
             _ => Err(Error::NotValid),
@@ -133,9 +149,9 @@ impl Tenancy {
 
     /// The caller of `auth.mode none`: the first owner of the default tenant, created on demand.
     /// Only for requests from this very machine; that is the gateway's to see to.
-    pub async fn anonymous_caller(&self) -> Result<Authenticated, Error> {
+    pub async fn anonymous_caller(self) -> Result<Authenticated, Error> {
         let tenant = self.default_tenant().await?;
-        let users = self.records().users();
+        let users = self.0.records().users();
         let mut owner = users.first_owner(&tenant.id).await?;
         if owner.is_none() {
             let new = NewUser {
@@ -149,7 +165,7 @@ impl Tenancy {
                 password_hash: None,
                 is_local: true,
             };
-            match users.add(&new, self.now()).await {
+            match users.add(&new, self.0.now()).await {
                 // Somebody was faster.
                 Ok(()) | Err(crate::store::Error::Taken(_)) => {}
                 Err(error) => return Err(error.into()),
@@ -165,19 +181,19 @@ impl Tenancy {
     }
 
     /// Forgets links and sign-ins that ended by themselves; for the janitor.
-    pub async fn forget_old(&self) -> Result<(), Error> {
-        let now = self.now();
+    pub async fn forget_old(self) -> Result<(), Error> {
+        let now = self.0.now();
         let before = |ms: u64| Timestamp(now.0.saturating_sub_unsigned(ms));
-        self.records().links().remove_old(now).await?;
-        let sign_ins = self.records().web_sessions();
+        self.0.records().links().remove_old(now).await?;
+        let sign_ins = self.0.records().web_sessions();
         sign_ins
             .end_old(before(IDLE_MS), before(ABSOLUTE_MS))
             .await?;
         Ok(())
     }
 
-    async fn default_tenant(&self) -> Result<Tenant, Error> {
-        let tenants = self.records().tenants();
+    async fn default_tenant(self) -> Result<Tenant, Error> {
+        let tenants = self.0.records().tenants();
         if let Some(tenant) = tenants.find_by_name(DEFAULT_TENANT).await? {
             return Ok(tenant);
         }
@@ -185,26 +201,26 @@ impl Tenancy {
             id: TenantId::from_bits(rand::random()),
             name: DEFAULT_TENANT.into(),
         };
-        Ok(tenants.find_or_add(tenant, self.now()).await?)
+        Ok(tenants.find_or_add(tenant, self.0.now()).await?)
     }
 
-    async fn setup_link(&self, base_url: &str) -> Result<Link, Error> {
+    async fn setup_link(self, base_url: &str) -> Result<Link, Error> {
         let tenant = self.default_tenant().await?;
         let link = self.new_link(base_url, &tenant.id, None).await?;
         let text = format!("{}\n", link.address.expose_secret());
-        self.parts.dir.write_private(LINK_FILE, text.as_bytes())?;
+        self.0.parts.dir.write_private(LINK_FILE, text.as_bytes())?;
         Ok(link)
     }
 
     async fn new_link(
-        &self,
+        self,
         base_url: &str,
         tenant: &TenantId,
         user: Option<&UserId>,
     ) -> Result<Link, Error> {
         let secret = secret::random();
-        let expires_at = Timestamp(self.now().0.saturating_add_unsigned(LINK_LIFE_MS));
-        let links = self.records().links();
+        let expires_at = Timestamp(self.0.now().0.saturating_add_unsigned(LINK_LIFE_MS));
+        let links = self.0.records().links();
         links
             .add(&secret::hash(&secret), (tenant, user), expires_at)
             .await?;

@@ -83,7 +83,9 @@ impl Tenancy {
             CredentialId::SignIn(id) => Some(id.as_str()),
             CredentialId::ApiKey(_) | CredentialId::Local(_) => None,
         };
-        self.replace_password((tenant, user), &hash, kept).await
+        self.administration()
+            .replace_password((tenant, user), &hash, kept)
+            .await
     }
 
     /// Keeps a new sign-in; `None` if what it rests on ended meanwhile.

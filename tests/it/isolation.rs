@@ -197,9 +197,17 @@ async fn who_became_a_viewer_keeps_their_sessions_and_changes_none() {
     socket.say("hello").await;
     socket.wait_for_answer().await;
     let path = format!("/api/sessions/{}", socket.session());
-    let keys = app.tenancy.keys(&person.tenant).await.unwrap();
+    let keys = app
+        .tenancy
+        .administration()
+        .keys(&person.tenant)
+        .await
+        .unwrap();
     let user = keys[0].user.clone();
-    let demoted = app.tenancy.set_role(&person.tenant, &user, Role::Viewer);
+    let demoted = app
+        .tenancy
+        .administration()
+        .set_role(&person.tenant, &user, Role::Viewer);
     demoted.await.unwrap();
     let ask = |method: Method, body: Value| {
         let request = TestApp::http().request(method, app.url(&path));
@@ -218,8 +226,14 @@ async fn a_revoked_key_ends_open_sockets() {
     let stranger = app.person("other").await;
     let mut socket = TestSocket::open(app.address, &ana, None).await;
     let mut theirs = TestSocket::open(app.address, &stranger, None).await;
-    let keys = app.tenancy.keys(&ana.tenant).await.unwrap();
+    let keys = app
+        .tenancy
+        .administration()
+        .keys(&ana.tenant)
+        .await
+        .unwrap();
     app.tenancy
+        .administration()
         .revoke_key(&ana.tenant, &keys[0].id)
         .await
         .unwrap();

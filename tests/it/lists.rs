@@ -128,8 +128,16 @@ async fn a_list_takes_no_commands_and_ends_with_the_right_to_read_it() {
     let mut list = TestSocket::listen(app.address, &ana).await.unwrap();
     let answer = list.ask("message", &[json!({ "text": "hello" })]).await;
     assert_eq!(answer["error"]["code"], "unknown_command", "{answer}");
-    let keys = app.tenancy.keys(&ana.tenant).await.unwrap();
-    let revoked = app.tenancy.revoke_key(&ana.tenant, &keys[0].id);
+    let keys = app
+        .tenancy
+        .administration()
+        .keys(&ana.tenant)
+        .await
+        .unwrap();
+    let revoked = app
+        .tenancy
+        .administration()
+        .revoke_key(&ana.tenant, &keys[0].id);
     revoked.await.unwrap();
     let error = list.wait_for("error").await;
     assert_eq!(error.rest()["code"], "unauthorized");

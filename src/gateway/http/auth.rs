@@ -141,7 +141,7 @@ pub(super) async fn read_me(
             &parts,
         ))),
         Err(refused) if refused.code() == Code::Unauthorized => {
-            let needs_setup = state.tenancy.needs_setup().await?;
+            let needs_setup = state.tenancy.setup().is_needed().await?;
             Err(refused
                 .with("installation", json!(*state.installation))
                 .with("setupNeeded", json!(needs_setup)))
@@ -161,7 +161,8 @@ pub(super) async fn set_up(
 ) -> Result<WithCookie<Json<Me>>, ApiError> {
     let signed_in = state
         .tenancy
-        .setup(&body.secret, &body.name, &body.password)
+        .setup()
+        .complete(&body.secret, &body.name, &body.password)
         .await?;
     enter(&state, &parts, signed_in)
 }
@@ -175,7 +176,7 @@ pub(super) async fn open_link(
     parts: Parts,
     Body(body): Body<OpenLinkRequest>,
 ) -> Result<WithCookie<Json<Me>>, ApiError> {
-    let signed_in = state.tenancy.sign_in_by_link(&body.secret).await?;
+    let signed_in = state.tenancy.setup().sign_in_by_link(&body.secret).await?;
     enter(&state, &parts, signed_in)
 }
 

@@ -91,8 +91,16 @@ pub(super) async fn operator(app: &TestApp, tenant: &str) -> Person {
         installation_admin: true,
         password: None,
     };
-    let user = app.tenancy.create_user(&person.tenant, new).await.unwrap();
-    let key = app.tenancy.create_key(&person.tenant, &user.id, "test");
+    let user = app
+        .tenancy
+        .administration()
+        .create_user(&person.tenant, new)
+        .await
+        .unwrap();
+    let key = app
+        .tenancy
+        .administration()
+        .create_key(&person.tenant, &user.id, "test");
     let key = key.await.unwrap().secret.expose_secret().to_owned();
     Person {
         tenant: person.tenant,

@@ -257,9 +257,14 @@ impl TestApp {
 
     async fn newcomer(&self, tenant: &str, role: Role, installation_admin: bool) -> Person {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let tenant = match self.tenancy.find_tenant(tenant).await {
+        let tenant = match self.tenancy.administration().find_tenant(tenant).await {
             Ok(tenant) => tenant,
-            Err(_) => self.tenancy.create_tenant(tenant).await.unwrap(),
+            Err(_) => self
+                .tenancy
+                .administration()
+                .create_tenant(tenant)
+                .await
+                .unwrap(),
         };
         let name = format!("p{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let person = NewPerson {
@@ -268,9 +273,15 @@ impl TestApp {
             installation_admin,
             password: None,
         };
-        let user = self.tenancy.create_user(&tenant.id, person).await.unwrap();
+        let user = self
+            .tenancy
+            .administration()
+            .create_user(&tenant.id, person)
+            .await
+            .unwrap();
         let key = self
             .tenancy
+            .administration()
             .create_key(&tenant.id, &user.id, "test")
             .await
             .unwrap();

@@ -40,6 +40,7 @@ async fn a_guessed_secret_opens_nothing() {
     let owner = &ann.entered.caller.user;
     let key = house
         .tenancy
+        .administration()
         .create_key(&owner.tenant, &owner.id, "ci")
         .await
         .unwrap();
@@ -68,13 +69,19 @@ async fn a_key_has_the_rights_of_its_user_until_it_is_revoked() {
     let bob = house.member(&ann, "bob").await;
     let key = house
         .tenancy
+        .administration()
         .create_key(&bob.tenant, &bob.id, " ci ")
         .await
         .unwrap();
     assert!(key.secret.expose_secret().starts_with(&key_prefix(&key.id)));
     let entered = house.key(&key.secret).await.unwrap();
     assert_eq!(entered.caller.user, bob);
-    let keys = house.tenancy.keys(&bob.tenant).await.unwrap();
+    let keys = house
+        .tenancy
+        .administration()
+        .keys(&bob.tenant)
+        .await
+        .unwrap();
     assert_eq!(
         (keys[0].name.as_str(), keys[0].user.clone()),
         ("ci", bob.id.clone())
@@ -84,13 +91,18 @@ async fn a_key_has_the_rights_of_its_user_until_it_is_revoked() {
     let mut revoked = house.tenancy.revocations();
     house
         .tenancy
+        .administration()
         .revoke_key(&bob.tenant, &key.id)
         .await
         .unwrap();
     assert!(revoked.try_recv().unwrap().concerns(&entered));
     refused(house.key(&key.secret).await, NOT_VALID);
     assert!(!house.tenancy.is_still_valid(&entered).await.unwrap());
-    let again = house.tenancy.revoke_key(&bob.tenant, &key.id).await;
+    let again = house
+        .tenancy
+        .administration()
+        .revoke_key(&bob.tenant, &key.id)
+        .await;
     refused(again, "there is no such key");
 }
 
@@ -101,6 +113,7 @@ async fn a_disabled_user_is_out_at_once_with_everything_they_have() {
     let signed_in = house.sign_in("bob", PASSWORD).await.unwrap();
     let key = house
         .tenancy
+        .administration()
         .create_key(&bob.tenant, &bob.id, "ci")
         .await
         .unwrap();
@@ -110,6 +123,7 @@ async fn a_disabled_user_is_out_at_once_with_everything_they_have() {
     let mut revoked = house.tenancy.revocations();
     house
         .tenancy
+        .administration()
         .disable_user(&bob.tenant, &bob.id)
         .await
         .unwrap();
@@ -124,6 +138,7 @@ async fn a_disabled_user_is_out_at_once_with_everything_they_have() {
     }
     house
         .tenancy
+        .administration()
         .enable_user(&bob.tenant, &bob.id)
         .await
         .unwrap();
@@ -140,7 +155,10 @@ async fn what_a_command_beside_revokes_is_noticed_at_the_next_check() {
     assert!(house.tenancy.is_still_valid(&entered).await.unwrap());
     let mut revoked = house.tenancy.revocations();
     let cli = house.command_line().await;
-    cli.disable_user(&bob.tenant, &bob.id).await.unwrap();
+    cli.administration()
+        .disable_user(&bob.tenant, &bob.id)
+        .await
+        .unwrap();
     // Believed for two seconds, so that a check per command is cheap.
     house.pass(1_999);
     assert!(house.tenancy.is_still_valid(&entered).await.unwrap());
@@ -155,7 +173,13 @@ async fn new_rights_count_from_the_next_command() {
     let bob = house.member(&ann, "bob").await;
     let signed_in = house.sign_in("bob", PASSWORD).await.unwrap();
     let entered = house.cookie(&signed_in).await.unwrap();
-    let role = async |role| house.tenancy.set_role(&bob.tenant, &bob.id, role).await;
+    let role = async |role| {
+        house
+            .tenancy
+            .administration()
+            .set_role(&bob.tenant, &bob.id, role)
+            .await
+    };
     role(Role::Viewer).await.unwrap();
     assert!(!house.tenancy.is_still_valid(&entered).await.unwrap());
     let fresh = house.tenancy.refresh(&entered).await.unwrap();
@@ -164,6 +188,7 @@ async fn new_rights_count_from_the_next_command() {
     let owner = &ann.entered.caller.user;
     let demoted = house
         .tenancy
+        .administration()
         .set_role(&owner.tenant, &owner.id, Role::Admin);
     let refusal = demoted.await.unwrap_err();
     assert_eq!(refusal.code(), Code::NotAllowed);
@@ -205,6 +230,7 @@ async fn no_secret_lies_in_the_data_folder() {
     let owner = &ann.entered.caller.user;
     let key = house
         .tenancy
+        .administration()
         .create_key(&owner.tenant, &owner.id, "ci")
         .await
         .unwrap();
@@ -228,7 +254,7 @@ async fn no_secret_lies_in_the_data_folder() {
     let shown = format!(
         "{:?} {:?}",
         ann.entered,
-        house.tenancy.keys(&owner.tenant).await
+        house.tenancy.administration().keys(&owner.tenant).await
     );
     assert!(!shown.contains(ann.secret.expose_secret()));
     assert!(!shown.contains(key.secret.expose_secret()));

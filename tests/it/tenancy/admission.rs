@@ -12,7 +12,7 @@ use super::{BASE, DAY, House, MINUTE, NOT_VALID, PASSWORD, WRONG, peer, refused,
 #[tokio::test]
 async fn the_first_start_writes_a_link_that_makes_one_owner() {
     let house = House::new().await;
-    let link = house.tenancy.start(BASE).await.unwrap().unwrap();
+    let link = house.tenancy.setup().start(BASE).await.unwrap().unwrap();
     let file = house.dir.path().join("setup-link");
     assert_eq!(
         fs::read_to_string(&file).unwrap().trim_end(),
@@ -27,7 +27,7 @@ async fn the_first_start_writes_a_link_that_makes_one_owner() {
             .expose_secret()
             .starts_with("http://localhost:3000/welcome#")
     );
-    assert!(link.is_setup && house.tenancy.needs_setup().await.unwrap());
+    assert!(link.is_setup && house.tenancy.setup().is_needed().await.unwrap());
 
     let secret = secret_of(&link);
     let signed_in = house.set_up(&secret, "Ann").await.unwrap();
@@ -40,26 +40,30 @@ async fn the_first_start_writes_a_link_that_makes_one_owner() {
     assert_eq!(caller.tenant.name, "default");
     assert_eq!(house.cookie(&signed_in).await.unwrap(), signed_in.entered);
 
-    assert!(!file.exists() && !house.tenancy.needs_setup().await.unwrap());
+    assert!(!file.exists() && !house.tenancy.setup().is_needed().await.unwrap());
     refused(house.set_up(&secret, "eve").await, NOT_VALID);
-    assert!(house.tenancy.start(BASE).await.unwrap().is_none());
+    assert!(house.tenancy.setup().start(BASE).await.unwrap().is_none());
     assert!(house.sign_in("ann", PASSWORD).await.is_ok());
 }
 
 #[tokio::test]
 async fn a_setup_link_ends_after_30_minutes_and_at_the_next_start() {
     let house = House::new().await;
-    let first = secret_of(&house.tenancy.start(BASE).await.unwrap().unwrap());
-    let second = secret_of(&house.tenancy.start(BASE).await.unwrap().unwrap());
+    let first = secret_of(&house.tenancy.setup().start(BASE).await.unwrap().unwrap());
+    let second = secret_of(&house.tenancy.setup().start(BASE).await.unwrap().unwrap());
     refused(house.set_up(&first, "eve").await, NOT_VALID);
     refused(house.set_up(&"guessed".into(), "eve").await, NOT_VALID);
     house.pass(30 * MINUTE);
     refused(house.set_up(&second, "ann").await, NOT_VALID);
-    let third = house.tenancy.link(BASE, None, None).await.unwrap();
+    let third = house.tenancy.setup().link(BASE, None, None).await.unwrap();
     // A setup link is no sign-in link, and what is refused for its form does not use it up.
     refused(house.by_link(&third).await, NOT_VALID);
     let (third_secret, short) = (secret_of(&third), "short".into());
-    let short = house.tenancy.setup(&third_secret, "ann", &short).await;
+    let short = house
+        .tenancy
+        .setup()
+        .complete(&third_secret, "ann", &short)
+        .await;
     refused(short, "`password` needs at least 10 characters");
     refused(
         house.set_up(&secret_of(&third), " ").await,
@@ -71,8 +75,8 @@ async fn a_setup_link_ends_after_30_minutes_and_at_the_next_start() {
 #[tokio::test]
 async fn of_two_setups_at_once_one_wins() {
     let house = House::new().await;
-    let one = secret_of(&house.tenancy.start(BASE).await.unwrap().unwrap());
-    let two = secret_of(&house.tenancy.link(BASE, None, None).await.unwrap());
+    let one = secret_of(&house.tenancy.setup().start(BASE).await.unwrap().unwrap());
+    let two = secret_of(&house.tenancy.setup().link(BASE, None, None).await.unwrap());
     let answers = tokio::join!(
         house.set_up(&one, "ann"),
         house.set_up(&one, "bob"),
@@ -82,8 +86,22 @@ async fn of_two_setups_at_once_one_wins() {
     assert_eq!(won.iter().filter(|answer| answer.is_ok()).count(), 1);
     let is_refused = |answer: &Result<_, Error>| matches!(answer, Err(Error::NotValid));
     assert_eq!(won.iter().filter(|answer| is_refused(answer)).count(), 2);
-    let tenant = house.tenancy.find_tenant("default").await.unwrap();
-    assert_eq!(house.tenancy.users(&tenant.id).await.unwrap().len(), 1);
+    let tenant = house
+        .tenancy
+        .administration()
+        .find_tenant("default")
+        .await
+        .unwrap();
+    assert_eq!(
+        house
+            .tenancy
+            .administration()
+            .users(&tenant.id)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -91,7 +109,7 @@ async fn a_sign_in_link_opens_once_and_for_whom_it_was_made() {
     let (house, ann) = House::of_ann().await;
     let bob = house.member(&ann, "bob").await;
     let cli = house.command_line().await;
-    let link = cli.link(BASE, None, None).await.unwrap();
+    let link = cli.setup().link(BASE, None, None).await.unwrap();
     assert!(
         link.address
             .expose_secret()
@@ -105,19 +123,23 @@ async fn a_sign_in_link_opens_once_and_for_whom_it_was_made() {
     assert_eq!(by_link.entered.caller.user.name, "ann");
     refused(house.by_link(&link).await, NOT_VALID);
 
-    let for_bob = cli.link(BASE, None, Some("Bob")).await.unwrap();
+    let for_bob = cli.setup().link(BASE, None, Some("Bob")).await.unwrap();
     refused(house.set_up(&secret_of(&for_bob), "eve").await, NOT_VALID);
     let signed_in = house.by_link(&for_bob).await;
     assert_eq!(signed_in.unwrap().entered.caller.user.id, bob.id);
-    let late = cli.link(BASE, Some("default"), Some("bob")).await.unwrap();
+    let late = cli
+        .setup()
+        .link(BASE, Some("default"), Some("bob"))
+        .await
+        .unwrap();
     house.pass(30 * MINUTE);
     refused(house.by_link(&late).await, NOT_VALID);
     refused(
-        cli.link(BASE, None, Some("eve")).await,
+        cli.setup().link(BASE, None, Some("eve")).await,
         "there is no such user",
     );
     refused(
-        cli.link(BASE, Some("x"), None).await,
+        cli.setup().link(BASE, Some("x"), None).await,
         "there is no such tenant",
     );
 }
@@ -128,6 +150,7 @@ async fn nobody_is_told_what_was_wrong() {
     let bob = house.member(&ann, "bob").await;
     house
         .tenancy
+        .administration()
         .disable_user(&bob.tenant, &bob.id)
         .await
         .unwrap();
@@ -174,9 +197,14 @@ async fn guessing_is_slowed_down_for_the_guesser_only() {
 #[tokio::test]
 async fn two_tenants_may_have_the_same_name_for_two_people() {
     let (house, ann) = House::of_ann().await;
-    let acme = house.tenancy.create_tenant("acme").await.unwrap();
+    let acme = house
+        .tenancy
+        .administration()
+        .create_tenant("acme")
+        .await
+        .unwrap();
     refused(
-        house.tenancy.create_tenant("acme").await,
+        house.tenancy.administration().create_tenant("acme").await,
         "the name `acme` is taken",
     );
     let other = sepal::tenancy::NewPerson {
@@ -185,7 +213,12 @@ async fn two_tenants_may_have_the_same_name_for_two_people() {
         installation_admin: false,
         password: Some("another long password".into()),
     };
-    let other = house.tenancy.create_user(&acme.id, other).await.unwrap();
+    let other = house
+        .tenancy
+        .administration()
+        .create_user(&acme.id, other)
+        .await
+        .unwrap();
     let sign_in = async |tenant, password: &str| {
         let signed_in = house.sign_in_at(tenant, "ann", password).await;
         signed_in.map(|signed_in| signed_in.entered.caller.user.id)
@@ -197,9 +230,17 @@ async fn two_tenants_may_have_the_same_name_for_two_people() {
     refused(sign_in(Some("acme"), PASSWORD).await, WRONG);
     refused(sign_in(None, "another long password").await, WRONG);
     // Ids of one tenant mean nothing in the other.
-    let foreign = house.tenancy.disable_user(&acme.id, &first).await;
+    let foreign = house
+        .tenancy
+        .administration()
+        .disable_user(&acme.id, &first)
+        .await;
     refused(foreign, "there is no such user");
-    let foreign = house.tenancy.create_key(&acme.id, &first, "x").await;
+    let foreign = house
+        .tenancy
+        .administration()
+        .create_key(&acme.id, &first, "x")
+        .await;
     refused(foreign.map(|_| ()), "there is no such user");
 }
 
@@ -208,7 +249,7 @@ async fn a_new_password_ends_the_other_sign_ins() {
     let (house, ann) = House::of_ann().await;
     let other = house.sign_in("ann", PASSWORD).await.unwrap();
     assert!(house.cookie(&other).await.is_ok());
-    let link = house.tenancy.link(BASE, None, None).await.unwrap();
+    let link = house.tenancy.setup().link(BASE, None, None).await.unwrap();
     let mut revoked = house.tenancy.revocations();
     let new = "a new long password".into();
     let change = async |old: Option<&str>| {
@@ -234,8 +275,8 @@ async fn a_new_password_ends_the_other_sign_ins() {
 async fn without_sign_in_there_is_one_local_owner_whom_the_setup_names() {
     let house = House::new().await;
     let answers = tokio::join!(
-        house.tenancy.anonymous_caller(),
-        house.tenancy.anonymous_caller()
+        house.tenancy.setup().anonymous_caller(),
+        house.tenancy.setup().anonymous_caller()
     );
     let local = answers.0.unwrap();
     assert_eq!(local, answers.1.unwrap());
@@ -244,13 +285,14 @@ async fn without_sign_in_there_is_one_local_owner_whom_the_setup_names() {
         ("local", Role::Owner)
     );
     assert!(house.tenancy.is_still_valid(&local).await.unwrap());
-    assert!(house.tenancy.needs_setup().await.unwrap());
-    let link = house.tenancy.start(BASE).await.unwrap().unwrap();
+    assert!(house.tenancy.setup().is_needed().await.unwrap());
+    let link = house.tenancy.setup().start(BASE).await.unwrap().unwrap();
     let ann = house.set_up(&secret_of(&link), "ann").await.unwrap();
     assert_eq!(ann.entered.caller.user.id, local.caller.user.id);
     assert_eq!(
         house
             .tenancy
+            .setup()
             .anonymous_caller()
             .await
             .unwrap()
@@ -265,6 +307,6 @@ async fn without_sign_in_there_is_one_local_owner_whom_the_setup_names() {
 async fn what_ended_is_forgotten() {
     let (house, ann) = House::of_ann().await;
     house.pass(31 * DAY);
-    house.tenancy.forget_old().await.unwrap();
+    house.tenancy.setup().forget_old().await.unwrap();
     refused(house.cookie(&ann).await, NOT_VALID);
 }

@@ -46,7 +46,7 @@ impl House {
     /// An installation that Ann has set up.
     async fn of_ann() -> (Self, SignedIn) {
         let house = Self::new().await;
-        let link = house.tenancy.start(BASE).await.unwrap().unwrap();
+        let link = house.tenancy.setup().start(BASE).await.unwrap().unwrap();
         let signed_in = house.set_up(&secret_of(&link), "ann").await.unwrap();
         (house, signed_in)
     }
@@ -61,7 +61,10 @@ impl House {
     }
 
     async fn set_up(&self, secret: &SecretString, name: &str) -> Result<SignedIn, Error> {
-        self.tenancy.setup(secret, name, &PASSWORD.into()).await
+        self.tenancy
+            .setup()
+            .complete(secret, name, &PASSWORD.into())
+            .await
     }
 
     async fn sign_in(&self, name: &str, password: &str) -> Result<SignedIn, Error> {
@@ -79,7 +82,7 @@ impl House {
     }
 
     async fn by_link(&self, link: &Link) -> Result<SignedIn, Error> {
-        self.tenancy.sign_in_by_link(&secret_of(link)).await
+        self.tenancy.setup().sign_in_by_link(&secret_of(link)).await
     }
 
     async fn by_ticket(&self, ticket: SecretString) -> Result<Authenticated, Error> {
@@ -105,7 +108,11 @@ impl House {
             password: Some(PASSWORD.into()),
         };
         let tenant = &owner.entered.caller.tenant.id;
-        self.tenancy.create_user(tenant, new).await.unwrap()
+        self.tenancy
+            .administration()
+            .create_user(tenant, new)
+            .await
+            .unwrap()
     }
 }
 

@@ -64,7 +64,7 @@ impl McpContext {
         let peer = self.gateway.access.peer(parts);
         let shows_nothing = !parts.headers.contains_key(AUTHORIZATION);
         if self.exposure.admits_local && peer.is_local && shows_nothing {
-            let entered = self.gateway.tenancy.anonymous_caller().await?;
+            let entered = self.gateway.tenancy.setup().anonymous_caller().await?;
             return Ok(entered.caller);
         }
         Caller::from_request_parts(parts, &self.gateway).await
