@@ -21,9 +21,9 @@ pub use effects::tool_call::SessionTools;
 pub use feed::list_update::ListUpdate;
 pub use feed::running_answer::{Delta, DeltaKind, RunningAnswer, tail};
 pub use feed::{
-    Feed, Frame, Frames, Joined, LeftOut, Notice, QueueState, SessionView, ShownEvent, Signal,
-    TurnView, UsageState, What,
+    Feed, Joined, LeftOut, Notice, QueueState, SessionView, ShownEvent, Signal, TurnView,
+    UsageState, What,
 };
 pub use mailbox::{Accepted, SessionRequest, damaged, limit_reached};
 pub use sessions::expiry::remove_expired_rows;
-pub use sessions::{Page, Sessions, SessionsSettings};
+pub use sessions::{Page, RowError, Sessions, SessionsSettings};

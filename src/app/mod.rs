@@ -227,7 +227,7 @@ fn gateway_state(
         sessions: sessions.clone(),
         servers,
         tenancy: tenancy.clone(),
-        store: store.clone(),
+        store: store.probe(),
         access: Arc::new(access_rules(settings)),
         auth_mode: settings.auth.mode,
         installation: Arc::new(Installation {

@@ -1,4 +1,4 @@
-//! The words that all layers share: ids, entries, tools, usage, faults, and the stored nouns.
+//! The words that all layers share, one file per noun: ids, entries, tools, usage, faults, and the stored nouns.
 //! No I/O, no async, no clock.
 
 pub mod access;

@@ -39,7 +39,7 @@ use crate::config::AuthMode;
 use crate::domain::{Code, Shares};
 use crate::providers::Providers;
 use crate::servers::Servers;
-use crate::store::Store;
+use crate::store::Probe;
 use crate::tenancy::Tenancy;
 
 /// What every door works with. Clones share everything.
@@ -52,7 +52,7 @@ pub struct GatewayState {
     /// Who may enter.
     pub tenancy: Tenancy,
     /// For lists and the readiness probe; sessions are reached through `sessions` only.
-    pub store: Store,
+    pub store: Probe,
     /// Under which names we answer.
     pub access: Arc<AccessRules>,
     /// How people sign in.

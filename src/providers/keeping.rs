@@ -124,7 +124,7 @@ impl Providers {
 
     /// A provider as it would be, without keeping it.
     pub async fn draw(&self, scope: &Scope, id: &str, draft: Draft) -> Result<Offer, Error> {
-        is_name(id)?;
+        check_name(id)?;
         let base_url = match draft.base_url.as_deref().map(str::trim) {
             None | Some("") => None,
             Some(address) => Some(self.address(scope, address).await?),
@@ -303,7 +303,7 @@ pub(crate) fn read_only(id: &str) -> Refusal {
     Refusal::new(Code::ReadOnly, text)
 }
 
-fn is_name(id: &str) -> Result<(), Refusal> {
+fn check_name(id: &str) -> Result<(), Refusal> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let fits = id.len() <= 64
         && id.bytes().next().is_some_and(is_plain)

@@ -203,10 +203,9 @@ impl Store {
         &self.dir
     }
 
-    /// Asks database and journals for a sign of life, for `/readyz`; the error says which is away.
-    pub async fn ping(&self) -> Result<(), Error> {
-        let (records, journals) = tokio::join!(self.db.ping(), self.live.ping());
-        records.and(journals)
+    /// What tells whether the store answers, and nothing else of it.
+    pub fn probe(&self) -> Probe {
+        Probe(self.clone())
     }
 
     /// Ends the connections of the records; the last one folds SQLite's log into the file. From then
@@ -215,5 +214,17 @@ impl Store {
     pub async fn close(&self) {
         self.db.close().await;
         self.dir.release();
+    }
+}
+
+/// Tells whether a store answers: doors that need nothing else of it get this.
+#[derive(Clone)]
+pub struct Probe(Store);
+
+impl Probe {
+    /// Asks database and journals for a sign of life, for `/readyz`; the error says which is away.
+    pub async fn ping(&self) -> Result<(), Error> {
+        let (records, journals) = tokio::join!(self.0.db.ping(), self.0.live.ping());
+        records.and(journals)
     }
 }

@@ -147,7 +147,7 @@ impl Tenancy {
     }
 
     /// Whether the entry holds with the very rights that it has; asked before each command.
-    pub async fn is_still_valid(&self, entered: &Authenticated) -> Result<bool, Error> {
+    pub async fn check_still_valid(&self, entered: &Authenticated) -> Result<bool, Error> {
         match self.refresh(entered).await {
             Ok(fresh) => Ok(fresh == *entered),
             Err(Error::NotValid) => Ok(false),

@@ -100,7 +100,7 @@ impl Tenancy {
     }
 
     /// Whose access ended, so that their sockets close. A receiver that lagged behind asks
-    /// [`Self::is_still_valid`] for everybody.
+    /// [`Self::check_still_valid`] for everybody.
     pub fn revocations(&self) -> broadcast::Receiver<Revoked> {
         self.parts.revoked.subscribe()
     }

@@ -7,13 +7,12 @@ pub(super) mod list_update;
 pub(super) mod running_answer;
 mod usage;
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use engineioxide::Str;
 use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
 use tokio::sync::broadcast;
 
 pub use self::usage::{LeftOut, UsageState};
@@ -82,20 +81,25 @@ impl Running {
 pub struct Signal {
     /// What it is.
     pub what: What,
-    /// A door's wire form of it, made by whoever needs it first and shared by all its sockets.
-    pub frames: OnceLock<Frames>,
+    /// What a door made of it, whatever that is.
+    rendered: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
-/// The frames of one signal; of nearly all it is one.
-pub type Frames = SmallVec<[Frame; 1]>;
+impl Signal {
+    /// Nobody has made anything of it yet.
+    pub fn new(what: What) -> Self {
+        Self {
+            what,
+            rendered: OnceLock::new(),
+        }
+    }
 
-/// One message on the wire.
-#[derive(Debug, Clone)]
-pub struct Frame {
-    /// The event's name.
-    pub name: &'static str,
-    /// The whole packet, encoded once for all clients.
-    pub packet: Str,
+    /// What a door makes of the signal: made where it is needed first, shared by all who watch. One
+    /// kind of door keeps its own; to another kind it is `None`.
+    pub fn rendered<T: Any + Send + Sync>(&self, render: impl FnOnce(&What) -> T) -> Option<&T> {
+        let rendered = self.rendered.get_or_init(|| Box::new(render(&self.what)));
+        rendered.downcast_ref()
+    }
 }
 
 /// The kinds of signals.
@@ -367,10 +371,7 @@ impl Feed {
 
     fn send(&self, what: What) {
         // An error only says that nobody watches.
-        let _ = self.ring.send(Arc::new(Signal {
-            what,
-            frames: OnceLock::new(),
-        }));
+        let _ = self.ring.send(Arc::new(Signal::new(what)));
     }
 
     fn running(&self) -> MutexGuard<'_, Running> {

@@ -29,7 +29,8 @@ use super::session::creation_limit::CreationLimit;
 use crate::domain::{Caller, Code, GatewayId, Most, SessionId, SessionKey, Shares, UserId};
 use crate::session::{Command, ModelChoice, Refusal};
 use crate::store::live::cluster_bus::ClusterBus;
-use crate::store::{LiveStore, Records};
+use crate::store::records::{Cursor, SessionRow, SessionState as ListState, SessionsPage};
+use crate::store::{self, LiveStore, Records};
 
 /// How sessions are kept.
 #[derive(Debug, Clone, Copy)]
@@ -180,35 +181,58 @@ impl Sessions {
     /// The session as it is, and everything that comes after.
     pub async fn join(&self, key: &SessionKey, caller: &Caller) -> Result<Joined, Refusal> {
         let by = caller.user.id.clone();
-        self.request(key, caller, |reply| Message::Join { by, reply })
-            .await
+        let joined = self.request(key, caller, |reply| Message::Join { by, reply });
+        let joined = joined.await?;
+        self.0.has_admitted(key, caller);
+        Ok(joined)
     }
 
-    /// Part of the transcript, oldest first. The caller has joined or is checked here.
-    pub async fn events(
+    /// Part of the transcript, oldest first.
+    pub async fn page(
         &self,
         key: &SessionKey,
         caller: &Caller,
         page: Page,
         limit: usize,
     ) -> Result<Vec<ShownEvent>, Refusal> {
-        self.join(key, caller).await?;
-        self.page(key, page, limit).await
-    }
-
-    /// Part of the transcript for somebody who has joined.
-    pub async fn page(
-        &self,
-        key: &SessionKey,
-        page: Page,
-        limit: usize,
-    ) -> Result<Vec<ShownEvent>, Refusal> {
+        if !self.0.has_joined(key, caller) {
+            self.join(key, caller).await?;
+        }
         let journal = Journal::new(Arc::clone(&self.0.store), key.clone());
         let events = match page {
             Page::After(seq) => journal.events_after(seq, limit).await,
             Page::Before(seq) => journal.events_before(seq, limit).await,
         };
         events.map_err(|error| unreadable(key, &error))
+    }
+
+    /// The caller's sessions by their last change, newest first: what was acknowledged is in it.
+    pub async fn list(
+        &self,
+        caller: &Caller,
+        is_in: Option<ListState>,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<SessionsPage, store::Error> {
+        self.listed().await;
+        let whose = (&caller.tenant.id, &caller.user.id);
+        let rows = self.0.factory.place.records.sessions();
+        rows.list(whose, is_in, after, limit).await
+    }
+
+    /// The row of a session on its owner's list; `None` while it is on its way. To anybody else the
+    /// session does not exist.
+    pub async fn row(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+    ) -> Result<Option<SessionRow>, RowError> {
+        let row = self.0.factory.place.records.sessions().find(key).await?;
+        let is_anothers = |row: &SessionRow| row.owner != caller.user.id;
+        if key.tenant != caller.tenant.id || row.as_ref().is_some_and(is_anothers) {
+            return Err(not_found().into());
+        }
+        Ok(row)
     }
 
     /// Deletes a session with its journal and workspace. A deletion that was cut off, by the store or
@@ -283,9 +307,12 @@ impl Sessions {
         self.0.lists.listen()
     }
 
-    /// What a watcher that fell behind reads.
-    pub fn feed(&self, key: &SessionKey) -> Option<Arc<Feed>> {
-        self.0.slots().get(key).map(|slot| Arc::clone(&slot.feed))
+    /// What a watcher that fell behind reads; nothing for a caller who has not joined.
+    pub fn feed(&self, key: &SessionKey, caller: &Caller) -> Option<Arc<Feed>> {
+        let has_joined = self.0.has_joined(key, caller);
+        let slots = self.0.slots();
+        let slot = slots.get(key).filter(|_| has_joined);
+        slot.map(|slot| Arc::clone(&slot.feed))
     }
 
     /// Goes on with everything that gateways which are over left unfinished, now and from here on:
@@ -370,6 +397,17 @@ impl Sessions {
         }
         answer.await.unwrap_or_else(|_| Err(stopping()))
     }
+}
+
+/// Why a row of the list of sessions is not told.
+#[derive(Debug, thiserror::Error)]
+pub enum RowError {
+    /// There is none for this caller.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The list cannot be read.
+    #[error(transparent)]
+    Store(#[from] store::Error),
 }
 
 fn may_act(caller: &Caller) -> Result<(), Refusal> {

@@ -68,6 +68,8 @@ pub(super) struct Slot {
     _following: Following,
     /// Since when it is kept, for whoever reserved it and has not joined yet.
     reserved: Instant,
+    /// Who has joined: the owner, since nobody else is admitted.
+    joined: Option<UserId>,
 }
 
 /// What a session's task begins with.
@@ -102,6 +104,7 @@ impl Slot {
                 key: key.clone(),
             },
             reserved: Instant::now(),
+            joined: None,
         }
     }
 
@@ -122,6 +125,20 @@ impl Slot {
 impl SessionRegistry {
     pub(super) fn slots(&self) -> MutexGuard<'_, HashMap<SessionKey, Slot>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the session has admitted that caller since it is in memory or watched here.
+    pub(super) fn has_joined(&self, key: &SessionKey, caller: &Caller) -> bool {
+        let slots = self.slots();
+        let joined = slots.get(key).and_then(|slot| slot.joined.as_ref());
+        key.tenant == caller.tenant.id && joined == Some(&caller.user.id)
+    }
+
+    /// The session has admitted that caller.
+    pub(super) fn has_admitted(&self, key: &SessionKey, caller: &Caller) {
+        if let Some(slot) = self.slots().get_mut(key) {
+            slot.joined = Some(caller.user.id.clone());
+        }
     }
 
     fn genesis(&self, tenant: &TenantId, owner: Actor) -> Genesis {

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::access::Refused;
+use crate::agent::RowError;
 use crate::domain::{Code, Fault, RequestId};
 use crate::providers;
 use crate::session::Refusal;
@@ -330,6 +331,15 @@ impl From<providers::Error> for ApiError {
         match error {
             providers::Error::Refused(refusal) => refusal.into(),
             providers::Error::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<RowError> for ApiError {
+    fn from(error: RowError) -> Self {
+        match error {
+            RowError::Refused(refusal) => refusal.into(),
+            RowError::Store(error) => error.into(),
         }
     }
 }

@@ -372,7 +372,9 @@ async fn missed(
 ) -> Result<Vec<ShownEvent>, Refusal> {
     let mut missed = Vec::new();
     loop {
-        let page = question.sessions.page(key, Page::After(after), CATCH_UP);
+        let page = question
+            .sessions
+            .page(key, question.caller, Page::After(after), CATCH_UP);
         let page = page.await?;
         let Some(last) = page.last() else { break };
         after = last.seq;

@@ -60,7 +60,7 @@ fn replaces(later: &What, earlier: &What) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, OnceLock};
+    use std::sync::Arc;
 
     use tokio::sync::broadcast;
 
@@ -68,10 +68,7 @@ mod tests {
     use crate::agent::{QueueState, Signal, What};
 
     fn signal(what: What) -> Arc<Signal> {
-        Arc::new(Signal {
-            what,
-            frames: OnceLock::new(),
-        })
+        Arc::new(Signal::new(what))
     }
 
     fn queue(seq: u64) -> Arc<Signal> {

@@ -1,7 +1,7 @@
 //! Fuzzes what clients send over a socket, down to what the session makes of it.
 
 use super::connection::inbound;
-use super::handshake::{HandshakeAuth, is_session_name};
+use super::handshake::{HandshakeAuth, check_session_name};
 use crate::agent::SessionRequest;
 use crate::domain::{Caller, JournalId, Role, Tenant, TenantId, User, UserId};
 use crate::gateway::wire::{self, Parsed};
@@ -70,7 +70,7 @@ fn check_handshake(auth: HandshakeAuth) {
     );
     let _ = (auth.token, auth.last_seq);
     let name = auth.session_id.unwrap_or_default();
-    if is_session_name(&name).is_ok() {
+    if check_session_name(&name).is_ok() {
         assert!(
             name.len() <= 64 && !name.contains(['/', '.', '\0']),
             "{name}"

@@ -96,7 +96,7 @@ async fn take_seat(
     let has = sent.last_seq.map(|seq| (seq, journal));
     let taken = Arc::new(Connection::new(entered, Shows::Session(key), has, place));
     register(socket, &taken);
-    context.connections.sit(&taken);
+    context.connections.add(&taken);
     socket.extensions.insert(taken);
     Ok(())
 }
@@ -174,7 +174,7 @@ async fn session_of(
             session: SessionId::parse(wanted).ok_or_else(not_found)?,
         }
     } else {
-        is_session_name(wanted)?;
+        check_session_name(wanted)?;
         let chosen = chosen()?;
         let key = sessions.named_session(caller, wanted, chosen.clone());
         // One that is not stored yet has it already.
@@ -191,7 +191,7 @@ async fn session_of(
     Ok(key)
 }
 
-pub(super) fn is_session_name(wanted: &str) -> Result<(), Refusal> {
+pub(super) fn check_session_name(wanted: &str) -> Result<(), Refusal> {
     let is_name = wanted.len() <= 64
         && wanted
             .bytes()

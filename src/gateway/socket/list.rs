@@ -62,7 +62,7 @@ async fn take_seat(
         ready(())
     });
     handshake::end_with(socket, &connection);
-    context.connections.sit(&connection);
+    context.connections.add(&connection);
     socket.extensions.insert(connection);
     Ok(())
 }

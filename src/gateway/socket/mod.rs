@@ -28,8 +28,9 @@ use socketioxide::{ParserConfig, SocketIo};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::connection::registry::Connections;
 use self::connection::send::Client;
-use self::connection::{Connection, Connections, End, Shows};
+use self::connection::{Connection, End, Shows};
 use self::pump::Pump;
 use self::seldom::seldom;
 use super::GatewayState;

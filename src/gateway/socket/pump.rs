@@ -171,7 +171,8 @@ impl<'a> Pump<'a> {
 
     async fn page(&self, page: Page, limit: usize) -> Result<Vec<ShownEvent>, Refusal> {
         let sessions = &self.context.state.sessions;
-        Box::pin(sessions.page(self.key, page, limit)).await
+        let caller = &self.connection.entered.caller;
+        Box::pin(sessions.page(self.key, caller, page, limit)).await
     }
 
     async fn ready(
@@ -306,7 +307,8 @@ impl<'a> Pump<'a> {
     }
 
     async fn fill_answer(&mut self) -> Result<(), End> {
-        let feed = self.context.state.sessions.feed(self.key);
+        let caller = &self.connection.entered.caller;
+        let feed = self.context.state.sessions.feed(self.key, caller);
         if let Some(answer) = feed.and_then(|feed| feed.running_answer()) {
             self.rest_of(&answer).await?;
         }

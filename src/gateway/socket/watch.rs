@@ -2,6 +2,7 @@
 //! tenant, another sandbox, the end of a person's right to be here, the end of the server. Thousands of tasks that
 //! wait for the same four things would each look at them with every event they send.
 
+use crate::gateway::wire::Frame;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,6 @@ use tokio::time::MissedTickBehavior;
 
 use super::connection::{Connection, End, Shows};
 use super::{SocketContext, stopping};
-use crate::agent::Frame;
 use crate::domain::Code;
 use crate::gateway::wire;
 use crate::servers::News;

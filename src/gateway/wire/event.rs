@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use smallvec::smallvec;
 
 use super::call;
-use super::frame::frame;
+use super::frame::{Frame, Frames, frame};
 use super::place::{placed, request_id};
-use crate::agent::{Frame, Frames, ShownEvent};
+use crate::agent::ShownEvent;
 use crate::session::{Event, Reasoning, SHORTEN_RESULTS};
 
 /// The frames of a shown event, in order; all carry its `seq`.

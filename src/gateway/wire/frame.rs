@@ -3,10 +3,22 @@
 use engineioxide::Str;
 use serde::Serialize;
 use serde_json::Value;
+use smallvec::SmallVec;
 
-use crate::agent::Frame;
 use crate::domain::{Code, Fault, RequestId};
 use crate::session::Refusal;
+
+/// One message on the wire.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    /// The event's name.
+    pub name: &'static str,
+    /// The whole packet, encoded once for all clients.
+    pub packet: Str,
+}
+
+/// The frames of one signal; of nearly all it is one.
+pub type Frames = SmallVec<[Frame; 1]>;
 
 /// Room for an event that is a token.
 pub(super) const SMALL: usize = 160;

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::frame::frame_in;
-use crate::agent::{Frame, ListUpdate};
+use super::frame::{Frame, frame_in};
+use crate::agent::ListUpdate;
 use crate::store::records::SessionRow;
 
 /// The namespace of what concerns a person, whatever session they look at.

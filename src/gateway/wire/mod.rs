@@ -15,7 +15,7 @@ mod state;
 
 pub use command::{COMMANDS, CommandSpec, Parsed, parse};
 pub use event::event_frames;
-pub use frame::{Refused, refused};
+pub use frame::{Frame, Refused, refused};
 pub use item::{PERSON, SessionItem, missed_frame, row_frame};
 pub use news::{news_frame, sandbox_frame};
 pub use ready::{Ready, ready, transcript_items};

@@ -3,8 +3,7 @@
 use serde::Serialize;
 use serde_json::json;
 
-use super::frame::frame;
-use crate::agent::Frame;
+use super::frame::{Frame, frame};
 use crate::servers::{News, NewsKind};
 
 /// The frame of one piece of news; no part of any session's stream.

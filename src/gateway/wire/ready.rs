@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::call::card::queue_value;
 use super::event::event_frames;
-use super::frame::{args, frame};
+use super::frame::{Frame, args, frame};
 use super::state::usage_value;
-use crate::agent::{Frame, SessionView, ShownEvent};
+use crate::agent::{SessionView, ShownEvent};
 use crate::domain::{Caller, SessionId};
 use crate::llm::ProviderKind;
 

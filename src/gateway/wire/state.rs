@@ -5,14 +5,12 @@ use smallvec::smallvec;
 
 use super::call::card::queue_frame;
 use super::event::event_frames;
-use super::frame::{Json, frame, frame_with, write_fields};
-use crate::agent::{
-    Delta, DeltaKind, Frame, Frames, Notice, SessionView, Signal, UsageState, What,
-};
+use super::frame::{Frame, Frames, Json, frame, frame_with, write_fields};
+use crate::agent::{Delta, DeltaKind, Notice, SessionView, Signal, UsageState, What};
 
 /// The frames of a signal, serialized once for all who watch.
 pub fn signal_frames(signal: &Signal) -> &[Frame] {
-    signal.frames.get_or_init(|| match &signal.what {
+    let frames = signal.rendered(|what| match what {
         What::Event(shown) => event_frames(shown),
         What::Delta(delta) => smallvec![delta_frame(delta)],
         What::Progress(call, news) => smallvec![frame(
@@ -34,7 +32,9 @@ pub fn signal_frames(signal: &Signal) -> &[Frame] {
                 &json!({ "code": "session_not_found" }),
             ],
         )],
-    })
+    });
+    // Only this door renders signals.
+    frames.map_or(&[], |frames: &Frames| frames.as_slice())
 }
 
 /// The states of a view, for a client that may have missed changes of them.

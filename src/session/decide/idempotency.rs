@@ -1,7 +1,7 @@
 //! Decisions that are sent again after their queue is gone: the turn went on before the answer to the
 //! first one arrived.
 
-use super::queue::{already_decided, check_shown, no_such_call};
+use super::refusal::{already_decided, check_shown, no_such_call};
 use crate::session::command::{Decision, Refusal};
 use crate::session::state::Control;
 

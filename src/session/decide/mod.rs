@@ -3,6 +3,7 @@
 mod idempotency;
 mod queue;
 mod recovery;
+mod refusal;
 mod turn;
 
 use super::command::{Command, Genesis, Refusal};

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::idempotency::check_repeat;
+use super::refusal::{already_decided, check_same_tool, check_shown, no_such_call};
 use super::{Draft, nothing_to_do};
-use crate::domain::{Actor, CallId, Code, Digest};
+use crate::domain::{Actor, CallId, Code};
 use crate::session::call::{Call, CallStatus, Decider, Outcome};
-use crate::session::command::{Decision, Edit, Refusal};
+use crate::session::command::{Decision, Refusal};
 use crate::session::event::{EditedArgs, Event, Verdict};
 use crate::session::policy::PolicyEffect;
 
@@ -200,7 +201,7 @@ impl Draft<'_> {
         let edited = match &decision.edit {
             None => None,
             Some(edit) => {
-                is_same_tool(&facts.digest, edit)?;
+                check_same_tool(&facts.digest, edit)?;
                 if let Some(problem) = &edit.invalid {
                     let problem = problem.clone();
                     return Err(Refusal::of_field(Code::InvalidArguments, "args", problem));
@@ -213,7 +214,7 @@ impl Draft<'_> {
             }
         };
         // Changed arguments go through policy again.
-        self.is_not_denied(call)?;
+        self.check_not_denied(call)?;
         let by = Decider::Person(decision.by.clone());
         self.approve(&call.id, edited, by, decision.reason.as_deref());
         self.advance();
@@ -221,7 +222,7 @@ impl Draft<'_> {
     }
 
     /// The rules may have changed since the call was asked for.
-    fn is_not_denied(&self, call: &Call) -> Result<(), Refusal> {
+    fn check_not_denied(&self, call: &Call) -> Result<(), Refusal> {
         let Some(facts) = &call.facts else {
             return Ok(());
         };
@@ -285,7 +286,7 @@ impl Draft<'_> {
             }
             let call = self.find(id)?;
             if approved && call.is_pending() {
-                self.is_not_denied(call)?;
+                self.check_not_denied(call)?;
             }
         }
         let by = Decider::Person(by.clone());
@@ -389,41 +390,4 @@ fn by_rule(name: &str) -> Decider {
     Decider::Rule {
         name: name.to_owned(),
     }
-}
-
-/// Whether the decision is about what the call would run with now, if it says what it is about.
-pub(super) fn check_shown(would_run: Option<&Digest>, decision: &Decision) -> Result<(), Refusal> {
-    let shown = decision.digest.as_ref();
-    if shown.is_some_and(|shown| would_run.is_some_and(|digest| shown != digest)) {
-        return Err(Refusal::of_field(
-            Code::ChangedSinceShown,
-            "digest",
-            "what would run is no longer what was shown; read the card again",
-        ));
-    }
-    Ok(())
-}
-
-/// Whether a person who changed arguments changed nothing else: the arguments bind to the tool of now,
-/// and that has to be the one on the card.
-fn is_same_tool(shown: &Digest, edit: &Edit) -> Result<(), Refusal> {
-    if edit.unedited.as_ref() == Some(shown) {
-        return Ok(());
-    }
-    Err(Refusal::of_field(
-        Code::ChangedSinceShown,
-        "digest",
-        "the tool, its server or its sandbox is no longer what the card shows; reject the call, and \
-         the model can ask for it as it is now",
-    ))
-}
-
-pub(super) fn no_such_call(id: &CallId) -> Refusal {
-    let message = format!("no matching pending tool call `{id}`");
-    Refusal::of_field(Code::NoSuchCall, "callId", message)
-}
-
-pub(super) fn already_decided(id: &CallId) -> Refusal {
-    let message = format!("the call `{id}` was decided already, or has started");
-    Refusal::of_field(Code::AlreadyDecided, "callId", message)
 }

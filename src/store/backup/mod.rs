@@ -204,7 +204,7 @@ pub async fn restore(
 }
 
 fn put_back(folder: &Path, archive: &Path, existing: Existing) -> Result<Restored, Error> {
-    let is_used = is_used(folder)?;
+    let is_used = check_used(folder)?;
     if is_used && existing == Existing::Refuse {
         return Err(Error::InTheWay {
             path: folder.to_owned(),
@@ -242,7 +242,7 @@ fn put_back(folder: &Path, archive: &Path, existing: Existing) -> Result<Restore
 }
 
 /// Whether the folder holds more than a lock and what file systems put there.
-fn is_used(folder: &Path) -> Result<bool, Error> {
+fn check_used(folder: &Path) -> Result<bool, Error> {
     let unreadable = || Error::disk(folder, "cannot be read");
     for entry in fs::read_dir(folder).map_err(unreadable())? {
         let name = entry.map_err(unreadable())?.file_name();

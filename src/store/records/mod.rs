@@ -1,5 +1,5 @@
-//! What is known beside the journals: who may enter, and the lists of sessions. Every query
-//! carries the tenant, except those that find somebody by the hash of a secret.
+//! What is known beside the journals, one file per table: who may enter, the lists of sessions, and so
+//! on. Every query carries the tenant, except those that find somebody by the hash of a secret.
 
 mod admission;
 mod api_keys;

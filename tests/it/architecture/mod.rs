@@ -1,4 +1,4 @@
-//! The rules of the house (DESIGN section 4), held against every file below `src`.
+//! The rules of the house (ARCHITECTURE.md), held against every file below `src`.
 
 mod rules;
 mod source;
@@ -12,9 +12,12 @@ use source::Source;
 /// The layers from top to bottom; each may use what stands below it. Siblings share a line and
 /// never name each other.
 const LAYERS: &[&[&str]] = &[
+    &["cli"],
     &["app"],
     &["gateway"],
     &["agent"],
+    &["servers"],
+    &["providers"],
     &["history", "llm", "mcp", "sandbox", "tenancy"],
     &["store"],
     &["net"],
@@ -53,20 +56,21 @@ const LONG_FILES: &[(&str, &str)] = &[
         "the random world of the property tests is one state machine",
     ),
     (
-        "agent/live/mod.rs",
-        "the session's task; falls apart with the move of agent/",
-    ),
-    (
-        "agent/servers/manage.rs",
-        "one verb after the other; moves to servers/ administration",
-    ),
-    (
         "session/decide/queue.rs",
         "one rule after the other, each with its table",
     ),
     ("session/decide/turn.rs", "one rule after the other"),
     ("session/event.rs", "one list of what can happen"),
 ];
+
+/// Files that one folder holds, its front page included.
+const MAX_FILES: usize = 10;
+
+/// What the first line of a folder's front page says if it holds more.
+const MANY_FILES: &str = "one file per ";
+
+/// Files over which the `impl` blocks of one type may be spread: a type that needs more is several.
+const MAX_SPREAD: usize = 3;
 
 /// One file of `src`.
 struct File {
@@ -243,6 +247,56 @@ fn wrong_lengths(files: &[File], reasons: &[(&str, &str)]) -> Vec<String> {
     wrong.map(|path| (*path).to_owned()).collect()
 }
 
+/// The folder that a file stands in.
+fn folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// Folders that hold too many files without saying why in the first line of their front page.
+fn crowded_folders(files: &[File]) -> Vec<String> {
+    let mut folders: BTreeMap<&str, Vec<&File>> = BTreeMap::new();
+    for file in files {
+        folders.entry(folder(&file.path)).or_default().push(file);
+    }
+    let is_excused = |files: &[&File]| {
+        let mut pages = files.iter().filter(|file| file.path.ends_with("mod.rs"));
+        let first = pages.next().and_then(|page| page.text.lines().next());
+        first.is_some_and(|line| line.contains(MANY_FILES))
+    };
+    let crowded = folders
+        .iter()
+        .filter(|(_, files)| files.len() > MAX_FILES && !is_excused(files));
+    crowded
+        .map(|(folder, files)| format!("{folder}: {} files", files.len()))
+        .collect()
+}
+
+/// Types whose own `impl` blocks stand in too many files. A type is known by its name within one
+/// top-level module, unless it is defined more than once there.
+fn spread_types(files: &[File]) -> Vec<String> {
+    let mut defined: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut spread: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for file in files {
+        let Some(module) = file.module() else {
+            continue;
+        };
+        for name in &file.source.types {
+            *defined.entry((module, name)).or_default() += 1;
+        }
+        for name in &file.source.impls {
+            spread.entry((module, name)).or_default().insert(&file.path);
+        }
+    }
+    let wide = spread
+        .iter()
+        .filter(|(key, files)| files.len() > MAX_SPREAD && defined.get(*key) == Some(&1));
+    wide.map(|((module, name), files)| {
+        let files: Vec<&str> = files.iter().copied().collect();
+        format!("{module}: `{name}` in {}", files.join(", "))
+    })
+    .collect()
+}
+
 /// Modules of `lib.rs` that are in no layer or stand above one that they may not use.
 fn wrong_reading_order(files: &[File]) -> Vec<String> {
     let lib = files.iter().find(|file| file.path == "lib.rs").unwrap();
@@ -308,6 +362,22 @@ fn a_long_file_has_a_reason() {
     assert_none(
         "A file past 400 lines is split, or stands in LONG_FILES with its reason (and leaves it when it is short again)",
         &wrong_lengths(&files(), LONG_FILES),
+    );
+}
+
+#[test]
+fn a_folder_holds_ten_files_or_says_why_it_holds_more() {
+    assert_none(
+        "A folder of more than ten files falls into folders, or its front page begins with `… one file per …`",
+        &crowded_folders(&files()),
+    );
+}
+
+#[test]
+fn the_implementation_of_a_type_stands_in_three_files_at_most() {
+    assert_none(
+        "A type whose `impl` is spread over more than three files is several types",
+        &spread_types(&files()),
     );
 }
 

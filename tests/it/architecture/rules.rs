@@ -1,8 +1,8 @@
 //! The rules themselves, tried on small houses that break them.
 
 use super::{
-    File, circles, empty_names, impurities, without_front_page, wrong_layers, wrong_lengths,
-    wrong_reading_order,
+    File, circles, crowded_folders, empty_names, impurities, spread_types, without_front_page,
+    wrong_layers, wrong_lengths, wrong_reading_order,
 };
 
 #[track_caller]
@@ -128,4 +128,33 @@ fn names_front_pages_lengths_and_order_are_caught() {
     let order = [("lib.rs", "pub mod domain; pub mod llm; mod lost;")];
     let expected = ["`llm` stands too low", "`lost` is in no layer"];
     check(wrong_reading_order, &order, &expected);
+}
+
+#[test]
+fn a_crowded_folder_and_a_spread_type_are_caught() {
+    let paths: Vec<String> = (0..11).map(|at| format!("llm/f{at}.rs")).collect();
+    let mut house: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "")).collect();
+    check(crowded_folders, &house[..10], &[]);
+    check(crowded_folders, &house, &["llm: 11 files"]);
+    house.push(("llm/mod.rs", "//! Vendors, one file per vendor."));
+    check(crowded_folders, &house, &[]);
+    let spread = [
+        ("llm/a.rs", "struct Wide; impl Wide {}"),
+        ("llm/b.rs", "impl super::a::Wide {}"),
+        (
+            "llm/c.rs",
+            "impl Clone for Wide {} struct Other; impl Other {}",
+        ),
+        (
+            "llm/d.rs",
+            "impl<T> From<T> for Wide {} struct Other; impl Other {}",
+        ),
+        ("mcp/e.rs", "impl Wide {} struct Wide;"),
+    ];
+    check(spread_types, &spread[..3], &[]);
+    check(
+        spread_types,
+        &spread,
+        &["llm: `Wide` in llm/a.rs, llm/b.rs, llm/c.rs, llm/d.rs"],
+    );
 }

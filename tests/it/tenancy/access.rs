@@ -97,7 +97,7 @@ async fn a_key_has_the_rights_of_its_user_until_it_is_revoked() {
         .unwrap();
     assert!(revoked.try_recv().unwrap().concerns(&entered));
     refused(house.key(&key.secret).await, NOT_VALID);
-    assert!(!house.tenancy.is_still_valid(&entered).await.unwrap());
+    assert!(!house.tenancy.check_still_valid(&entered).await.unwrap());
     let again = house
         .tenancy
         .administration()
@@ -134,7 +134,7 @@ async fn a_disabled_user_is_out_at_once_with_everything_they_have() {
     refused(house.key(&key.secret).await, NOT_VALID);
     refused(house.by_ticket(ticket).await, NOT_VALID);
     for entered in [&by_cookie, &by_key] {
-        assert!(!house.tenancy.is_still_valid(entered).await.unwrap());
+        assert!(!house.tenancy.check_still_valid(entered).await.unwrap());
     }
     house
         .tenancy
@@ -152,7 +152,7 @@ async fn what_a_command_beside_revokes_is_noticed_at_the_next_check() {
     let bob = house.member(&ann, "bob").await;
     let signed_in = house.sign_in("bob", PASSWORD).await.unwrap();
     let entered = house.cookie(&signed_in).await.unwrap();
-    assert!(house.tenancy.is_still_valid(&entered).await.unwrap());
+    assert!(house.tenancy.check_still_valid(&entered).await.unwrap());
     let mut revoked = house.tenancy.revocations();
     let cli = house.command_line().await;
     cli.administration()
@@ -161,9 +161,9 @@ async fn what_a_command_beside_revokes_is_noticed_at_the_next_check() {
         .unwrap();
     // Believed for two seconds, so that a check per command is cheap.
     house.pass(1_999);
-    assert!(house.tenancy.is_still_valid(&entered).await.unwrap());
+    assert!(house.tenancy.check_still_valid(&entered).await.unwrap());
     house.pass(1);
-    assert!(!house.tenancy.is_still_valid(&entered).await.unwrap());
+    assert!(!house.tenancy.check_still_valid(&entered).await.unwrap());
     assert!(revoked.try_recv().unwrap().concerns(&entered));
 }
 
@@ -181,10 +181,10 @@ async fn new_rights_count_from_the_next_command() {
             .await
     };
     role(Role::Viewer).await.unwrap();
-    assert!(!house.tenancy.is_still_valid(&entered).await.unwrap());
+    assert!(!house.tenancy.check_still_valid(&entered).await.unwrap());
     let fresh = house.tenancy.refresh(&entered).await.unwrap();
     assert_eq!(fresh.caller.user.role, Role::Viewer);
-    assert!(house.tenancy.is_still_valid(&fresh).await.unwrap());
+    assert!(house.tenancy.check_still_valid(&fresh).await.unwrap());
     let owner = &ann.entered.caller.user;
     let demoted = house
         .tenancy

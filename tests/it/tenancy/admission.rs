@@ -284,7 +284,7 @@ async fn without_sign_in_there_is_one_local_owner_whom_the_setup_names() {
         (local.caller.user.name.as_str(), local.caller.user.role),
         ("local", Role::Owner)
     );
-    assert!(house.tenancy.is_still_valid(&local).await.unwrap());
+    assert!(house.tenancy.check_still_valid(&local).await.unwrap());
     assert!(house.tenancy.setup().is_needed().await.unwrap());
     let link = house.tenancy.setup().start(BASE).await.unwrap().unwrap();
     let ann = house.set_up(&secret_of(&link), "ann").await.unwrap();

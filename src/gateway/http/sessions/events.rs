@@ -72,7 +72,7 @@ pub(in crate::gateway::http) async fn list_events(
 ) -> Result<Json<EventsPage>, ApiError> {
     let (page, limit) = part(&query)?;
     let key = key_of(&caller, session);
-    let mut events = state.sessions.events(&key, &caller, page, limit).await?;
+    let mut events = state.sessions.page(&key, &caller, page, limit).await?;
     let mut next_cursor = next(page, limit, &events);
     if let (Page::After(_), Some(before)) = (page, query.before) {
         // `seq` is dense: what comes next is on the other side of the bound, or it is not.

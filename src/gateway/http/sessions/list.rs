@@ -84,13 +84,9 @@ pub(in crate::gateway::http) async fn list_sessions(
     let wanted = query.state.filter(|state| !state.is_empty());
     let is_in = wanted.map(|state| SessionState::parse(&state).ok_or_else(no_state));
     let is_in = is_in.transpose()?;
-    // Who was told that a command is durable finds its session here.
-    state.sessions.listed().await;
-    let records = state.store.records();
-    let whose = (&caller.tenant.id, &caller.user.id);
-    let page = records
-        .sessions()
-        .list(whose, is_in, cursor.as_ref(), limit)
+    let page = state
+        .sessions
+        .list(&caller, is_in, cursor.as_ref(), limit)
         .await?;
     Ok(Json(SessionsPage {
         items: page.rows.iter().map(SessionItem::of).collect(),

@@ -89,14 +89,13 @@ pub(super) async fn find(
     caller: &Caller,
     key: &SessionKey,
 ) -> Result<SessionItem, ApiError> {
-    let unknown = || ApiError::new(Code::SessionNotFound, "there is no such session");
-    if let Some(row) = state.store.records().sessions().find(key).await? {
-        let is_mine = row.owner == caller.user.id;
-        return is_mine.then(|| SessionItem::of(&row)).ok_or_else(unknown);
+    if let Some(row) = state.sessions.row(key, caller).await? {
+        return Ok(SessionItem::of(&row));
     }
     let view = state.sessions.join(key, caller).await?.view;
     if !view.is_stored {
-        return Err(unknown());
+        let text = "there is no such session";
+        return Err(ApiError::new(Code::SessionNotFound, text));
     }
     // It was stored just now, or its row would be there.
     let now = Timestamp(jiff::Timestamp::now().as_millisecond()).to_rfc3339();

@@ -1,28 +1,27 @@
-//! A connected client's place: who it is, which session, what it may still send.
+//! A connected client: who it is, which session it shows, what it may still send.
 
 pub(super) mod inbound;
+pub(super) mod registry;
 pub(super) mod send;
 pub(super) mod waiting;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::net::IpAddr;
-use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use tokio::sync::Notify;
 
 use self::inbound::Inbound;
+use self::registry::ConnectionPermit;
 use self::waiting::{Noted, Waiting};
-use super::SocketSettings;
-use crate::agent::{Frame, limit_reached};
-use crate::domain::{Code, Holder, JournalId, Resource, SessionKey, Share, Shares};
+use crate::agent::limit_reached;
+use crate::domain::{Code, JournalId, Resource, SessionKey};
+use crate::gateway::wire::Frame;
 use crate::session::Refusal;
-use crate::telemetry::{Present, instruments};
-use crate::tenancy::{Authenticated, Tenancy, network};
+use crate::telemetry::instruments;
+use crate::tenancy::{Authenticated, Tenancy};
 
 /// Commands that may wait for one socket, counted or not.
 const INBOX: usize = 1_000;
@@ -58,7 +57,7 @@ pub(super) enum Shows {
 
 /// One connected socket.
 pub(super) struct Connection {
-    /// Who sits here.
+    /// Who is connected.
     pub(super) entered: Authenticated,
     /// What they are told of.
     pub(super) shows: Shows,
@@ -240,18 +239,12 @@ impl Connection {
 
     /// Whether the person may still be here. A store that is away does not throw anybody out.
     pub(super) async fn is_still_valid(&self, tenancy: &Tenancy) -> bool {
-        tenancy.is_still_valid(&self.entered).await.unwrap_or(true)
+        tenancy
+            .check_still_valid(&self.entered)
+            .await
+            .unwrap_or(true)
     }
 }
-
-/// Open sockets.
-const SOCKETS: Resource = Resource {
-    name: "sockets",
-    plural: "open connections",
-    remedy: "close some tabs",
-    total: "runtime.limits.sockets",
-    setting: "runtime.limits.sockets",
-};
 
 /// Commands that wait, by their size.
 const WAITING: Resource = Resource {
@@ -261,133 +254,6 @@ const WAITING: Resource = Resource {
     total: "runtime.limits.waiting_bytes",
     setting: "runtime.limits.waiting_bytes",
 };
-
-/// All seats, counted.
-pub(super) struct Connections {
-    numbers: AtomicUsize,
-    /// Never held across an await.
-    taken: Mutex<Taken>,
-    sockets: Arc<Shares>,
-    /// Commands that one socket may have waiting.
-    commands: Option<usize>,
-    bytes_per_socket: Option<usize>,
-    /// Bytes of commands that wait.
-    waiting: Arc<Shares>,
-    failures: Option<DefaultKeyedRateLimiter<IpAddr>>,
-}
-
-/// Who sits where.
-#[derive(Default)]
-struct Taken {
-    by_number: HashMap<usize, Weak<Connection>>,
-    /// Those that show a person's list, by whose it is.
-    lists: HashMap<Holder, HashMap<usize, Weak<Connection>>>,
-    /// What whoever sits down from now on is told at once.
-    farewell: Option<Refusal>,
-}
-
-/// A counted place, given back when dropped.
-pub(super) struct ConnectionPermit {
-    connections: Arc<Connections>,
-    number: usize,
-    _share: Share,
-    _counted: Present,
-}
-
-impl Connections {
-    pub(super) fn new(settings: &SocketSettings) -> Self {
-        let per_minute = settings.connects_per_minute.and_then(NonZeroU32::new);
-        Self {
-            numbers: AtomicUsize::new(0),
-            taken: Mutex::default(),
-            sockets: Shares::new(settings.sockets),
-            commands: settings.commands_per_socket,
-            bytes_per_socket: settings.waiting_bytes_per_socket,
-            waiting: Shares::new(settings.waiting_bytes),
-            failures: per_minute.map(|most| RateLimiter::keyed(Quota::per_minute(most))),
-        }
-    }
-
-    /// Takes a place, or says which limit is reached.
-    pub(super) fn take(self: &Arc<Self>, holder: Holder) -> Result<ConnectionPermit, Refusal> {
-        let share = self.sockets.take(holder, 1);
-        let share = share.map_err(|reached| limit_reached(&SOCKETS, reached))?;
-        Ok(ConnectionPermit {
-            connections: Arc::clone(self),
-            number: self.numbers.fetch_add(1, Ordering::Relaxed),
-            _share: share,
-            _counted: instruments().socket_opened(),
-        })
-    }
-
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// From now on the seat is found.
-    pub(super) fn sit(&self, connection: &Arc<Connection>) {
-        let mut taken = self.taken();
-        if let Some(farewell) = &taken.farewell {
-            connection.ends.push(End::Told(farewell.clone()));
-        }
-        let number = connection.place.number;
-        if let Shows::List = connection.shows {
-            let lists = taken.lists.entry(connection.entered.caller.holder());
-            lists
-                .or_default()
-                .insert(number, Arc::downgrade(connection));
-        }
-        taken.by_number.insert(number, Arc::downgrade(connection));
-    }
-
-    /// Those that show the list of that person.
-    pub(super) fn lists_of(&self, holder: &Holder) -> Vec<Arc<Connection>> {
-        let taken = self.taken();
-        let lists = taken.lists.get(holder).into_iter().flatten();
-        lists
-            .filter_map(|(_, connection)| connection.upgrade())
-            .collect()
-    }
-
-    /// Those that show anybody's list.
-    pub(super) fn all_lists(&self) -> Vec<Arc<Connection>> {
-        let taken = self.taken();
-        let lists = taken.lists.values().flatten();
-        lists
-            .filter_map(|(_, connection)| connection.upgrade())
-            .collect()
-    }
-
-    /// Those that `is_wanted` by their number. None is let go of while the lock is held: the last
-    /// one to do so takes it.
-    pub(super) fn all(&self, is_wanted: impl Fn(usize) -> bool) -> Vec<Arc<Connection>> {
-        let taken = self.taken();
-        let wanted = taken.by_number.iter();
-        let wanted = wanted.filter(|(number, _)| is_wanted(**number));
-        wanted
-            .filter_map(|(_, connection)| connection.upgrade())
-            .collect()
-    }
-
-    /// Ends everybody, now and from here on.
-    pub(super) fn dismiss(&self, farewell: &Refusal) {
-        self.taken().farewell = Some(farewell.clone());
-        for connection in self.all(|_| true) {
-            connection.ends.push(End::Told(farewell.clone()));
-        }
-    }
-
-    /// Counts a failed handshake; whether this address has failed too often.
-    pub(super) fn count_failure(&self, peer: IpAddr) -> bool {
-        let Some(failures) = &self.failures else {
-            return false;
-        };
-        if failures.len() > 10_000 {
-            failures.retain_recent();
-        }
-        failures.check_key(&network(peer)).is_err()
-    }
-}
 
 impl Drop for Connection {
     fn drop(&mut self) {
@@ -402,11 +268,5 @@ impl Drop for Connection {
                 taken.lists.remove(&holder);
             }
         }
-    }
-}
-
-impl Drop for ConnectionPermit {
-    fn drop(&mut self) {
-        self.connections.taken().by_number.remove(&self.number);
     }
 }

@@ -1,5 +1,6 @@
 //! Sending to one client: waits for room in its buffer, because the library drops instead.
 
+use crate::gateway::wire::Frame;
 use std::time::Duration;
 
 use engineioxide::Companion;
@@ -9,7 +10,6 @@ use socketioxide::{SendError, SocketError};
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::inbound::Reply;
-use crate::agent::Frame;
 
 /// The first wait for room in a client's buffer.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);

@@ -8,9 +8,9 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::agent::{Frame, QueueState, ShownEvent};
+use crate::agent::{QueueState, ShownEvent};
 use crate::domain::{Actor, CallId, Digest, FileFacts, RunsIn, Schema, ToolAnnotations};
-use crate::gateway::wire::frame::{Json, SMALL, frame_with, write_fields};
+use crate::gateway::wire::frame::{Frame, Json, SMALL, frame_with, write_fields};
 use crate::session::{Call, CallStatus, Decider, ToolFacts};
 
 /// Room for a card.

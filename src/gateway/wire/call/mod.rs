@@ -3,6 +3,7 @@
 
 pub(super) mod card;
 
+use crate::gateway::wire::frame::Frames;
 use serde::Serialize;
 use serde_json::{Value, json};
 use smallvec::smallvec;
@@ -10,7 +11,7 @@ use smallvec::smallvec;
 use self::card::{Who, card_frame};
 use super::frame::frame;
 use super::place::{Placed, placed, request_id};
-use crate::agent::{Frames, ShownEvent};
+use crate::agent::ShownEvent;
 use crate::domain::{CallId, Digest};
 use crate::session::{Decider, Event, Outcome, Verdict};
 

@@ -1,0 +1,41 @@
+//! Why a decision about a call is refused, wherever the call stands.
+
+use crate::domain::{CallId, Code, Digest};
+use crate::session::command::{Decision, Edit, Refusal};
+
+/// Whether the decision is about what the call would run with now, if it says what it is about.
+pub(super) fn check_shown(would_run: Option<&Digest>, decision: &Decision) -> Result<(), Refusal> {
+    let shown = decision.digest.as_ref();
+    if shown.is_some_and(|shown| would_run.is_some_and(|digest| shown != digest)) {
+        return Err(Refusal::of_field(
+            Code::ChangedSinceShown,
+            "digest",
+            "what would run is no longer what was shown; read the card again",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a person who changed arguments changed nothing else: the arguments bind to the tool of now,
+/// and that has to be the one on the card.
+pub(super) fn check_same_tool(shown: &Digest, edit: &Edit) -> Result<(), Refusal> {
+    if edit.unedited.as_ref() == Some(shown) {
+        return Ok(());
+    }
+    Err(Refusal::of_field(
+        Code::ChangedSinceShown,
+        "digest",
+        "the tool, its server or its sandbox is no longer what the card shows; reject the call, and \
+         the model can ask for it as it is now",
+    ))
+}
+
+pub(super) fn no_such_call(id: &CallId) -> Refusal {
+    let message = format!("no matching pending tool call `{id}`");
+    Refusal::of_field(Code::NoSuchCall, "callId", message)
+}
+
+pub(super) fn already_decided(id: &CallId) -> Refusal {
+    let message = format!("the call `{id}` was decided already, or has started");
+    Refusal::of_field(Code::AlreadyDecided, "callId", message)
+}
