@@ -18,7 +18,7 @@ pub struct Frame {
 }
 
 /// The frames of one signal; of nearly all it is one.
-pub type Frames = SmallVec<[Frame; 1]>;
+pub(in crate::gateway) type Frames = SmallVec<[Frame; 1]>;
 
 /// Room for an event that is a token.
 pub(super) const SMALL: usize = 160;

@@ -57,7 +57,7 @@ async fn programs_that_start_at_once_make_the_tables_once() {
     let url = new_database().await;
     let stores = join_all((0..6).map(|_| beside(dir.path(), &url))).await;
     for store in stores {
-        store.ping().await.unwrap();
+        store.probe().ping().await.unwrap();
     }
 }
 
@@ -173,10 +173,11 @@ async fn while_the_server_is_away_answers_are_retryable() {
         .await
         .unwrap();
     let records = opened.store.records();
-    opened.store.ping().await.unwrap();
+    opened.store.probe().ping().await.unwrap();
     tokio::task::block_in_place(|| server.stop());
+    let probe = opened.store.probe();
     let (ping, list, append) = tokio::join!(
-        opened.store.ping(),
+        probe.ping(),
         async { records.tenants().list().await.map(|_| ()) },
         async { opened.live().append(&key(1, 1), 0, record(1, 1..=1)).await },
     );
@@ -187,7 +188,7 @@ async fn while_the_server_is_away_answers_are_retryable() {
         assert_eq!(error.code().as_str(), "store_unavailable", "{error:?}");
     }
     tokio::task::block_in_place(|| server.launch());
-    opened.store.ping().await.unwrap();
+    opened.store.probe().ping().await.unwrap();
     assert_eq!(records.tenants().list().await.unwrap(), []);
     opened.stop().await;
 }
@@ -233,14 +234,14 @@ async fn a_server_that_lost_its_database_writes_nothing_until_it_has_it_again() 
         assert!(Instant::now() < deadline, "it does not notice");
     };
     assert!(matches!(refusal, Error::Locked { .. }), "{refusal:?}");
-    assert!(opened.store.ping().await.is_err());
+    assert!(opened.store.probe().ping().await.is_err());
     assert_eq!(
         live.head(&key(1, 1)).await.unwrap().unwrap().version,
         version
     );
     other.close().await.unwrap();
     let deadline = Instant::now() + DEADLINE;
-    while opened.store.ping().await.is_err() {
+    while opened.store.probe().ping().await.is_err() {
         assert!(Instant::now() < deadline, "it does not take it again");
         tokio::task::yield_now().await;
     }

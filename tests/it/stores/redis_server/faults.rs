@@ -29,7 +29,7 @@ async fn an_append_whose_answer_was_lost_is_found_by_its_commit() {
     let answer = live.append(&key, 1, record(2, 2..=2)).await;
     assert_eq!(trouble_of(&answer), RedisTrouble::Silent);
     assert!(live.ping().await.is_err());
-    let refusal = place.opened.store.ping().await.unwrap_err();
+    let refusal = place.opened.store.probe().ping().await.unwrap_err();
     assert_eq!(refusal.to_string(), "Redis is away");
     place.redis.thaw();
     let head = live.head(&key).await.unwrap().unwrap();
@@ -99,7 +99,7 @@ async fn a_stopped_redis_is_refused_quickly_and_found_again() {
         "{:?}",
         begin.elapsed()
     );
-    let refusal = place.opened.store.ping().await.unwrap_err();
+    let refusal = place.opened.store.probe().ping().await.unwrap_err();
     assert_eq!(refusal.to_string(), "Redis is away");
     place.redis.restart();
     until_it(true, &*live).await;
