@@ -53,7 +53,7 @@ pub(super) struct LiveSession {
     pub(super) projection: Projection,
     /// Builds the agent again, should another gateway create the session.
     pub(super) factory: AgentFactory,
-    /// Names this process's life (DESIGN section 3).
+    /// Names this gateway process in journals.
     pub(super) life: Arc<str>,
     /// Who else lives.
     pub(super) lives: Arc<Lives>,

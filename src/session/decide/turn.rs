@@ -235,7 +235,7 @@ impl Draft<'_> {
         });
     }
 
-    /// Asks once more with less of the past; the transcript stays (C2).
+    /// Asks once more with less of the past; the transcript stays (D2).
     pub(super) fn overflowed(&mut self, (turn, iteration): (u64, u32), cut: Cut) {
         if self.asking(turn, iteration).is_none() {
             return;

@@ -1,4 +1,4 @@
-//! The rules of the house (DESIGN section 4), held against every file below `src`.
+//! The rules of ARCHITECTURE.md for the tree of modules, held against every file below `src`.
 
 mod rules;
 mod source;
