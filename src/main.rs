@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 /// Most of what a turn costs beside its own work is memory: the C library's allocator took about an
-/// eighth of the processor time (`docs/performance.md`).
+/// eighth of the processor time (`docs/performance/diary.md`).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

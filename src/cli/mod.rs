@@ -139,7 +139,7 @@ pub fn run() -> ExitCode {
 }
 
 /// The command with its settings. A file alone means the agent when it wants standard input and
-/// output and no listener (CONTRACTS section 3).
+/// output and no listener (docs/agent-mode.md).
 fn choose(cli: Cli) -> Result<(Command, Loaded), config::Problems> {
     let preset = match &cli.command {
         Some(Command::Agent(args)) => args.preset(),

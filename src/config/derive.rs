@@ -118,7 +118,7 @@ fn fill_share(values: &mut Values, (key, total, (parts, of)): (&str, &str, (u64,
     }
 }
 
-/// The agent's own defaults, where nobody set the key (CONTRACTS section 4).
+/// The defaults of `sepal agent`, where nobody set the key.
 fn fill_preset(values: &mut Values, preset: Preset) {
     let of_agent = [
         ("agent.chat.max_tokens", json!(0)),

@@ -1,4 +1,4 @@
-//! The stable error codes of CONTRACTS section 6, each with its fault.
+//! The stable error codes (docs/errors.md), each with its fault.
 
 use serde::{Deserialize, Serialize};
 

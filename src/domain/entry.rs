@@ -11,7 +11,7 @@ use super::{CallId, Memo};
 /// One call as the model asked for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelCall {
-    /// Our id, shown everywhere (C8).
+    /// Our id, shown everywhere (D8).
     pub id: CallId,
     /// The provider's own id, used only in requests to that provider.
     pub provider_id: String,

@@ -17,7 +17,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The `category` of CONTRACTS section 6.
+    /// The `category` of an error on the wire (docs/errors.md).
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Validation => "validation",

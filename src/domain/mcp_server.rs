@@ -1,4 +1,4 @@
-//! The configuration of an MCP server, as files, settings and `/api/mcp` spell it (CONTRACTS section 2).
+//! The configuration of an MCP server, as files, settings and `/api/mcp` spell it (docs/mcp-servers.md).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The system prompt: a Jinja2-style template (S0.4, C17).
+//! The system prompt: a Jinja2-style template (S0.4, D17).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ const FUEL: u64 = 100_000;
 /// The template's name in its environment.
 const NAME: &str = "system prompt";
 
-/// Whether a template reads what was asked (C17).
+/// Whether a template reads what was asked (D17).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input<'a> {
     /// No: a web chat's input is a message of its own, and `{{input}}` is empty.

@@ -8,7 +8,7 @@ use crate::domain::{Code, Fault};
 /// A failed model request.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no key that could work (S2.22, C13).
+    /// There is no key that could work (S2.22, D13).
     #[error("provider `{provider}` has {key}")]
     Key {
         /// The provider's configured name.
@@ -34,7 +34,7 @@ pub enum Error {
         /// When it wants to be asked again.
         retry_after: Option<Duration>,
     },
-    /// The request does not fit the model's window (C2).
+    /// The request does not fit the model's window (D2).
     #[error("the request does not fit the model's window: {said}")]
     Overflow {
         /// The provider's configured name.

@@ -68,7 +68,7 @@ pub enum ProviderKind {
 }
 
 impl ProviderKind {
-    /// Reads a name of the settings; the aliases of C12 are accepted.
+    /// Reads a name of the settings; the aliases of D12 are accepted.
     pub fn parse(text: &str) -> Option<Self> {
         match text.trim().to_ascii_lowercase().as_str() {
             "openai" | "chatgpt" => Some(Self::OpenAi),
@@ -91,7 +91,7 @@ impl ProviderKind {
         }
     }
 
-    /// The name in `system:ready`, which keeps `claude` (C12).
+    /// The name in `system:ready`, which keeps `claude` (D12).
     pub fn wire_name(self) -> &'static str {
         match self {
             Self::Anthropic => "claude",

@@ -33,7 +33,7 @@ const RULE_CHANGES: usize = 64;
 
 /// What the registry is made of.
 pub struct ServersParts {
-    /// The operator's entries (C18).
+    /// The operator's entries (D18).
     pub settings: BTreeMap<String, McpServerConfig>,
     /// The tools of the server that runs in every sandbox.
     pub bundled: Arc<[Tool]>,

@@ -134,7 +134,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The `status` of CONTRACTS section 1.
+    /// The `status` of `tool:output` (docs/protocol.md).
     pub fn status(&self) -> &'static str {
         match self {
             Self::Completed { .. } => "completed",
@@ -150,7 +150,7 @@ impl Outcome {
         !matches!(self, Self::Completed { .. })
     }
 
-    /// What people and the model read (C9: every call has a result).
+    /// What people and the model read (D9: every call has a result).
     pub fn text(&self) -> String {
         match self {
             Self::Completed { output } | Self::Failed { output, .. } => output.text.clone(),

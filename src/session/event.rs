@@ -252,7 +252,7 @@ pub enum Event {
     },
     /// The model starts with an empty context; the transcript stays.
     ContextReset,
-    /// The model no longer reads the older entries; the transcript stays (C2).
+    /// The model no longer reads the older entries; the transcript stays (D2).
     ContextCut {
         /// How it was cut, for people: `fresh-context`, or `shorten-results`.
         strategy: String,

@@ -55,7 +55,7 @@ pub struct Rule {
 pub struct Rules {
     /// The rules, first match wins; without a match a call asks.
     pub policy: Vec<Rule>,
-    /// Model requests a turn may make (C7).
+    /// Model requests a turn may make (D7).
     pub max_iterations: u32,
     /// Approvals older than this are asked again when another process takes over.
     pub approval_stale_after_ms: u64,

@@ -73,7 +73,7 @@ impl Telemetry {
         })
     }
 
-    /// Goes on as the settings say (C21).
+    /// Goes on as the settings say (D21).
     pub fn configure(&self, log: &Log) -> Result<(), Error> {
         let (is_terminal, output) = open(&log.output)?;
         let writer = writer(log.format, is_terminal, output);

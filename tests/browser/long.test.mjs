@@ -10,7 +10,7 @@ closeBrowserAtTheEnd()
 after(() => model.close())
 
 const TURNS = 150
-/** PAGE: what is drawn at most. */
+/** Rows that are drawn at most. */
 const MOST_DRAWN = 150
 /** The best of these openings counts, as the machine may be busy with other tests. */
 const OPENINGS = 5

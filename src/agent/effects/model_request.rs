@@ -96,7 +96,7 @@ impl ModelRequest {
     }
 
     /// The request again with half of the tokens: by shorter results if that is enough, else with
-    /// nothing but the newest turn; none = that is all there was (S2.26, C2).
+    /// nothing but the newest turn; none = that is all there was (S2.26, D2).
     fn cut(&self, shown: &history::Window) -> Option<Cut> {
         let count = llm::tokens::estimate;
         let newest = |kept: usize| {

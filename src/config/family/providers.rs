@@ -10,7 +10,7 @@ use crate::config::table::{PROVIDERS, find, provider_kind};
 use crate::config::value::{Resolved, Values, checked, variable};
 use crate::config::{Problem, ProviderKind, Source, Sources};
 
-/// The key of the examples; it is accepted, and the provider will refuse it (C13).
+/// The key of the examples; it is accepted, and the provider will refuse it (D13).
 const DUMMY_KEY: &str = "dummy-api-key";
 
 const PROVIDER: &str = "agent.llm.provider";
@@ -59,7 +59,7 @@ pub(in crate::config) fn fill(
     (gathering.entries, notices)
 }
 
-/// The entries of the file, their names folded (C12) and their kinds told.
+/// The entries of the file, their names folded (D12) and their kinds told.
 fn of_file(members: Vec<Member>, problems: &mut Vec<Problem>) -> Members {
     let mut entries = Members::new();
     for member in members {

@@ -77,7 +77,7 @@ pub enum CompactionStrategy {
 pub struct Llm {
     /// The name of the default entry of `providers`.
     pub provider: String,
-    /// Every provider by name: a kind's canonical name (C12), or one that the operator chose.
+    /// Every provider by name: a kind's canonical name (D12), or one that the operator chose.
     pub providers: BTreeMap<String, ProviderEntry>,
     /// The default provider's model, by its name for it.
     pub model: String,
@@ -101,7 +101,7 @@ impl Llm {
         self.providers.get(&self.provider)
     }
 
-    /// Tokens that an answer of such a provider may have; `None` = not sent (S0.45, S0.67, C16).
+    /// Tokens that an answer of such a provider may have; `None` = not sent (S0.45, S0.67, D16).
     pub fn max_tokens_for(&self, kind: ProviderKind) -> Option<u32> {
         let set = self.max_tokens.map(NonZeroU32::get);
         set.or_else(|| kind.required_max_tokens())
@@ -180,7 +180,7 @@ pub enum ProviderKind {
 }
 
 impl ProviderKind {
-    /// The canonical name (C12).
+    /// The canonical name (D12).
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
@@ -202,7 +202,7 @@ impl ProviderKind {
         }
     }
 
-    /// Tokens of an answer that have to be told even when nobody set a limit (C16).
+    /// Tokens of an answer that have to be told even when nobody set a limit (D16).
     pub fn required_max_tokens(self) -> Option<u32> {
         match self {
             Self::Anthropic => Some(8192),

@@ -236,7 +236,7 @@ fn known_keys() -> impl Iterator<Item = &'static str> {
         .chain(LATER.iter().map(|later| later.key.trim_end_matches(".*")))
 }
 
-/// Whether CONTRACTS promises the key for a later version.
+/// Whether the key is reserved for a later version ([`LATER`]).
 fn is_later_key(path: &str) -> bool {
     LATER
         .iter()

@@ -49,7 +49,7 @@ impl Kind {
     pub(in crate::config) const FLAVOUR: Self = Self::OneOf(FLAVOURS);
 }
 
-/// The canonical name of a provider's kind, aliases folded (C12).
+/// The canonical name of a provider's kind, aliases folded (D12).
 pub(in crate::config) fn provider_kind(name: &str) -> Option<&'static str> {
     let given = name.trim().to_ascii_lowercase();
     PROVIDER_KINDS.iter().find_map(|word| match word {

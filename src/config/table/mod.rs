@@ -89,7 +89,7 @@ pub struct Definition {
     pub since: &'static str,
 }
 
-/// A name that CONTRACTS promises and this version refuses; `*` stands for any rest.
+/// A name that is reserved for a later version and refused by this one; `*` stands for any rest.
 #[derive(Debug, Clone, Copy)]
 pub struct Later {
     /// Its path in the file.

@@ -35,7 +35,7 @@ const LEVELS: &[Word] = &[
     Word::Alias("warning", "warn"),
 ];
 const FORMATS: &[Word] = &[Word::Is("text"), Word::Is("json")];
-/// What speaks to a model (C12).
+/// What speaks to a model (D12).
 pub(super) const PROVIDER_KINDS: &[Word] = &[
     Word::Is("openai"),
     Word::Is("anthropic"),
@@ -279,7 +279,7 @@ const fn later(key: &'static str, env: &'static [&'static str]) -> Later {
     Later { key, env }
 }
 
-/// What CONTRACTS section 4 names and this version does not have.
+/// Settings of later versions, which this one refuses by name.
 pub const LATER: &[Later] = &[
     later(
         "agent.chat.tool_result_limit",

@@ -1,5 +1,5 @@
 //! The agent as an MCP server with one tool (S0.32): standard input and output, streamable HTTP at
-//! `/mcp`, and the HTTP with SSE of old clients at `/sse` and `/message` (C10). A call of the tool is
+//! `/mcp`, and the HTTP with SSE of old clients at `/sse` and `/message` (D10). A call of the tool is
 //! a session like any other, told and watched through [`crate::agent::Sessions`].
 
 mod approval;

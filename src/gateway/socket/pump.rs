@@ -19,7 +19,7 @@ use crate::telemetry::instruments;
 
 /// Events of the transcript that come with `system:ready`.
 const PAGE: usize = 200;
-/// A client further behind than this gets a snapshot (DESIGN section 3).
+/// A client further behind than this gets the state instead of single events (docs/protocol.md).
 const MOST_EVENTS_BEHIND: u64 = 1_000;
 /// The same in bytes.
 const MOST_BYTES_BEHIND: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! The one event table of the outside (CONTRACTS section 1): events and signals to frames, client
+//! The one event table of the outside (docs/protocol.md): events and signals to frames, client
 //! commands to what the session core is told. Socket and REST share it.
 
 mod call;

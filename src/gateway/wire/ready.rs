@@ -28,7 +28,7 @@ pub struct Ready<'a> {
 pub fn ready(view: &SessionView, ready: &Ready<'_>) -> Frame {
     let first = ready.page.first().map_or(view.seq + 1, |event| event.seq);
     let events: Vec<Value> = ready.page.iter().flat_map(transcript_items).collect();
-    // The vendors keep the names that their SDKs had (C12); others go by their id.
+    // The vendors keep the names that their SDKs had (D12); others go by their id.
     let kind = ProviderKind::parse(&view.model.provider);
     let mut what = json!({
         "provider": kind.map_or(view.model.provider.as_str(), |kind| kind.wire_name()),

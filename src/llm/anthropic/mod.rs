@@ -25,7 +25,7 @@ const VENDOR_URL: &str = "https://api.anthropic.com";
 const VENDOR_HOST: &str = "api.anthropic.com";
 /// The version of the wire form, which every request names.
 const VERSION: &str = "2023-06-01";
-/// The vendor insists on a limit of the answer; this one holds where none is set (C16).
+/// The vendor insists on a limit of the answer; this one holds where none is set (D16).
 const DEFAULT_MAX_TOKENS: u32 = 8_192;
 /// Models of one page of the list.
 const PAGE: &str = "1000";

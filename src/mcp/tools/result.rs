@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::mcp::mask::Cleaner;
 
-/// Bytes of text that one answer may have; above, head and tail are kept (USERS 9).
+/// Bytes of text that one answer may have; above, head and tail are kept.
 const MAX_TEXT_BYTES: usize = 60 * 1024;
 
 /// A tool's answer.

@@ -234,7 +234,7 @@ impl Draft<'_> {
         });
     }
 
-    /// Asks once more with less of the past; the transcript stays (C2).
+    /// Asks once more with less of the past; the transcript stays (D2).
     pub(super) fn overflowed(&mut self, request: ModelRequestId, cut: Cut) {
         if self.asking(request).is_none() {
             return;

@@ -1,4 +1,4 @@
-//! The rules of the house (ARCHITECTURE.md), held against every file below `src`.
+//! The rules of ARCHITECTURE.md for the tree of modules, held against every file below `src`.
 
 mod rules;
 mod source;

@@ -13,7 +13,7 @@ use crate::model_stub::{ModelStub, Reply};
 use crate::support::postgres::new_database;
 use crate::support::{DEADLINE, Person, RedisServer, Said, Server, TestApp, TestSocket, person};
 
-/// What the one that is left may take to go on (issue B).
+/// How long the remaining gateway may take to go on (docs/replicas.md).
 const GOES_ON_WITHIN: Duration = Duration::from_secs(5);
 
 /// `./run test all` asks for more.

@@ -1,5 +1,5 @@
 /**
- * What crosses the wire, as CONTRACTS.md section 1 and the server's event table name it,
+ * What crosses the wire, as docs/protocol.md and the server's event table name it,
  * and the view models that the reducer makes of it.
  */
 

@@ -35,7 +35,7 @@ const DISK_IS_FULL: &str = "Paused: the disk is nearly full. This goes on when t
 /// How long a call of another server may take, unless its entry says otherwise.
 const CALL_LIMIT: Duration = Duration::from_mins(1);
 
-/// The tools of one session. Each server starts at the first call of it (USERS 12).
+/// The tools of one session. Each server starts at its first call: most sessions never need it.
 pub struct SessionTools {
     servers: Servers,
     /// What keeps the workspaces of this gateway; others with the same name reach them too.

@@ -1,7 +1,7 @@
-//! The HTTP with SSE of old clients (S0.49, C10): `GET /sse` opens a stream whose first event says
+//! The HTTP with SSE of old clients (S0.49, D10): `GET /sse` opens a stream whose first event says
 //! where to post, `POST /message?sessionId=` takes requests, and their answers come on the stream.
 //!
-//! `result=text` in the address gives results of tools the shape of S0.51, a bare text (C11). A post
+//! `result=text` in the address gives results of tools the shape of S0.51, a bare text (D11). A post
 //! without `sessionId` is answered right away, for clients that make one call and leave.
 
 use std::collections::HashMap;
