@@ -9,7 +9,6 @@ mod fuzz;
 mod handshake;
 mod list;
 mod pump;
-mod seldom;
 mod watch;
 
 use std::net::SocketAddr;
@@ -32,7 +31,6 @@ use self::connection::registry::Connections;
 use self::connection::send::Client;
 use self::connection::{Connection, End, Shows};
 use self::pump::Pump;
-use self::seldom::seldom;
 use super::GatewayState;
 use super::wire::{self, Refused};
 use crate::domain::{Code, Most};
@@ -197,7 +195,7 @@ async fn serve(context: Arc<SocketContext>, client: Client, connection: Arc<Conn
     let end = tokio::select! {
         // First what a command may ask the pump for: it is found in the same look.
         biased;
-        end = seldom(aside) => end,
+        end = aside => end,
         end = pump.run(joined) => end,
     };
     match end {
