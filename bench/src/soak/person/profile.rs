@@ -8,10 +8,10 @@ use fastrand::Rng;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::ledger::Ledger;
-use super::script::{Deed, Script};
-use super::sky::Sky;
 use super::talk::text;
+use crate::soak::check::ledger::Ledger;
+use crate::soak::phase::Phase;
+use crate::soak::script::{Deed, Script};
 
 /// Something to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,8 +46,8 @@ pub(crate) struct Unsaid {
 }
 
 /// The state of mind.
-pub(crate) struct Mood {
-    sky: Arc<Sky>,
+pub(crate) struct Profile {
+    phase: Arc<Phase>,
     ledger: Arc<Ledger>,
     rng: Rng,
     /// Whether a turn runs.
@@ -63,10 +63,10 @@ pub(crate) struct Mood {
     say_at: Instant,
 }
 
-impl Mood {
-    pub(crate) fn new(sky: Arc<Sky>, ledger: Arc<Ledger>, mut rng: Rng) -> Self {
+impl Profile {
+    pub(crate) fn new(phase: Arc<Phase>, ledger: Arc<Ledger>, mut rng: Rng) -> Self {
         Self {
-            sky,
+            phase,
             ledger,
             is_running: false,
             heard: Instant::now(),
@@ -90,9 +90,9 @@ impl Mood {
         self.is_running = is_running;
         self.heard = Instant::now();
         if is_running {
-            self.sky.became_busy();
+            self.phase.became_busy();
         } else {
-            self.sky.became_idle();
+            self.phase.became_idle();
             self.cards.clear();
             self.plans.clear();
             self.say_at = later(&mut self.rng, 1_000, 10_000);
@@ -101,7 +101,7 @@ impl Mood {
 
     /// Whether there is nothing to do any more.
     pub(crate) fn is_done(&self) -> bool {
-        let has_turns = self.turns_left > 0 && !self.sky.finish.is_cancelled();
+        let has_turns = self.turns_left > 0 && !self.phase.finish.is_cancelled();
         !has_turns && !self.is_running && self.unsaid.is_none()
     }
 
@@ -118,7 +118,7 @@ impl Mood {
             .map(|(call, card)| (card.at, Step::Decide(call.clone())))
             .collect();
         steps.extend(self.plans.iter().cloned());
-        let begins = !self.is_running && self.turns_left > 0 && self.sky.may_begin();
+        let begins = !self.is_running && self.turns_left > 0 && self.phase.may_begin();
         if begins || self.unsaid.is_some() {
             steps.push((self.say_at, Step::Say));
         }
@@ -248,7 +248,7 @@ impl Mood {
     }
 }
 
-impl Drop for Mood {
+impl Drop for Profile {
     fn drop(&mut self) {
         self.leave();
     }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use fastrand::Rng;
 use rustix::process::Signal;
 
-use super::gateway::Gateway;
-use super::house::Redis;
-use super::vitals::kill_below;
+use super::installation::Redis;
+use super::installation::gateway::Gateway;
+use super::installation::vitals::kill_below;
 use super::watch::Times;
 use super::world::World;
 
@@ -19,7 +19,7 @@ const TOOL_SERVER: &str = "mcp-server";
 /// Kills the server of some sandbox now and then, until faults stop.
 pub(crate) async fn crash_tools(world: Arc<World>, mut rng: Rng) {
     while let Some(()) = pass(&world, Duration::from_millis(rng.u64(2_000..8_000))).await {
-        let gateway = world.house.gateway(world.house.any(&mut rng));
+        let gateway = world.installation.gateway(world.installation.any(&mut rng));
         let Some(gateway) = gateway.and_then(Gateway::pid) else {
             continue;
         };
@@ -33,7 +33,7 @@ pub(crate) async fn crash_tools(world: Arc<World>, mut rng: Rng) {
 /// Stops or kills Redis and starts it again a little later, until faults stop. `pause` is the mean
 /// time between two ends.
 pub(crate) async fn restart_redis(world: Arc<World>, mut rng: Rng, pause: Duration) {
-    let Some(redis) = &world.house.redis else {
+    let Some(redis) = &world.installation.redis else {
         return;
     };
     while let Some(()) = pass(&world, pause.mul_f64(0.5 + rng.f64())).await {
@@ -46,7 +46,7 @@ pub(crate) async fn restart_redis(world: Arc<World>, mut rng: Rng, pause: Durati
         let away = Duration::from_millis(rng.u64(100..5_000));
         if let Err(error) = end_for(redis, signal, away).await {
             let what = format!("Redis did not come back: {error:#}");
-            return world.fail(world.house.name, what);
+            return world.fail(world.installation.name, what);
         }
     }
 }
@@ -61,13 +61,13 @@ async fn end_for(redis: &Redis, signal: Signal, away: Duration) -> anyhow::Resul
 /// never two at once. `pause` is the mean time between two ends. Each gateway has its part of the run
 /// in which it dies, so that each has one long life as well, whose memory can be judged.
 pub(crate) async fn kill_gateways(world: Arc<World>, mut rng: Rng, times: Times, pause: Duration) {
-    let count = world.house.gateways.len();
+    let count = world.installation.gateways.len();
     if count < 2 {
         return;
     }
-    let first = world.house.any(&mut rng);
+    let first = world.installation.any(&mut rng);
     while let Some(()) = pass(&world, pause.mul_f64(0.5 + rng.f64())).await {
-        let Some(victim) = world.house.gateway(first + times.part(count)) else {
+        let Some(victim) = world.installation.gateway(first + times.part(count)) else {
             return;
         };
         world.ledger.count("fault: gateway killed");
@@ -89,6 +89,6 @@ async fn kill_for(gateway: &Gateway, away: Duration) -> anyhow::Result<()> {
 
 /// Lets some time pass; nothing once faults have stopped.
 async fn pass(world: &World, time: Duration) -> Option<()> {
-    let calm = &world.sky.calm;
+    let calm = &world.phase.calm;
     calm.run_until_cancelled(tokio::time::sleep(time)).await
 }

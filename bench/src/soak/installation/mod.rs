@@ -1,6 +1,10 @@
 //! One installation: its gateways, its Redis, its records, its people. What it keeps lies in one
 //! folder, but for records that several gateways read.
 
+pub(super) mod gateway;
+pub(super) mod records;
+pub(super) mod vitals;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
@@ -13,8 +17,8 @@ use fastrand::Rng;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use super::gateway::{Env, Gateway};
-use super::records::Records;
+use self::gateway::{Env, Gateway};
+use self::records::Records;
 use crate::process::{Admin, Program, free_address};
 
 /// All gateways of an installation have the same.
@@ -60,7 +64,7 @@ pub(crate) struct Person {
 }
 
 /// An installation.
-pub(crate) struct House {
+pub(crate) struct Installation {
     /// Its name in reports.
     pub(crate) name: &'static str,
     /// Its gateways: at least one.
@@ -76,7 +80,7 @@ pub(crate) struct House {
     _folder: TempDir,
 }
 
-impl House {
+impl Installation {
     /// Starts it with nothing stored, for about so many sessions at a time.
     pub(crate) fn start(
         sepal: &Path,

@@ -1,5 +1,11 @@
 //! Somebody who talks, decides, drops connections and comes back, session after session.
 
+pub(super) mod profile;
+pub(super) mod reader;
+pub(super) mod tab;
+pub(super) mod talk;
+pub(super) mod witness;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,11 +15,11 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::audit::Account;
-use super::books::{self, Rest};
-use super::mood::{Mood, Step, Unsaid, later};
-use super::tab::{Goal, Tab};
-use super::talk::{BROKEN, Heard, Lost, Talk, text};
+use self::profile::{Profile, Step, Unsaid, later};
+use self::tab::{Goal, Tab};
+use self::talk::{BROKEN, Heard, Lost, Talk, text};
+use super::check::archive::{self, Rest};
+use super::check::audit::Account;
 use super::world::World;
 
 /// The gateway may say these to any command while Redis is away or too much is asked.
@@ -34,28 +40,28 @@ const STUCK_IN_SILENCE: Duration = Duration::from_mins(7);
 
 /// Lives through session after session until the end of the run.
 pub(crate) async fn live(world: Arc<World>, index: usize, mut rng: Rng) {
-    let person = rng.choice(&world.house.people).cloned();
+    let person = rng.choice(&world.installation.people).cloned();
     let Some(person) = person else {
         return;
     };
     for number in 0_u32.. {
-        if world.sky.finish.is_cancelled() {
+        if world.phase.finish.is_cancelled() {
             return;
         }
-        let name = format!("{}-{index}-{number}", world.house.name);
+        let name = format!("{}-{index}-{number}", world.installation.name);
         let talk = Talk::new(Arc::clone(&world), person.clone(), name);
         let (goal, told) = watch::channel(Goal::default());
-        let has_tab = world.house.gateways.len() > 1 && rng.u32(0..3) == 0;
+        let has_tab = world.installation.gateways.len() > 1 && rng.u32(0..3) == 0;
         let tab = has_tab.then(|| Tab::beside(&talk, rng.fork()));
         let tab = OptionFuture::from(tab.map(|tab| tab.look(told)));
-        let mood = Mood::new(
-            Arc::clone(&world.sky),
+        let profile = Profile::new(
+            Arc::clone(&world.phase),
             Arc::clone(&world.ledger),
             rng.fork(),
         );
         let visit = Visit {
             talk,
-            mood,
+            profile,
             account: Account::default(),
             rng: rng.fork(),
             is_stuck: false,
@@ -78,13 +84,13 @@ async fn look_over_the_fence(world: &Arc<World>, key: &str, tenant: usize, rng: 
     let Some(session) = world.foreign(tenant, rng) else {
         return;
     };
-    let person = super::house::Person {
+    let person = super::installation::Person {
         tenant,
         key: key.to_owned(),
     };
     let mut talk = Talk::new(Arc::clone(world), person, session.clone());
     let auth = json!({ "token": key, "sessionId": session });
-    match talk.enter(world.house.any(rng), &auth, false).await {
+    match talk.enter(world.installation.any(rng), &auth, false).await {
         Ok(_) => talk.fail("a session of another tenant opened"),
         Err(reason) if reason.starts_with("session_not_found") => {
             world.ledger.count("looks at another tenant's session");
@@ -95,10 +101,10 @@ async fn look_over_the_fence(world: &Arc<World>, key: &str, tenant: usize, rng: 
     }
 }
 
-/// One session from its first message to its books.
+/// One session from its first message to its archive.
 struct Visit {
     talk: Talk,
-    mood: Mood,
+    profile: Profile,
     account: Account,
     rng: Rng,
     is_stuck: bool,
@@ -114,26 +120,26 @@ impl Visit {
         let mut rest = Rest::Turn;
         while rest == Rest::Turn {
             // Whoever comes back may come to another gateway.
-            let gateway = self.talk.world.house.any(&mut self.rng);
+            let gateway = self.talk.world.installation.any(&mut self.rng);
             self.goal.send_replace(Goal::BesideOneAt(gateway));
             let Ok(ready) = self.talk.connect(gateway, &mut self.rng).await else {
                 let pause = later(&mut self.rng, 200, 2_000);
                 tokio::time::sleep_until(pause).await;
                 continue;
             };
-            self.mood.ready(&ready);
+            self.profile.ready(&ready);
             // Whoever is not there any more says nothing.
             let stayed = self.stay().await;
             if self.account.is_forgotten {
                 break;
             }
-            if stayed.is_ok() || self.mood.is_done() {
+            if stayed.is_ok() || self.profile.is_done() {
                 self.talk.leave();
                 // A message that waited may have begun a turn of its own, with cards: come back.
                 if self.account.said.is_empty() {
                     break;
                 }
-                rest = books::rest(&self.talk).await;
+                rest = archive::rest(&self.talk).await;
             }
             if rest == Rest::Turn {
                 let pause = later(&mut self.rng, 0, 3_000);
@@ -141,7 +147,7 @@ impl Visit {
             }
         }
         self.talk.leave();
-        self.mood.leave();
+        self.profile.leave();
         self.goal.send_replace(match rest {
             Rest::At(last) => Goal::See(last),
             Rest::Turn | Rest::Unreadable => Goal::Leave,
@@ -149,32 +155,32 @@ impl Visit {
         self
     }
 
-    /// Its books, and those of the second tab.
+    /// Its archive, and that of the second tab.
     async fn close(mut self, tab: Option<&Talk>) {
         let (talk, account) = (&self.talk, &self.account);
         if let Some(session) = talk.session.clone().filter(|_| !account.said.is_empty()) {
             talk.world.tell(talk.person.tenant, session);
-            books::close(talk, tab, account, &mut self.rng).await;
+            archive::close(talk, tab, account, &mut self.rng).await;
         }
     }
 
     /// Until the connection is lost, or there is nothing to do any more.
     async fn stay(&mut self) -> Result<(), Lost> {
         let until = later(&mut self.rng, 3_000, 60_000);
-        while !self.mood.is_done() {
-            if Instant::now() >= until && !self.talk.world.sky.calm.is_cancelled() {
+        while !self.profile.is_done() {
+            if Instant::now() >= until && !self.talk.world.phase.calm.is_cancelled() {
                 self.talk.vanish(&mut self.rng);
                 return Err(Lost);
             }
             self.look_whether_it_is_stuck();
-            if self.forgets && self.mood.is_last_card() {
+            if self.forgets && self.profile.is_last_card() {
                 self.account.is_forgotten = true;
                 return Ok(());
             }
-            let next = self.mood.next();
+            let next = self.profile.next();
             match next {
                 Some((at, step)) if at <= Instant::now() => {
-                    self.mood.begin(&step);
+                    self.profile.begin(&step);
                     self.take(&step).await?;
                 }
                 _ => {
@@ -187,14 +193,14 @@ impl Visit {
     }
 
     fn look_whether_it_is_stuck(&mut self) {
-        let limit = if self.talk.world.sky.is_long {
+        let limit = if self.talk.world.phase.is_long {
             STUCK_IN_SILENCE
         } else {
             STUCK
         };
-        let is_stuck = self.mood.is_running() && self.mood.heard.elapsed() > limit;
+        let is_stuck = self.profile.is_running() && self.profile.heard.elapsed() > limit;
         if is_stuck && !self.is_stuck {
-            let cards = self.mood.cards.len();
+            let cards = self.profile.cards.len();
             let shown = limit.as_secs();
             self.talk.fail(format!(
                 "nothing was shown of the turn for {shown} s, {cards} cards wait"
@@ -207,7 +213,7 @@ impl Visit {
     async fn hear(&mut self, deadline: Instant) -> Result<Option<(u64, Value)>, Lost> {
         match self.talk.hear(deadline).await? {
             Heard::Event(name, args) => {
-                self.mood.event(&name, &args);
+                self.profile.event(&name, &args);
                 Ok(None)
             }
             Heard::Answer(number, answer) => Ok(Some((number, answer))),
@@ -218,7 +224,7 @@ impl Visit {
     /// Sends a command and waits for its answer: nothing if it was taken, or the code.
     async fn ask(&mut self, name: &str, arg: &[Value]) -> Result<Result<(), String>, Lost> {
         let own = self.talk.send(name, arg).await?;
-        let is_dropped = !self.talk.world.sky.calm.is_cancelled() && self.rng.u32(0..50) == 0;
+        let is_dropped = !self.talk.world.phase.calm.is_cancelled() && self.rng.u32(0..50) == 0;
         if is_dropped {
             self.talk.vanish(&mut self.rng);
             return Err(Lost);
@@ -264,7 +270,7 @@ impl Visit {
     }
 
     async fn say(&mut self, is_more: bool) -> Result<(), Lost> {
-        let unsaid = match self.mood.unsaid.clone() {
+        let unsaid = match self.profile.unsaid.clone() {
             Some(unsaid) => unsaid,
             None => self.new_message(is_more),
         };
@@ -273,16 +279,16 @@ impl Visit {
         match self.ask("message", &args).await? {
             Ok(()) => {
                 self.account.said.push(unsaid.id);
-                self.mood.said();
+                self.profile.said();
                 if self.rng.u32(0..20) == 0 {
                     // The same once more changes nothing.
                     drop(self.ask("message", &args).await?);
                 }
             }
-            Err(code) if PASSING.contains(&code.as_str()) => self.mood.again_soon(&Step::Say),
+            Err(code) if PASSING.contains(&code.as_str()) => self.profile.again_soon(&Step::Say),
             Err(code) => {
                 self.talk.fail(format!("a message was refused: {code}"));
-                self.mood.unsaid = None;
+                self.profile.unsaid = None;
             }
         }
         Ok(())
@@ -292,21 +298,21 @@ impl Visit {
         let number = self.account.words.len();
         let name = &self.talk.name;
         let id = format!("{name}-{number}");
-        let script = self.mood.script(id.clone(), name, is_more);
+        let script = self.profile.script(id.clone(), name, is_more);
         self.account.words.insert(id.clone(), script.words);
         if !is_more {
-            self.mood.turns_left = self.mood.turns_left.saturating_sub(1);
+            self.profile.turns_left = self.profile.turns_left.saturating_sub(1);
         }
         let unsaid = Unsaid {
             id,
             text: script.text(),
         };
-        self.mood.unsaid = Some(unsaid.clone());
+        self.profile.unsaid = Some(unsaid.clone());
         unsaid
     }
 
     async fn decide(&mut self, call: &str) -> Result<(), Lost> {
-        let Some(card) = self.mood.cards.get(call).cloned() else {
+        let Some(card) = self.profile.cards.get(call).cloned() else {
             return Ok(());
         };
         let mut decision = json!({ "callId": call, "approved": true, "digest": card.digest });
@@ -322,7 +328,7 @@ impl Visit {
                 }
             }
             20..26 => {
-                calls = self.mood.cards.keys().cloned().collect();
+                calls = self.profile.cards.keys().cloned().collect();
                 decision = json!({ "callIds": calls, "approved": true });
                 name = "tool:approval_all";
             }
@@ -333,7 +339,7 @@ impl Visit {
             Ok(()) => {
                 let is_approved = args.iter().all(|decision| decision["approved"] == true);
                 for call in calls {
-                    self.mood.cards.remove(&call);
+                    self.profile.cards.remove(&call);
                     if name == "tool:approval" {
                         self.account.decided.push((call, is_approved));
                     } else {
@@ -346,10 +352,10 @@ impl Visit {
                 }
             }
             Err(code) if PASSING.contains(&code.as_str()) => {
-                self.mood.again_soon(&Step::Decide(call.to_owned()));
+                self.profile.again_soon(&Step::Decide(call.to_owned()));
             }
             Err(code) => {
-                self.mood.cards.remove(call);
+                self.profile.cards.remove(call);
                 if !TOO_LATE.contains(&code.as_str()) {
                     self.talk.fail(format!("a decision was refused: {code}"));
                 }

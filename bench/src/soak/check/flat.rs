@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::vitals::{DROPPED, TO_RECORDS, Vitals};
+use crate::soak::installation::vitals::{DROPPED, TO_RECORDS, Vitals};
 
 /// Memory may grow by this share of what it was after the warm-up, and by `GROWTH_KIB`.
 const GROWTH_SHARE: f64 = 0.10;
@@ -142,7 +142,7 @@ pub(crate) fn new_names(before: &[String], now: &[String]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{Memory, Quiet, left_over};
-    use crate::soak::vitals::Vitals;
+    use crate::soak::installation::vitals::Vitals;
 
     fn quiet(mib: &[u64]) -> Vec<Quiet> {
         let moments = (0_u32..).zip(mib);

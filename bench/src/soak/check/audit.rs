@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-use super::script::{answer, mark_of, source_of};
-use super::witness::{Stream, is_failed_call, stream_of};
+use crate::soak::person::witness::{Stream, is_failed_call, stream_of};
+use crate::soak::script::{answer, mark_of, source_of};
 
 /// What the person did and was told that it is so.
 #[derive(Debug, Default)]
@@ -278,8 +278,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{Account, Times, audit, is_at_rest, wrong_marks};
+    use crate::soak::person::witness::stream_of;
     use crate::soak::script::answer;
-    use crate::soak::witness::stream_of;
 
     fn story() -> (Vec<Value>, Account) {
         let call = json!({ "callId": "c", "args": { "command": "echo m.1.0 >> ran-t; x" } });

@@ -8,7 +8,7 @@ use fastrand::Rng;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::mood::later;
+use super::profile::later;
 use super::talk::Talk;
 use super::witness::Witness;
 
@@ -70,7 +70,7 @@ impl Tab {
                 Goal::Leave => break,
             }
             if !self.talk.is_connected() {
-                let others = self.talk.world.house.gateways.len() - 1;
+                let others = self.talk.world.installation.gateways.len() - 1;
                 let gateway = first_at + 1 + self.rng.usize(0..others.max(1));
                 let gateway = gateway % (others + 1);
                 if self.talk.connect(gateway, &mut self.rng).await.is_err() {
@@ -80,7 +80,7 @@ impl Tab {
                 self.talk.world.ledger.count("connections of second tabs");
                 stays_until = later(&mut self.rng, 3_000, 60_000);
             }
-            let may_go = !self.talk.world.sky.calm.is_cancelled() && waits_since.is_none();
+            let may_go = !self.talk.world.phase.calm.is_cancelled() && waits_since.is_none();
             if may_go && Instant::now() >= stays_until {
                 self.talk.vanish(&mut self.rng);
                 self.pause().await;

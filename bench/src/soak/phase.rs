@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::ledger::Ledger;
+use super::check::ledger::Ledger;
 
 /// How often the clock is looked at.
 const TICK: Duration = Duration::from_millis(200);
@@ -16,7 +16,7 @@ const EXCUSED_MS: u64 = 60_000;
 
 /// The state of the whole run.
 #[derive(Default)]
-pub(crate) struct Sky {
+pub(crate) struct Phase {
     /// Cancelled when faults stop.
     pub(crate) calm: CancellationToken,
     /// Cancelled when every session ends its turn and leaves.
@@ -33,7 +33,7 @@ pub(crate) struct Sky {
     pub(crate) is_long: bool,
 }
 
-impl Sky {
+impl Phase {
     pub(crate) fn new(is_long: bool) -> Self {
         Self {
             is_long,

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::Value;
 
-use super::script::source_of;
+use crate::soak::script::source_of;
 
 /// What has no place in the stream.
 const UNPLACED: &[&str] = &[

@@ -14,7 +14,7 @@ pub(crate) struct Failure {
     /// Seconds since the start.
     at: u64,
     /// Whose gateways.
-    house: String,
+    installation: String,
     /// The session, if it is about one.
     session: String,
     /// The last event that was seen of it.
@@ -27,14 +27,14 @@ pub(crate) struct Failure {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
     /// Whose gateways.
-    pub(crate) house: &'a str,
+    pub(crate) installation: &'a str,
     /// The session, or nothing.
     pub(crate) session: &'a str,
     /// The last event that was seen of it, or 0.
     pub(crate) seq: u64,
 }
 
-/// The books of a run.
+/// What a run has counted.
 pub(crate) struct Ledger {
     seed: u64,
     began: std::time::Instant,
@@ -76,14 +76,14 @@ impl Ledger {
     pub(crate) fn fail(&self, place: Place<'_>, what: impl Into<String>) {
         let failure = Failure {
             at: self.began.elapsed().as_secs(),
-            house: place.house.to_owned(),
+            installation: place.installation.to_owned(),
             session: place.session.to_owned(),
             seq: place.seq,
             what: what.into(),
         };
         eprintln!(
             "FAILED after {} s, seed {}, {}, session {}, seq {}: {}",
-            failure.at, self.seed, failure.house, failure.session, failure.seq, failure.what
+            failure.at, self.seed, failure.installation, failure.session, failure.seq, failure.what
         );
         self.count("failures");
         let mut failures = lock(&self.failures);

@@ -8,12 +8,12 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
-use super::books;
+use super::archive;
 use super::flat::{left_over, new_names};
-use super::gateway::Gateway;
-use super::vitals::{DROPPED, Vitals, groups_of, of_sandboxes};
-use super::watch::{Life, Watched};
-use super::world::World;
+use crate::soak::installation::gateway::Gateway;
+use crate::soak::installation::vitals::{DROPPED, Vitals, groups_of, of_sandboxes};
+use crate::soak::watch::{Life, Watched};
+use crate::soak::world::World;
 
 /// How long sessions may take to end their turns when it is over.
 const LEAVING: Duration = Duration::from_mins(4);
@@ -33,7 +33,7 @@ pub(crate) async fn all_leave(worlds: &[Arc<World>], people: &TaskTracker) {
     for world in worlds {
         if left.is_err() {
             let what = format!("{} people still wait for something", people.len());
-            world.fail(world.house.name, what);
+            world.fail(world.installation.name, what);
         }
         world.abandoned.close();
         world.abandoned.wait().await;
@@ -62,14 +62,14 @@ pub(crate) async fn end(worlds: &[Arc<World>], watched: &mut [Watched]) -> Value
         let gateways = theirs
             .into_iter()
             .map(|(one, settled)| report(one, settled.as_ref()));
-        json!({ "store": world.house.name, "gateways": gateways.collect::<Value>() })
+        json!({ "store": world.installation.name, "gateways": gateways.collect::<Value>() })
     });
     join_all(ends).await.into()
 }
 
 /// All sessions that stayed read as before.
 async fn start_again(world: &World) {
-    let (name, gateways) = (world.house.name, &world.house.gateways);
+    let (name, gateways) = (world.installation.name, &world.installation.gateways);
     for gateway in gateways {
         stop(world, gateway);
     }
@@ -82,7 +82,7 @@ async fn start_again(world: &World) {
         }
     }
     if is_there {
-        books::read_again(world).await;
+        archive::read_again(world).await;
     }
     for gateway in gateways {
         stop(world, gateway);
@@ -111,7 +111,7 @@ fn report(one: &Watched, settled: Option<&Vitals>) -> Value {
 /// The memory of each process that lived long enough; of each gateway there must be one.
 fn look_at_memory(one: &Watched) {
     let (name, lives) = (&one.gateway.name, &one.course.lives);
-    let is_long = one.world.sky.is_long;
+    let is_long = one.world.phase.is_long;
     let judged = lives.iter().filter_map(Life::memory);
     let judged: Vec<_> = judged.collect();
     for memory in &judged {
@@ -135,16 +135,16 @@ fn look_at_answers<'w>(world: &World, gateways: impl Iterator<Item = &'w Watched
     eprintln!(
         "{}: {compared} answers were seen from their beginning, {incomplete} of them came with \
          pieces missing; {dropped} signals were dropped",
-        world.house.name
+        world.installation.name
     );
-    let may_be = if world.house.redis.is_some() {
+    let may_be = if world.installation.redis.is_some() {
         dropped + compared / MAY_BE_HELD_BACK
     } else {
         dropped
     };
     if incomplete > may_be {
         let what = format!("{incomplete} answers came with pieces missing, at most {may_be}");
-        world.fail(world.house.name, what);
+        world.fail(world.installation.name, what);
     }
 }
 

@@ -6,10 +6,10 @@ use anyhow::{Context as _, Result, bail};
 use reqwest::{Client, RequestBuilder, StatusCode};
 use serde_json::Value;
 
-use super::audit::is_at_rest;
-use super::gateway::Gateway;
-use super::house::Person;
-use super::world::World;
+use crate::soak::check::audit::is_at_rest;
+use crate::soak::installation::Person;
+use crate::soak::installation::gateway::Gateway;
+use crate::soak::world::World;
 
 /// Events of a page.
 const PAGE: &str = "500";
@@ -69,14 +69,14 @@ impl Reader<'_> {
     pub(crate) async fn delete(&self, session: &str, name: &str) -> Result<()> {
         let path = format!("/api/sessions/{session}");
         let delete = |at: &Gateway, client: &Client| client.delete(url(at, &path));
-        let first = self.world.house.next();
+        let first = self.world.installation.next();
         let (status, body) = self.persist_at(|| first, delete).await?;
         // It may have been deleted by an attempt whose answer said that the store is away, or whose
         // gateway was killed.
         if status != StatusCode::NO_CONTENT && status != StatusCode::NOT_FOUND {
             bail!("{status}: {body}");
         }
-        let gateways = &self.world.house.gateways;
+        let gateways = &self.world.installation.gateways;
         // The others hear of it; a change of its row that was on its way there is taken off again.
         let patience = if gateways.len() > 1 {
             HEARD_WITHIN
@@ -87,7 +87,8 @@ impl Reader<'_> {
             self.wait_until_gone(gateway, &path, patience).await?;
         }
         let began = Instant::now();
-        let has_files = || tokio::task::block_in_place(|| self.world.house.workspaces_of(name));
+        let has_files =
+            || tokio::task::block_in_place(|| self.world.installation.workspaces_of(name));
         while let Some(workspace) = has_files().first() {
             if began.elapsed() > PATIENCE {
                 bail!("its files are still in {}", workspace.display());
@@ -130,7 +131,8 @@ impl Reader<'_> {
         &self,
         request: impl Fn(&Gateway, &Client) -> RequestBuilder,
     ) -> Result<(StatusCode, String)> {
-        self.persist_at(|| self.world.house.next(), request).await
+        self.persist_at(|| self.world.installation.next(), request)
+            .await
     }
 
     async fn persist_at<'g>(

@@ -7,12 +7,12 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::gateway::{Era, Gateway};
-use super::house::Person;
-use super::ledger::Place;
 use super::witness::Witness;
-use super::world::World;
 use crate::line::Line;
+use crate::soak::check::ledger::Place;
+use crate::soak::installation::Person;
+use crate::soak::installation::gateway::{Era, Gateway};
+use crate::soak::world::World;
 
 /// How long an answer of the gateway may take, whatever is away.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -74,14 +74,14 @@ impl Talk {
     /// The gateway that it is or was connected to.
     fn gateway(&self) -> Option<(&Gateway, Era)> {
         let (number, era) = self.at?;
-        Some((self.world.house.gateway(number)?, era))
+        Some((self.world.installation.gateway(number)?, era))
     }
 
     /// Writes down what must not be.
     pub(crate) fn fail(&self, what: impl Into<String>) {
         let gateway = self.gateway().map(|(gateway, _)| gateway.name.as_str());
         let place = Place {
-            house: gateway.unwrap_or(self.world.house.name),
+            installation: gateway.unwrap_or(self.world.installation.name),
             session: self.session.as_deref().unwrap_or(&self.name),
             seq: self.witness.known(),
         };
@@ -96,7 +96,7 @@ impl Talk {
         if gateway.is_some_and(|(gateway, era)| gateway.was_killed_since(era)) {
             let what = "connections that ended with their gateway, or found none";
             self.world.ledger.count(what);
-        } else if self.world.sky.stood_still() {
+        } else if self.world.phase.stood_still() {
             let what = "connections that broke after the machine stood still";
             self.world.ledger.count(what);
         } else {
@@ -110,7 +110,7 @@ impl Talk {
         let has_moved = self.at.is_some_and(|(before, _)| before != gateway);
         let goes_on = self.journal.is_some() && rng.u32(0..4) > 0;
         // The id of a session that is not stored yet says nothing to another gateway; its name does.
-        let is_stored = self.witness.known() > 0 || self.world.house.gateways.len() == 1;
+        let is_stored = self.witness.known() > 0 || self.world.installation.gateways.len() == 1;
         let session = self.session.as_ref().filter(|_| is_stored && rng.bool());
         let mut auth = json!({
             "token": self.person.key, "sessionId": session.unwrap_or(&self.name),
@@ -162,7 +162,7 @@ impl Talk {
         by_polling: bool,
     ) -> Result<Value, String> {
         let client = self.world.client.clone();
-        let there = self.world.house.gateway(gateway);
+        let there = self.world.installation.gateway(gateway);
         let there = there.ok_or("there is no gateway")?;
         let address = there.address;
         self.at = Some((gateway, there.era()));

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use rustix::process::Signal;
 
-use super::house::lock;
+use super::lock;
 use crate::process::{Program, free_address};
 
 /// How long a killed gateway may take until it serves again: what it needs may be away as well.

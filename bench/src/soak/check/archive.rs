@@ -1,4 +1,4 @@
-//! The books of a session that is over: its transcript is read and audited, and it is kept to be
+//! The archive of sessions that are over: its transcript is read and audited, and it is kept to be
 //! read again, or deleted.
 
 use std::collections::BTreeMap;
@@ -11,11 +11,11 @@ use reqwest::StatusCode;
 use serde_json::Value;
 
 use super::audit::{Account, Findings, Times, audit, is_at_rest, unlike, wrong_marks};
-use super::house::Person;
 use super::ledger::Place;
-use super::reader::Reader;
-use super::talk::Talk;
-use super::world::World;
+use crate::soak::installation::Person;
+use crate::soak::person::reader::Reader;
+use crate::soak::person::talk::Talk;
+use crate::soak::world::World;
 
 /// A session that there is not.
 const NOBODYS: &str = "ses_00000000000000000000000000000000";
@@ -24,7 +24,7 @@ const READERS: usize = 8;
 
 /// A session that is over and stays.
 #[derive(Debug, Clone)]
-pub(crate) struct Kept {
+pub(crate) struct Archived {
     person: Person,
     session: String,
     /// The name of its marks.
@@ -111,7 +111,7 @@ pub(crate) async fn close(talk: &Talk, tab: Option<&Talk>, account: &Account, rn
         world.ledger.count("sessions deleted");
         return;
     }
-    let kept = Kept {
+    let kept = Archived {
         person: talk.person.clone(),
         session: session.clone(),
         name: name.clone(),
@@ -124,8 +124,8 @@ pub(crate) async fn close(talk: &Talk, tab: Option<&Talk>, account: &Account, rn
 
 /// Each call left its mark as often as it should have, all of them in one workspace.
 fn look_at_files(talk: &Talk, marks: &BTreeMap<String, Times>) {
-    let (house, name) = (&talk.world.house, &talk.name);
-    let look = || (house.marks(name), house.workspaces_of(name));
+    let (installation, name) = (&talk.world.installation, &talk.name);
+    let look = || (installation.marks(name), installation.workspaces_of(name));
     let (found, workspaces) = tokio::task::block_in_place(look);
     for problem in wrong_marks(marks, &found) {
         talk.fail(problem);
@@ -138,10 +138,14 @@ fn look_at_files(talk: &Talk, marks: &BTreeMap<String, Times>) {
 /// Asks each gateway for a session that there is not, so that it has opened whatever it opens at its
 /// first use.
 pub(crate) async fn look_for_nothing(world: &World) -> Result<()> {
-    let person = world.house.people.first().context("somebody is there")?;
+    let person = world
+        .installation
+        .people
+        .first()
+        .context("somebody is there")?;
     let reader = Reader { world, person };
     let path = format!("/api/sessions/{NOBODYS}/events");
-    for gateway in &world.house.gateways {
+    for gateway in &world.installation.gateways {
         let status = reader.look(gateway, &path).await?;
         if status != StatusCode::NOT_FOUND {
             bail!("{}: a session that there is not: {status}", gateway.name);
@@ -156,7 +160,7 @@ pub(crate) async fn read_again(world: &World) {
         .for_each_concurrent(READERS, |kept| async move {
             if let Err(error) = compare(world, &kept).await {
                 let place = Place {
-                    house: world.house.name,
+                    installation: world.installation.name,
                     session: &kept.session,
                     seq: 0,
                 };
@@ -168,7 +172,7 @@ pub(crate) async fn read_again(world: &World) {
         .await;
 }
 
-async fn compare(world: &World, kept: &Kept) -> Result<()> {
+async fn compare(world: &World, kept: &Archived) -> Result<()> {
     let reader = Reader {
         world,
         person: &kept.person,
@@ -179,7 +183,7 @@ async fn compare(world: &World, kept: &Kept) -> Result<()> {
     if is_longer || digest(before) != kept.digest {
         bail!("it had {} events, now {}", kept.events, items.len());
     }
-    let found = tokio::task::block_in_place(|| world.house.marks(&kept.name));
+    let found = tokio::task::block_in_place(|| world.installation.marks(&kept.name));
     if let Some((mark, count)) = found.iter().find(|(_, count)| **count > 1) {
         bail!("{mark} ran {count} times");
     }
