@@ -61,7 +61,7 @@ pub(super) enum Message {
     /// An effect ended.
     Outcome {
         command: Box<Command>,
-        /// The reign under which the effect was started.
+        /// The epoch in which the effect was started.
         epoch: u64,
     },
     /// News from other gateways.

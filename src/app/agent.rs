@@ -1,4 +1,4 @@
-//! The agent as an MCP server: what it shows of itself, and the house without a listener.
+//! The agent as an MCP server: what it shows of itself, and the services without a listener.
 
 use std::sync::Arc;
 

@@ -84,7 +84,7 @@ async fn come(
             Err(lack) => still_missing(&mut place, search, lack, told),
         }
     };
-    // Before anything new is started: what it finds now is of an earlier life.
+    // Before anything new is started: what it finds now is of an earlier process.
     let janitor = start_janitor(&runtime, store).await;
     if !search.late.come(runtime) {
         return janitor.ok();

@@ -86,7 +86,7 @@ struct Parts {
 }
 
 impl App {
-    /// Builds everything and goes on with what an earlier life left. The caller owns the listener.
+    /// Builds everything and goes on with what an earlier process left. The caller owns the listener.
     pub async fn build(settings: &Settings, listener: TcpListener) -> anyhow::Result<Self> {
         Self::build_for(settings, listener, Purpose::Gateway).await
     }
@@ -206,7 +206,7 @@ impl Parts {
             janitor.stop().await;
         }
         self.runtime.close().await;
-        // Other gateways go on from here, without waiting for signs of life.
+        // Other gateways go on from here, without waiting for heartbeats.
         self.sessions.hand_over().await;
         self.writer.1.cancel();
         self.writer.0.close();

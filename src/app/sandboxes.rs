@@ -203,7 +203,7 @@ impl FoundRuntime {
 }
 
 impl Search {
-    /// Looks once. What is found has so much room as the settings say, and what an earlier life left
+    /// Looks once. What is found has so much room as the settings say, and what an earlier process left
     /// there has ended.
     pub(super) async fn look(&self) -> Result<Arc<dyn Runtime>, Error> {
         let found = docker(&self.settings, self.names.clone(), &self.disk).await?;
@@ -229,8 +229,11 @@ fn with_room(
 async fn reap(runtime: &dyn Runtime) {
     match runtime.reap().await {
         Ok(0) => {}
-        Ok(ended) => tracing::info!(ended, "Ended what the last life left running in sandboxes"),
-        Err(error) => tracing::warn!(?error, "What the last life left running was not ended"),
+        Ok(ended) => tracing::info!(
+            ended,
+            "Ended what the last process left running in sandboxes"
+        ),
+        Err(error) => tracing::warn!(?error, "What the last process left running was not ended"),
     }
 }
 

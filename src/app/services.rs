@@ -44,7 +44,7 @@ pub(super) struct Services {
 }
 
 impl Services {
-    /// Opens the store, says where we are reached, and goes on with what an earlier life left.
+    /// Opens the store, says where we are reached, and goes on with what an earlier process left.
     pub(super) async fn open(
         settings: &Settings,
         url: Option<&str>,
@@ -79,7 +79,7 @@ impl Services {
         let runtime = Arc::clone(&place.runtime);
         let refreshing = model::refresh(providers.clone(), agents.1.clone());
         agents.0.spawn(refreshing);
-        // Before anything new is started: what it finds now is of an earlier life.
+        // Before anything new is started: what it finds now is of an earlier process.
         let janitor = deferred_engine::janitor(&place, &store).await?;
         let found = place.clone();
         let place = Arc::new(place.for_sessions(&settings.sandbox, store.records()));
@@ -157,7 +157,7 @@ fn session_limits(limits: &config::Limits) -> SessionsSettings {
     }
 }
 
-/// Starts the registry, and goes on with what an earlier life left.
+/// Starts the registry, and goes on with what an earlier process left.
 async fn start_sessions(
     store: &Store,
     factory: AgentFactory,
@@ -173,7 +173,10 @@ async fn start_sessions(
     );
     let unfinished = sessions.claim_unfinished().await?;
     if unfinished > 0 {
-        tracing::info!(sessions = unfinished, "Go on with what the last life left");
+        tracing::info!(
+            sessions = unfinished,
+            "Go on with what the last process left"
+        );
     }
     agents.0.spawn(sweep(sessions.clone(), agents.1.clone()));
     Ok(sessions)

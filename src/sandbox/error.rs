@@ -96,7 +96,7 @@ impl Error {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Off | Self::BadLaunch(_) => Fault::Validation,
-            // A full house was waited for already.
+            // A full machine was waited for already.
             Self::NotInstalled { .. }
             | Self::Refused { .. }
             | Self::NoServer(_)

@@ -49,7 +49,7 @@ impl Janitor {
         records: Records,
         (live, cluster_bus): (Arc<dyn LiveStore>, Arc<dyn ClusterBus>),
     ) -> Result<Self, JobSchedulerError> {
-        // What is there already is of an earlier life: nobody uses it without a session. Beside
+        // What is there already is of an earlier process: nobody uses it without a session. Beside
         // other gateways one of them might, so there it has to wait like everything else.
         let inherited = if cluster_bus.is_shared() {
             Vec::new()
@@ -102,7 +102,7 @@ struct Round {
     runtime: Arc<dyn Runtime>,
     records: Records,
     live: Arc<dyn LiveStore>,
-    /// Workspaces of an earlier life that have not been looked at.
+    /// Workspaces of an earlier process that have not been looked at.
     inherited: BTreeSet<SandboxId>,
     /// Since when a workspace belongs to nobody.
     seen: BTreeMap<SandboxId, Instant>,

@@ -137,7 +137,7 @@ async fn writes_and_reads(app: &TestApp, ana: &mut TestSocket) {
 }
 
 /// A start with that engine, before it was there, in the middle of a session that it keeps the files
-/// of: nothing is lost, nothing runs elsewhere, and what an earlier life left is removed.
+/// of: nothing is lost, nothing runs elsewhere, and what an earlier process left is removed.
 #[tokio::test]
 async fn what_an_earlier_life_left_is_found_when_the_engine_comes() {
     let later = Later::new();

@@ -9,12 +9,12 @@ use crate::domain::{GatewayId, SessionKey};
 use crate::store::Error;
 use crate::store::live::cluster_bus::ClusterBus;
 
-/// How long a gateway whose own line was down waits until it calls others dead: their signs of
-/// life were lost as well.
+/// How long a gateway whose own line was down waits until it calls others dead: their heartbeats
+/// were lost as well.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How long a gateway that was not heard of any more may still listen: a Redis that starts anew does
-/// not know of it until its next sign of life.
+/// not know of it until its next heartbeat.
 const COMPANY: Duration = Duration::from_secs(10);
 
 /// The gateways that are not over.
@@ -33,7 +33,7 @@ struct Known {
     over: BTreeSet<GatewayId>,
     /// The last time that another gateway was known.
     company: Option<Instant>,
-    /// The last time that signs of life came in.
+    /// The last time that heartbeats came in.
     heard: Option<Instant>,
     /// Before this nobody is called dead.
     patient_until: Option<Instant>,
@@ -43,7 +43,7 @@ struct Known {
     behind: HashSet<SessionKey>,
 }
 
-/// What a round of signs of life says.
+/// What a round of heartbeats says.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(in crate::agent) struct Round {
     /// Somebody is gone.
@@ -124,7 +124,7 @@ impl Membership {
         }
     }
 
-    /// Gives a sign of life, and takes in who else gave one.
+    /// Gives a heartbeat, and hears who else gave one.
     pub(in crate::agent) async fn round(&self) -> Result<Round, Error> {
         let was_awake = self.is_awake();
         let beat = self.cluster_bus.beat().await;
@@ -154,7 +154,7 @@ impl Membership {
         std::mem::take(&mut self.known().behind)
     }
 
-    /// A message is a sign of life.
+    /// A message counts as a heartbeat.
     pub(in crate::agent) fn saw(&self, gateway: &GatewayId) {
         let was_alone = self.is_alone();
         let mut known = self.known();

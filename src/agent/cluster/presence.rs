@@ -149,7 +149,7 @@ impl Presence {
         let mut known = self.known();
         let left = std::mem::take(&mut known.left);
         let left = left.into_iter().map(|key| (key, SessionUse::Left));
-        // Who came back meanwhile is told by its seat.
+        // Who came back meanwhile is told by its entry.
         let left: Vec<_> = left
             .filter(|(key, _)| !known.in_use.contains_key(key))
             .collect();

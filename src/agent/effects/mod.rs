@@ -202,7 +202,7 @@ pub(super) fn first_attempt(control: &Control) -> u32 {
     restarts.saturating_mul(ATTEMPTS).saturating_add(1)
 }
 
-/// Tells the session's task. If that is gone, so is the outcome: the next life calls it unknown.
+/// Tells the session's task. If that is gone, so is the outcome: the next runner calls it unknown.
 async fn report(outcomes: Option<&mpsc::WeakSender<Message>>, command: Command, epoch: u64) {
     if let Some(sender) = outcomes.and_then(mpsc::WeakSender::upgrade) {
         let command = Box::new(command);

@@ -1,4 +1,4 @@
-//! The settings as the rest of the house gets them: one struct per concern, checked and typed.
+//! The settings as the other modules get them: one struct per concern, checked and typed.
 
 mod agent;
 mod read;

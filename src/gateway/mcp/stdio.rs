@@ -14,7 +14,7 @@ use crate::agent::Sessions;
 use crate::domain::Caller;
 use crate::telemetry;
 
-/// Serves until the client leaves or the life stops.
+/// Serves until the client leaves or the server stops.
 pub async fn serve_stdio(
     sessions: Sessions,
     caller: Caller,

@@ -13,7 +13,7 @@ use crate::domain::SessionKey;
 use crate::gateway::wire::{self, Parsed, Refused};
 use crate::session::Refusal;
 
-/// Runs errands until the person's right ends.
+/// Runs the tasks of a connection until the person's right ends.
 pub(super) async fn run(
     context: &SocketContext,
     client: &Client,

@@ -115,7 +115,7 @@ fn register(socket: &SocketRef, connection: &Arc<Connection>) {
     end_with(socket, connection);
 }
 
-/// Whoever leaves ends the seat's work.
+/// A client that leaves ends the connection's work.
 pub(super) fn end_with(socket: &SocketRef, connection: &Arc<Connection>) {
     let left = Arc::downgrade(connection);
     socket.on_disconnect(move || {

@@ -78,7 +78,7 @@ async fn serve(client: Client, connection: Arc<Connection>) {
             },
             task = connection.queued.next() => match task {
                 ConnectionTask::Tell(news) => if client.emit(&news).await.is_err() { return },
-                // Commands are refused before they become errands.
+                // Commands are refused before they become tasks.
                 ConnectionTask::Answer(_) | ConnectionTask::Refuse(_) => {}
             },
         }

@@ -1,4 +1,4 @@
-//! Sandboxes of an earlier life of this installation. `--die-with-parent` ends them with their
+//! Sandboxes of an earlier process of this installation. `--die-with-parent` ends them with their
 //! server; this finds the one that was caught in the few milliseconds before it is in force.
 
 use std::{fs, os::fd::OwnedFd};

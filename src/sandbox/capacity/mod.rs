@@ -30,7 +30,7 @@ use super::{
 use crate::domain::{EngineId, Holder, Ledger, Most, Reached, SandboxId, SandboxKind, Whose};
 use crate::telemetry::{Present, instruments};
 
-/// How long a full house is looked at again at the latest: a warm sandbox comes up unseen.
+/// How long a full machine is looked at again at the latest: a warm sandbox comes up unseen.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// What the operator decides.

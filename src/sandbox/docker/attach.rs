@@ -1,4 +1,4 @@
-//! A container's streams as the rest of the house knows them: one task for each direction, so that
+//! A container's streams as the other modules know them: one task for each direction, so that
 //! an owner who reads only one of them holds up nothing else.
 
 use bollard::container::{AttachContainerResults, LogOutput};

@@ -1,7 +1,7 @@
-//! Makes containers whose names another life may still hold.
+//! Makes containers whose names another gateway may still hold.
 //!
 //! A session's container has one name wherever the session runs. What has ended, and what is of
-//! this life or of one that is over, goes at once. A gateway that lives lets go by itself as soon as
+//! this gateway or of one that is over, goes at once. A gateway that lives lets go by itself as soon as
 //! it sees that the session is no longer its own, so that one is waited for and never robbed.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};

@@ -287,7 +287,7 @@ impl Runtime for Docker {
         self.shared.tasks.wait().await;
         for sandbox in warm {
             if let Err(error) = self.remove_workspace(&sandbox).await {
-                tracing::debug!(%error, "A volume is left to the next life");
+                tracing::debug!(%error, "A volume is left to the next start");
             }
         }
     }

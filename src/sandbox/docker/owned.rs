@@ -1,4 +1,4 @@
-//! Which containers have an owner in this process; the others are what an earlier life left.
+//! Which containers have an owner in this process; the others are what an earlier process left.
 
 use std::{
     collections::BTreeSet,

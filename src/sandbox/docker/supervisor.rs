@@ -2,7 +2,7 @@
 //!
 //! The engine is not told to remove containers by itself: whether memory ran out is only known as
 //! long as the container exists. What a killed gateway leaves has ended with its stdin, and is
-//! removed by the next life.
+//! removed at the next start.
 
 use std::{future::pending, sync::Arc, time::Duration};
 
@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// What waits beside a running container.
 pub(super) struct Supervisor {
     pub(super) engine: Arc<Engine>,
-    /// The container that this life made: its name may have another owner by now.
+    /// The container that this process made: its name may have another owner by now.
     pub(super) id: String,
     pub(super) owner: Owner,
     pub(super) bounds: Bounds,
@@ -131,7 +131,7 @@ async fn limits(bounds: Bounds, workspace: Option<&Volume>, disk: &DiskWatch) ->
 /// Pauses the container while the disk is nearly full. Comes back only where that cannot be done:
 /// what could go on writing then has to end.
 ///
-/// A gateway that dies meanwhile leaves a paused container, which its next life removes like any
+/// A gateway that dies meanwhile leaves a paused container, which its next start removes like any
 /// other.
 async fn stand_still(engine: &Engine, id: &str, mut disk: DiskWatch) -> Ended {
     loop {

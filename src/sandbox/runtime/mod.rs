@@ -74,7 +74,7 @@ pub trait Runtime: Send + Sync {
     /// Starts one program in a place of its own; the workspace is made when it is missing.
     async fn start(&self, launch: Launch) -> Result<Running, Error>;
 
-    /// Ends what an earlier life of this installation left running; says how many there were. To be
+    /// Ends what an earlier process of this installation left running; says how many there were. To be
     /// called once, before the first [`Runtime::start`]. Beside other gateways on the same store
     /// that takes time, and is left to [`Runtime::tidy`].
     async fn reap(&self) -> Result<usize, Error>;

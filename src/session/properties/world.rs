@@ -32,7 +32,7 @@ pub(crate) struct World {
     pub(crate) shares_files: bool,
     /// Whether the engine has come.
     pub(crate) has_engine: bool,
-    /// Calls that this life runs.
+    /// Calls that this process runs.
     running: BTreeSet<CallId>,
     runs: BTreeMap<CallId, u32>,
     approved: BTreeMap<CallId, Digest>,
@@ -368,7 +368,7 @@ impl World {
         }
     }
 
-    /// Starts what has to run and is not running in this life.
+    /// Starts what has to run and is not running in this process.
     fn run_effects(&mut self) {
         let wanted = wanted_calls(&self.state);
         self.running.retain(|call| wanted.contains(call));

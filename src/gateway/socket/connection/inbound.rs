@@ -77,8 +77,8 @@ fn binary() -> Refusal {
     Refusal::new(Code::InvalidArguments, "binary arguments are not accepted")
 }
 
-/// An acknowledgement that can be tried again while the client's buffer is full. It lies in the seat
-/// until its command's turn, and the socket keeps the seat: held by it in turn, neither would ever go
+/// An acknowledgement that can be tried again while the client's buffer is full. It lies in the connection
+/// until its command's turn, and the socket keeps the connection: held by it in turn, neither would ever go
 /// once the client has left.
 pub(in crate::gateway::socket) struct Reply {
     socket: Weak<Socket>,

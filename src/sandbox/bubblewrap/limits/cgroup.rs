@@ -89,7 +89,7 @@ impl Cgroups {
         Ok(group)
     }
 
-    /// Kills what an earlier life left in our groups; says how many processes there were.
+    /// Kills what an earlier process left in our groups; says how many processes there were.
     pub(in crate::sandbox::bubblewrap) async fn reap(&self) -> usize {
         let mut killed = 0;
         for home in &self.homes {

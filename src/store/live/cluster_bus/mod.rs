@@ -76,7 +76,7 @@ pub trait ClusterBus: Send + Sync {
     /// Whether there may be other gateways at all.
     fn is_shared(&self) -> bool;
 
-    /// Joins the other gateways before the first sign of life. Refused while others live that have
+    /// Joins the other gateways before the first heartbeat. Refused while others live that have
     /// other records or another secret key, each told by a name.
     async fn join(&self, records: &str, secret_key: &str) -> Result<(), Error>;
 

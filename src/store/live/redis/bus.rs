@@ -1,4 +1,4 @@
-//! Wake-ups over Redis: pub/sub on a connection of its own, and a list of who gave a sign of life
+//! Wake-ups over Redis: pub/sub on a connection of its own, and a list of which gateways gave a heartbeat
 //! by the clock of Redis.
 
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ const SIGNS: usize = 500;
 /// Messages that may wait for this gateway; more are lost, and it is told so.
 const INBOX: usize = 8_192;
 
-/// A sign of life. KEYS: the list. ARGV: this life, its length in ms. Gives who lives.
+/// A heartbeat. KEYS: the list. ARGV: this gateway, for how many ms it counts. Gives who lives.
 const BEAT: &str = r"
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -44,8 +44,8 @@ redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
 return redis.call('ZRANGE', KEYS[1], 0, -1)
 ";
 
-/// A gateway comes. KEYS: the list, what the gateways on it have in common. ARGV: this life, the
-/// length of a life in ms, records, secret key. Gives what differs, or nothing.
+/// A gateway comes. KEYS: the list, what the gateways on it have in common. ARGV: this gateway, for
+/// how many ms a heartbeat counts, records, secret key. Gives what differs, or nothing.
 const JOIN: &str = r"
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

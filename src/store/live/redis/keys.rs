@@ -6,7 +6,7 @@ use crate::domain::{GatewayId, SessionId, SessionKey, TenantId};
 /// Every unfinished session, for the whole installation: the one key in a slot of its own.
 pub(super) const ACTIVE: &str = "mcp:active";
 
-/// Sorted set: the lives of gateways and when each gave its last sign.
+/// Sorted set: the gateways, and when each gave its last heartbeat.
 pub(super) const GATEWAYS: &str = "mcp:gateways";
 /// Hash: what all gateways must have in common.
 pub(super) const INSTALLATION: &str = "mcp:installation";

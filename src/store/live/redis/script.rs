@@ -115,7 +115,7 @@ return 1",
 
 /// Shows how a session is in use, for as long as its journal is there; it expires with it.
 ///
-/// KEYS: session, journal. ARGV: this life, `owner`, `guest` or `left`, engine, sandbox, container
+/// KEYS: session, journal. ARGV: this gateway, `owner`, `guest` or `left`, engine, sandbox, container
 /// (each empty if there is none).
 ///
 /// Engine and sandbox stay when the session leaves memory: the files are still there. The heartbeat
