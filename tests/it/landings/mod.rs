@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 
 use flate2::read::GzDecoder;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::model_stub::ModelStub;
 use crate::rest::Client;
@@ -21,11 +21,19 @@ const FIRST: Landing = Landing {
     session: "ses_f970d8c962e350afb0a41f0e92d32866",
 };
 
+/// What the program of commit `761d65a` made, before gateways, epochs and runners were called so: its
+/// session was answered once, and two calls of its second turn wait for a person.
+const SECOND: Landing = Landing {
+    commit: "761d65a",
+    key: "spl_c746c4a2_b982af85fe909089c618414d7a0945509b49a103a498c722c5fae79da32cc053",
+    session: "ses_9e0eb69829f9df4a28a1640858e3a09b",
+};
+
 struct Landing {
     commit: &'static str,
     /// Ana's, who owns the tenant `acme`.
     key: &'static str,
-    /// Called `Before`.
+    /// Called `Before`, and `Waits`.
     session: &'static str,
 }
 
@@ -102,4 +110,41 @@ async fn the_data_of_the_first_landing_opens_and_its_session_goes_on() {
         (&Value::Bool(true), &Value::Null),
         "{provider}"
     );
+}
+
+/// The runner that the journal names is gone, and the snapshot is of the old form: both are read, the
+/// calls are asked again, and the turn goes on in a new epoch.
+#[tokio::test]
+async fn calls_that_waited_in_the_second_landing_are_decided_in_this_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    SECOND.lay_out(&data);
+    let model = ModelStub::start().await;
+    let env = [
+        ("LLM_PROVIDER", "scripted"),
+        ("SPL_LLM_MODEL", "scripted"),
+        ("SPL_LLM_SCRIPTED_PACE_MS", "0"),
+        ("SPL_SANDBOX", "bubblewrap"),
+    ];
+    let server = Server::start_with(&data, &model, &env);
+    let ana = Person {
+        tenant: sepal::domain::TenantId::from_bits(0),
+        key: SECOND.key.to_owned(),
+    };
+    let mut socket = TestSocket::open(server.address, &ana, Some(SECOND.session)).await;
+    assert_eq!(socket.ready["title"], "Waits");
+    let before = lines(&socket);
+    assert_eq!(before[1].1, "Hello from the second landing");
+
+    for _ in 0..2 {
+        let card = socket.wait_for_approval().await;
+        let reject = json!({"callId": card["callId"], "approved": false});
+        assert_eq!(socket.ask("tool:approval", &[reject]).await["ok"], true);
+    }
+    let answer = socket.wait_for_answer().await;
+    assert!(!answer.is_empty());
+    let again = TestSocket::open(server.address, &ana, Some(SECOND.session)).await;
+    let after = lines(&again);
+    assert_eq!(after[..before.len()], before[..]);
+    assert_eq!(after.last().unwrap().1, answer);
 }
