@@ -3,6 +3,8 @@
 //! The modules stand in reading order; each may use only what stands after it (`ARCHITECTURE.md`).
 
 pub mod app;
+pub mod providers;
+pub mod servers;
 
 pub mod gateway;
 

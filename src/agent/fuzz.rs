@@ -1,8 +1,8 @@
 //! Fuzzes what the store and other gateways hand us beside the journal: snapshots and letters.
 
-use super::answer::RunningAnswer;
-use super::journal::Kept;
-use super::relay::{Letter, Note};
+use super::cluster::broadcaster::{ClusterMessage, SessionUpdate};
+use super::feed::running_answer::RunningAnswer;
+use super::journal::StoredSnapshot;
 use crate::domain::{CommitId, Timestamp};
 use crate::session::{Commit, Event, SCHEMA, effects};
 
@@ -10,11 +10,11 @@ use crate::session::{Commit, Event, SCHEMA, effects};
 #[test]
 fn snapshots() {
     sepal_fuzz::check("snapshots", |input| {
-        let Ok(mut kept) = serde_json::from_slice::<Kept>(input) else {
+        let Ok(mut kept) = serde_json::from_slice::<StoredSnapshot>(input) else {
             return;
         };
         let written = serde_json::to_vec(&kept).unwrap();
-        let again: Kept = serde_json::from_slice(&written).unwrap();
+        let again: StoredSnapshot = serde_json::from_slice(&written).unwrap();
         assert_eq!(again.state, kept.state);
         let events = vec![
             Event::OwnerChanged {
@@ -45,18 +45,18 @@ fn letters() {
     sepal_fuzz::check("letters", |input| {
         let mut answer = RunningAnswer::begin((1, 1), 1);
         for line in input.split(|byte| *byte == b'\n').take(64) {
-            let Ok(letter) = serde_json::from_slice::<Letter>(line) else {
+            let Ok(letter) = serde_json::from_slice::<ClusterMessage>(line) else {
                 continue;
             };
             let written = serde_json::to_vec(&letter).unwrap();
-            assert!(serde_json::from_slice::<Letter>(&written).is_ok());
-            let Letter::Notes { notes, .. } = letter else {
+            assert!(serde_json::from_slice::<ClusterMessage>(&written).is_ok());
+            let ClusterMessage::Updates { notes, .. } = letter else {
                 continue;
             };
             for note in notes {
-                if let Note::Delta(delta) = note {
+                if let SessionUpdate::Delta(delta) = note {
                     let _ = answer.merge(&delta);
-                } else if let Note::Answer(whole) = note {
+                } else if let SessionUpdate::Answer(whole) = note {
                     let _ = answer.adopt(&whole);
                 }
             }

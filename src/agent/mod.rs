@@ -2,51 +2,28 @@
 //!
 //! [`Sessions`] is the one corridor: every door tells, watches and reads sessions through it.
 
-mod answer;
-mod broken;
-mod clock;
-mod creations;
+mod cluster;
 mod effects;
-mod factory;
 mod feed;
-mod fence;
-mod forgotten;
 #[cfg(test)]
 mod fuzz;
-mod home;
 mod journal;
-mod lists;
-mod live;
-mod lives;
-mod message;
-mod model;
-mod outcome;
-mod place;
-mod presence;
-mod projection;
-pub mod providers;
-mod relay;
-mod rows;
-pub mod servers;
+mod mailbox;
+mod session;
 mod sessions;
-mod shown;
-mod standing;
-mod tools;
-mod trace;
-mod written;
 
-pub use answer::{Delta, DeltaKind, RunningAnswer, tail};
-pub use factory::{AgentFactory, AgentParts};
+pub use crate::providers::Providers;
+pub use crate::sandbox::host::SandboxHost;
+pub use crate::servers::{Servers, ServersParts};
+pub use effects::prompts::Prompts;
+pub use effects::session_agent::{AgentFactory, SessionAgent};
+pub use effects::tool_call::SessionTools;
+pub use feed::list_update::ListUpdate;
+pub use feed::running_answer::{Delta, DeltaKind, RunningAnswer, tail};
 pub use feed::{
     Feed, Frame, Frames, Joined, LeftOut, Notice, QueueState, SessionView, ShownEvent, Signal,
     TurnView, UsageState, What,
 };
-pub use forgotten::take_off_the_list;
-pub use message::{Accepted, Ask, damaged, limit_reached};
-pub use place::SandboxPlace;
-pub use providers::Providers;
-pub use rows::RowNews;
-pub use servers::{Servers, ServersParts};
+pub use mailbox::{Accepted, SessionRequest, damaged, limit_reached};
+pub use sessions::expiry::remove_expired_rows;
 pub use sessions::{Page, Sessions, SessionsSettings};
-pub use standing::Prompts;
-pub use tools::SessionTools;

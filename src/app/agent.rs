@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::house::House;
+use super::services::Services;
 use super::{Parts, STOP_LIMIT};
 use crate::agent::Sessions;
 use crate::config::{ApprovalWay, Settings};
@@ -61,16 +61,16 @@ pub struct AgentApp {
 impl AgentApp {
     /// Builds everything but doors.
     pub async fn build(settings: &Settings) -> anyhow::Result<Self> {
-        let house = House::open(settings, None, input(settings, Purpose::Daemon)).await?;
-        let entered = house.tenancy.anonymous_caller().await;
+        let services = Services::open(settings, None, input(settings, Purpose::Daemon)).await?;
+        let entered = services.tenancy.anonymous_caller().await;
         let entered = entered.context("the local user cannot be found")?;
         Ok(Self {
-            sessions: house.sessions.clone(),
+            sessions: services.sessions.clone(),
             caller: entered.caller,
             exposure: exposed(settings, false, false),
             questions: TaskTracker::new(),
             buffer: settings.runtime.transports.stdio.buffer_size,
-            parts: house.into_parts(CancellationToken::new()),
+            parts: services.into_parts(CancellationToken::new()),
         })
     }
 

@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 use tokio_util::task::TaskTracker;
 
 use super::model::Models;
-use super::place::{self, OpenPlace};
+use super::sandboxes::{self, FoundRuntime};
 use crate::config::Settings;
 use crate::gateway::{
     Check, DISK_CHECK, DiskPressure, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo,
@@ -20,7 +20,7 @@ use crate::store::Store;
 /// The picture of a running server.
 pub(super) fn report(
     settings: &Settings,
-    place: &OpenPlace,
+    place: &FoundRuntime,
     model: &Models,
     store: &Store,
 ) -> SystemInfo {
@@ -68,13 +68,13 @@ fn storage_report(store: &Store) -> StorageInfo {
 }
 
 /// What seals tools in, and what is to be done where nothing does.
-pub(super) fn sandbox(place: &OpenPlace) -> (SandboxInfo, Check) {
+pub(super) fn sandbox(place: &FoundRuntime) -> (SandboxInfo, Check) {
     let report = sandbox_report(place);
     let check = sandbox_check(place, &report);
     (report, check)
 }
 
-fn sandbox_report(place: &OpenPlace) -> SandboxInfo {
+fn sandbox_report(place: &FoundRuntime) -> SandboxInfo {
     let runtime = &place.runtime;
     let kind = runtime.kind();
     let mut detail = match &place.problem {
@@ -128,7 +128,7 @@ pub(super) fn disk(disk: &DiskMonitor) -> (Option<DiskPressure>, Check) {
     (pressure, check)
 }
 
-fn sandbox_check(place: &OpenPlace, report: &SandboxInfo) -> Check {
+fn sandbox_check(place: &FoundRuntime, report: &SandboxInfo) -> Check {
     let remedy = place.problem.as_ref().map(|problem| {
         let remedy = problem.remedy();
         let next = match (&place.search, &place.passed_over) {
@@ -190,14 +190,14 @@ pub async fn examine(settings: &Settings) -> Vec<Check> {
     checks.extend(database_check(settings).await);
     let scratch = std::env::temp_dir().join(format!("sepal-doctor-{}", std::process::id()));
     let names = ("doctor".to_owned(), Peers::none());
-    let disk = place::watch_disk(&settings.sandbox, &settings.store.data_dir).await;
-    let trial = place::Trial::begin(
+    let disk = sandboxes::watch_disk(&settings.sandbox, &settings.store.data_dir).await;
+    let trial = sandboxes::Trial::begin(
         &settings.sandbox,
         (scratch.clone(), "doctor".to_owned()),
         &disk,
         &TaskTracker::new(),
     );
-    let place = place::open(&settings.sandbox, (names, &disk), trial).await;
+    let place = sandboxes::open(&settings.sandbox, (names, &disk), trial).await;
     checks.push(sandbox(&place).1);
     checks.push(self::disk(&disk).1);
     place.runtime.close().await;

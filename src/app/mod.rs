@@ -1,16 +1,14 @@
 //! The composition root: builds every part once, serves, and stops in order.
 
-mod address;
 mod agent;
+mod deferred_engine;
 mod disk;
 mod doctor;
-mod house;
-mod late;
-mod metrics;
+mod listen;
 mod model;
-mod place;
+mod sandboxes;
 mod servers;
-mod serving;
+mod services;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -24,14 +22,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceBuilder;
 
-pub use address::{AddressInUse, base_url, bind};
 pub use agent::{AgentApp, Purpose};
 pub use doctor::examine;
-pub use house::store_settings;
+pub use listen::address::{AddressInUse, base_url, bind};
+pub use services::store_settings;
 
-use house::House;
+use services::Services;
 
-use crate::agent::{Providers, Servers, Sessions};
+use crate::agent::Sessions;
 use crate::config::{self, AuthMode, Settings};
 use crate::domain::Shares;
 use crate::gateway::{
@@ -39,7 +37,9 @@ use crate::gateway::{
     SystemInfo, mcp, socket,
 };
 use crate::llm::Catalogue;
+use crate::providers::Providers;
 use crate::sandbox::{Janitor, Runtime};
+use crate::servers::Servers;
 use crate::store::Store;
 use crate::telemetry::traces::Traces;
 use crate::tenancy::{Link, Tenancy};
@@ -68,7 +68,7 @@ pub struct App {
     listener: TcpListener,
     router: axum::Router,
     io: SocketIo,
-    connections: serving::Connections,
+    connections: listen::serving::Connections,
     parts: Parts,
 }
 
@@ -101,12 +101,13 @@ impl App {
             .local_addr()
             .context("the listener has no address")?;
         let url = base_url(settings, address);
-        let house = House::open(settings, Some(&url), agent::input(settings, purpose)).await?;
+        let services =
+            Services::open(settings, Some(&url), agent::input(settings, purpose)).await?;
         let setup = match settings.auth.mode {
-            AuthMode::Password => house.tenancy.start(&url).await?,
+            AuthMode::Password => services.tenancy.start(&url).await?,
             AuthMode::None => None,
         };
-        let House {
+        let Services {
             sessions,
             servers,
             tenancy,
@@ -114,12 +115,12 @@ impl App {
             report,
             agents,
             ..
-        } = &house;
+        } = &services;
         let doors = CancellationToken::new();
-        let metrics = metrics::open(&settings.runtime.metrics, &agents.0, &doors).await?;
+        let metrics = listen::metrics::open(&settings.runtime.metrics, &agents.0, &doors).await?;
         let state = gateway_state(
             settings,
-            (house.providers.clone(), report),
+            (services.providers.clone(), report),
             (sessions, tenancy, store),
             servers.clone(),
         );
@@ -142,7 +143,7 @@ impl App {
             address,
             setup,
             metrics,
-            installation: house.installation.clone(),
+            installation: services.installation.clone(),
             report: report.now(),
             sessions: sessions.clone(),
             tenancy: tenancy.clone(),
@@ -150,7 +151,7 @@ impl App {
             router,
             io,
             connections: connections(settings, state.access),
-            parts: house.into_parts(doors),
+            parts: services.into_parts(doors),
         })
     }
 
@@ -174,7 +175,7 @@ impl App {
             // A pending long poll would hold the server for up to the ping interval.
             io.close().await;
         };
-        let serving = serving::serve(listener, router, connections, farewell);
+        let serving = listen::serving::serve(listener, router, connections, farewell);
         let doors = parts.doors.clone();
         let late = async move {
             doors.cancelled().await;
@@ -241,11 +242,11 @@ fn gateway_state(
     }
 }
 
-fn connections(settings: &Settings, access: Arc<AccessRules>) -> serving::Connections {
+fn connections(settings: &Settings, access: Arc<AccessRules>) -> listen::serving::Connections {
     let limits = &settings.runtime.limits;
     let (most, per_address) = (limits.connections, limits.connections_per_address);
-    serving::Connections {
-        head_limit: serving::HEAD_LIMIT,
+    listen::serving::Connections {
+        head_limit: listen::serving::HEAD_LIMIT,
         open: Addresses::new(size(most), size(per_address)),
         access: Some(access),
     }

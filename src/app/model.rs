@@ -5,12 +5,12 @@ use std::time::Duration;
 use anyhow::bail;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::Providers;
-use crate::agent::providers::{Offer, ProviderSettings, Source, Ways};
 use crate::config;
 use crate::domain::Code;
 use crate::llm::{self, ProviderKind, RetryConfig, Windows};
 use crate::net::{self, Guard};
+use crate::providers::Providers;
+use crate::providers::{Offer, ProviderSettings, Source, Ways};
 use crate::session::{ModelChoice, Refusal};
 use crate::store::{Sealer, Store};
 

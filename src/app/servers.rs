@@ -5,12 +5,13 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agent::servers::Clients;
-use crate::agent::{SandboxPlace, Servers, ServersParts};
 use crate::config::{self, Settings};
 use crate::mcp::bundled_tools;
 use crate::mcp::config::ConfigFile;
 use crate::net::{self, Guard};
+use crate::sandbox::host::SandboxHost;
+use crate::servers::Clients;
+use crate::servers::{Servers, ServersParts};
 use crate::session::Rules;
 use crate::store::{Sealer, Store};
 
@@ -18,7 +19,7 @@ use crate::store::{Sealer, Store};
 pub(super) fn open(
     settings: &Settings,
     store: &Store,
-    (place, guard): (Arc<SandboxPlace>, Guard),
+    (place, guard): (Arc<SandboxHost>, Guard),
     agents: &(TaskTracker, CancellationToken),
 ) -> anyhow::Result<Servers> {
     let outside = net::Settings::default();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::env::of_lines;
+use super::source::env::of_lines;
 use super::{SourceFile, Sources, load};
 
 #[test]

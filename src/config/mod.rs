@@ -6,13 +6,10 @@
 mod check;
 mod derive;
 pub mod docs;
-mod env;
 mod family;
-mod file;
-mod layer;
-mod pairs;
 mod problem;
 mod settings;
+mod source;
 pub mod table;
 mod value;
 
@@ -21,11 +18,11 @@ mod fuzz;
 #[cfg(test)]
 mod tests;
 
-pub use env::{Flag, Preset, SourceFile, Sources, environment};
-pub use layer::{Loaded, load};
 pub use problem::{Problem, Problems, Source};
 pub use settings::{
     Access, Agent, ApiFlavour, ApprovalWay, Auth, AuthMode, Chat, CompactionStrategy, Http, Limits,
     Llm, Log, LogFormat, LogLevel, LogOutput, Metrics, ProviderEntry, ProviderKind, Retry, Runtime,
     Sandbox, SandboxDriver, Settings, Socket, Stdio, Store, Telemetry, Tool, Transports,
 };
+pub use source::env::{Flag, Preset, SourceFile, Sources, environment};
+pub use source::layer::{Loaded, load};

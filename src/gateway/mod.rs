@@ -34,9 +34,11 @@ pub use http::{
 pub use openapi::openapi_json;
 pub use spa::page_is_built;
 
-use crate::agent::{Providers, Servers, Sessions};
+use crate::agent::Sessions;
 use crate::config::AuthMode;
 use crate::domain::{Code, Shares};
+use crate::providers::Providers;
+use crate::servers::Servers;
 use crate::store::Store;
 use crate::tenancy::Tenancy;
 

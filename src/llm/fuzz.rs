@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 
-use super::cutting::{KEY, owner};
-use super::http::Refused;
+use super::stream::cutting::{KEY, owner};
+use super::transport::Refused;
 use super::{Error, anthropic, gemini, openai};
 
 #[test]

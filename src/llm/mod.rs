@@ -13,35 +13,22 @@ use crate::domain::{Entry, Native, TokenUsage, Tool, Weighed};
 pub mod answer;
 pub mod anthropic;
 pub mod catalogue;
-#[cfg(test)]
-mod cutting;
-mod endpoint;
-mod envelope;
 pub mod error;
 #[cfg(test)]
 mod fuzz;
 pub mod gemini;
-mod http;
-mod kept;
-mod names;
 pub mod openai;
-mod pairing;
-mod payloads;
-pub mod retry;
+mod request;
 pub mod scripted;
-mod silence;
-mod streaming;
-mod surrogates;
-mod text;
+mod stream;
 pub mod tokens;
-mod verdict;
-mod weave;
+mod transport;
 
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
 pub use catalogue::{Catalogue, Windows};
 pub use error::{Error, KeyFault, Refusal};
-pub use kept::Kept;
-pub use retry::{Progress, RetryConfig, ask};
+pub use request::cache::RequestCache;
+pub use transport::retry::{Progress, RetryConfig, ask};
 
 /// The key of the example files (S0.25): it starts, and every answer is an error.
 pub const PLACEHOLDER_KEY: &str = "dummy-api-key";

@@ -21,13 +21,13 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
-use super::lines::Lines;
-use super::listing;
 use super::mask::Cleaner;
 use super::remote::{self, Remote};
-use super::result::ToolAnswer;
 use super::sending;
 use super::standstill::{self, Standstill};
+use super::tools::listing;
+use super::tools::result::ToolAnswer;
+use super::wire::lines::Lines;
 use crate::domain::Tool;
 
 /// How long a server may take for the handshake: interpreted ones load slowly.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rmcp::model::ErrorData;
 
 use super::mask::Cleaner;
-use super::oversized::{self, MAX_MESSAGE_BYTES, Size};
+use super::wire::oversized::{self, MAX_MESSAGE_BYTES, Size};
 use crate::domain::Fault;
 
 /// A situation with an MCP server.

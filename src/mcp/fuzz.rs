@@ -8,7 +8,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _,
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
-use super::{Cleaner, Connection, Naming, Offer, ToolAnswer, ToolCall, Toolbox, listing};
+use super::tools::listing;
+use super::{Cleaner, Connection, Naming, Offer, ToolAnswer, ToolCall, Toolbox};
 use crate::domain::Tool;
 
 /// Parts the answers of one input: the server says the next one when it is asked something. JSON

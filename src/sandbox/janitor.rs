@@ -17,11 +17,11 @@ use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
 use tracing::{info, warn};
 
 use super::{Error, Runtime};
-use crate::{
-    domain::{SandboxId, SessionKey},
-    session::{Commit, Event},
-    store::{self, LiveStore, Records, live::wake::Wakes, records::SandboxRow},
-};
+use crate::domain::{SandboxId, SessionKey};
+use crate::session::{Commit, Event};
+use crate::store::live::cluster_bus::ClusterBus;
+use crate::store::records::SandboxRow;
+use crate::store::{self, LiveStore, Records};
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_mins(1);
@@ -43,15 +43,15 @@ enum Problem {
 }
 
 impl Janitor {
-    /// Begins at once, and goes on every minute. `wakes` tells whether there may be other gateways.
+    /// Begins at once, and goes on every minute. `cluster_bus` tells whether there may be other gateways.
     pub async fn start(
         runtime: Arc<dyn Runtime>,
         records: Records,
-        (live, wakes): (Arc<dyn LiveStore>, Arc<dyn Wakes>),
+        (live, cluster_bus): (Arc<dyn LiveStore>, Arc<dyn ClusterBus>),
     ) -> Result<Self, JobSchedulerError> {
         // What is there already is of an earlier life: nobody uses it without a session. Beside
         // other gateways one of them might, so there it has to wait like everything else.
-        let inherited = if wakes.is_shared() {
+        let inherited = if cluster_bus.is_shared() {
             Vec::new()
         } else {
             runtime.workspaces().await.unwrap_or_default()

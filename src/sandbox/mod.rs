@@ -1,25 +1,19 @@
 //! Sealed places in which a session's tools run: no network, a workspace, hard limits.
 //!
-//! [`Runtime`] is the seam: [`Docker`], [`Bubblewrap`] on a machine without an engine, [`Off`] where there is neither, [`Late`] where one may still come. What
+//! [`Runtime`] is the seam: [`Docker`], [`Bubblewrap`] on a machine without an engine, [`Off`] where there is neither, [`DeferredRuntime`] where one may still come. What
 //! is started comes back as byte streams and a [`Life`]; nothing above hears of namespaces or
 //! containers.
 
+pub(crate) mod assignment;
 mod bubblewrap;
 mod capacity;
 mod disk;
 mod docker;
 mod error;
-mod fairness;
-mod image;
+pub(crate) mod host;
 mod janitor;
-mod late;
-mod launch;
-mod off;
 mod peers;
-mod quota;
-mod running;
 mod runtime;
-mod trim;
 mod usage;
 mod workspace;
 
@@ -27,22 +21,20 @@ use std::time::Instant;
 
 use crate::telemetry::instruments;
 
-pub use self::{
-    bubblewrap::{Bubblewrap, Settings},
-    capacity::{Capacity, Room},
-    disk::{DiskMonitor, free_bytes},
-    docker::{Docker, DockerProblem, DockerSettings},
-    error::Error,
-    image::{Image, ImageId},
-    janitor::Janitor,
-    late::Late,
-    launch::{Access, Bounds, Launch, Program},
-    off::Off,
-    peers::Peers,
-    running::{Ended, Life, Running},
-    runtime::{Limits, Network, Runtime},
-    usage::Using,
-};
+pub use self::bubblewrap::{Bubblewrap, Settings};
+pub use self::capacity::{Capacity, Room};
+pub use self::disk::{DiskMonitor, free_bytes};
+pub use self::docker::{Docker, DockerProblem, DockerSettings};
+pub use self::error::Error;
+pub use self::janitor::Janitor;
+pub use self::peers::Peers;
+pub use self::runtime::deferred::DeferredRuntime;
+pub use self::runtime::image::{Image, ImageId};
+pub use self::runtime::launch::{Access, Bounds, Launch, Program};
+pub use self::runtime::off::Off;
+pub use self::runtime::running::{Ended, Life, Running};
+pub use self::runtime::{Limits, Network, Runtime};
+pub use self::usage::Using;
 
 /// Counts a start by that driver, out of the pool (`warm`) or from nothing (`cold`).
 fn count_start((driver, way): (&'static str, &'static str), since: Instant, is_running: bool) {

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use tokio::time::sleep;
 
-use crate::store::live::wake::{Alone, Wakes};
+use crate::store::live::cluster_bus::{ClusterBus, LocalBus};
 
 /// How long a life must have been silent. A store that was away has lost every sign of life, and
 /// gateways need a moment to give new ones.
@@ -12,17 +12,17 @@ const SILENCE: Duration = Duration::from_secs(3);
 
 /// This life, and the others on the same store.
 #[derive(Clone)]
-pub struct Peers(Arc<dyn Wakes>);
+pub struct Peers(Arc<dyn ClusterBus>);
 
 impl Peers {
     /// The gateways of that store.
-    pub fn new(wakes: Arc<dyn Wakes>) -> Self {
-        Self(wakes)
+    pub fn new(cluster_bus: Arc<dyn ClusterBus>) -> Self {
+        Self(cluster_bus)
     }
 
     /// A new life without any other beside it.
     pub fn none() -> Self {
-        Self(Arc::new(Alone::new()))
+        Self(Arc::new(LocalBus::new()))
     }
 
     pub(super) fn own(&self) -> &str {

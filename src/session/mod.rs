@@ -15,15 +15,11 @@ mod reasoning;
 mod state;
 
 #[cfg(test)]
-mod approval_stories;
-#[cfg(test)]
 mod fuzz;
 #[cfg(test)]
 pub(crate) mod properties;
 #[cfg(test)]
 mod stories;
-#[cfg(test)]
-mod switch_stories;
 
 pub use call::{Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution, ToolFacts};
 pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, Shortened};

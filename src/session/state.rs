@@ -152,7 +152,7 @@ pub struct Control {
     pub runner_engine: Option<String>,
     /// How often the runner changed: an outcome of an effect that an earlier one started is late.
     #[serde(default)]
-    pub reign: u64,
+    pub epoch: u64,
     /// The engine that holds the workspace, since the first call that may have used it.
     #[serde(default)]
     pub engine: Option<String>,

@@ -3,6 +3,7 @@
 //! journals in Redis where several gateways share them.
 
 pub mod backup;
+pub(crate) mod clock;
 mod data_dir;
 mod db;
 mod error;
@@ -25,8 +26,8 @@ pub use records::Records;
 pub use sealed::Sealer;
 
 use db::Db;
-use live::wake::{Alone, Wakes};
-use live::{RedisLive, RedisSettings, RedisWakes};
+use live::cluster_bus::{ClusterBus, LocalBus};
+use live::{RedisBus, RedisLive, RedisSettings};
 
 /// Where things are kept and how.
 #[derive(Debug, Clone)]
@@ -86,7 +87,7 @@ pub struct Store {
     db: Db,
     live: Arc<dyn LiveStore>,
     redis: Option<Arc<str>>,
-    wakes: Arc<dyn Wakes>,
+    cluster_bus: Arc<dyn ClusterBus>,
 }
 
 impl Store {
@@ -122,11 +123,11 @@ impl Store {
         (tasks, shutdown): (&TaskTracker, CancellationToken),
     ) -> Result<Self, Error> {
         let db = Db::open(settings.database_url.as_deref(), dir.path()).await?;
-        let wakes: Arc<dyn Wakes> = match (settings.redis(), access) {
+        let cluster_bus: Arc<dyn ClusterBus> = match (settings.redis(), access) {
             (Some(redis), Access::Serve) => {
-                Arc::new(RedisWakes::open(&redis, tasks, shutdown.clone())?)
+                Arc::new(RedisBus::open(&redis, tasks, shutdown.clone())?)
             }
-            (Some(_), Access::Beside) | (None, _) => Arc::new(Alone::new()),
+            (Some(_), Access::Beside) | (None, _) => Arc::new(LocalBus::new()),
         };
         let mut address = None;
         let live: Arc<dyn LiveStore> = if let Some(redis) = settings.redis() {
@@ -142,7 +143,7 @@ impl Store {
             db,
             live,
             redis: address,
-            wakes,
+            cluster_bus,
         })
     }
 
@@ -180,16 +181,16 @@ impl Store {
     /// Joins the other gateways on the same Redis, before the first session is touched. Records or a
     /// secret key that are not theirs are refused.
     pub async fn join(&self, sealer: &Sealer) -> Result<(), Error> {
-        if !self.wakes.is_shared() {
+        if !self.cluster_bus.is_shared() {
             return Ok(());
         }
         let records = self.records().installation().await?;
-        self.wakes.join(&records, &sealer.key_name()).await
+        self.cluster_bus.join(&records, &sealer.key_name()).await
     }
 
     /// The line to other gateways on the same journals.
-    pub fn wakes(&self) -> Arc<dyn Wakes> {
-        Arc::clone(&self.wakes)
+    pub fn cluster_bus(&self) -> Arc<dyn ClusterBus> {
+        Arc::clone(&self.cluster_bus)
     }
 
     /// Everything else.

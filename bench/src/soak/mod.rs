@@ -7,26 +7,14 @@
     reason = "a field that a JSON value does not have is null; only objects made here are written"
 )]
 
-mod audit;
-mod books;
-mod end;
-mod flat;
-mod gateway;
-mod house;
-mod ledger;
+mod check;
+mod faults;
+mod installation;
 mod model;
-mod mood;
 mod person;
-mod reader;
-mod records;
+mod phase;
 mod script;
-mod sky;
-mod tab;
-mod talk;
-mod vitals;
 mod watch;
-mod weather;
-mod witness;
 mod world;
 
 use std::fs;
@@ -43,10 +31,10 @@ use reqwest::Client;
 use serde_json::json;
 use tokio_util::task::TaskTracker;
 
-use self::house::{House, Store};
-use self::ledger::Ledger;
+use self::check::ledger::Ledger;
+use self::installation::{Installation, Store};
 use self::model::Model;
-use self::sky::Sky;
+use self::phase::Phase;
 use self::watch::{Times, Watched, watch};
 use self::world::World;
 
@@ -91,17 +79,17 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
     );
     let mut rng = Rng::with_seed(seed);
     let ledger = Arc::new(Ledger::new(seed));
-    let sky = Arc::new(Sky::new(whole >= LONG));
+    let phase = Arc::new(Phase::new(whole >= LONG));
     let tasks = TaskTracker::new();
-    let model = Model::serve((sky.clone(), ledger.clone()), rng.fork(), &tasks).await?;
-    let worlds = worlds(options, model, (&sky, &ledger))?;
+    let model = Model::serve((phase.clone(), ledger.clone()), rng.fork(), &tasks).await?;
+    let worlds = worlds(options, model, (&phase, &ledger))?;
     for world in &worlds {
-        books::look_for_nothing(world).await?;
+        check::archive::look_for_nothing(world).await?;
     }
     tokio::time::sleep(Duration::from_secs(5)).await;
     let mut watched = Vec::new();
     for world in &worlds {
-        for gateway in &world.house.gateways {
+        for gateway in &world.installation.gateways {
             watched.push(Watched::new(world, gateway).await?);
         }
     }
@@ -117,13 +105,13 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
     };
     start_weather(&worlds, times, (&people, &mut rng));
     tokio::select! {
-        () = watch(&mut watched, (&sky, &ledger), times) => {}
-        () = sky.look_at_the_clock(&ledger) => {}
+        () = watch(&mut watched, (&phase, &ledger), times) => {}
+        () = phase.look_at_the_clock(&ledger) => {}
     }
-    sky.calm.cancel();
-    sky.finish.cancel();
-    end::all_leave(&worlds, &people).await;
-    let report = end::end(&worlds, &mut watched).await;
+    phase.calm.cancel();
+    phase.finish.cancel();
+    check::end::all_leave(&worlds, &people).await;
+    let report = check::end::end(&worlds, &mut watched).await;
     write(options, seed, &ledger, &report)?;
     Ok(verdict(options, &ledger))
 }
@@ -131,7 +119,7 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
 fn worlds(
     options: &Options,
     model: SocketAddr,
-    (sky, ledger): (&Arc<Sky>, &Arc<Ledger>),
+    (phase, ledger): (&Arc<Phase>, &Arc<Ledger>),
 ) -> Result<Vec<Arc<World>>> {
     let sepal = options.sepal.canonicalize();
     let sepal = sepal.with_context(|| format!("{} is not there", options.sepal.display()))?;
@@ -142,9 +130,10 @@ fn worlds(
     };
     let sessions = options.sessions / stores.len();
     let world = |store: &Store| -> Result<Arc<World>> {
-        let house = tokio::task::block_in_place(|| House::start(&sepal, *store, model, sessions))?;
+        let installation =
+            tokio::task::block_in_place(|| Installation::start(&sepal, *store, model, sessions))?;
         let client = Client::builder().build()?;
-        Ok(Arc::new(World::new((sky, ledger), house, client)))
+        Ok(Arc::new(World::new((phase, ledger), installation, client)))
     };
     stores.iter().map(world).collect()
 }
@@ -154,9 +143,9 @@ fn start_weather(worlds: &[Arc<World>], times: Times, (tasks, rng): (&TaskTracke
     let pause = (times.whole / 20).clamp(Duration::from_secs(15), Duration::from_secs(150));
     for world in worlds {
         let world = || Arc::clone(world);
-        tasks.spawn(weather::crash_tools(world(), rng.fork()));
-        tasks.spawn(weather::restart_redis(world(), rng.fork(), pause));
-        tasks.spawn(weather::kill_gateways(world(), rng.fork(), times, pause));
+        tasks.spawn(faults::crash_tools(world(), rng.fork()));
+        tasks.spawn(faults::restart_redis(world(), rng.fork(), pause));
+        tasks.spawn(faults::kill_gateways(world(), rng.fork(), times, pause));
     }
 }
 

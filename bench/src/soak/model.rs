@@ -20,14 +20,14 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::ledger::Ledger;
+use super::check::ledger::Ledger;
+use super::phase::Phase;
 use super::script::{Script, word};
-use super::sky::Sky;
 use crate::completions::{Asked, chunk, events, usage};
 
 /// The vendor.
 pub(crate) struct Model {
-    sky: Arc<Sky>,
+    phase: Arc<Phase>,
     ledger: Arc<Ledger>,
     rng: Mutex<Rng>,
     requests: AtomicU64,
@@ -56,12 +56,12 @@ enum Trouble {
 impl Model {
     /// Listens on a free port until the end of the run.
     pub(crate) async fn serve(
-        (sky, ledger): (Arc<Sky>, Arc<Ledger>),
+        (phase, ledger): (Arc<Phase>, Arc<Ledger>),
         rng: Rng,
         tasks: &TaskTracker,
     ) -> Result<SocketAddr> {
         let model = Arc::new(Self {
-            sky,
+            phase,
             ledger,
             rng: Mutex::new(rng),
             requests: AtomicU64::new(0),
@@ -77,7 +77,7 @@ impl Model {
     }
 
     fn trouble(&self, pieces: usize) -> Trouble {
-        if self.sky.calm.is_cancelled() {
+        if self.phase.calm.is_cancelled() {
             return Trouble::Nothing;
         }
         let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,7 +97,7 @@ impl Model {
             900..1_050 => (Trouble::BadEvent(at), "fault: bad event"),
             1_050..1_150 => (Trouble::Pause(at, pause), "fault: pause"),
             1_150..1_250 => (Trouble::PauseAndCut(at, pause), "fault: pause and cut"),
-            1_250..1_256 if self.sky.is_long => (Trouble::Silence(at), "fault: silence"),
+            1_250..1_256 if self.phase.is_long => (Trouble::Silence(at), "fault: silence"),
             _ => return Trouble::Nothing,
         };
         self.ledger.count(name);
@@ -130,7 +130,7 @@ async fn answer(State(model): State<Arc<Model>>, body: Bytes) -> Response {
         | Trouble::BadEvent(_)
         | Trouble::Pause(..)
         | Trouble::PauseAndCut(..)
-        | Trouble::Silence(_) => events(play(pieces, trouble, model.sky.calm.clone())),
+        | Trouble::Silence(_) => events(play(pieces, trouble, model.phase.calm.clone())),
     }
 }
 

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use serde::Serialize;
 
-use super::flat::{Memory, Quiet};
-use super::gateway::Gateway;
-use super::ledger::Ledger;
-use super::sky::Sky;
-use super::vitals::{DROPPED, Vitals};
+use super::check::flat::{Memory, Quiet};
+use super::check::ledger::Ledger;
+use super::installation::gateway::Gateway;
+use super::installation::vitals::{DROPPED, Vitals};
+use super::phase::Phase;
 use super::world::World;
 
 /// Between two lines of progress.
@@ -111,21 +111,21 @@ impl Times {
 }
 
 /// Watches until the end of the run.
-pub(crate) async fn watch(all: &mut [Watched], (sky, ledger): (&Sky, &Ledger), times: Times) {
+pub(crate) async fn watch(all: &mut [Watched], (phase, ledger): (&Phase, &Ledger), times: Times) {
     let mut lulls = times.lulls().into_iter().peekable();
     let mut next_line = PROGRESS;
     while times.began.elapsed() < times.whole {
         let now = times.began.elapsed();
-        if now >= times.calm() && !sky.calm.is_cancelled() {
+        if now >= times.calm() && !phase.calm.is_cancelled() {
             eprintln!("{:>5} s: faults stop", now.as_secs());
-            sky.calm.cancel();
+            phase.calm.cancel();
         }
         for one in all.iter_mut() {
             one.notice_birth(now);
         }
         if lulls.peek().is_some_and(|at| now >= *at) {
             lulls.next();
-            lull(all, sky, times).await;
+            lull(all, phase, times).await;
         }
         if now >= next_line {
             next_line = now + PROGRESS;
@@ -139,10 +139,10 @@ pub(crate) async fn watch(all: &mut [Watched], (sky, ledger): (&Sky, &Ledger), t
 }
 
 /// Lets all turns end, looks at memory, and goes on.
-async fn lull(all: &mut [Watched], sky: &Sky, times: Times) {
-    sky.set_lull(true);
+async fn lull(all: &mut [Watched], phase: &Phase, times: Times) {
+    phase.set_lull(true);
     let began = Instant::now();
-    while sky.busy() > 0 && began.elapsed() < PATIENCE {
+    while phase.busy() > 0 && began.elapsed() < PATIENCE {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let eras: Vec<_> = all.iter().map(|one| one.gateway.era()).collect();
@@ -155,7 +155,7 @@ async fn lull(all: &mut [Watched], sky: &Sky, times: Times) {
             }
         }
     }
-    sky.set_lull(false);
+    phase.set_lull(false);
     let at = times.began.elapsed();
     for ((one, memory_kib), era) in all.iter_mut().zip(least).zip(eras) {
         // What was seen of two processes, or of none, is no quiet moment.
@@ -246,7 +246,11 @@ impl Watched {
 async fn vitals(world: &World, gateway: &Gateway) -> Result<Vitals> {
     let pid = gateway.pid();
     let pid = pid.ok_or_else(|| anyhow!("the gateway does not run"))?;
-    let records = world.house.records.as_ref().map(|records| records.port);
+    let records = world
+        .installation
+        .records
+        .as_ref()
+        .map(|records| records.port);
     Vitals::of(pid, (gateway.metrics, &world.client), records).await
 }
 

@@ -7,21 +7,21 @@ use fastrand::Rng;
 use reqwest::Client;
 use tokio_util::task::TaskTracker;
 
-use super::books::Kept;
-use super::house::{House, lock};
-use super::ledger::{Ledger, Place};
-use super::sky::Sky;
+use super::check::archive::Archived;
+use super::check::ledger::{Ledger, Place};
+use super::installation::{Installation, lock};
+use super::phase::Phase;
 
 /// What all people of one installation share.
 pub(crate) struct World {
-    pub(crate) sky: Arc<Sky>,
+    pub(crate) phase: Arc<Phase>,
     pub(crate) ledger: Arc<Ledger>,
-    pub(crate) house: Arc<House>,
+    pub(crate) installation: Arc<Installation>,
     pub(crate) client: Client,
     /// Connections that nobody reads any more.
     pub(crate) abandoned: TaskTracker,
     /// Sessions that are over and stay.
-    kept: Mutex<Vec<Kept>>,
+    kept: Mutex<Vec<Archived>>,
     /// Sessions of each tenant, which the other must not see.
     known: Mutex<Vec<(usize, String)>>,
     /// Answers that were compared with their pieces, and those of which pieces were missing.
@@ -30,14 +30,14 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(
-        (sky, ledger): (&Arc<Sky>, &Arc<Ledger>),
-        house: House,
+        (phase, ledger): (&Arc<Phase>, &Arc<Ledger>),
+        installation: Installation,
         client: Client,
     ) -> Self {
         Self {
-            sky: Arc::clone(sky),
+            phase: Arc::clone(phase),
             ledger: Arc::clone(ledger),
-            house: Arc::new(house),
+            installation: Arc::new(installation),
             client,
             abandoned: TaskTracker::new(),
             kept: Mutex::default(),
@@ -66,12 +66,12 @@ impl World {
     }
 
     /// A session is over and stays.
-    pub(crate) fn keep(&self, kept: Kept) {
+    pub(crate) fn keep(&self, kept: Archived) {
         lock(&self.kept).push(kept);
     }
 
     /// All of them.
-    pub(crate) fn all_kept(&self) -> Vec<Kept> {
+    pub(crate) fn all_kept(&self) -> Vec<Archived> {
         lock(&self.kept).clone()
     }
 
@@ -86,7 +86,7 @@ impl World {
     /// Writes down what must not be, and is about no session: `whose` names a gateway, or the house.
     pub(crate) fn fail(&self, whose: &str, what: impl Into<String>) {
         let place = Place {
-            house: whose,
+            installation: whose,
             session: "",
             seq: 0,
         };

@@ -3,6 +3,8 @@
 //! The ring is bounded. A watcher that falls behind reads the journal and the running answer
 //! instead, so it loses no event and gets its deltas merged.
 
+pub(super) mod list_update;
+pub(super) mod running_answer;
 mod usage;
 
 use std::borrow::Cow;
@@ -16,7 +18,7 @@ use tokio::sync::broadcast;
 
 pub use self::usage::{LeftOut, UsageState};
 
-use crate::agent::answer::{Delta, DeltaKind, Merged, RunningAnswer};
+use self::running_answer::{Delta, DeltaKind, Merged, RunningAnswer};
 use crate::domain::{CallId, Code, Timestamp};
 use crate::mcp::ToolProgress;
 use crate::session::{Call, Event, ModelChoice, WaitingMessage};
@@ -40,7 +42,7 @@ pub(super) trait Outlet: Send + Sync {
     fn may_speak(&self) -> bool;
 
     /// A signal of an effect; what follows from commits is told by the commits.
-    fn relay(&self, what: &What);
+    fn broadcaster(&self, what: &What);
 
     /// The whole answer, for somebody who joined late.
     fn relay_answer(&self, answer: &RunningAnswer);
@@ -264,7 +266,7 @@ impl Feed {
             if !outlet.may_speak() {
                 return;
             }
-            outlet.relay(&what);
+            outlet.broadcaster(&what);
         }
         self.send(what);
     }

@@ -1,5 +1,6 @@
 //! The registry of live sessions: open, tell, watch, read, claim what a crash left, stop all.
 
+pub(super) mod expiry;
 mod peers;
 mod registry;
 mod room;
@@ -15,20 +16,20 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::registry::{Inner, not_found, unreadable};
-use super::creations::Creations;
-use super::factory::AgentFactory;
+use super::cluster::broadcaster::{Broadcaster, ClusterMessage, SessionUpdate};
+use super::cluster::list_broadcast::ListBroadcast;
+use super::cluster::membership::Membership;
+use super::cluster::presence::Presence;
+use super::effects::session_agent::AgentFactory;
+use super::feed::list_update::ListUpdate;
 use super::feed::{Feed, Joined, ShownEvent, What};
+use super::journal::projection::Projection;
 use super::journal::{Journal, JournalError};
-use super::lists::Lists;
-use super::lives::Lives;
-use super::message::{Accepted, Ask, Message, stopping, store_away};
-use super::presence::Presence;
-use super::projection::Projection;
-use super::relay::{Letter, Note, Relay};
-use super::rows::RowNews;
+use super::mailbox::{Accepted, Message, SessionRequest, stopping, store_away};
+use super::session::creation_limit::CreationLimit;
 use crate::domain::{Caller, Code, Most, SessionId, SessionKey, Shares, UserId};
 use crate::session::{Command, ModelChoice, Refusal};
-use crate::store::live::wake::Wakes;
+use crate::store::live::cluster_bus::ClusterBus;
 use crate::store::{LiveStore, Records};
 
 /// How sessions are kept.
@@ -68,31 +69,31 @@ pub struct Sessions(Arc<Inner>);
 impl Sessions {
     /// Starts the registry; its tasks run on `tasks` until `stop`.
     pub fn start(
-        (store, wakes): (Arc<dyn LiveStore>, Arc<dyn Wakes>),
+        (store, cluster_bus): (Arc<dyn LiveStore>, Arc<dyn ClusterBus>),
         records: Records,
         factory: AgentFactory,
         settings: SessionsSettings,
         (tasks, stop): (TaskTracker, CancellationToken),
     ) -> Self {
-        let (relay, telling) = Relay::start(Arc::clone(&wakes), stop.clone());
+        let (broadcaster, telling) = Broadcaster::start(Arc::clone(&cluster_bus), stop.clone());
         tasks.spawn(telling);
-        let lives = Arc::new(Lives::new(Arc::clone(&wakes)));
-        let lists = Lists::new(relay.clone(), Arc::clone(&lives));
+        let membership = Arc::new(Membership::new(Arc::clone(&cluster_bus)));
+        let lists = ListBroadcast::new(broadcaster.clone(), Arc::clone(&membership));
         let (projection, writing) = Projection::start(records, lists.clone(), stop.clone());
         tasks.spawn(writing);
-        let presence = Arc::new(Presence::new(Arc::clone(&wakes)));
+        let presence = Arc::new(Presence::new(Arc::clone(&cluster_bus)));
         let inner = Arc::new(Inner {
             presence: Arc::clone(&presence),
             store,
             factory,
             live: Shares::new(settings.live),
-            creations: Arc::new(Creations::new(settings.new_per_minute)),
+            creation_limit: Arc::new(CreationLimit::new(settings.new_per_minute)),
             settings,
             projection,
             lists,
-            lives,
-            wakes,
-            relay,
+            membership,
+            cluster_bus,
+            broadcaster,
             slots: Mutex::default(),
             seen: Mutex::default(),
             damaged: Mutex::default(),
@@ -100,7 +101,7 @@ impl Sessions {
             stop,
         });
         inner.tasks.spawn(rules::heed_rules(Arc::downgrade(&inner)));
-        if inner.wakes.is_shared() {
+        if inner.cluster_bus.is_shared() {
             inner.tasks.spawn(peers::listen(Arc::downgrade(&inner)));
             inner.tasks.spawn(peers::pass_news(Arc::downgrade(&inner)));
             inner.tasks.spawn(presence.run(inner.stop.clone()));
@@ -155,8 +156,12 @@ impl Sessions {
         model: Option<ModelChoice>,
     ) -> Result<SessionKey, Refusal> {
         let key = self.new_session(caller, model);
-        self.tell(&key, caller, Ask::Command(Command::Open { title }))
-            .await?;
+        self.tell(
+            &key,
+            caller,
+            SessionRequest::Command(Command::Open { title }),
+        )
+        .await?;
         self.0.projection.written().await;
         Ok(key)
     }
@@ -166,7 +171,7 @@ impl Sessions {
         &self,
         key: &SessionKey,
         caller: &Caller,
-        ask: Ask,
+        ask: SessionRequest,
     ) -> Result<Accepted, Refusal> {
         may_act(caller)?;
         let (by, ask) = (caller.user.id.clone(), Box::new(ask));
@@ -230,13 +235,13 @@ impl Sessions {
         if let Some(feed) = self.0.forget(key) {
             feed.show(What::Deleted);
         }
-        self.0.relay.tell(key, || Note::Deleted);
+        self.0.broadcaster.tell(key, || SessionUpdate::Deleted);
         if let Some(sandbox) = left {
             self.0.factory.place.remove(key, &sandbox).await;
             let key = key.clone();
             self.0
-                .relay
-                .tell_everybody(Letter::Removed { key, sandbox });
+                .broadcaster
+                .tell_everybody(ClusterMessage::Removed { key, sandbox });
         }
         Ok(())
     }
@@ -271,8 +276,8 @@ impl Sessions {
     }
 
     /// What changes on anybody's list of sessions from now on; whoever shows it to a person asks
-    /// [`RowNews::holder`] whose it is.
-    pub fn rows(&self) -> broadcast::Receiver<RowNews> {
+    /// [`ListUpdate::holder`] whose it is.
+    pub fn rows(&self) -> broadcast::Receiver<ListUpdate> {
         self.0.lists.listen()
     }
 
@@ -285,10 +290,10 @@ impl Sessions {
     /// watches the other gateways. How many sessions that is now.
     pub async fn claim_unfinished(&self) -> Result<usize, crate::store::Error> {
         self.0.hear_lives().await?;
-        self.say(|life| Letter::Came { life }).await;
+        self.say(|life| ClusterMessage::Came { life }).await;
         let claimed = self.0.scan().await?;
         self.0.mend_list().await;
-        if self.0.wakes.is_shared() {
+        if self.0.cluster_bus.is_shared() {
             self.0.tasks.spawn(peers::beat(Arc::downgrade(&self.0)));
         }
         Ok(claimed)
@@ -297,19 +302,19 @@ impl Sessions {
     /// Tells the other gateways that this life is over: they go on with its sessions at once. Only
     /// after its tasks have ended.
     pub async fn hand_over(&self) {
-        let wakes = &self.0.wakes;
+        let cluster_bus = &self.0.cluster_bus;
         self.0.presence.tell(false).await;
-        wakes.leave().await;
-        self.say(|life| Letter::Left { life }).await;
+        cluster_bus.leave().await;
+        self.say(|life| ClusterMessage::Left { life }).await;
     }
 
     /// Tells the other gateways of this life. Their next round of signs would tell them too, but what
     /// happens until then and is told only in passing, such as a call's progress, would be lost here.
-    async fn say(&self, letter: impl FnOnce(Arc<str>) -> Letter) {
-        let wakes = &self.0.wakes;
-        if wakes.is_shared() {
-            let life = wakes.life().into();
-            wakes.publish(letter(life).to_everybody()).await;
+    async fn say(&self, letter: impl FnOnce(Arc<str>) -> ClusterMessage) {
+        let cluster_bus = &self.0.cluster_bus;
+        if cluster_bus.is_shared() {
+            let life = cluster_bus.life().into();
+            cluster_bus.publish(letter(life).to_everybody()).await;
         }
     }
 

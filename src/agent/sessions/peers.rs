@@ -9,14 +9,14 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::registry::Inner;
+use crate::agent::cluster::broadcaster::{ClusterMessage, SessionUpdate};
 use crate::agent::feed::What;
 use crate::agent::journal::{Journal, JournalError};
-use crate::agent::message::Message;
-use crate::agent::relay::{Letter, Note};
+use crate::agent::mailbox::Message;
 use crate::domain::SessionKey;
 use crate::session::Control;
 use crate::store::Error;
-use crate::store::live::wake::{Address, News};
+use crate::store::live::cluster_bus::{Address, News};
 
 /// Between two signs of life.
 const BEAT_EVERY: Duration = Duration::from_millis(750);
@@ -30,17 +30,17 @@ const LOOKS: usize = 16;
 pub(super) async fn listen(inner: Weak<Inner>) {
     let Some(own) = inner
         .upgrade()
-        .map(|inner| Letter::notes_from(inner.wakes.life()))
+        .map(|inner| ClusterMessage::notes_from(inner.cluster_bus.life()))
     else {
         return;
     };
     while let Some(inner) = inner.upgrade() {
-        let wakes = Arc::clone(&inner.wakes);
+        let cluster_bus = Arc::clone(&inner.cluster_bus);
         let stop = inner.stop.clone();
         let news = tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            news = wakes.next() => news,
+            news = cluster_bus.next() => news,
         };
         match news {
             News::Message { payload, .. } if payload.starts_with(&own) => {}
@@ -67,9 +67,9 @@ pub(super) async fn pass_news(inner: Weak<Inner>) {
     };
     let (mut news, stop) = (registry.factory.servers.told(), registry.stop.clone());
     let mut changes = registry.factory.providers.changes();
-    let (relay, life) = (
-        registry.relay.clone(),
-        Arc::<str>::from(registry.wakes.life()),
+    let (broadcaster, life) = (
+        registry.broadcaster.clone(),
+        Arc::<str>::from(registry.cluster_bus.life()),
     );
     drop(registry);
     loop {
@@ -78,7 +78,7 @@ pub(super) async fn pass_news(inner: Weak<Inner>) {
             () = stop.cancelled() => return,
             Ok(()) = changes.changed() => {
                 let from = Arc::clone(&life);
-                relay.tell_everybody(Letter::Providers { from });
+                broadcaster.tell_everybody(ClusterMessage::Providers { from });
                 continue;
             }
             told = news.recv() => told,
@@ -86,7 +86,7 @@ pub(super) async fn pass_news(inner: Weak<Inner>) {
         match told {
             Ok(told) => {
                 let from = Arc::clone(&life);
-                relay.tell_everybody(Letter::Server { from, told });
+                broadcaster.tell_everybody(ClusterMessage::Server { from, told });
             }
             // They read the records again within seconds.
             Err(RecvError::Lagged(_)) => {}
@@ -123,13 +123,13 @@ pub(super) async fn beat(inner: Weak<Inner>) {
 impl Inner {
     /// A sign of life for a word on the others; whether one of them is gone.
     pub(super) async fn hear_lives(self: &Arc<Self>) -> Result<bool, Error> {
-        self.lives.round().await?;
-        let found = self.lives.take_found();
+        self.membership.round().await?;
+        let found = self.membership.take_found();
         if found.was_away {
             // Others may hold it for dead and have gone on with its sessions.
             self.look_at_all();
         }
-        for key in self.lives.take_behind() {
+        for key in self.membership.take_behind() {
             self.look_at(&key);
         }
         Ok(found.is_somebody_gone)
@@ -146,34 +146,34 @@ impl Inner {
         }
     }
 
-    async fn read(self: &Arc<Self>, to: &Address, letter: Letter) {
+    async fn read(self: &Arc<Self>, to: &Address, letter: ClusterMessage) {
         match (letter, to) {
-            (Letter::Notes { from, notes }, Address::Session(key)) => {
-                if *from != *self.wakes.life() {
-                    self.lives.saw(&from);
+            (ClusterMessage::Updates { from, notes }, Address::Session(key)) => {
+                if *from != *self.cluster_bus.life() {
+                    self.membership.saw(&from);
                     self.pass_on(key, notes);
                 }
             }
-            (Letter::Look { key }, _) => self.look_at(&key),
-            (Letter::Came { life }, _) => self.lives.saw(&life),
-            (Letter::Left { life }, _) => {
-                self.lives.forget(&life);
+            (ClusterMessage::Look { key }, _) => self.look_at(&key),
+            (ClusterMessage::Came { life }, _) => self.membership.saw(&life),
+            (ClusterMessage::Left { life }, _) => {
+                self.membership.forget(&life);
                 if let Err(error) = self.scan().await {
                     tracing::warn!(?error, "Unfinished sessions cannot be looked at");
                 }
             }
-            (Letter::Removed { key, sandbox }, _) => {
+            (ClusterMessage::Removed { key, sandbox }, _) => {
                 let place = Arc::clone(&self.factory.place);
                 self.tasks
                     .spawn(async move { place.remove(&key, &sandbox).await });
             }
-            (Letter::Server { from, told }, _) => {
-                if *from != *self.wakes.life() {
+            (ClusterMessage::Server { from, told }, _) => {
+                if *from != *self.cluster_bus.life() {
                     self.factory.servers.hear(told);
                 }
             }
-            (Letter::Providers { from }, _) => {
-                if *from != *self.wakes.life() {
+            (ClusterMessage::Providers { from }, _) => {
+                if *from != *self.cluster_bus.life() {
                     let providers = self.factory.providers.clone();
                     self.tasks.spawn(async move {
                         if let Err(error) = providers.reload().await {
@@ -183,18 +183,20 @@ impl Inner {
                     });
                 }
             }
-            (Letter::Rows { from, rows }, _) => {
-                if *from != *self.wakes.life() {
+            (ClusterMessage::Rows { from, rows }, _) => {
+                if *from != *self.cluster_bus.life() {
                     self.lists.hear(rows);
                 }
             }
-            (Letter::Notes { .. }, Address::Gateway(_) | Address::Everybody) => {}
+            (ClusterMessage::Updates { .. }, Address::Gateway(_) | Address::Everybody) => {}
         }
     }
 
     /// Gives notes to the session's task, which is started if somebody watches.
-    fn pass_on(self: &Arc<Self>, key: &SessionKey, notes: Vec<Note>) {
-        let is_deleted = notes.iter().any(|note| matches!(note, Note::Deleted));
+    fn pass_on(self: &Arc<Self>, key: &SessionKey, notes: Vec<SessionUpdate>) {
+        let is_deleted = notes
+            .iter()
+            .any(|note| matches!(note, SessionUpdate::Deleted));
         let slots = self.slots();
         let Some(slot) = slots.get(key) else { return };
         let is_watched = slot.feed.is_watched();
@@ -205,7 +207,7 @@ impl Inner {
         }
         match mailbox {
             Some(mailbox) => {
-                if let Err(TrySendError::Full(_)) = mailbox.try_send(Message::Notes(notes)) {
+                if let Err(TrySendError::Full(_)) = mailbox.try_send(Message::Updates(notes)) {
                     // It is busy: it looks for itself when it comes to it.
                     self.tasks
                         .spawn(async move { drop(mailbox.send(Message::Look).await) });
@@ -244,7 +246,7 @@ impl Inner {
         for slot in self.slots().values() {
             if let Some(mailbox) = &slot.mailbox {
                 // A full mailbox is busy: more of the answer comes, and shows the gap.
-                let _ = mailbox.try_send(Message::Notes(vec![Note::TellAnswer]));
+                let _ = mailbox.try_send(Message::Updates(vec![SessionUpdate::TellAnswer]));
             }
         }
     }
@@ -284,14 +286,14 @@ impl Inner {
             self.look_at(&key);
             return false;
         }
-        if !self.wakes.is_shared() {
+        if !self.cluster_bus.is_shared() {
             self.look_at(&key);
             return true;
         }
         match self.runner(&key).await {
             Ok((runner, is_news)) => {
-                let runner = runner.filter(|runner| self.lives.is_alive(runner));
-                let is_mine = runner.as_deref() == Some(self.wakes.life());
+                let runner = runner.filter(|runner| self.membership.is_alive(runner));
+                let is_mine = runner.as_deref() == Some(self.cluster_bus.life());
                 let has_work = runner.is_none() || (is_mine && is_news);
                 if has_work {
                     self.look_at(&key);
@@ -310,12 +312,12 @@ impl Inner {
     pub(super) async fn review_one(self: &Arc<Self>, key: &SessionKey) {
         let slot = self.slots().get(key).and_then(|slot| slot.mailbox.clone());
         let mailbox = slot.filter(|mailbox| !mailbox.is_closed());
-        if mailbox.is_none() && self.wakes.is_shared() {
+        if mailbox.is_none() && self.cluster_bus.is_shared() {
             match self.runner(key).await {
                 Ok((runner, _)) => {
                     let mut runner = runner.iter();
-                    let own = self.wakes.life();
-                    if runner.any(|life| **life != *own && self.lives.is_alive(life)) {
+                    let own = self.cluster_bus.life();
+                    if runner.any(|life| **life != *own && self.membership.is_alive(life)) {
                         return;
                     }
                 }

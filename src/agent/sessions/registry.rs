@@ -9,24 +9,24 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::SessionsSettings;
-use crate::agent::creations::Creations;
+use crate::agent::cluster::broadcaster::{Broadcaster, FeedBroadcaster};
+use crate::agent::cluster::list_broadcast::ListBroadcast;
+use crate::agent::cluster::membership::Membership;
+use crate::agent::cluster::presence::Presence;
 use crate::agent::effects::Running;
-use crate::agent::factory::AgentFactory;
+use crate::agent::effects::session_agent::AgentFactory;
 use crate::agent::feed::{Feed, What};
+use crate::agent::journal::projection::Projection;
 use crate::agent::journal::{Journal, JournalError};
-use crate::agent::lists::Lists;
-use crate::agent::live::LiveSession;
-use crate::agent::lives::Lives;
-use crate::agent::message::{Message, damaged, store_away};
-use crate::agent::presence::Presence;
-use crate::agent::projection::Projection;
-use crate::agent::relay::{Relay, Voice};
+use crate::agent::mailbox::{Message, damaged, store_away};
+use crate::agent::session::LiveSession;
+use crate::agent::session::creation_limit::CreationLimit;
 use crate::domain::{
     Actor, Caller, Code, JournalId, SandboxId, SessionKey, Share, Shares, TenantId, UserId,
 };
 use crate::session::{Genesis, ModelChoice, Refusal, SessionState};
 use crate::store::LiveStore;
-use crate::store::live::wake::Wakes;
+use crate::store::live::cluster_bus::ClusterBus;
 
 /// Commands that may wait for one session.
 const MAILBOX: usize = 256;
@@ -42,12 +42,12 @@ pub(super) struct Inner {
     pub(super) settings: SessionsSettings,
     /// Sessions in memory, by whoever opened them.
     pub(super) live: Arc<Shares>,
-    pub(super) creations: Arc<Creations>,
+    pub(super) creation_limit: Arc<CreationLimit>,
     pub(super) projection: Projection,
-    pub(super) lists: Lists,
-    pub(super) wakes: Arc<dyn Wakes>,
-    pub(super) lives: Arc<Lives>,
-    pub(super) relay: Relay,
+    pub(super) lists: ListBroadcast,
+    pub(super) cluster_bus: Arc<dyn ClusterBus>,
+    pub(super) membership: Arc<Membership>,
+    pub(super) broadcaster: Broadcaster,
     pub(super) presence: Arc<Presence>,
     /// Unfinished sessions that are not in memory: version and runner when they were last read.
     pub(super) seen: Mutex<Seen>,
@@ -83,22 +83,22 @@ struct Opening {
 
 /// While it lives, messages to the session may come in.
 struct Following {
-    wakes: Arc<dyn Wakes>,
+    cluster_bus: Arc<dyn ClusterBus>,
     key: SessionKey,
 }
 
 impl Drop for Following {
     fn drop(&mut self) {
-        self.wakes.unfollow(&self.key);
+        self.cluster_bus.unfollow(&self.key);
     }
 }
 
 impl Slot {
     fn new(inner: &Inner, key: &SessionKey, genesis: Genesis, is_new: bool) -> Self {
         Self {
-            feed: Arc::new(Feed::new(Voice::new(
-                inner.relay.clone(),
-                Arc::clone(&inner.lives),
+            feed: Arc::new(Feed::new(FeedBroadcaster::new(
+                inner.broadcaster.clone(),
+                Arc::clone(&inner.membership),
                 key.clone(),
             ))),
             genesis,
@@ -106,7 +106,7 @@ impl Slot {
             is_blank: false,
             mailbox: None,
             _following: Following {
-                wakes: Arc::clone(&inner.wakes),
+                cluster_bus: Arc::clone(&inner.cluster_bus),
                 key: key.clone(),
             },
             reserved: Instant::now(),
@@ -254,7 +254,7 @@ impl Inner {
         } = opening;
         let journal = Journal::new(Arc::clone(&self.store), key.clone());
         // First follow, then read: nothing falls between.
-        let folded = match self.wakes.follow(key).await {
+        let folded = match self.cluster_bus.follow(key).await {
             Ok(()) if is_blank => Ok(SessionState::default()),
             Ok(()) => journal.fold(self.factory.history).await,
             Err(error) => Err(JournalError::Store(error)),
@@ -267,7 +267,7 @@ impl Inner {
                     feed.show(What::Damaged);
                 } else if feed.is_watched() {
                     // Nobody may tell it anything more.
-                    self.lives.fall_behind(key);
+                    self.membership.fall_behind(key);
                 }
                 refuse_all(messages, &refusal).await;
                 return None;
@@ -275,18 +275,18 @@ impl Inner {
         };
         let sandbox = state.control.sandbox.as_ref().unwrap_or(&genesis.sandbox);
         let owner = state.control.owner.as_ref().unwrap_or(&genesis.owner);
-        let parts = self.factory.create_agent(key, &owner.id, sandbox);
-        parts.tools.refresh().await;
+        let agent = self.factory.create_agent(key, &owner.id, sandbox);
+        agent.tools.refresh().await;
         Some(Box::new(LiveSession {
             running: Running::new(outcomes, self.tasks.clone()),
             mailbox: messages,
             set_aside: None,
             projection: self.projection.clone(),
             factory: self.factory.clone(),
-            life: self.wakes.life().into(),
-            lives: Arc::clone(&self.lives),
-            relay: self.relay.clone(),
-            creations: Arc::clone(&self.creations),
+            life: self.cluster_bus.life().into(),
+            membership: Arc::clone(&self.membership),
+            broadcaster: self.broadcaster.clone(),
+            creation_limit: Arc::clone(&self.creation_limit),
             presence: Arc::clone(&self.presence),
             asked: None,
             unsettled: None,
@@ -295,11 +295,11 @@ impl Inner {
             idle_after: self.settings.idle_after,
             stop: self.stop.clone(),
             key: key.clone(),
-            cut_to: parts.limits(&state.control),
+            cut_to: agent.limits(&state.control),
             state,
             journal,
             feed,
-            parts,
+            agent,
             genesis,
         }))
     }
@@ -331,7 +331,7 @@ impl Inner {
         if can_go {
             slot.mailbox = None;
             // Where others may write too, it has to be looked at anew.
-            slot.is_blank = version == 0 && !self.wakes.is_shared();
+            slot.is_blank = version == 0 && !self.cluster_bus.is_shared();
         }
         can_go
     }

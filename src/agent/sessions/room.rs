@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::registry::Inner;
-use crate::agent::message::{Message, limit_reached};
+use crate::agent::mailbox::{Message, limit_reached};
 use crate::domain::{
     Caller, Holder, Reached, Resource, SessionKey, Share, TenantId, UserId, Whose,
 };

@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::access::Refused;
-use crate::agent::providers;
 use crate::domain::{Code, Fault, RequestId};
+use crate::providers;
 use crate::session::Refusal;
 use crate::{store, tenancy};
 

@@ -9,13 +9,13 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::agent::providers::{Draft, KeyChange, Offer, Source, Trial};
 use crate::domain::{Caller, Code, Scope};
 use crate::gateway::GatewayState;
 use crate::gateway::auth::TenantAdmin;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, OptionalBody, Query, required};
 use crate::llm::{ProviderKind, Windows};
+use crate::providers::{Draft, KeyChange, Offer, Source, Trial};
 
 /// The providers that I may use.
 #[derive(Debug, Serialize, ToSchema)]

@@ -3,9 +3,7 @@
 //! a session like any other, told and watched through [`crate::agent::Sessions`].
 
 mod approval;
-mod doors;
 mod http;
-mod legacy;
 mod notices;
 mod question;
 mod server;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{Ask, Joined, Page, Sessions, ShownEvent, What, damaged};
+use crate::agent::{Joined, Page, SessionRequest, Sessions, ShownEvent, What, damaged};
 use crate::config::ApprovalWay;
 use crate::domain::{CallId, Caller, Code, SessionKey};
 use crate::session::{Call, Command, Decision, Event, Refusal};
@@ -102,7 +102,7 @@ pub struct Question<'a> {
     pub stop: CancellationToken,
 }
 
-type Asking<'a> = Pin<Box<dyn Future<Output = Option<(Arc<Call>, Verdict)>> + Send + 'a>>;
+type Questioning<'a> = Pin<Box<dyn Future<Output = Option<(Arc<Call>, Verdict)>> + Send + 'a>>;
 
 impl Question<'_> {
     /// Asks in a new session, and names it with the ending.
@@ -114,7 +114,7 @@ impl Question<'_> {
             author: self.caller.actor(),
             client_message_id: None,
         };
-        let say = Ask::Command(say);
+        let say = SessionRequest::Command(say);
         self.sessions.tell(&key, self.caller, say).await?;
         let watch = Watch {
             question: &self,
@@ -141,7 +141,7 @@ struct Watch<'a> {
     asked: HashSet<CallId>,
     /// Arguments as the model wrote them, for what is told of running calls.
     said: HashMap<CallId, Value>,
-    asking: FuturesUnordered<Asking<'a>>,
+    asking: FuturesUnordered<Questioning<'a>>,
 }
 
 impl Watch<'_> {
@@ -185,7 +185,9 @@ impl Watch<'_> {
         let Question {
             sessions, caller, ..
         } = self.question;
-        sessions.tell(self.key, caller, Ask::Command(stop)).await?;
+        sessions
+            .tell(self.key, caller, SessionRequest::Command(stop))
+            .await?;
         Ok(tokio::time::Instant::now() + REST)
     }
 
@@ -272,7 +274,7 @@ impl Watch<'_> {
             digest: call.facts.as_ref().map(|facts| facts.digest.clone()),
             by: caller.actor(),
         };
-        let decide = Ask::Decide {
+        let decide = SessionRequest::Decide {
             decision,
             args: None,
         };

@@ -3,10 +3,10 @@
 
 use serde_json::json;
 
-use super::Doors;
-use super::inbound::{Inbound, Reply};
-use super::seat::{Errand, Seat};
-use super::send::{Client, acknowledge};
+use super::SocketContext;
+use super::connection::inbound::{Inbound, Reply};
+use super::connection::send::{Client, acknowledge};
+use super::connection::{Connection, ConnectionTask};
 use super::watch::signed_out;
 use crate::agent::Accepted;
 use crate::domain::SessionKey;
@@ -15,36 +15,38 @@ use crate::session::Refusal;
 
 /// Runs errands until the person's right ends.
 pub(super) async fn run(
-    doors: &Doors,
+    context: &SocketContext,
     client: &Client,
-    (seat, key): (&Seat, &SessionKey),
+    (connection, key): (&Connection, &SessionKey),
 ) -> Refusal {
     loop {
-        match seat.errands.next().await {
+        match connection.queued.next().await {
             // In boxes, because a socket says nothing for most of its life.
-            Errand::Answer(inbound) => {
-                if let Some(end) = Box::pin(answer(doors, client, (seat, key), inbound)).await {
+            ConnectionTask::Answer(inbound) => {
+                if let Some(end) =
+                    Box::pin(answer(context, client, (connection, key), inbound)).await
+                {
                     return end;
                 }
             }
-            Errand::Refuse(refusal) => {
-                seat.refused();
+            ConnectionTask::Refuse(refusal) => {
+                connection.refused();
                 Box::pin(answer_to(client, None, &Err(*refusal))).await;
             }
             // Whoever is gone is told so elsewhere.
-            Errand::Tell(news) => drop(Box::pin(client.emit(&news)).await),
+            ConnectionTask::Tell(news) => drop(Box::pin(client.emit(&news)).await),
         }
     }
 }
 
 /// Answers one command; why the socket has to end.
 async fn answer(
-    doors: &Doors,
+    context: &SocketContext,
     client: &Client,
-    (seat, key): (&Seat, &SessionKey),
+    (connection, key): (&Connection, &SessionKey),
     inbound: Box<Inbound>,
 ) -> Option<Refusal> {
-    if !seat.is_still_valid(&doors.state.tenancy).await {
+    if !connection.is_still_valid(&context.state.tenancy).await {
         return Some(signed_out());
     }
     let Inbound {
@@ -53,17 +55,17 @@ async fn answer(
         reply,
         waiting,
     } = *inbound;
-    let caller = &seat.entered.caller;
+    let caller = &connection.entered.caller;
     let args = packet.read();
     let answer = match args.and_then(|args| wire::parse(caller, &name, &args)) {
-        Ok(Parsed::Tell(ask)) => doors.state.sessions.tell(key, caller, *ask).await,
+        Ok(Parsed::Tell(ask)) => context.state.sessions.tell(key, caller, *ask).await,
         Ok(Parsed::Resume { last_seq, journal }) => {
-            seat.resume_from((last_seq, journal));
+            connection.resume_from((last_seq, journal));
             Ok(Accepted { seq: last_seq })
         }
         Err(refusal) => Err(refusal),
     };
-    seat.end(&waiting);
+    connection.end(&waiting);
     answer_to(client, reply.as_ref(), &answer).await;
     None
 }

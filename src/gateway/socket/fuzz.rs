@@ -1,8 +1,8 @@
 //! Fuzzes what clients send over a socket, down to what the session makes of it.
 
+use super::connection::inbound;
 use super::handshake::{HandshakeAuth, is_session_name};
-use super::inbound;
-use crate::agent::Ask;
+use crate::agent::SessionRequest;
 use crate::domain::{Caller, JournalId, Role, Tenant, TenantId, User, UserId};
 use crate::gateway::wire::{self, Parsed};
 use crate::session::properties::world::{World, proposal, say};
@@ -52,12 +52,12 @@ fn send(world: &mut World, packet: &str) {
             assert!(journal.is_none_or(|id| id.as_str().starts_with(JournalId::PREFIX)));
         }
         Ok(Parsed::Tell(ask)) => match *ask {
-            Ask::Command(command) => drop(world.tell(&command)),
-            Ask::Decide { decision, args } => {
+            SessionRequest::Command(command) => drop(world.tell(&command)),
+            SessionRequest::Decide { decision, args } => {
                 assert!(args.is_none_or(|args| args.is_object()));
                 drop(world.tell(&crate::session::Command::Decide(decision)));
             }
-            Ask::Choose(wanted) => assert!(!wanted.is_empty()),
+            SessionRequest::Choose(wanted) => assert!(!wanted.is_empty()),
         },
     }
 }

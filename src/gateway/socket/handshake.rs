@@ -9,14 +9,14 @@ use serde::Deserialize;
 use socketioxide::ParserError;
 use socketioxide::extract::{Event, SocketRef, TryData};
 
-use super::inbound::{Inbound, RawPacket, Reply, ReplySlot};
-use super::seat::{End, Errand, Seat, Shows};
-use super::{Doors, commands};
-use crate::agent::Ask;
-use crate::agent::providers::Wanted;
+use super::connection::inbound::{Inbound, RawPacket, Reply, ReplySlot};
+use super::connection::{Connection, ConnectionTask, End, Shows};
+use super::{SocketContext, commands};
+use crate::agent::SessionRequest;
 use crate::domain::{Caller, Code, JournalId, SessionId, SessionKey};
 use crate::gateway::auth;
 use crate::gateway::wire::COMMANDS;
+use crate::providers::Wanted;
 use crate::session::Refusal;
 
 /// The `auth` object of the handshake.
@@ -40,15 +40,15 @@ impl fmt::Display for HandshakeRefused {
 
 /// Lets a client in, or says why not.
 pub(super) async fn enter(
-    doors: &Arc<Doors>,
+    context: &Arc<SocketContext>,
     socket: &SocketRef,
     TryData(sent): TryData<Option<HandshakeAuth>>,
 ) -> Result<(), HandshakeRefused> {
     let entered = match read(sent) {
-        Ok(sent) => take_seat(doors, socket, sent).await,
+        Ok(sent) => take_seat(context, socket, sent).await,
         Err(refusal) => Err(refusal),
     };
-    entered.map_err(|refusal| refuse(doors, socket, refusal))
+    entered.map_err(|refusal| refuse(context, socket, refusal))
 }
 
 /// What came with the handshake.
@@ -63,10 +63,14 @@ pub(super) fn read(
 }
 
 /// Says why nobody enters; whoever guesses is counted.
-pub(super) fn refuse(doors: &Doors, socket: &SocketRef, refusal: Refusal) -> HandshakeRefused {
-    let peer = doors.state.access.peer(socket.req_parts());
+pub(super) fn refuse(
+    context: &SocketContext,
+    socket: &SocketRef,
+    refusal: Refusal,
+) -> HandshakeRefused {
+    let peer = context.state.access.peer(socket.req_parts());
     let is_guess = matches!(refusal.code, Code::Unauthorized | Code::SessionNotFound);
-    if is_guess && doors.seats.count_failure(peer.address) {
+    if is_guess && context.connections.count_failure(peer.address) {
         let message = "too many failed connections from this address; wait a minute";
         return HandshakeRefused(Refusal::new(Code::TooManyRequests, message));
     }
@@ -74,69 +78,72 @@ pub(super) fn refuse(doors: &Doors, socket: &SocketRef, refusal: Refusal) -> Han
 }
 
 async fn take_seat(
-    doors: &Arc<Doors>,
+    context: &Arc<SocketContext>,
     socket: &SocketRef,
     sent: HandshakeAuth,
 ) -> Result<(), Refusal> {
-    if doors.stop.is_cancelled() {
+    if context.stop.is_cancelled() {
         return Err(super::stopping());
     }
     let parts = socket.req_parts();
-    let entered = auth::authenticate_handshake(&doors.state, parts, sent.token.as_deref()).await?;
+    let entered =
+        auth::authenticate_handshake(&context.state, parts, sent.token.as_deref()).await?;
     let wanted = sent.session_id.or_else(|| from_query(socket, "sessionId"));
     let model = Wanted::new(from_query(socket, "provider"), from_query(socket, "model"));
-    let key = session_of(doors, &entered.caller, wanted.as_deref(), model).await?;
-    let place = doors.seats.take(entered.caller.holder())?;
+    let key = session_of(context, &entered.caller, wanted.as_deref(), model).await?;
+    let place = context.connections.take(entered.caller.holder())?;
     let journal = sent.journal_id.as_deref().and_then(JournalId::parse);
     let has = sent.last_seq.map(|seq| (seq, journal));
-    let taken = Arc::new(Seat::new(entered, Shows::Session(key), has, place));
+    let taken = Arc::new(Connection::new(entered, Shows::Session(key), has, place));
     register(socket, &taken);
-    doors.seats.sit(&taken);
+    context.connections.sit(&taken);
     socket.extensions.insert(taken);
     Ok(())
 }
 
 /// Keeps the order of one socket's commands: the library starts a task for each message, so the
 /// handler itself only puts it into the inbox, before any await.
-fn register(socket: &SocketRef, seat: &Arc<Seat>) {
-    let held = Arc::downgrade(seat);
+fn register(socket: &SocketRef, connection: &Arc<Connection>) {
+    let held = Arc::downgrade(connection);
     let on_message = move |Event(name): Event, ReplySlot(reply): ReplySlot, packet: RawPacket| {
-        if let Some(seat) = held.upgrade() {
-            receive(&seat, name, packet, reply);
+        if let Some(connection) = held.upgrade() {
+            receive(&connection, name, packet, reply);
         }
         ready(())
     };
     socket.on_fallback(on_message);
-    end_with(socket, seat);
+    end_with(socket, connection);
 }
 
 /// Whoever leaves ends the seat's work.
-pub(super) fn end_with(socket: &SocketRef, seat: &Arc<Seat>) {
-    let left = Arc::downgrade(seat);
+pub(super) fn end_with(socket: &SocketRef, connection: &Arc<Connection>) {
+    let left = Arc::downgrade(connection);
     socket.on_disconnect(move || {
-        if let Some(seat) = left.upgrade() {
-            seat.ends.push(End::Gone);
+        if let Some(connection) = left.upgrade() {
+            connection.ends.push(End::Gone);
         }
         ready(())
     });
 }
 
-fn receive(seat: &Seat, name: String, packet: RawPacket, reply: Option<Reply>) {
+fn receive(connection: &Connection, name: String, packet: RawPacket, reply: Option<Reply>) {
     let is_counted = COMMANDS
         .iter()
         .find(|spec| spec.name == name)
         .is_none_or(|spec| spec.is_counted);
     let bytes = packet.len().saturating_add(name.len());
-    match seat.begin(is_counted, bytes) {
-        Ok(waiting) => seat.errands.push(Errand::Answer(Box::new(Inbound {
-            name,
-            packet,
-            reply,
-            waiting,
-        }))),
+    match connection.begin(is_counted, bytes) {
+        Ok(waiting) => connection
+            .queued
+            .push(ConnectionTask::Answer(Box::new(Inbound {
+                name,
+                packet,
+                reply,
+                waiting,
+            }))),
         Err(refusal) => match reply {
             Some(reply) => commands::refuse_now(&reply, &refusal),
-            None => seat.refuse(refusal),
+            None => connection.refuse(refusal),
         },
     }
 }
@@ -144,12 +151,12 @@ fn receive(seat: &Seat, name: String, packet: RawPacket, reply: Option<Reply>) {
 /// Our ids must exist; any other name is the caller's own; none is a new session. A model that was
 /// asked for (S2.4) answers in it from the next request on.
 async fn session_of(
-    doors: &Doors,
+    context: &SocketContext,
     caller: &Caller,
     wanted: Option<&str>,
     model: Wanted,
 ) -> Result<SessionKey, Refusal> {
-    let (sessions, providers) = (&doors.state.sessions, &doors.state.providers);
+    let (sessions, providers) = (&context.state.sessions, &context.state.providers);
     let chosen = || {
         if model.is_empty() {
             return Ok(None);
@@ -177,7 +184,9 @@ async fn session_of(
         key
     };
     if !model.is_empty() {
-        sessions.tell(&key, caller, Ask::Choose(model)).await?;
+        sessions
+            .tell(&key, caller, SessionRequest::Choose(model))
+            .await?;
     }
     Ok(key)
 }

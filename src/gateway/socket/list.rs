@@ -9,19 +9,19 @@ use socketioxide::SocketIo;
 use socketioxide::extract::{Event, Extension, SocketRef, TryData};
 use socketioxide::handler::ConnectHandler as _;
 
+use super::connection::inbound::ReplySlot;
+use super::connection::send::Client;
+use super::connection::{Connection, ConnectionTask, End, Shows};
 use super::handshake::{self, HandshakeAuth, HandshakeRefused};
-use super::inbound::ReplySlot;
-use super::seat::{End, Errand, Seat, Shows};
-use super::send::Client;
-use super::{Doors, commands, stopping};
+use super::{SocketContext, commands, stopping};
 use crate::domain::Code;
 use crate::gateway::auth;
 use crate::gateway::wire::{self, PERSON, Refused};
 use crate::session::Refusal;
 
 /// Lets people listen to their list.
-pub(super) fn open(io: &SocketIo, doors: &Arc<Doors>) {
-    let (entry, connected) = (Arc::clone(doors), Arc::clone(doors));
+pub(super) fn open(io: &SocketIo, context: &Arc<SocketContext>) {
+    let (entry, connected) = (Arc::clone(context), Arc::clone(context));
     let enter = async move |socket: SocketRef, TryData(sent): TryData<Option<HandshakeAuth>>| {
         let entered = match handshake::read(sent) {
             Ok(sent) => take_seat(&entry, &socket, sent).await,
@@ -30,24 +30,30 @@ pub(super) fn open(io: &SocketIo, doors: &Arc<Doors>) {
         entered
             .map_err(|refusal| -> HandshakeRefused { handshake::refuse(&entry, &socket, refusal) })
     };
-    let on_connect = async move |socket: SocketRef, Extension(seat): Extension<Arc<Seat>>| {
-        let Some(client) = Client::of(socket) else {
-            return tracing::error!("A socket without a companion is not served");
+    let on_connect =
+        async move |socket: SocketRef, Extension(connection): Extension<Arc<Connection>>| {
+            let Some(client) = Client::of(socket) else {
+                return tracing::error!("A socket without a companion is not served");
+            };
+            // A task of its own: the websocket's serves the session that it may show beside.
+            connected.tasks.spawn(serve(client, connection));
         };
-        // A task of its own: the websocket's serves the session that it may show beside.
-        connected.tasks.spawn(serve(client, seat));
-    };
     io.ns(PERSON, on_connect.with(enter));
 }
 
-async fn take_seat(doors: &Doors, socket: &SocketRef, given: HandshakeAuth) -> Result<(), Refusal> {
-    if doors.stop.is_cancelled() {
+async fn take_seat(
+    context: &SocketContext,
+    socket: &SocketRef,
+    given: HandshakeAuth,
+) -> Result<(), Refusal> {
+    if context.stop.is_cancelled() {
         return Err(stopping());
     }
     let parts = socket.req_parts();
-    let entered = auth::authenticate_handshake(&doors.state, parts, given.token.as_deref()).await?;
-    let place = doors.seats.take(entered.caller.holder())?;
-    let seat = Arc::new(Seat::new(entered, Shows::List, None, place));
+    let entered =
+        auth::authenticate_handshake(&context.state, parts, given.token.as_deref()).await?;
+    let place = context.connections.take(entered.caller.holder())?;
+    let connection = Arc::new(Connection::new(entered, Shows::List, None, place));
     socket.on_fallback(|Event(_): Event, ReplySlot(reply): ReplySlot| {
         if let Some(reply) = reply {
             let message = "this namespace tells and takes no commands";
@@ -55,25 +61,25 @@ async fn take_seat(doors: &Doors, socket: &SocketRef, given: HandshakeAuth) -> R
         }
         ready(())
     });
-    handshake::end_with(socket, &seat);
-    doors.seats.sit(&seat);
-    socket.extensions.insert(seat);
+    handshake::end_with(socket, &connection);
+    context.connections.sit(&connection);
+    socket.extensions.insert(connection);
     Ok(())
 }
 
 /// Tells one socket until it leaves or its person's right ends.
-async fn serve(client: Client, seat: Arc<Seat>) {
+async fn serve(client: Client, connection: Arc<Connection>) {
     loop {
         tokio::select! {
             biased;
-            end = seat.ends.next() => match end {
+            end = connection.ends.next() => match end {
                 End::Gone => return,
                 End::Told(refusal) => return dismiss(&client, &refusal).await,
             },
-            errand = seat.errands.next() => match errand {
-                Errand::Tell(news) => if client.emit(&news).await.is_err() { return },
+            task = connection.queued.next() => match task {
+                ConnectionTask::Tell(news) => if client.emit(&news).await.is_err() { return },
                 // Commands are refused before they become errands.
-                Errand::Answer(_) | Errand::Refuse(_) => {}
+                ConnectionTask::Answer(_) | ConnectionTask::Refuse(_) => {}
             },
         }
     }

@@ -2,17 +2,14 @@
 
 mod batch;
 mod commands;
+mod connection;
+mod delivered_answer;
 #[cfg(test)]
 mod fuzz;
 mod handshake;
-mod inbound;
 mod list;
 mod pump;
-mod seat;
 mod seldom;
-mod send;
-mod told;
-mod waiting;
 mod watch;
 
 use std::net::SocketAddr;
@@ -31,10 +28,10 @@ use socketioxide::{ParserConfig, SocketIo};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::connection::send::Client;
+use self::connection::{Connection, Connections, End, Shows};
 use self::pump::Pump;
-use self::seat::{End, Seat, Seats, Shows};
 use self::seldom::seldom;
-use self::send::Client;
 use super::GatewayState;
 use super::wire::{self, Refused};
 use crate::domain::{Code, Most};
@@ -71,15 +68,15 @@ pub struct SocketSettings {
 }
 
 /// What every socket shares.
-struct Doors {
+struct SocketContext {
     state: GatewayState,
     settings: SocketSettings,
-    seats: Arc<Seats>,
+    connections: Arc<Connections>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
-impl Doors {
+impl SocketContext {
     /// What `system:ready` says of this installation: sandbox, storage, version and limits.
     fn installation(&self) -> Value {
         let system = self.state.system.now();
@@ -118,27 +115,28 @@ pub fn layer(
         .ws_read_buffer_size(READ_BUFFER)
         .connect_timeout(Duration::from_secs(10))
         .build_layer();
-    let seats = Arc::new(Seats::new(&settings));
-    let doors = Arc::new(Doors {
+    let connections = Arc::new(Connections::new(&settings));
+    let context = Arc::new(SocketContext {
         state,
         settings,
-        seats,
+        connections,
         tasks,
         stop,
     });
-    doors.tasks.spawn(watch::run(Arc::clone(&doors)));
-    let listed = Arc::clone(&doors);
-    let (entry, connected) = (Arc::clone(&doors), doors);
+    context.tasks.spawn(watch::run(Arc::clone(&context)));
+    let listed = Arc::clone(&context);
+    let (entry, connected) = (Arc::clone(&context), context);
     let enter = async move |socket: SocketRef, auth| handshake::enter(&entry, &socket, auth).await;
-    let on_connect = async move |socket: SocketRef, Extension(seat): Extension<Arc<Seat>>| {
-        let Some(client) = Client::of(socket) else {
-            return tracing::error!("A socket without a companion is not served");
+    let on_connect =
+        async move |socket: SocketRef, Extension(connection): Extension<Arc<Connection>>| {
+            let Some(client) = Client::of(socket) else {
+                return tracing::error!("A socket without a companion is not served");
+            };
+            // What is said to a websocket goes out in the same turn of its task.
+            let companion = client.companion().clone();
+            let serving = serve(Arc::clone(&connected), client, connection);
+            companion.give(Box::pin(connected.tasks.track_future(serving)));
         };
-        // What is said to a websocket goes out in the same turn of its task.
-        let companion = client.companion().clone();
-        let serving = serve(Arc::clone(&connected), client, seat);
-        companion.give(Box::pin(connected.tasks.track_future(serving)));
-    };
     io.ns("/", on_connect.with(enter));
     list::open(&io, &listed);
     (layer, io)
@@ -173,26 +171,26 @@ pub fn detach(mut request: Request) -> Request {
 }
 
 /// One socket from `system:ready` to its end.
-async fn serve(doors: Arc<Doors>, client: Client, seat: Arc<Seat>) {
-    let caller = &seat.entered.caller;
-    let Shows::Session(key) = &seat.shows else {
+async fn serve(context: Arc<SocketContext>, client: Client, connection: Arc<Connection>) {
+    let caller = &connection.entered.caller;
+    let Shows::Session(key) = &connection.shows else {
         return;
     };
     // What is needed for a moment only lies in boxes: this task waits with thousands of its kind.
-    let joined = match Box::pin(doors.state.sessions.join(key, caller)).await {
+    let joined = match Box::pin(context.state.sessions.join(key, caller)).await {
         Ok(joined) => Box::new(joined),
         Err(refusal) => return Box::pin(dismiss(&client, &refusal)).await,
     };
     let (tenant, choice) = (&caller.tenant.id, &joined.view.model);
-    if let Some(refusal) = doors.state.providers.missing_key(tenant, choice) {
+    if let Some(refusal) = context.state.providers.missing_key(tenant, choice) {
         return Box::pin(dismiss(&client, &refusal)).await;
     }
-    let mut pump = Pump::new(&doors, &client, (&seat, key));
+    let mut pump = Pump::new(&context, &client, (&connection, key));
     let aside = pin!(async {
         tokio::select! {
             biased;
-            end = seat.ends.next() => end,
-            end = commands::run(&doors, &client, (&seat, key)) => End::Told(end),
+            end = connection.ends.next() => end,
+            end = commands::run(&context, &client, (&connection, key)) => End::Told(end),
         }
     });
     let end = tokio::select! {

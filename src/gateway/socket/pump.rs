@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use super::Doors;
+use super::SocketContext;
 use super::batch::Batch;
-use super::seat::{End, ResumePoint, Seat};
-use super::send::{Client, Gone};
-use super::told::Told;
+use super::connection::send::{Client, Gone};
+use super::connection::{Connection, End, ResumePoint};
+use super::delivered_answer::DeliveredAnswer;
 use crate::agent::{Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, What, damaged};
 use crate::domain::{Code, SessionKey};
 use crate::gateway::wire::{self, Ready, event_frames, signal_frames};
@@ -32,21 +32,21 @@ impl From<Gone> for End {
 
 impl From<Refusal> for End {
     fn from(refusal: Refusal) -> Self {
-        Self::Told(refusal)
+        Self::DeliveredAnswer(refusal)
     }
 }
 
 /// Sends a session to one socket.
 pub(super) struct Pump<'a> {
-    doors: &'a Doors,
+    context: &'a SocketContext,
     client: &'a Client,
-    seat: &'a Seat,
+    connection: &'a Connection,
     /// The session.
     key: &'a SessionKey,
     /// `seq` of the last event that the client's buffer took.
     seq: u64,
     /// How much of the running answer it took.
-    told: Told,
+    told: DeliveredAnswer,
     /// Whether the session was not stored when the client was told of it: then another gateway may
     /// create it, under another name of its journal.
     is_unnamed: bool,
@@ -54,24 +54,24 @@ pub(super) struct Pump<'a> {
 
 impl<'a> Pump<'a> {
     pub(super) fn new(
-        doors: &'a Doors,
+        context: &'a SocketContext,
         client: &'a Client,
-        (seat, key): (&'a Seat, &'a SessionKey),
+        (connection, key): (&'a Connection, &'a SessionKey),
     ) -> Self {
         Self {
-            doors,
+            context,
             client,
-            seat,
+            connection,
             key,
             seq: 0,
-            told: Told::default(),
+            told: DeliveredAnswer::default(),
             is_unnamed: false,
         }
     }
 
     /// Runs until the client is gone, or for a reason that it is told.
     pub(super) async fn run(&mut self, joined: Box<Joined>) -> End {
-        let has = self.seat.has.clone();
+        let has = self.connection.has.clone();
         let mut signals = match Box::pin(self.start(joined, has)).await {
             Ok(signals) => signals,
             Err(end) => return end,
@@ -86,7 +86,7 @@ impl<'a> Pump<'a> {
     async fn step(&mut self, signals: &mut broadcast::Receiver<Arc<Signal>>) -> Result<(), End> {
         tokio::select! {
             biased;
-            point = self.seat.resumed() => {
+            point = self.connection.resumed() => {
                 *signals = Box::pin(self.begin_anew(Some(point))).await?;
                 Ok(())
             }
@@ -107,8 +107,8 @@ impl<'a> Pump<'a> {
     }
 
     async fn join(&self) -> Result<Box<Joined>, Refusal> {
-        let (key, caller) = (self.key, &self.seat.entered.caller);
-        let joined = Box::pin(self.doors.state.sessions.join(key, caller)).await?;
+        let (key, caller) = (self.key, &self.connection.entered.caller);
+        let joined = Box::pin(self.context.state.sessions.join(key, caller)).await?;
         Ok(Box::new(joined))
     }
 
@@ -170,7 +170,7 @@ impl<'a> Pump<'a> {
     }
 
     async fn page(&self, page: Page, limit: usize) -> Result<Vec<ShownEvent>, Refusal> {
-        let sessions = &self.doors.state.sessions;
+        let sessions = &self.context.state.sessions;
         Box::pin(sessions.page(self.key, page, limit)).await
     }
 
@@ -182,8 +182,8 @@ impl<'a> Pump<'a> {
     ) -> Result<(), Gone> {
         let ready = Ready {
             session: &self.key.session,
-            caller: &self.seat.entered.caller,
-            installation: &self.doors.installation(),
+            caller: &self.connection.entered.caller,
+            installation: &self.context.installation(),
             is_resumed,
             page,
         };
@@ -199,7 +199,7 @@ impl<'a> Pump<'a> {
         };
         self.ready(view, false, &page).await?;
         self.seq = view.seq;
-        self.told = view.told().map(Told::all_of).unwrap_or_default();
+        self.told = view.told().map(DeliveredAnswer::all_of).unwrap_or_default();
         for card in open_cards(view, &page) {
             for frame in event_frames(&card) {
                 self.client.emit(&frame).await?;
@@ -222,9 +222,9 @@ impl<'a> Pump<'a> {
 
     async fn rest_of(&mut self, answer: &RunningAnswer) -> Result<(), Gone> {
         if self.told.answer != (answer.turn, answer.iteration, answer.attempt) {
-            self.told = Told {
+            self.told = DeliveredAnswer {
                 answer: (answer.turn, answer.iteration, answer.attempt),
-                ..Told::default()
+                ..DeliveredAnswer::default()
             };
         }
         for delta in answer.missing(self.told.text, self.told.reasoning) {
@@ -295,9 +295,12 @@ impl<'a> Pump<'a> {
             What::Moved(seq) => return Box::pin(self.fill_to(*seq)).await,
             What::Deleted => {
                 let gone = "the session was deleted";
-                return Err(End::Told(Refusal::new(Code::SessionNotFound, gone)));
+                return Err(End::DeliveredAnswer(Refusal::new(
+                    Code::SessionNotFound,
+                    gone,
+                )));
             }
-            What::Damaged => return Err(End::Told(damaged())),
+            What::Damaged => return Err(End::DeliveredAnswer(damaged())),
             What::Notice(notice) => self.told.heed(notice),
             What::Progress(..) | What::Queue(_) | What::Usage(_) | What::Rewound => {}
         }
@@ -306,7 +309,7 @@ impl<'a> Pump<'a> {
     }
 
     async fn fill_answer(&mut self) -> Result<(), End> {
-        let feed = self.doors.state.sessions.feed(self.key);
+        let feed = self.context.state.sessions.feed(self.key);
         if let Some(answer) = feed.and_then(|feed| feed.running_answer()) {
             self.rest_of(&answer).await?;
         }
@@ -320,7 +323,10 @@ impl<'a> Pump<'a> {
             page.retain(|event| event.seq <= seq);
             if page.is_empty() {
                 let lost = "the journal has a gap; connect again";
-                return Err(End::Told(Refusal::new(Code::StoreUnavailable, lost)));
+                return Err(End::DeliveredAnswer(Refusal::new(
+                    Code::StoreUnavailable,
+                    lost,
+                )));
             }
             instruments().events_replayed(page.len());
             self.events(&page).await?;

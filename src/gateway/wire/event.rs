@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use smallvec::smallvec;
 
-use super::calls;
+use super::call;
 use super::frame::frame;
 use super::place::{placed, request_id};
 use crate::agent::{Frame, Frames, ShownEvent};
@@ -20,7 +20,7 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         Event::ApprovalAsked { .. }
         | Event::Decided { .. }
         | Event::Started { .. }
-        | Event::Ended { .. } => calls::frames(shown),
+        | Event::Ended { .. } => call::frames(shown),
         Event::UserMessage {
             text,
             author,

@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::frame::frame_in;
-use crate::agent::{Frame, RowNews};
+use crate::agent::{Frame, ListUpdate};
 use crate::store::records::SessionRow;
 
 /// The namespace of what concerns a person, whatever session they look at.
@@ -46,10 +46,10 @@ impl SessionItem {
 }
 
 /// The frame of one piece of news of a person's list.
-pub fn row_frame(news: &RowNews) -> Frame {
+pub fn row_frame(news: &ListUpdate) -> Frame {
     match news {
-        RowNews::Changed(row) => frame_in(PERSON, "sessions:changed", &[&SessionItem::of(row)]),
-        RowNews::Removed { key, .. } => {
+        ListUpdate::Changed(row) => frame_in(PERSON, "sessions:changed", &[&SessionItem::of(row)]),
+        ListUpdate::Removed { key, .. } => {
             let gone = serde_json::json!({ "id": key.session });
             frame_in(PERSON, "sessions:removed", &[&gone])
         }

@@ -1,8 +1,7 @@
 //! The one event table of the outside (CONTRACTS section 1): events and signals to frames, client
 //! commands to what the session core is told. Socket and REST share it.
 
-mod calls;
-mod card;
+mod call;
 mod command;
 mod event;
 mod frame;

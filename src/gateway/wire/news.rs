@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::frame::frame;
 use crate::agent::Frame;
-use crate::agent::servers::{News, NewsKind};
+use crate::servers::{News, NewsKind};
 
 /// The frame of one piece of news; no part of any session's stream.
 pub fn news_frame(news: &News) -> Frame {

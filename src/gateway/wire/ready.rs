@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::card::queue_value;
+use super::call::card::queue_value;
 use super::event::event_frames;
 use super::frame::{args, frame};
 use super::state::usage_value;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use smallvec::smallvec;
 
-use super::card::queue_frame;
+use super::call::card::queue_frame;
 use super::event::event_frames;
 use super::frame::{Json, frame, frame_with, write_fields};
 use crate::agent::{

@@ -3,10 +3,10 @@
 
 use serde::Deserialize;
 
-use crate::llm::endpoint::Origin;
-use crate::llm::http::{Refused, quote};
-use crate::llm::text::Text;
-use crate::llm::verdict::Verdict;
+use crate::llm::stream::text::Text;
+use crate::llm::transport::endpoint::Origin;
+use crate::llm::transport::verdict::Verdict;
+use crate::llm::transport::{Refused, quote};
 use crate::llm::{Error, Refusal};
 
 /// How the vendor says that the window is full.
@@ -89,9 +89,9 @@ mod tests {
 
     use super::{in_stream, refused};
     use crate::llm::Error;
-    use crate::llm::endpoint::Origin;
-    use crate::llm::http::Refused;
-    use crate::llm::verdict::Verdict;
+    use crate::llm::transport::Refused;
+    use crate::llm::transport::endpoint::Origin;
+    use crate::llm::transport::verdict::Verdict;
 
     const ORIGIN: Origin<'_> = Origin {
         provider: "p",

@@ -3,10 +3,10 @@
 use super::assembler::Assembler;
 use super::{fault, wire};
 use crate::llm::Error;
-use crate::llm::cutting::{self, owner};
-use crate::llm::endpoint::Origin;
-use crate::llm::http::Refused;
-use crate::llm::names::Names;
+use crate::llm::request::names::Names;
+use crate::llm::stream::cutting::{self, owner};
+use crate::llm::transport::Refused;
+use crate::llm::transport::endpoint::Origin;
 
 #[test]
 fn anthropic_stream() {

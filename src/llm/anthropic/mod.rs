@@ -6,10 +6,10 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 
 use self::assembler::Assembler;
 use super::catalogue::Catalogue;
-use super::endpoint::Endpoint;
-use super::names::Names;
+use super::request::names::Names;
+use super::transport::endpoint::Endpoint;
 use super::{
-    Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings, http, streaming,
+    Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings, stream, transport,
 };
 
 mod assembler;
@@ -69,7 +69,7 @@ impl Messages {
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
-        http::send(&self.endpoint.id, self.authorized(request)?)
+        transport::send(&self.endpoint.id, self.authorized(request)?)
             .await?
             .map_err(|refused| fault::refused(self.endpoint.origin(), &refused))
     }
@@ -90,7 +90,7 @@ impl Messages {
             url.query_pairs_mut().append_pair("after_id", after);
         }
         let response = self.send(self.endpoint.http.get(url)).await?;
-        let body = http::read_whole(&self.endpoint.id, response).await?;
+        let body = transport::read_whole(&self.endpoint.id, response).await?;
         serde_json::from_slice(&body).map_err(|error| Error::BadAnswer {
             provider: self.endpoint.id.clone(),
             problem: format!("a list of models that is none ({error})"),
@@ -112,10 +112,10 @@ impl Provider for Messages {
         let body = request::body(&request, self.max_tokens(&request), &self.family);
         let post = self.endpoint.http.post(self.url("messages")).json(&body);
         let response = self.send(post).await?;
-        let payloads = super::payloads::payloads(&self.endpoint.id, response).boxed();
+        let payloads = super::stream::payloads::payloads(&self.endpoint.id, response).boxed();
         let names = Names::of(&request.tools);
         let assembler = Assembler::new(self.endpoint.owner(), names, self.family.clone());
-        Ok(streaming::events(payloads, assembler))
+        Ok(stream::events(payloads, assembler))
     }
 
     async fn models(&self) -> Result<Vec<ListedModel>, Error> {

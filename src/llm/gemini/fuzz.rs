@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::assembler::Assembler;
 use super::{fault, schema, wire};
 use crate::llm::Error;
-use crate::llm::cutting::{self, owner};
-use crate::llm::endpoint::Origin;
-use crate::llm::http::Refused;
-use crate::llm::names::Names;
+use crate::llm::request::names::Names;
+use crate::llm::stream::cutting::{self, owner};
+use crate::llm::transport::Refused;
+use crate::llm::transport::endpoint::Origin;
 
 #[test]
 fn gemini_stream() {

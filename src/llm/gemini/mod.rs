@@ -5,10 +5,10 @@ use futures::stream::StreamExt;
 use reqwest::{Client, RequestBuilder, Response, Url};
 
 use self::assembler::Assembler;
-use super::endpoint::Endpoint;
-use super::names::Names;
+use super::request::names::Names;
+use super::transport::endpoint::Endpoint;
 use super::{
-    Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings, http, streaming,
+    Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings, stream, transport,
 };
 
 mod assembler;
@@ -79,7 +79,7 @@ impl GenerateContent {
             Some(key) => request.header("x-goog-api-key", key),
             None => request,
         };
-        http::send(&self.endpoint.id, request)
+        transport::send(&self.endpoint.id, request)
             .await?
             .map_err(|refused| fault::refused(self.endpoint.origin(), &refused))
     }
@@ -91,7 +91,7 @@ impl GenerateContent {
             url.query_pairs_mut().append_pair("pageToken", token);
         }
         let response = self.send(self.endpoint.http.get(url)).await?;
-        let body = http::read_whole(&self.endpoint.id, response).await?;
+        let body = transport::read_whole(&self.endpoint.id, response).await?;
         serde_json::from_slice(&body).map_err(|error| Error::BadAnswer {
             provider: self.endpoint.id.clone(),
             problem: format!("a list of models that is none ({error})"),
@@ -113,10 +113,10 @@ impl Provider for GenerateContent {
         let body = request::body(&request, &self.family);
         let url = self.stream_url(&request.model);
         let response = self.send(self.endpoint.http.post(url).json(&body)).await?;
-        let payloads = super::payloads::payloads(&self.endpoint.id, response).boxed();
+        let payloads = super::stream::payloads::payloads(&self.endpoint.id, response).boxed();
         let names = Names::of(&request.tools);
         let assembler = Assembler::new(self.endpoint.owner(), names, self.family.clone());
-        Ok(streaming::events(payloads, assembler))
+        Ok(stream::events(payloads, assembler))
     }
 
     async fn models(&self) -> Result<Vec<ListedModel>, Error> {

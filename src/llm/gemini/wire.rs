@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::domain::TokenUsage;
-use crate::llm::text::{Text, or_default};
+use crate::llm::stream::text::{Text, or_default};
 
 /// A request.
 #[derive(Debug, Serialize)]

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::wire::CallDelta;
 use crate::llm::ModelEvent;
-use crate::llm::names::Names;
-use crate::llm::streaming::MAX_CALLS;
+use crate::llm::request::names::Names;
+use crate::llm::stream::MAX_CALLS;
 
 /// The calls of one answer so far.
 #[derive(Debug, Default)]
@@ -170,7 +170,7 @@ mod tests {
 
     use super::{CallDelta, Calls};
     use crate::llm::ModelEvent;
-    use crate::llm::names::Names;
+    use crate::llm::request::names::Names;
 
     /// Events as one line: `0:id/name` begins a call, `0+json` goes on with it.
     fn check_calls(deltas: &[&str], expected: &str) {

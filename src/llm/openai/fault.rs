@@ -7,9 +7,9 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::llm::endpoint::Origin;
-use crate::llm::http::{Refused, quote};
-use crate::llm::verdict::Verdict;
+use crate::llm::transport::endpoint::Origin;
+use crate::llm::transport::verdict::Verdict;
+use crate::llm::transport::{Refused, quote};
 use crate::llm::{Error, Refusal};
 
 /// How servers without a code say that the window is full. Nothing else is read from words.
@@ -182,9 +182,9 @@ mod tests {
     use reqwest::StatusCode;
 
     use super::{in_stream, refused};
-    use crate::llm::endpoint::Origin;
-    use crate::llm::http::Refused;
-    use crate::llm::verdict::Verdict;
+    use crate::llm::transport::Refused;
+    use crate::llm::transport::endpoint::Origin;
+    use crate::llm::transport::verdict::Verdict;
 
     const ORIGIN: Origin<'_> = Origin {
         provider: "p",

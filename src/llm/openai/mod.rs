@@ -12,12 +12,14 @@ use tracing::info;
 
 use self::assembler::{Assembler, Context};
 use self::request::Dialect;
-use super::endpoint::Endpoint;
-use super::http::{self, Refused};
-use super::names::Names;
-use super::payloads;
-use super::streaming;
-use super::{Error, Kept, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings};
+use super::request::names::Names;
+use super::stream;
+use super::stream::payloads;
+use super::transport::endpoint::Endpoint;
+use super::transport::{self, Refused};
+use super::{
+    Error, ListedModel, ModelStream, Provider, ProviderKind, Request, RequestCache, Settings,
+};
 
 mod assembler;
 mod calls;
@@ -39,7 +41,7 @@ pub struct ChatCompletions {
     /// Some servers refuse the field; once one did, it is left out.
     has_stream_options: AtomicBool,
     /// Tools as requests carry them: they are most of a short one.
-    tools: Kept<Option<Arc<RawValue>>>,
+    tools: RequestCache<Option<Arc<RawValue>>>,
 }
 
 impl ChatCompletions {
@@ -51,7 +53,7 @@ impl ChatCompletions {
             family: endpoint.family(),
             endpoint,
             has_stream_options: AtomicBool::new(true),
-            tools: Kept::default(),
+            tools: RequestCache::default(),
         })
     }
 
@@ -88,7 +90,7 @@ impl ChatCompletions {
         let body = request::body(request, tools.as_deref(), dialect);
         let http = &self.endpoint.http;
         let post = http.post(self.url("chat/completions")).json(&body);
-        http::send(&self.endpoint.id, self.authorized(post)?).await
+        transport::send(&self.endpoint.id, self.authorized(post)?).await
     }
 
     async fn open(&self, request: &Request) -> Result<Response, Error> {
@@ -127,15 +129,15 @@ impl Provider for ChatCompletions {
             names: Names::of(&request.tools),
             family: (!self.endpoint.is_vendor).then(|| self.family.clone()),
         });
-        Ok(streaming::events(payloads, assembler))
+        Ok(stream::events(payloads, assembler))
     }
 
     async fn models(&self) -> Result<Vec<ListedModel>, Error> {
         let get = self.authorized(self.endpoint.http.get(self.url("models")))?;
-        let response = http::send(&self.endpoint.id, get)
+        let response = transport::send(&self.endpoint.id, get)
             .await?
             .map_err(|refused| fault::refused(self.endpoint.origin(), &refused))?;
-        let body = http::read_whole(&self.endpoint.id, response).await?;
+        let body = transport::read_whole(&self.endpoint.id, response).await?;
         let list = serde_json::from_slice(&body).map_err(|error| Error::BadAnswer {
             provider: self.endpoint.id.clone(),
             problem: format!("a list of models that is none ({error})"),

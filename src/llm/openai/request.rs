@@ -10,8 +10,9 @@ use tracing::warn;
 
 use super::wire::{Body, CallForm, CalledForm, FunctionForm, Message, StreamOptions, ToolForm};
 use crate::domain::{CallId, Native, Tool};
-use crate::llm::pairing::{PairedCall, Step, object_of, pair, wire_ids};
-use crate::llm::{Request, names};
+use crate::llm::Request;
+use crate::llm::request::names;
+use crate::llm::request::pairing::{PairedCall, Step, object_of, pair, wire_ids};
 
 /// What differs from server to server.
 #[derive(Debug, Clone, Copy)]

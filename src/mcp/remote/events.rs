@@ -7,8 +7,8 @@ use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
 use rmcp_sse_stream::{Sse, SseStream};
 
-use crate::mcp::message;
-use crate::mcp::oversized::{Envelope, MAX_MESSAGE_BYTES, answer};
+use crate::mcp::wire::message;
+use crate::mcp::wire::oversized::{Envelope, MAX_MESSAGE_BYTES, answer};
 
 /// The events of a body, read as the library does.
 pub(super) fn events(

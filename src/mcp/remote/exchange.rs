@@ -22,8 +22,8 @@ use rmcp::transport::streamable_http_client::{
 
 use super::events::events;
 use super::refusal::Refusal;
-use crate::mcp::message;
-use crate::mcp::oversized::{MAX_COUNTED_BYTES, MAX_MESSAGE_BYTES, Size, answer};
+use crate::mcp::wire::message;
+use crate::mcp::wire::oversized::{MAX_COUNTED_BYTES, MAX_MESSAGE_BYTES, Size, answer};
 
 /// What is read of a refusal.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;

@@ -7,16 +7,14 @@
 //! supervisor task per sandbox then waits for its end and says why it came.
 
 mod arguments;
-mod cgroup;
 mod identity;
 mod leftovers;
+mod limits;
 mod probe;
-mod project_quota;
 mod seccomp;
 mod spawner;
 mod stage;
 mod supervisor;
-mod watchdog;
 
 #[cfg(test)]
 mod tests;
@@ -34,13 +32,11 @@ use rustix::process::geteuid;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-use self::{
-    arguments::{Arguments, NOBODY, OWN_ETC, Plan, Privilege},
-    cgroup::Cgroups,
-    identity::Identity,
-    project_quota::ProjectQuota,
-    spawner::Spawner,
-};
+use self::arguments::{Arguments, NOBODY, OWN_ETC, Plan, Privilege};
+use self::identity::Identity;
+use self::limits::cgroup::Cgroups;
+use self::limits::project_quota::ProjectQuota;
+use self::spawner::Spawner;
 use super::{
     Access, DiskMonitor, Error, Image, ImageId, Launch, Limits, Network, Program, Running, Runtime,
     count_start, workspace::Workspaces,

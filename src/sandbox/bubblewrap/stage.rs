@@ -19,7 +19,10 @@ use tokio::{
     process::{Child, ChildStderr, ChildStdin, Command},
 };
 
-use super::{arguments::Arguments, cgroup::Cgroup, leftovers, probe, spawner::Spawner};
+use super::arguments::Arguments;
+use super::limits::cgroup::Cgroup;
+use super::spawner::Spawner;
+use super::{leftovers, probe};
 use crate::sandbox::Error;
 
 /// Runs outside, as the first link of the chain. It leaves no descriptor open but the three standard

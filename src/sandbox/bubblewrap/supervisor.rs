@@ -21,16 +21,12 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use super::{
-    cgroup::Cgroup,
-    stage::{Init, Staged},
-    watchdog,
-};
-use crate::sandbox::{
-    Access, Bounds, Ended, Launch, Life, Running,
-    disk::DiskWatch,
-    quota::{self, Pace},
-};
+use super::limits::cgroup::Cgroup;
+use super::limits::watchdog;
+use super::stage::{Init, Staged};
+use crate::sandbox::disk::DiskWatch;
+use crate::sandbox::workspace::quota::{self, Pace};
+use crate::sandbox::{Access, Bounds, Ended, Launch, Life, Running};
 
 /// Lines of stderr that wait for somebody to take them.
 const MAX_WAITING_LINES: usize = 256;

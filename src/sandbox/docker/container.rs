@@ -6,10 +6,9 @@ use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
 };
 
-use crate::{
-    domain::SandboxId,
-    sandbox::{Access, Launch, Program, trim},
-};
+use crate::domain::SandboxId;
+use crate::sandbox::workspace::trim;
+use crate::sandbox::{Access, Launch, Program};
 
 /// The user inside.
 const NOBODY: &str = "65534:65534";

@@ -9,10 +9,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use bollard::models::ContainerCreateBody;
 use tokio::time::{Instant, sleep};
 
-use super::{
-    engine::{Engine, Holder},
-    problem::Problem,
-};
+use super::engine::problem::Problem;
+use super::engine::{Engine, Holder};
 use crate::sandbox::{Peers, Program};
 
 /// How long another gateway may take to let go.

@@ -4,19 +4,14 @@
 //! server of the session. They share the session's volume as their launches say. A supervisor task
 //! per container waits for its end; the pool keeps some running before they are needed.
 
-mod about;
 mod attach;
 mod container;
 mod engine;
-mod house;
-mod images;
 mod making;
 mod owned;
-mod pause;
 mod pool;
-mod problem;
+mod startup;
 mod supervisor;
-mod volumes;
 mod workspace;
 
 use std::{
@@ -31,22 +26,20 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use tracing::info;
 
-use self::{
-    about::{check_runtime, limits, usual_address, usual_socket},
-    engine::{Engine, Listed},
-    house::House,
-    images::Images,
-    making::Maker,
-    owned::Owned,
-    pool::Pool,
-};
+use self::engine::about::{check_runtime, limits, usual_address, usual_socket};
+use self::engine::images::Images;
+use self::engine::{Engine, Listed};
+use self::making::Maker;
+use self::owned::Owned;
+use self::pool::Pool;
+use self::startup::DockerShared;
 use super::{
     DiskMonitor, Error, Image, ImageId, Launch, Limits, Network, Peers, Running, Runtime,
     count_start,
 };
 use crate::domain::{Enforcement, SandboxId, SandboxKind};
 
-pub use self::problem::Problem as DockerProblem;
+pub use self::engine::problem::Problem as DockerProblem;
 
 /// How long the pool waits before it fills up, so that the session that just started has the
 /// machine for its first call.
@@ -77,7 +70,7 @@ pub struct DockerSettings {
 /// The Docker runtime. Dropping it ends every sandbox it has started.
 #[derive(Debug)]
 pub struct Docker {
-    house: Arc<House>,
+    shared: Arc<DockerShared>,
     /// Told to all supervisors when everything has to end.
     closing: watch::Sender<bool>,
 }
@@ -109,7 +102,7 @@ impl Docker {
             limits.workspace = Enforcement::Quota;
         }
         let engine = Arc::new(engine);
-        let house = House {
+        let shared = DockerShared {
             maker: Maker {
                 engine: Arc::clone(&engine),
                 peers: settings.peers.clone(),
@@ -125,33 +118,33 @@ impl Docker {
             closing: closes,
             settings,
         };
-        info!(sandbox.image = %house.settings.image, "Use the engine at `{address}` for sandboxes");
+        info!(sandbox.image = %shared.settings.image, "Use the engine at `{address}` for sandboxes");
         Ok(Self {
-            house: Arc::new(house),
+            shared: Arc::new(shared),
             closing,
         })
     }
 
     /// Fills the pool after a session started its server.
     fn refill(&self, launch: &Launch, room: usize) {
-        for launch in self.house.pool.refill(launch, room) {
-            let house = Arc::clone(&self.house);
-            let mut closing = self.house.closing.clone();
-            self.house.tasks.spawn(async move {
+        for launch in self.shared.pool.refill(launch, room) {
+            let shared = Arc::clone(&self.shared);
+            let mut closing = self.shared.closing.clone();
+            self.shared.tasks.spawn(async move {
                 tokio::select! {
                     () = tokio::time::sleep(REFILL_AFTER) => {}
                     _ = closing.wait_for(|is_closing| *is_closing) => {
-                        return house.pool.put(launch, None);
+                        return shared.pool.put(launch, None);
                     }
                 }
-                if !house.pool.begin(&launch.sandbox) {
+                if !shared.pool.begin(&launch.sandbox) {
                     return;
                 }
-                let started = house.bring_up(&launch).await;
+                let started = shared.bring_up(&launch).await;
                 if let Err(error) = &started {
                     tracing::warn!(%error, "No sandbox is kept warm");
                 }
-                house.pool.put(launch, started.ok());
+                shared.pool.put(launch, started.ok());
             });
         }
     }
@@ -164,7 +157,7 @@ impl Runtime for Docker {
     }
 
     fn limits(&self) -> Limits {
-        self.house.limits
+        self.shared.limits
     }
 
     fn network(&self) -> Network {
@@ -172,7 +165,7 @@ impl Runtime for Docker {
     }
 
     fn keeper(&self) -> String {
-        format!("docker/{}", self.house.engine_id)
+        format!("docker/{}", self.shared.engine_id)
     }
 
     fn container(&self, sandbox: &SandboxId) -> Option<String> {
@@ -180,24 +173,24 @@ impl Runtime for Docker {
     }
 
     fn image_id(&self, image: &Image) -> Option<ImageId> {
-        self.house.images.known(self.house.image_name(image))
+        self.shared.images.known(self.shared.image_name(image))
     }
 
     async fn look_up_image(&self, image: &Image) -> Option<ImageId> {
-        let (house, name) = (&self.house, self.house.image_name(image));
-        match house.images.look_up(&house.engine, name).await {
+        let (shared, name) = (&self.shared, self.shared.image_name(image));
+        match shared.images.look_up(&shared.engine, name).await {
             // Where it is gone, the start says so better.
-            Ok(id) => id.or_else(|| house.images.known(name)),
+            Ok(id) => id.or_else(|| shared.images.known(name)),
             Err(error) => {
                 tracing::debug!(%error, "The engine does not tell about an image now");
-                house.images.known(name)
+                shared.images.known(name)
             }
         }
     }
 
     fn reserve(&self) -> Option<SandboxId> {
         let image = self.image_id(&Image::Sandbox);
-        self.house.pool.reserve(image.as_ref())
+        self.shared.pool.reserve(image.as_ref())
     }
 
     async fn start(&self, launch: Launch) -> Result<Running, Error> {
@@ -206,23 +199,23 @@ impl Runtime for Docker {
         }
         launch.check()?;
         let (since, image) = (Instant::now(), self.image_id(&Image::Sandbox));
-        if let Some(running) = self.house.pool.take(&launch, image.as_ref()) {
+        if let Some(running) = self.shared.pool.take(&launch, image.as_ref()) {
             count_start(("docker", "warm"), since, true);
             return Ok(running);
         }
-        let house = Arc::clone(&self.house);
+        let shared = Arc::clone(&self.shared);
         // A task, because a start that is given up half-way would leave a container behind.
         let starting = self
-            .house
+            .shared
             .tasks
-            .spawn(async move { house.bring_up(&launch).await });
+            .spawn(async move { shared.bring_up(&launch).await });
         let running = starting.await.map_err(io::Error::other)?;
         count_start(("docker", "cold"), since, running.is_ok());
         running
     }
 
     fn warm(&self) -> BTreeSet<SandboxId> {
-        self.house.pool.sandboxes()
+        self.shared.pool.sandboxes()
     }
 
     fn warm_up(&self, launch: &Launch, room: usize) {
@@ -230,7 +223,7 @@ impl Runtime for Docker {
     }
 
     async fn spare(&self) -> bool {
-        let Some((sandbox, running)) = self.house.pool.spare() else {
+        let Some((sandbox, running)) = self.shared.pool.spare() else {
             return false;
         };
         if let Some(running) = running {
@@ -243,31 +236,31 @@ impl Runtime for Docker {
     }
 
     async fn reap(&self) -> Result<usize, Error> {
-        if self.house.settings.peers.is_shared() {
+        if self.shared.settings.peers.is_shared() {
             return Ok(0);
         }
         self.tidy().await
     }
 
     async fn tidy(&self) -> Result<usize, Error> {
-        let (house, peers) = (&self.house, &self.house.settings.peers);
-        let listed = house.engine.containers(&house.label()).await?;
+        let (shared, peers) = (&self.shared, &self.shared.settings.peers);
+        let listed = shared.engine.containers(&shared.label()).await?;
         let others = listed.iter().filter(|it| it.life != peers.own());
         let over = peers.over(others.map(|it| it.life.clone()).collect()).await;
         let is_orphan = |it: &&Listed| {
             if it.life == peers.own() {
-                !house.owned.has(&it.name)
+                !shared.owned.has(&it.name)
             } else {
                 over.contains(&it.life)
             }
         };
-        house.remove_all(listed.iter().filter(is_orphan)).await
+        shared.remove_all(listed.iter().filter(is_orphan)).await
     }
 
     async fn workspaces(&self) -> Result<Vec<SandboxId>, Error> {
-        let listed = self.house.engine.volumes(&self.house.label()).await?;
-        let warm = self.house.pool.sandboxes();
-        let is_anothers = self.house.settings.peers.others().await;
+        let listed = self.shared.engine.volumes(&self.shared.label()).await?;
+        let warm = self.shared.pool.sandboxes();
+        let is_anothers = self.shared.settings.peers.others().await;
         let found = listed
             .iter()
             .filter(|volume| !is_anothers(&volume.life))
@@ -279,17 +272,17 @@ impl Runtime for Docker {
 
     async fn remove_workspace(&self, sandbox: &SandboxId) -> Result<(), Error> {
         let label = format!("{}={sandbox}", container::SANDBOX);
-        let listed = self.house.engine.containers(&label).await?;
-        self.house.remove_all(listed.iter()).await?;
+        let listed = self.shared.engine.containers(&label).await?;
+        self.shared.remove_all(listed.iter()).await?;
         let volume = container::volume(sandbox);
-        Ok(self.house.engine.remove_volume(&volume).await?)
+        Ok(self.shared.engine.remove_volume(&volume).await?)
     }
 
     async fn close(&self) {
-        let warm = self.house.pool.close();
+        let warm = self.shared.pool.close();
         self.closing.send_replace(true);
-        self.house.tasks.close();
-        self.house.tasks.wait().await;
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
         for sandbox in warm {
             if let Err(error) = self.remove_workspace(&sandbox).await {
                 tracing::debug!(%error, "A volume is left to the next life");

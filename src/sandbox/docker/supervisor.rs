@@ -13,14 +13,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{
-    engine::{Engine, Gone},
-    owned::Owner,
-    pause::Paused,
-    problem::Problem,
-    workspace::Volume,
-};
-use crate::sandbox::{Bounds, Ended, disk::DiskWatch, quota};
+use super::engine::pause::Paused;
+use super::engine::problem::Problem;
+use super::engine::{Engine, Gone};
+use super::owned::Owner;
+use super::workspace::Volume;
+use crate::sandbox::disk::DiskWatch;
+use crate::sandbox::workspace::quota;
+use crate::sandbox::{Bounds, Ended};
 
 /// How long an engine may be away until we give its container up.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -16,11 +16,12 @@ use bollard::models::ContainerCreateBody;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader, DuplexStream};
 use tokio_util::task::TaskTracker;
 
-use super::{attach, making::Maker, owned::Owned, problem::Problem};
-use crate::sandbox::{
-    quota::{self, Pace},
-    workspace::{MAX_DEPTH, Size, entry_bytes},
-};
+use super::attach;
+use super::engine::problem::Problem;
+use super::making::Maker;
+use super::owned::Owned;
+use crate::sandbox::workspace::quota::{self, Pace};
+use crate::sandbox::workspace::{MAX_DEPTH, Size, entry_bytes};
 
 /// The time between two runs that count while nothing grows.
 const RUN_PACE: Duration = Duration::from_mins(1);

@@ -1,8 +1,8 @@
 //! Commands to events: the rules of the approval queue, of turns, and of recovery.
 
+mod idempotency;
 mod queue;
 mod recovery;
-mod repeat;
 mod turn;
 
 use super::command::{Command, Genesis, Refusal};
@@ -20,8 +20,8 @@ pub struct Gateway<'a> {
     pub engine: Option<&'a str>,
     /// Whether the session's runner is believed to live. Only a hint.
     pub is_runner_alive: bool,
-    /// For the outcome of an effect: the [`Control::reign`] under which it was started.
-    pub reign: Option<u64>,
+    /// For the outcome of an effect: the [`Control::epoch`] under which it was started.
+    pub epoch: Option<u64>,
 }
 
 /// What `decide` may look at beside state and command.
@@ -49,8 +49,8 @@ pub fn decide<'c>(
     // The outcome of an effect that was taken over has another end by now.
     let is_late = inputs
         .gateway
-        .reign
-        .is_some_and(|reign| reign != control.reign);
+        .epoch
+        .is_some_and(|epoch| epoch != control.epoch);
     if !is_late {
         for command in commands {
             draft.follow(command)?;

@@ -86,7 +86,7 @@ impl Control {
     fn hand_over(&mut self, owner: &str, engine: Option<&str>) {
         self.runner = Some(owner.to_owned());
         self.runner_engine = engine.map(ToOwned::to_owned);
-        self.reign = self.reign.saturating_add(1);
+        self.epoch = self.epoch.saturating_add(1);
         if let Some(turn) = self
             .turn
             .as_mut()

@@ -17,7 +17,7 @@ struct Gateway {
     state: SessionState,
     read: usize,
     /// Under which the effects below were started.
-    reign: u64,
+    epoch: u64,
     calls: BTreeSet<CallId>,
     /// Calls whose server is being opened, with what was known when they began.
     opening: BTreeMap<CallId, SessionState>,
@@ -31,7 +31,7 @@ impl Gateway {
             lives: 0,
             state: SessionState::default(),
             read: 0,
-            reign: 0,
+            epoch: 0,
             calls: BTreeSet::new(),
             opening: BTreeMap::new(),
             model: None,
@@ -50,7 +50,7 @@ impl Gateway {
     /// The shell's `reconcile`: only the runner runs anything.
     fn reconcile(&mut self, world: &mut World) {
         let control = &self.state.control;
-        if !control.is_run_by(&self.life) || self.reign != control.reign {
+        if !control.is_run_by(&self.life) || self.epoch != control.epoch {
             self.calls.clear();
             self.opening.clear();
             self.model = None;
@@ -58,7 +58,7 @@ impl Gateway {
         if !control.is_run_by(&self.life) {
             return;
         }
-        self.reign = control.reign;
+        self.epoch = control.epoch;
         self.model = effects(control)
             .into_iter()
             .find_map(|effect| match effect {
@@ -91,11 +91,11 @@ impl Gateway {
         &mut self,
         world: &mut World,
         command: &Command,
-        reign: Option<u64>,
+        epoch: Option<u64>,
     ) -> Result<Vec<Event>, Refusal> {
         world.now += 1;
         loop {
-            let events = world.decide_at(&self.state, command, &self.life, reign)?;
+            let events = world.decide_at(&self.state, command, &self.life, epoch)?;
             if events.is_empty() {
                 return Ok(events);
             }
@@ -103,12 +103,12 @@ impl Gateway {
                 self.read_on(world, usize::MAX);
                 continue;
             }
-            if let Some(reign) = reign {
+            if let Some(epoch) = epoch {
                 assert!(
                     world.state.control.is_run_by(&self.life),
                     "only the runner has outcomes"
                 );
-                assert_eq!(reign, world.state.control.reign);
+                assert_eq!(epoch, world.state.control.epoch);
             }
             world.append(events.clone());
             self.read_on(world, usize::MAX);
@@ -138,7 +138,7 @@ impl Gateway {
 
     /// An effect that runs here ends.
     fn end_something(&mut self, world: &mut World, (_, a, b): Step) {
-        let reign = Some(self.reign);
+        let epoch = Some(self.epoch);
         self.send_all(world);
         if let Some((turn, iteration)) = self.model {
             let answer = answer("text", some_calls(a, b));
@@ -148,14 +148,14 @@ impl Gateway {
                 answer,
             };
             self.model = None;
-            self.commit(world, &command, reign).unwrap();
+            self.commit(world, &command, epoch).unwrap();
         } else if let Some(call) = self.calls.pop_first() {
             let command = Command::CallEnded {
                 call,
                 outcome: outcome(b),
                 duration_ms: 1,
             };
-            self.commit(world, &command, reign).unwrap();
+            self.commit(world, &command, epoch).unwrap();
         }
     }
 }

@@ -174,9 +174,9 @@ impl World {
         state: &SessionState,
         command: &Command,
         life: &str,
-        reign: Option<u64>,
+        epoch: Option<u64>,
     ) -> Result<Vec<Event>, Refusal> {
-        self.decide_together_at(state, std::slice::from_ref(command), life, reign)
+        self.decide_together_at(state, std::slice::from_ref(command), life, epoch)
     }
 
     fn decide_together_at(
@@ -184,7 +184,7 @@ impl World {
         state: &SessionState,
         commands: &[Command],
         life: &str,
-        reign: Option<u64>,
+        epoch: Option<u64>,
     ) -> Result<Vec<Event>, Refusal> {
         let inputs = Inputs {
             gateway: Gateway {
@@ -195,7 +195,7 @@ impl World {
                     &life[..1]
                 }),
                 is_runner_alive: self.now % 3 > 0,
-                reign,
+                epoch,
             },
             rules: &self.rules,
             now: Timestamp(self.now),

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 pub use manifest::{KeyPlace, Manifest, Part};
 
-use super::db::{self, DATABASE_FILE, Place};
+use super::db::{self, DATABASE_FILE, DatabaseLocation};
 use super::{DataDir, Settings};
 use writing::{Content, Source};
 
@@ -274,17 +274,17 @@ fn move_aside(folder: &Path) -> Result<PathBuf, Error> {
 /// The file of the database, where nothing of the installation is anywhere else.
 fn database_file(settings: &Settings) -> Result<PathBuf, Error> {
     match db::place(settings.database_url.as_deref(), &settings.data_dir)? {
-        Place::Server => Err(Error::Elsewhere {
+        DatabaseLocation::Server => Err(Error::Elsewhere {
             what: "the database is on a PostgreSQL server (`store.database_url`)",
             remedy: "use `pg_dump --format=custom` and `pg_restore` there, and keep `secret.key` of \
                      the data folder (or SPL_SECRET_KEY); with Redis, also its AOF or RDB files",
         }),
-        Place::File(_) if settings.redis_url.is_some() => Err(Error::Elsewhere {
+        DatabaseLocation::File(_) if settings.redis_url.is_some() => Err(Error::Elsewhere {
             what: "the sessions are in Redis (`store.redis_url`)",
             remedy: "stop the gateways, keep the AOF or RDB files of that Redis (`BGSAVE`), and run \
                      `sepal backup` or `sepal restore` without SPL_REDIS_URL for the rest",
         }),
-        Place::File(file) => Ok(file),
+        DatabaseLocation::File(file) => Ok(file),
     }
 }
 

@@ -203,7 +203,7 @@ pub(super) async fn try_server(
 }
 
 /// Where a database is.
-pub(super) enum Place {
+pub(super) enum DatabaseLocation {
     /// In this file.
     File(PathBuf),
     /// At a server.
@@ -211,10 +211,10 @@ pub(super) enum Place {
 }
 
 /// Where the database of that address is.
-pub(super) fn place(address: Option<&str>, data_dir: &Path) -> Result<Place, Error> {
+pub(super) fn place(address: Option<&str>, data_dir: &Path) -> Result<DatabaseLocation, Error> {
     Ok(match Address::parse(address, data_dir)? {
-        Address::Sqlite(file) => Place::File(file),
-        Address::Postgres(_) => Place::Server,
+        Address::Sqlite(file) => DatabaseLocation::File(file),
+        Address::Postgres(_) => DatabaseLocation::Server,
     })
 }
 

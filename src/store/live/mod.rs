@@ -2,13 +2,13 @@
 //! the process, behind one trait. The append is the fence: whoever appends a version owns it.
 
 mod appending;
+pub mod cluster_bus;
 mod job;
 mod packing;
 mod postgres;
 mod reading;
 mod redis;
 mod sqlite;
-pub mod wake;
 mod writer;
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub(super) use self::redis::{RedisLive, RedisSettings, RedisWakes};
+pub(super) use self::redis::{RedisBus, RedisLive, RedisSettings};
 use super::db::Db;
 use super::{Access, Error};
 use crate::domain::{CommitId, SessionKey};

@@ -37,12 +37,12 @@ async fn join(redis: &RedisServer, database: Option<&str>, key: &str) -> Result<
 
 /// Tries to join while the first one lives.
 async fn refusal(first: &Joined, second: impl Future<Output = Result<Joined, Error>>) -> String {
-    let wakes = first.store.wakes();
+    let cluster_bus = first.store.cluster_bus();
     let living = async {
         let mut ticks = tokio::time::interval(std::time::Duration::from_millis(500));
         loop {
             ticks.tick().await;
-            wakes.beat().await.unwrap();
+            cluster_bus.beat().await.unwrap();
         }
     };
     let joined = tokio::select! {
@@ -62,7 +62,7 @@ async fn a_gateway_with_records_of_its_own_is_refused_while_another_lives() {
     assert!(refused.contains("redis://127.0.0.1"), "{refused}");
 
     // With the first one gone, this Redis is free for other records.
-    first.store.wakes().leave().await;
+    first.store.cluster_bus().leave().await;
     first.shutdown.cancel();
     join(&redis, None, SECRET_KEY).await.unwrap();
 }
@@ -80,6 +80,6 @@ async fn a_gateway_with_another_secret_key_is_refused_and_one_with_the_same_join
     let refused = refusal(&first, other).await;
     assert!(refused.contains("SPL_SECRET_KEY"), "{refused}");
     let second = join(&redis, Some(&database), SECRET_KEY).await.unwrap();
-    let alive = second.store.wakes().beat().await.unwrap();
+    let alive = second.store.cluster_bus().beat().await.unwrap();
     assert_eq!(alive.len(), 2, "{alive:?}");
 }

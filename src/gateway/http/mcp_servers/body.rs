@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::agent::servers::{
-    Health, LogLine, NewServer, Phase, ServerReport, TestReport, ToolChange, ToolReport,
-};
 use crate::domain::{Digest, McpServerConfig, RunsIn, ToolAnnotations};
 use crate::gateway::error::ApiError;
 use crate::gateway::extract::required;
+use crate::servers::{
+    Health, LogLine, NewServer, Phase, ServerReport, TestReport, ToolChange, ToolReport,
+};
 use crate::session::PolicyEffect;
 
 /// A server as people see it.

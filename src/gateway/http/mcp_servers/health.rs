@@ -8,10 +8,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::body::{McpHealth, ServerHealth};
-use crate::agent::servers::{HealthStep, Status};
 use crate::domain::Caller;
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
+use crate::servers::{HealthStep, Status};
 
 /// The state of all MCP servers, and how many there are of each.
 #[utoipa::path(get, path = "/api/mcp/health", tag = "mcp", responses(

@@ -12,11 +12,11 @@ use axum::http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::agent::servers;
 use crate::domain::Code;
 use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;
 use crate::mcp::config::FileError;
+use crate::servers;
 
 /// The routes of the registry.
 pub(super) fn routes() -> OpenApiRouter<GatewayState> {

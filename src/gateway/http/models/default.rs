@@ -5,11 +5,11 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::agent::providers::{DefaultFor, Wanted};
 use crate::domain::{Caller, Code, Role, Scope};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query, required};
+use crate::providers::{DefaultFor, Wanted};
 use crate::session::ModelChoice;
 
 /// What new sessions of mine begin with.

@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::one::find;
-use crate::agent::providers::Wanted;
 use crate::domain::{Caller, Code};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query};
 use crate::gateway::wire::SessionItem;
+use crate::providers::Wanted;
 use crate::store::records::{Cursor, SessionState};
 
 const PAGE: usize = 50;

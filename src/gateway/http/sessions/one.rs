@@ -7,7 +7,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::key_of;
-use crate::agent::Ask;
+use crate::agent::SessionRequest;
 use crate::domain::{Caller, Code, SessionKey, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
@@ -56,7 +56,7 @@ pub(in crate::gateway::http) async fn rename_session(
 ) -> Result<Json<SessionItem>, ApiError> {
     let title = required("title", body.title)?;
     let key = key_of(&caller, session);
-    let ask = Ask::Command(Command::Rename {
+    let ask = SessionRequest::Command(Command::Rename {
         title: title.clone(),
     });
     state.sessions.tell(&key, &caller, ask).await?;

@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::agent::Ask;
-use crate::agent::providers::Wanted;
+use crate::agent::SessionRequest;
 use crate::domain::{CallId, Caller, Code, Digest, JournalId};
+use crate::providers::Wanted;
 use crate::session::{Command, Decision, Refusal};
 
 /// The longest message or reason, in bytes.
@@ -31,7 +31,7 @@ pub struct CommandSpec {
 #[derive(Debug)]
 pub enum Parsed {
     /// Tell the session.
-    Tell(Box<Ask>),
+    Tell(Box<SessionRequest>),
     /// Send what came after that point again.
     Resume {
         /// What the client has.
@@ -127,7 +127,7 @@ pub const COMMANDS: &[CommandSpec] = &[
                 let message = "`model` is missing";
                 return Err(Refusal::of_field(Code::InvalidArguments, "model", message));
             }
-            Ok(Parsed::Tell(Box::new(Ask::Choose(wanted))))
+            Ok(Parsed::Tell(Box::new(SessionRequest::Choose(wanted))))
         },
     },
     CommandSpec {
@@ -171,7 +171,7 @@ pub fn parse(caller: &Caller, name: &str, args: &[Value]) -> Result<Parsed, Refu
 }
 
 fn tell(command: Command) -> Parsed {
-    Parsed::Tell(Box::new(Ask::Command(command)))
+    Parsed::Tell(Box::new(SessionRequest::Command(command)))
 }
 
 #[derive(Deserialize, Default)]
@@ -276,7 +276,10 @@ fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         digest: body.digest.map(Digest::from_wire),
         by: caller.actor(),
     };
-    Ok(Parsed::Tell(Box::new(Ask::Decide { decision, args })))
+    Ok(Parsed::Tell(Box::new(SessionRequest::Decide {
+        decision,
+        args,
+    })))
 }
 
 #[derive(Deserialize)]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{COMMANDS, Parsed, parse};
-use crate::agent::Ask;
+use crate::agent::SessionRequest;
 use crate::domain::{Caller, Code, Role, Tenant, TenantId, User, UserId};
 use crate::session::{Command, Refusal};
 
@@ -44,7 +44,7 @@ fn a_message_is_a_text_or_an_object() {
         let Ok(Parsed::Tell(ask)) = parse(&caller(), "message", &args) else {
             panic!("{args:?}")
         };
-        let Ask::Command(Command::Say { text, .. }) = *ask else {
+        let SessionRequest::Command(Command::Say { text, .. }) = *ask else {
             panic!("{args:?}")
         };
         assert_eq!(text, "hi");
@@ -112,7 +112,7 @@ fn changed_arguments_may_come_as_text_with_numbers_that_browsers_round() {
         let Parsed::Tell(ask) = parse(&caller(), "tool:approval", &[body])? else {
             panic!("a decision is told");
         };
-        let Ask::Decide { args, decision } = *ask else {
+        let SessionRequest::Decide { args, decision } = *ask else {
             panic!("an approval is a decision");
         };
         Ok((args, decision.take_back))

@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 use crate::domain::Native;
 use crate::llm::anthropic::fault;
 use crate::llm::anthropic::wire::{BlockForm, Delta, Event, MessageForm, Usage};
-use crate::llm::endpoint::Owner;
-use crate::llm::envelope::Envelope;
-use crate::llm::names::Names;
-use crate::llm::streaming::{Assemble, MAX_ANSWER_BYTES, MAX_CALLS};
-use crate::llm::surrogates::mend;
-use crate::llm::weave::Place;
+use crate::llm::request::interleave::Position;
+use crate::llm::request::names::Names;
+use crate::llm::stream::envelope::Envelope;
+use crate::llm::stream::surrogates::mend;
+use crate::llm::stream::{Assemble, MAX_ANSWER_BYTES, MAX_CALLS};
+use crate::llm::transport::endpoint::KeyOwner;
 use crate::llm::{Error, Finish, ModelEvent};
 
 /// A thinking block as it is kept with its message: the vendor wants it back at its place.
 #[derive(Debug, Serialize)]
 pub(in crate::llm::anthropic) struct NativeBlock {
-    place: Place,
+    place: Position,
     block: Value,
 }
 
@@ -35,7 +35,7 @@ impl NativeBlock {
 /// The state of one answer.
 #[derive(Debug)]
 pub(in crate::llm::anthropic) struct Assembler {
-    owner: Owner,
+    owner: KeyOwner,
     names: Names,
     family: String,
     /// The blocks by the vendor's number of them.
@@ -69,7 +69,7 @@ struct Call {
 }
 
 impl Assembler {
-    pub(in crate::llm::anthropic) fn new(owner: Owner, names: Names, family: String) -> Self {
+    pub(in crate::llm::anthropic) fn new(owner: KeyOwner, names: Names, family: String) -> Self {
         Self {
             owner,
             names,
@@ -314,7 +314,7 @@ impl Assembler {
 
     /// Keeps a block at the present place and gives its number.
     fn keep(&mut self, block: Value) -> usize {
-        let place = Place {
+        let place = Position {
             text: self.text,
             length: 0,
             calls: self.calls,

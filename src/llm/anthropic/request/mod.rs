@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 use tracing::warn;
 
 use crate::domain::{CallId, Native, Tool};
+use crate::llm::Request;
 use crate::llm::anthropic::assembler::NativeBlock;
 use crate::llm::anthropic::wire::{
     Block, Body, CacheControl, Message, OwnBlock, Role, ToolChoice, ToolForm,
 };
-use crate::llm::pairing::{PairedCall, Step, object_of, pair_between_people, wire_ids};
-use crate::llm::weave::{Part, Place, weave};
-use crate::llm::{Request, names};
+use crate::llm::request::interleave::{Part, Position, interleave};
+use crate::llm::request::names;
+use crate::llm::request::pairing::{PairedCall, Step, object_of, pair_between_people, wire_ids};
 
 /// The ids of calls in one request, by our own.
 type Ids<'a> = HashMap<&'a CallId, &'a str>;
@@ -161,9 +162,12 @@ fn assistant<'a>(
     let native = native.into_iter().flatten().filter_map(|native| {
         let block = native.get(NativeBlock::BLOCK)?;
         let place = native.get(NativeBlock::PLACE)?;
-        Some((serde_json::from_value::<Place>(place.clone()).ok()?, block))
+        Some((
+            serde_json::from_value::<Position>(place.clone()).ok()?,
+            block,
+        ))
     });
-    let parts = weave(text, calls.len(), native);
+    let parts = interleave(text, calls.len(), native);
     let blocks = parts.into_iter().filter_map(|part| match part {
         Part::Text(text) => Some(said(Cow::Borrowed(text))),
         Part::Block(block, _) => Some(Block::Native(block)),

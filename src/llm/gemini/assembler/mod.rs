@@ -10,19 +10,19 @@ use serde_json::value::RawValue;
 
 use self::pieces::Pieces;
 use crate::domain::{Native, TokenUsage};
-use crate::llm::endpoint::Owner;
 use crate::llm::gemini::fault;
 use crate::llm::gemini::wire::{self, CallForm, Candidate, Chunk, PartForm};
-use crate::llm::names::Names;
-use crate::llm::streaming::{Assemble, MAX_ANSWER_BYTES, MAX_CALLS};
-use crate::llm::surrogates::mend;
-use crate::llm::weave::Place;
+use crate::llm::request::interleave::Position;
+use crate::llm::request::names::Names;
+use crate::llm::stream::surrogates::mend;
+use crate::llm::stream::{Assemble, MAX_ANSWER_BYTES, MAX_CALLS};
+use crate::llm::transport::endpoint::KeyOwner;
 use crate::llm::{Error, Finish, ModelEvent};
 
 /// What the vendor wants back with a part of its answer: of a call, or of a text at a place.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::llm::gemini) struct Kept {
+pub(in crate::llm::gemini) struct NativeParts {
     /// The number of the call that it belongs to; none = it belongs to a text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::llm::gemini) call: Option<usize>,
@@ -31,7 +31,7 @@ pub(in crate::llm::gemini) struct Kept {
     pub(in crate::llm::gemini) id: Option<String>,
     /// Where the text stood.
     #[serde(default)]
-    pub(in crate::llm::gemini) place: Place,
+    pub(in crate::llm::gemini) place: Position,
     /// The text of a thought, which is no part of the answer's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::llm::gemini) thought: Option<String>,
@@ -43,10 +43,10 @@ pub(in crate::llm::gemini) struct Kept {
 /// The state of one answer.
 #[derive(Debug)]
 pub(in crate::llm::gemini) struct Assembler {
-    owner: Owner,
+    owner: KeyOwner,
     names: Names,
     family: String,
-    kept: Vec<Kept>,
+    kept: Vec<NativeParts>,
     usage: Option<TokenUsage>,
     finish: Option<Finish>,
     /// Bytes of text so far.
@@ -74,7 +74,7 @@ impl Open {
 }
 
 impl Assembler {
-    pub(in crate::llm::gemini) fn new(owner: Owner, names: Names, family: String) -> Self {
+    pub(in crate::llm::gemini) fn new(owner: KeyOwner, names: Names, family: String) -> Self {
         Self {
             owner,
             names,
@@ -196,15 +196,15 @@ impl Assembler {
         }
         let text = part.text.0.into_owned();
         if let Some(signature) = signature {
-            self.kept.push(Kept {
-                place: Place {
+            self.kept.push(NativeParts {
+                place: Position {
                     text: self.text,
                     length: if part.thought { 0 } else { text.len() },
                     calls: self.calls,
                 },
                 thought: part.thought.then(|| text.clone()),
                 thought_signature: Some(signature),
-                ..Kept::default()
+                ..NativeParts::default()
             });
         }
         if text.is_empty() {
@@ -307,11 +307,11 @@ impl Assembler {
             known.thought_signature = known.thought_signature.take().or(signature);
             return;
         }
-        self.kept.push(Kept {
+        self.kept.push(NativeParts {
             call: Some(index),
             id,
             thought_signature: signature,
-            ..Kept::default()
+            ..NativeParts::default()
         });
     }
 

@@ -7,10 +7,10 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::llm::endpoint::Origin;
-use crate::llm::http::{Refused, quote};
-use crate::llm::text::or_default;
-use crate::llm::verdict::Verdict;
+use crate::llm::stream::text::or_default;
+use crate::llm::transport::endpoint::Origin;
+use crate::llm::transport::verdict::Verdict;
+use crate::llm::transport::{Refused, quote};
 use crate::llm::{Error, Refusal};
 
 /// How the vendor says that the window is full.

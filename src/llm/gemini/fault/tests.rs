@@ -6,9 +6,9 @@ use reqwest::StatusCode;
 
 use super::{in_stream, refused};
 use crate::llm::Error;
-use crate::llm::endpoint::Origin;
-use crate::llm::http::Refused;
-use crate::llm::verdict::Verdict;
+use crate::llm::transport::Refused;
+use crate::llm::transport::endpoint::Origin;
+use crate::llm::transport::verdict::Verdict;
 
 const ORIGIN: Origin<'_> = Origin {
     provider: "p",

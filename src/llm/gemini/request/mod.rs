@@ -8,14 +8,15 @@ use serde::Deserialize as _;
 use tracing::warn;
 
 use crate::domain::{Native, Tool};
-use crate::llm::gemini::assembler::Kept;
+use crate::llm::Request;
+use crate::llm::gemini::assembler::NativeParts;
 use crate::llm::gemini::schema;
 use crate::llm::gemini::wire::{
     Body, Call, CallingConfig, Content, Declaration, GenerationConfig, Instruction, Outcome, Part,
     Response, Role, ToolConfig, Tools,
 };
-use crate::llm::pairing::{PairedCall, Step, object_of, pair_between_people};
-use crate::llm::{Request, names, weave};
+use crate::llm::request::pairing::{PairedCall, Step, object_of, pair_between_people};
+use crate::llm::request::{interleave, names};
 
 /// The body of a request.
 pub(in crate::llm::gemini) fn body<'a>(request: &'a Request, family: &str) -> Body<'a> {
@@ -106,13 +107,13 @@ fn said(text: Cow<'_, str>) -> Part<'_> {
     }
 }
 
-fn model<'a>(text: &'a str, kept: &[Kept], calls: &[PairedCall<'a>]) -> Vec<Part<'a>> {
+fn model<'a>(text: &'a str, kept: &[NativeParts], calls: &[PairedCall<'a>]) -> Vec<Part<'a>> {
     let texts = kept.iter().filter(|kept| kept.call.is_none());
     let texts = texts.map(|kept| (kept.place, kept));
-    let parts = weave::weave(text, calls.len(), texts);
+    let parts = interleave::interleave(text, calls.len(), texts);
     let parts = parts.into_iter().filter_map(|part| match part {
-        weave::Part::Text(text) => Some(said(Cow::Borrowed(text))),
-        weave::Part::Block(kept, own) => Some(Part::Text {
+        interleave::Part::Text(text) => Some(said(Cow::Borrowed(text))),
+        interleave::Part::Block(kept, own) => Some(Part::Text {
             text: match &kept.thought {
                 Some(thought) => Cow::Owned(thought.clone()),
                 None => Cow::Borrowed(own),
@@ -120,12 +121,12 @@ fn model<'a>(text: &'a str, kept: &[Kept], calls: &[PairedCall<'a>]) -> Vec<Part
             thought: kept.thought.is_some(),
             thought_signature: kept.thought_signature.clone(),
         }),
-        weave::Part::Call(at) => calls.get(at).map(|paired| call(paired, of_call(kept, at))),
+        interleave::Part::Call(at) => calls.get(at).map(|paired| call(paired, of_call(kept, at))),
     });
     parts.collect()
 }
 
-fn call<'a>(paired: &PairedCall<'a>, kept: Option<&Kept>) -> Part<'a> {
+fn call<'a>(paired: &PairedCall<'a>, kept: Option<&NativeParts>) -> Part<'a> {
     Part::Call {
         function_call: Call {
             id: kept.and_then(|kept| kept.id.clone()),
@@ -136,7 +137,7 @@ fn call<'a>(paired: &PairedCall<'a>, kept: Option<&Kept>) -> Part<'a> {
     }
 }
 
-fn result<'a>(paired: &PairedCall<'a>, kept: Option<&Kept>) -> Part<'a> {
+fn result<'a>(paired: &PairedCall<'a>, kept: Option<&NativeParts>) -> Part<'a> {
     Part::Response {
         function_response: Response {
             id: kept.and_then(|kept| kept.id.clone()),
@@ -151,14 +152,14 @@ fn result<'a>(paired: &PairedCall<'a>, kept: Option<&Kept>) -> Part<'a> {
 }
 
 /// What was kept of an answer; what cannot be read is as if it had not been kept.
-fn kept(native: &Native) -> Vec<Kept> {
+fn kept(native: &Native) -> Vec<NativeParts> {
     let blocks = native.blocks.as_array().into_iter().flatten();
     blocks
-        .filter_map(|block| Kept::deserialize(block).ok())
+        .filter_map(|block| NativeParts::deserialize(block).ok())
         .collect()
 }
 
-fn of_call(kept: &[Kept], at: usize) -> Option<&Kept> {
+fn of_call(kept: &[NativeParts], at: usize) -> Option<&NativeParts> {
     kept.iter().find(|kept| kept.call == Some(at))
 }
 

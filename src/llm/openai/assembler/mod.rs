@@ -5,20 +5,20 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use crate::domain::{Native, TokenUsage};
-use crate::llm::endpoint::Owner;
-use crate::llm::envelope::Envelope;
-use crate::llm::names::Names;
 use crate::llm::openai::calls::Calls;
 use crate::llm::openai::fault;
 use crate::llm::openai::wire::{self, Choice, Chunk, Delta};
-use crate::llm::streaming::{Assemble, MAX_ANSWER_BYTES};
-use crate::llm::surrogates::mend;
+use crate::llm::request::names::Names;
+use crate::llm::stream::envelope::Envelope;
+use crate::llm::stream::surrogates::mend;
+use crate::llm::stream::{Assemble, MAX_ANSWER_BYTES};
+use crate::llm::transport::endpoint::KeyOwner;
 use crate::llm::{Error, Finish, ModelEvent};
 
 /// What an assembler needs to know of its request.
 #[derive(Debug)]
 pub(in crate::llm::openai) struct Context {
-    pub(in crate::llm::openai) owner: Owner,
+    pub(in crate::llm::openai) owner: KeyOwner,
     pub(in crate::llm::openai) names: Names,
     /// The family that native blocks are marked with; none = they are not kept.
     pub(in crate::llm::openai) family: Option<String>,

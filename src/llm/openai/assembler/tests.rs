@@ -6,14 +6,14 @@ use serde_json::json;
 
 use super::{Assembler, Context};
 use crate::domain::{Tool, ToolAnnotations};
-use crate::llm::endpoint::Owner;
-use crate::llm::names::{Names, fit};
-use crate::llm::streaming::{Assemble as _, MAX_CALLS};
+use crate::llm::request::names::{Names, fit};
+use crate::llm::stream::{Assemble as _, MAX_CALLS};
+use crate::llm::transport::endpoint::KeyOwner;
 use crate::llm::{Error, ModelEvent};
 
 fn assembler() -> Assembler {
     Assembler::new(Context {
-        owner: Owner {
+        owner: KeyOwner {
             provider: "p".to_owned(),
             key: None,
         },

@@ -17,7 +17,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::check::{Author, entry_problems, name_problem};
 use crate::domain::McpServerConfig;
-use crate::mcp::toolbox::Naming;
+use crate::mcp::tools::toolbox::Naming;
 
 /// The file's name in the data folder (S2.12).
 const NAME: &str = "mcp-config.json";

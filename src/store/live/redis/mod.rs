@@ -2,13 +2,13 @@
 //! one atomic step in the session's own slot.
 
 mod active;
+mod bus;
 mod ears;
 mod entry;
 mod keys;
 mod link;
 mod script;
 mod start;
-mod wakes;
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::active::ActiveIndex;
+pub(crate) use self::bus::RedisBus;
 use self::entry::{Entry, FIRST_SEQ_PLACE, LAST_SEQ_PLACE, RawEntry, read_range};
 use self::keys::Keys;
 use self::link::{Address, Link};
-pub(crate) use self::wakes::RedisWakes;
 use super::packing::{self, Packed};
 use super::{
     Appended, Head, LiveStore, MAX_BODY_BYTES, MAX_RECORDS_PER_READ, NewRecord, Record, Snapshot,

@@ -10,9 +10,9 @@ use super::describe::describe;
 use super::kind::is_chat;
 use super::probe::{Prober, Verdict};
 use super::{AvailableModels, CheckedModel, CheckedModels, CheckedProvider, ProviderProblem};
-use crate::agent::providers::Offer;
 use crate::llm::catalogue::Ability;
 use crate::llm::{Catalogue, ListedModel};
+use crate::providers::Offer;
 use crate::session::ModelChoice;
 
 /// How long a provider's list is believed.
@@ -39,11 +39,11 @@ pub struct ModelList {
     catalogue: Arc<Catalogue>,
     prober: Prober,
     /// Never held across an await.
-    kept: Mutex<Vec<Kept>>,
+    kept: Mutex<Vec<CachedList>>,
 }
 
 /// The slot of one provider. A provider that was changed is another one.
-struct Kept {
+struct CachedList {
     offer: Arc<Offer>,
     slot: Arc<Slot>,
 }
@@ -168,7 +168,7 @@ impl ModelList {
             return Arc::clone(&known.slot);
         }
         let slot = Arc::new(Slot::default());
-        kept.push(Kept {
+        kept.push(CachedList {
             offer: Arc::clone(offer),
             slot: Arc::clone(&slot),
         });

@@ -8,11 +8,11 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 
 use super::{Asked, ModelList};
-use crate::agent::providers::{Offer, ProviderSettings, Source};
 use crate::llm::{
     self, Catalogue, Error, Finish, ListedModel, ModelEvent, ModelStream, Provider, ProviderKind,
     Refusal, Request,
 };
+use crate::providers::{Offer, ProviderSettings, Source};
 use crate::session::ModelChoice;
 
 /// Lists what it is made with; models called `slow…` never answer, `gone…` are unknown.

@@ -1,0 +1,325 @@
+//! One person's side of a session: connecting, commands with their answers, events.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use super::witness::Witness;
+use crate::line::Line;
+use crate::soak::check::ledger::Place;
+use crate::soak::installation::Person;
+use crate::soak::installation::gateway::{Era, Gateway};
+use crate::soak::world::World;
+
+/// How long an answer of the gateway may take, whatever is away.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What a client may be told while Redis is away.
+const PASSING: &[&str] = &["store_unavailable", "server_stopping"];
+
+/// Stands before a reason that is no code of the gateway's.
+pub(crate) const BROKEN: &str = "the connection broke";
+
+/// The connection is gone.
+#[derive(Debug)]
+pub(crate) struct Lost;
+
+/// What came.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// An event with its arguments.
+    Event(String, Vec<Value>),
+    /// The answer to a command.
+    Answer(u64, Value),
+    /// Nothing of interest.
+    Nothing,
+}
+
+/// A session and the connection to it, if there is one.
+pub(crate) struct Talk {
+    pub(crate) world: Arc<World>,
+    pub(crate) person: Person,
+    /// The person's own name for the session.
+    pub(crate) name: String,
+    /// Its id, once it is known.
+    pub(crate) session: Option<String>,
+    journal: Option<String>,
+    pub(crate) witness: Witness,
+    line: Option<Line>,
+    commands: u64,
+    /// The number of the gateway that it is or was connected to, and when that began.
+    at: Option<(usize, Era)>,
+    /// Whose connection it is, before what it reports.
+    pub(crate) role: &'static str,
+}
+
+impl Talk {
+    pub(crate) fn new(world: Arc<World>, person: Person, name: String) -> Self {
+        Self {
+            world,
+            person,
+            name,
+            session: None,
+            journal: None,
+            witness: Witness::default(),
+            line: None,
+            commands: 0,
+            at: None,
+            role: "",
+        }
+    }
+
+    /// The gateway that it is or was connected to.
+    fn gateway(&self) -> Option<(&Gateway, Era)> {
+        let (number, era) = self.at?;
+        Some((self.world.installation.gateway(number)?, era))
+    }
+
+    /// Writes down what must not be.
+    pub(crate) fn fail(&self, what: impl Into<String>) {
+        let gateway = self.gateway().map(|(gateway, _)| gateway.name.as_str());
+        let place = Place {
+            installation: gateway.unwrap_or(self.world.installation.name),
+            session: self.session.as_deref().unwrap_or(&self.name),
+            seq: self.witness.known(),
+        };
+        let what = format!("{}{}", self.role, what.into());
+        self.world.ledger.fail(place, what);
+    }
+
+    /// A connection ended that should not have. A gateway that is killed ends it too, and so does a
+    /// machine that stands still.
+    pub(crate) fn broke(&self, what: &str) {
+        let gateway = self.gateway();
+        if gateway.is_some_and(|(gateway, era)| gateway.was_killed_since(era)) {
+            let what = "connections that ended with their gateway, or found none";
+            self.world.ledger.count(what);
+        } else if self.world.phase.stood_still() {
+            let what = "connections that broke after the machine stood still";
+            self.world.ledger.count(what);
+        } else {
+            self.fail(what);
+        }
+    }
+
+    /// Connects to that gateway, by websocket or polling, going on from what was seen or afresh;
+    /// `system:ready`.
+    pub(crate) async fn connect(&mut self, gateway: usize, rng: &mut Rng) -> Result<Value, Lost> {
+        let has_moved = self.at.is_some_and(|(before, _)| before != gateway);
+        let goes_on = self.journal.is_some() && rng.u32(0..4) > 0;
+        // The id of a session that is not stored yet says nothing to another gateway; its name does.
+        let is_stored = self.witness.known() > 0 || self.world.installation.gateways.len() == 1;
+        let session = self.session.as_ref().filter(|_| is_stored && rng.bool());
+        let mut auth = json!({
+            "token": self.person.key, "sessionId": session.unwrap_or(&self.name),
+        });
+        if goes_on {
+            auth["lastSeq"] = self.witness.known().into();
+            auth["journalId"] = json!(self.journal);
+        }
+        let by_polling = rng.u32(0..10) == 0;
+        match self.enter(gateway, &auth, by_polling).await {
+            Ok(ready) => {
+                if has_moved {
+                    self.world
+                        .ledger
+                        .count("connections to another gateway than before");
+                }
+                self.journal = ready["journalId"].as_str().map(ToOwned::to_owned);
+                self.session = ready["sessionId"].as_str().map(ToOwned::to_owned);
+                self.world.ledger.count(match (goes_on, by_polling) {
+                    (true, false) => "connections resumed",
+                    (false, false) => "connections afresh",
+                    (true, true) => "connections resumed by polling",
+                    (false, true) => "connections afresh by polling",
+                });
+                if let Err(problem) = self.witness.ready(&ready, goes_on) {
+                    self.fail(problem);
+                }
+                Ok(ready)
+            }
+            Err(reason) => {
+                let code = reason.split(':').next().unwrap_or_default();
+                if PASSING.contains(&code) {
+                    self.world.ledger.count(&format!("refused: {code}"));
+                } else if code == BROKEN {
+                    self.broke(&reason);
+                } else {
+                    self.fail(format!("it was not let in: {reason}"));
+                }
+                Err(Lost)
+            }
+        }
+    }
+
+    /// Connects to that gateway and waits for `system:ready`; or the code and why not.
+    pub(crate) async fn enter(
+        &mut self,
+        gateway: usize,
+        auth: &Value,
+        by_polling: bool,
+    ) -> Result<Value, String> {
+        let client = self.world.client.clone();
+        let there = self.world.installation.gateway(gateway);
+        let there = there.ok_or("there is no gateway")?;
+        let address = there.address;
+        self.at = Some((gateway, there.era()));
+        let deadline = Instant::now() + PATIENCE;
+        let connecting = async {
+            if by_polling {
+                Line::polling(&client, address, auth).await
+            } else {
+                Line::websocket(address, auth).await
+            }
+        };
+        let line = timeout_at(deadline, connecting).await;
+        let line = line.map_err(|_| format!("{BROKEN}: no answer to the handshake"))?;
+        let mut line = line.map_err(|error| format!("{BROKEN}: {error:#}"))?;
+        loop {
+            let packet = timeout_at(deadline, line.next()).await;
+            let packet = packet.map_err(|_| format!("{BROKEN}: no system:ready"))?;
+            let packet = packet.map_err(|error| format!("{BROKEN}: {error:#}"))?;
+            if let Some(refused) = packet.strip_prefix("44") {
+                let refused: Value = serde_json::from_str(refused).unwrap_or_default();
+                return Err(refused["message"].as_str().unwrap_or_default().to_owned());
+            }
+            let (name, mut args) = match heard(&packet) {
+                Heard::Event(name, args) => (name, args),
+                Heard::Answer(..) | Heard::Nothing => continue,
+            };
+            let rest = args.pop().unwrap_or_default();
+            match name.as_str() {
+                "system:ready" => {
+                    self.line = Some(line);
+                    return Ok(rest);
+                }
+                "error" => return Err(format!("{}: {args:?}", text(&rest["code"]))),
+                _ => {}
+            }
+        }
+    }
+
+    /// The next that comes, or nothing until `deadline`.
+    pub(crate) async fn hear(&mut self, deadline: Instant) -> Result<Heard, Lost> {
+        let Some(line) = &mut self.line else {
+            return Err(Lost);
+        };
+        let packet = match timeout_at(deadline, line.next()).await {
+            Err(_) => return Ok(Heard::Nothing),
+            Ok(Err(error)) => {
+                self.line = None;
+                self.broke(&format!("the gateway ended the connection: {error:#}"));
+                return Err(Lost);
+            }
+            Ok(Ok(packet)) => packet,
+        };
+        if packet.starts_with("41") {
+            self.line = None;
+            return Err(Lost);
+        }
+        let heard = heard(&packet);
+        if let Heard::Event(name, args) = &heard {
+            if name == "error" {
+                let rest = args.last().unwrap_or(&Value::Null);
+                let code = text(&rest["code"]);
+                self.world.ledger.count(&format!("ended: {code}"));
+                if !PASSING.contains(&code) {
+                    self.fail(format!("the gateway ended the session: {args:?}"));
+                }
+            } else if name == "system:ready" {
+                self.hear_again(args.last().unwrap_or(&Value::Null));
+            } else if let Err(problem) = self.witness.event(name, args) {
+                self.fail(problem);
+            }
+        }
+        Ok(heard)
+    }
+
+    /// `system:ready` on a connection that had it before: another gateway has stored the session. What
+    /// was seen stays, and whatever came meanwhile follows.
+    fn hear_again(&mut self, ready: &Value) {
+        self.world
+            .ledger
+            .count("sessions that were stored at another gateway");
+        self.journal = ready["journalId"].as_str().map(ToOwned::to_owned);
+        if let Err(problem) = self.witness.ready(ready, true) {
+            self.fail(problem);
+        }
+    }
+
+    /// Sends a command; the number of its answer.
+    pub(crate) async fn send(&mut self, name: &str, args: &[Value]) -> Result<u64, Lost> {
+        let number = self.commands;
+        self.commands += 1;
+        let mut packet = vec![json!(name)];
+        packet.extend_from_slice(args);
+        let packet = format!("42{number}{}", Value::Array(packet));
+        let Some(line) = &mut self.line else {
+            return Err(Lost);
+        };
+        if let Err(error) = line.send(packet).await {
+            self.line = None;
+            self.broke(&format!("`{name}` cannot be sent: {error:#}"));
+            return Err(Lost);
+        }
+        Ok(number)
+    }
+
+    /// When an answer that is asked for now must have come.
+    pub(crate) fn answer_by() -> Instant {
+        Instant::now() + PATIENCE
+    }
+
+    /// Ends the connection without a farewell, or leaves it open and never looks at it again.
+    pub(crate) fn vanish(&mut self, rng: &mut Rng) {
+        let Some(line) = self.line.take() else {
+            return;
+        };
+        self.world.ledger.count("fault: socket dropped");
+        if rng.u32(0..5) == 0 {
+            self.world.ledger.count("fault: socket left open");
+            let some_time = Duration::from_millis(rng.u64(5_000..20_000));
+            self.world.abandoned.spawn(async move {
+                tokio::time::sleep(some_time).await;
+                drop(line);
+            });
+        }
+    }
+
+    /// Whether there is a connection, as far as one can see.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.line.is_some()
+    }
+
+    /// Ends the connection, because the person leaves.
+    pub(crate) fn leave(&mut self) {
+        self.line = None;
+    }
+}
+
+/// A packet as it is meant.
+fn heard(packet: &str) -> Heard {
+    if let Some(event) = packet.strip_prefix("42")
+        && let Ok(Value::Array(mut args)) = serde_json::from_str(event)
+        && !args.is_empty()
+        && let Value::String(name) = args.remove(0)
+    {
+        return Heard::Event(name, args);
+    }
+    if let Some(answer) = packet.strip_prefix("43") {
+        let digits = answer.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, args) = answer.split_at(digits);
+        let args: Vec<Value> = serde_json::from_str(args).unwrap_or_default();
+        if let (Ok(number), Some(answer)) = (number.parse(), args.into_iter().next()) {
+            return Heard::Answer(number, answer);
+        }
+    }
+    Heard::Nothing
+}
+
+/// A text, or nothing.
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,212 @@
+//! What runs for a session now, brought in line with what has to run.
+
+pub(super) mod model_request;
+pub(super) mod prompts;
+pub(super) mod session_agent;
+pub(super) mod tool_call;
+pub(super) mod trace;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::model_request::ModelRequest;
+use self::session_agent::SessionAgent;
+use super::feed::{Feed, What};
+use super::journal::Journal;
+use super::mailbox::Message;
+use crate::domain::{CallId, Weighed};
+use crate::session::{Command, Control, Effect, ModelChoice, effects};
+
+/// Attempts that are kept for one gateway at one request.
+const ATTEMPTS: u32 = 1_000;
+
+/// Ends its request of the model when it is dropped. Nothing looks at it while the answer streams.
+struct Request(AbortHandle);
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Cancels its call when it is dropped; the tool server is told.
+struct Stopper(CancellationToken);
+
+impl Drop for Stopper {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// What has to run, and what it is made of.
+pub(super) struct Wanted<'a> {
+    pub(super) control: &'a Control,
+    pub(super) entries: &'a [Arc<Weighed>],
+    pub(super) choice: &'a ModelChoice,
+    /// Where other gateways may go on with the session: what tells whether one has.
+    pub(super) shared: Option<&'a Journal>,
+    pub(super) feed: &'a Arc<Feed>,
+    pub(super) parts: &'a SessionAgent,
+}
+
+/// The running effects of one session.
+#[derive(Default)]
+pub(super) struct Running {
+    model: Option<((u64, u32), Request)>,
+    calls: BTreeMap<CallId, Stopper>,
+    /// Under which all of them were started.
+    epoch: u64,
+    outcomes: Option<mpsc::WeakSender<Message>>,
+    tracker: TaskTracker,
+}
+
+impl Running {
+    pub(super) fn new(outcomes: mpsc::WeakSender<Message>, tracker: TaskTracker) -> Self {
+        Self {
+            model: None,
+            calls: BTreeMap::new(),
+            epoch: 0,
+            outcomes: Some(outcomes),
+            tracker,
+        }
+    }
+
+    pub(super) fn tracker(&self) -> &TaskTracker {
+        &self.tracker
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.model.is_none() && self.calls.is_empty()
+    }
+
+    /// Whether an answer streams here.
+    pub(super) fn has_model(&self) -> bool {
+        self.model.is_some()
+    }
+
+    /// Whether none of the running calls is ours.
+    pub(super) fn has_no_calls(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// How many calls run here, those that have ended and are not decided yet included.
+    pub(super) fn calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    pub(super) fn stop_model(&mut self) {
+        self.model = None;
+    }
+
+    pub(super) fn stop_all(&mut self) {
+        self.model = None;
+        self.calls.clear();
+    }
+
+    /// Starts what is missing and stops what is no longer wanted.
+    pub(super) fn reconcile(&mut self, wanted: &Wanted<'_>) {
+        if self.epoch != wanted.control.epoch {
+            // Somebody else went on meanwhile: what still runs here has no meaning any more.
+            self.stop_all();
+            self.epoch = wanted.control.epoch;
+        }
+        let effects = effects(wanted.control);
+        let asks = effects.iter().find_map(|effect| match effect {
+            Effect::AskModel { turn, iteration } => Some((*turn, *iteration)),
+            Effect::RunCall { .. } => None,
+        });
+        if self.model.as_ref().map(|(request, _)| *request) != asks {
+            self.model = asks.map(|request| (request, self.ask_model(wanted, request)));
+        }
+        let mut calls = BTreeMap::new();
+        for effect in effects {
+            let Effect::RunCall { call, is_stopping } = effect else {
+                continue;
+            };
+            let stopper = match self.calls.remove(&call) {
+                Some(stopper) => Some(stopper),
+                None => self.run_call(wanted, &call),
+            };
+            if let Some(stopper) = stopper {
+                if is_stopping {
+                    stopper.0.cancel();
+                }
+                calls.insert(call, stopper);
+            }
+        }
+        self.calls = calls;
+    }
+
+    fn ask_model(&self, wanted: &Wanted<'_>, request: (u64, u32)) -> Request {
+        let attempt = first_attempt(wanted.control);
+        let asked = ModelRequest {
+            feed: Arc::clone(wanted.feed),
+            ticket: wanted.feed.begin_answer(request, attempt),
+            parts: wanted.parts.clone(),
+            choice: wanted.choice.clone(),
+            entries: wanted.entries.to_vec(),
+            question: wanted.control.question,
+            limits: wanted.parts.turn_limits(wanted.control),
+            is_unused: wanted.control.used_tools.is_empty(),
+            trace: wanted.control.turn.as_ref().and_then(|turn| {
+                let parts = wanted.parts;
+                parts.trace(turn.id, turn.started)
+            }),
+            turn: request.0,
+            iteration: request.1,
+        };
+        let (outcomes, epoch) = (self.outcomes.clone(), self.epoch);
+        let asking = self.tracker.spawn(async move {
+            let outcome = asked.run().await;
+            report(outcomes.as_ref(), outcome, epoch).await;
+        });
+        Request(asking.abort_handle())
+    }
+
+    fn run_call(&self, wanted: &Wanted<'_>, id: &CallId) -> Option<Stopper> {
+        let queue = &wanted.control.turn.as_ref()?.queue;
+        let call = Arc::clone(queue.iter().find(|call| call.id == *id)?);
+        let cancel = CancellationToken::new();
+        let (outcomes, stop, epoch) = (self.outcomes.clone(), cancel.clone(), self.epoch);
+        let (feed, tools) = (Arc::clone(wanted.feed), Arc::clone(&wanted.parts.tools));
+        let version = wanted.control.version;
+        let fence = wanted.shared.map(|journal| journal.fence(version));
+        let id = id.clone();
+        self.tracker.spawn(async move {
+            let started = tokio::time::Instant::now();
+            let news = |progress| feed.announce(What::Progress(id.clone(), progress));
+            let outcome = tools.run(&call, fence.as_ref(), &stop, news).await;
+            let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            report(
+                outcomes.as_ref(),
+                Command::CallEnded {
+                    call: call.id.clone(),
+                    outcome,
+                    duration_ms,
+                },
+                epoch,
+            )
+            .await;
+        });
+        Some(Stopper(cancel))
+    }
+}
+
+/// The first attempt of the running request: above all that were shown before a take-over.
+pub(super) fn first_attempt(control: &Control) -> u32 {
+    let restarts = control.turn.as_ref().map_or(0, |turn| turn.restarts);
+    restarts.saturating_mul(ATTEMPTS).saturating_add(1)
+}
+
+/// Tells the session's task. If that is gone, so is the outcome: the next life calls it unknown.
+async fn report(outcomes: Option<&mpsc::WeakSender<Message>>, command: Command, epoch: u64) {
+    if let Some(sender) = outcomes.and_then(mpsc::WeakSender::upgrade) {
+        let command = Box::new(command);
+        let _ = sender.send(Message::Outcome { command, epoch }).await;
+    }
+}

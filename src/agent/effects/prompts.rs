@@ -1,0 +1,97 @@
+//! What every request says beside its history, written once for all sessions that are offered the
+//! same tools: the prompt's text and how many tokens it takes with them.
+
+use std::sync::Arc;
+
+use crate::domain::Tool;
+use crate::history::{PromptError, SystemPrompt};
+use crate::llm::{RequestCache, tokens};
+
+/// The system prompt of an installation, rendered as sessions need it.
+pub struct Prompts {
+    prompt: SystemPrompt,
+    kept: RequestCache<Rendered>,
+}
+
+/// The prompt for one offer of tools.
+#[derive(Clone)]
+pub(in crate::agent) struct Rendered {
+    /// The system prompt.
+    pub(in crate::agent) system: Arc<str>,
+    /// Tokens of prompt and tools.
+    pub(in crate::agent) tokens: u64,
+}
+
+impl Prompts {
+    /// Nothing rendered yet.
+    pub fn new(prompt: SystemPrompt) -> Self {
+        Self {
+            prompt,
+            kept: RequestCache::default(),
+        }
+    }
+
+    /// The prompt with these tools, for what was asked.
+    pub(in crate::agent) fn with(
+        &self,
+        tools: &Arc<[Tool]>,
+        input: &str,
+    ) -> Result<Rendered, PromptError> {
+        if self.prompt.reads_input() {
+            return self.render(tools, input);
+        }
+        self.kept.get(tools, |tools| self.render(tools, input))
+    }
+
+    fn render(&self, tools: &[Tool], input: &str) -> Result<Rendered, PromptError> {
+        let system = self.prompt.render(tools, input)?;
+        let tokens = tokens::of_text(&system) + tools.iter().map(tokens::of_tool).sum::<u64>();
+        Ok(Rendered {
+            system: system.into(),
+            tokens,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::Prompts;
+    use crate::domain::{Tool, ToolAnnotations};
+    use crate::history::{Input, SystemPrompt};
+
+    fn tools(name: &str) -> Arc<[Tool]> {
+        Arc::new([Tool {
+            name: name.to_owned(),
+            title: None,
+            description: String::new(),
+            input_schema: json!({}),
+            annotations: ToolAnnotations::default(),
+            needs_tasks: false,
+        }])
+    }
+
+    #[test]
+    fn a_prompt_is_rendered_once_for_an_offer_and_anew_for_another() {
+        let prompts = Prompts::new(SystemPrompt::new("{{tools}}", Input::Apart).unwrap());
+        let (one, two) = (tools("one"), tools("two"));
+        let first = prompts.with(&one, "").unwrap();
+        assert_eq!(&*first.system, "- one:");
+        assert!(Arc::ptr_eq(
+            &first.system,
+            &prompts.with(&one, "x").unwrap().system
+        ));
+        assert_eq!(&*prompts.with(&two, "").unwrap().system, "- two:");
+    }
+
+    #[test]
+    fn what_was_asked_is_never_taken_from_another_question() {
+        let prompts = Prompts::new(SystemPrompt::new("{{q}}", Input::Named("q")).unwrap());
+        let tools = tools("one");
+        assert_eq!(&*prompts.with(&tools, "why").unwrap().system, "why");
+        assert_eq!(&*prompts.with(&tools, "how").unwrap().system, "how");
+    }
+}

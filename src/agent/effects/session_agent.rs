@@ -1,0 +1,187 @@
+//! What a session's agent is made of: model, tools, sandbox and rules, chosen once per session.
+
+use std::sync::Arc;
+
+use super::prompts::{Prompts, Rendered};
+use super::tool_call::SessionTools;
+use crate::domain::{SandboxId, SessionId, SessionKey, TenantId, Tool, UserId};
+use crate::history::{self, PromptError};
+use crate::llm::catalogue::Model;
+use crate::llm::{Catalogue, RetryConfig};
+use crate::providers::Providers;
+use crate::sandbox::assignment::SandboxAssignment;
+use crate::sandbox::host::SandboxHost;
+use crate::servers::Servers;
+use crate::session::{Control, ModelChoice};
+use crate::telemetry::traces::Traces;
+
+/// Tokens that an answer is expected to need where nobody set a limit.
+const ORDINARY_ANSWER: u64 = 4096;
+
+/// What every request of a session says beside its history.
+pub(in crate::agent) struct RequestBase {
+    /// The system prompt.
+    pub(in crate::agent) system: Arc<str>,
+    /// The tools.
+    pub(in crate::agent) tools: Arc<[Tool]>,
+    /// What of the history fits beside them.
+    pub(in crate::agent) limits: history::Limits,
+    /// What would fit if the session read the whole window of the model.
+    pub(in crate::agent) whole: history::Limits,
+    /// Tokens of prompt and tools.
+    pub(in crate::agent) tokens: u64,
+    /// Tokens that the model can read, if somebody said so.
+    pub(in crate::agent) window: Option<u64>,
+}
+
+/// Builds the agent of a session (S2.5).
+#[derive(Clone)]
+pub struct AgentFactory {
+    /// The model providers.
+    pub providers: Providers,
+    /// Prices and windows.
+    pub catalogue: Arc<Catalogue>,
+    /// The system prompt.
+    pub prompts: Arc<Prompts>,
+    /// Limits of the working context.
+    pub history: history::Limits,
+    /// What happens after a transient fault of the provider.
+    pub retry: RetryConfig,
+    /// Sent only when set (S0.45).
+    pub temperature: Option<f64>,
+    /// The longest answer; sent only when set.
+    pub max_tokens: Option<u32>,
+    /// Where sandboxed tools run.
+    pub place: Arc<SandboxHost>,
+    /// The MCP servers of the installation and its tenants.
+    pub servers: Servers,
+    /// Where spans go.
+    pub traces: Traces,
+    /// The agent's name in traces.
+    pub agent_name: Arc<str>,
+}
+
+/// The agent of one session.
+#[derive(Clone)]
+pub struct SessionAgent {
+    pub(in crate::agent) tenant: TenantId,
+    /// For the log.
+    pub(in crate::agent) session: SessionId,
+    pub(in crate::agent) providers: Providers,
+    pub(in crate::agent) catalogue: Arc<Catalogue>,
+    pub(in crate::agent) prompts: Arc<Prompts>,
+    pub(in crate::agent) history: history::Limits,
+    pub(in crate::agent) retry: RetryConfig,
+    pub(in crate::agent) temperature: Option<f64>,
+    pub(in crate::agent) max_tokens: Option<u32>,
+    pub(in crate::agent) tools: Arc<SessionTools>,
+    pub(in crate::agent) traces: Traces,
+    pub(in crate::agent) agent_name: Arc<str>,
+}
+
+impl SessionAgent {
+    /// The standing part of the next request; input, tools and prompt are counted before each one
+    /// (S2.63).
+    /// `input` is what was asked, for prompts that say it; `limits` are those of the session.
+    pub(in crate::agent) fn request_base(
+        &self,
+        choice: &ModelChoice,
+        input: &str,
+        limits: history::Limits,
+    ) -> Result<RequestBase, PromptError> {
+        let tools = self.tools.definitions();
+        let Rendered { system, tokens } = self.prompts.with(&tools, input)?;
+        let model = self.describe(choice);
+        let window = model.context_window;
+        let answer = self.max_tokens.map_or_else(
+            // Not told: an answer of ordinary length, or what a small model can spare.
+            || ORDINARY_ANSWER.min(window / 4),
+            u64::from,
+        );
+        let taken = match tokens + answer {
+            // A guess must not leave the past without any room.
+            taken if model.is_window_assumed => taken.min(window / 2),
+            taken => taken,
+        };
+        Ok(RequestBase {
+            limits: limits.within(window, taken),
+            whole: history::Limits::default().within(window, taken),
+            window: (!model.is_window_assumed).then_some(window),
+            system,
+            tools,
+            tokens,
+        })
+    }
+}
+
+impl AgentFactory {
+    /// What answers in a person's new session.
+    pub fn model_choice(&self, whose: (&TenantId, &UserId)) -> ModelChoice {
+        self.providers.default_choice(whose)
+    }
+
+    /// The agent of `owner`'s session, which began with that sandbox. Nothing is started yet; which model
+    /// answers is looked up at each request.
+    pub fn create_agent(
+        &self,
+        key: &SessionKey,
+        owner: &UserId,
+        sandbox: &SandboxId,
+    ) -> SessionAgent {
+        SessionAgent {
+            tenant: key.tenant.clone(),
+            session: key.session.clone(),
+            providers: self.providers.clone(),
+            catalogue: Arc::clone(&self.catalogue),
+            prompts: Arc::clone(&self.prompts),
+            history: self.history,
+            retry: self.retry,
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            tools: Arc::new(SessionTools::new(
+                self.servers.clone(),
+                Arc::clone(&self.place),
+                SandboxAssignment::new(
+                    Arc::clone(&self.place),
+                    key.clone(),
+                    owner.clone(),
+                    sandbox.clone(),
+                ),
+            )),
+            traces: self.traces.clone(),
+            agent_name: Arc::clone(&self.agent_name),
+        }
+    }
+}
+
+impl SessionAgent {
+    /// How much of the past the session lets its model read: what the settings say, or whatever the
+    /// model's window holds.
+    pub(in crate::agent) fn limits(&self, control: &Control) -> history::Limits {
+        limits(control, self.history)
+    }
+
+    /// The same for the running turn, which may read less since a request of it was too long.
+    pub(in crate::agent) fn turn_limits(&self, control: &Control) -> history::Limits {
+        let limits = self.limits(control);
+        let turn = control.turn.as_ref().and_then(|turn| turn.max_tokens);
+        turn.map_or(limits, |most| limits.at_most(most))
+    }
+
+    /// What is known or assumed of a model.
+    pub(in crate::agent) fn describe(&self, choice: &ModelChoice) -> Model {
+        let offer = self.providers.find(&self.tenant, &choice.provider);
+        let said = offer.map(|offer| offer.windows().clone());
+        self.catalogue
+            .describe(&choice.model, &said.unwrap_or_default())
+    }
+}
+
+/// The limits of a session where the settings say `usual`.
+pub(in crate::agent) fn limits(control: &Control, usual: history::Limits) -> history::Limits {
+    if control.reads_whole {
+        history::Limits::default()
+    } else {
+        usual
+    }
+}

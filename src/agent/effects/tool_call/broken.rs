@@ -1,0 +1,119 @@
+//! What became of a call that was begun and has no answer.
+
+use super::SessionTools;
+use super::outcome::{failed, lost};
+use crate::domain::Code;
+use crate::mcp;
+use crate::servers::{BUNDLED, Opened, ServerEntry};
+use crate::session::{Call, Outcome};
+
+/// What is said of a remote call that goes on for all that is known.
+const MAY_GO_ON: &str = "was told to stop; it may go on";
+/// What is said of calls whose server had to be ended because of another one.
+const ENDED_BESIDE: &str = "was ended because another call of it did not stop";
+
+impl SessionTools {
+    /// What became of a call, by why there is no answer. Lets go of a server that is of no more use.
+    pub(in crate::agent) async fn broken(
+        &self,
+        error: mcp::Error,
+        (call, server): (&Call, &ServerEntry),
+        opened: &Opened,
+    ) -> Outcome {
+        match error {
+            mcp::Error::Cancelled { is_confirmed } => {
+                let is_over = is_confirmed || self.end(server, opened).await;
+                if is_over {
+                    return Outcome::Cancelled;
+                }
+                let cause = format!("the server `{}` {MAY_GO_ON}", server.name);
+                lost(call, Outcome::Cancelled, cause)
+            }
+            mcp::Error::Timeout { is_confirmed, .. } => {
+                let is_over = is_confirmed || self.end(server, opened).await;
+                let cause = if !is_over {
+                    format!("{error}; the server `{}` {MAY_GO_ON}", server.name)
+                } else if is_confirmed {
+                    format!("{error}; the call was stopped")
+                } else if server.name == BUNDLED {
+                    format!("{error}; the sandbox was started afresh, files are kept")
+                } else {
+                    format!("{error}; the server `{}` was stopped", server.name)
+                };
+                lost(call, failed(Code::ToolTimeout, cause.clone()), cause)
+            }
+            mcp::Error::Gone { .. } => {
+                let cause = self.gone(&error, server, opened).await;
+                self.forget(&server.name).await;
+                lost(call, failed(Code::ToolFailed, cause.clone()), cause)
+            }
+            mcp::Error::NoAnswer { .. } => {
+                self.forget(&server.name).await;
+                let cause = error.to_string();
+                self.lost_server(server, &cause);
+                lost(call, failed(Code::ToolFailed, cause.clone()), cause)
+            }
+            mcp::Error::TooLarge { .. } => {
+                let text = format!("the call ran, but {error}; ask for less of it");
+                failed(Code::ToolFailed, text)
+            }
+            mcp::Error::Unreachable { .. } | mcp::Error::NotTaken { .. } => {
+                self.forget(&server.name).await;
+                let text = format!("not run: {error}");
+                failed(Code::ToolFailed, text)
+            }
+            mcp::Error::Refused(_) | mcp::Error::Handshake { .. } => {
+                failed(Code::ToolFailed, error.to_string())
+            }
+        }
+    }
+
+    /// Ends a server that does not stop, and whatever runs in it; whether that was possible.
+    async fn end(&self, server: &ServerEntry, opened: &Opened) -> bool {
+        opened.overrule().await;
+        self.forget(&server.name).await;
+        !server.is_remote()
+    }
+
+    /// Why a server went away during a call, with its last words.
+    async fn gone(&self, error: &mcp::Error, server: &ServerEntry, opened: &Opened) -> String {
+        if opened.is_restarted() {
+            return format!(
+                "an admin restarted the server `{}` during the call; what the call had done by then \
+                 stays done",
+                server.name
+            );
+        }
+        if opened.is_overruled() {
+            return format!("the server `{}` {ENDED_BESIDE}", server.name);
+        }
+        let text = self.last_words(error, server, opened).await;
+        self.lost_server(server, &text);
+        text
+    }
+
+    async fn last_words(
+        &self,
+        error: &mcp::Error,
+        server: &ServerEntry,
+        opened: &Opened,
+    ) -> String {
+        let why = opened.ended().await;
+        opened.kill().await;
+        let why = match why {
+            Some(why) if server.name == BUNDLED => {
+                return format!("the sandbox ended during the call: {why}");
+            }
+            Some(why) => format!("the server `{}` ended during the call: {why}", server.name),
+            None => error.to_string(),
+        };
+        let said = opened.last_words();
+        let from = said.len().saturating_sub(10);
+        match said.get(from..) {
+            Some(last) if !last.is_empty() => {
+                format!("{why}\nIts last words on stderr:\n{}", last.join("\n"))
+            }
+            Some(_) | None => why,
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! The second effect: run approved calls. Joins what the session's tenant is offered, and the
+//! session's own connections to those servers.
+
+pub(in crate::agent) mod broken;
+pub(in crate::agent) mod outcome;
+pub(in crate::agent) mod shown;
+pub(in crate::agent) mod written_files;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use self::outcome::{ended, failed, fenced};
+use self::shown::Shown;
+use self::written_files::Files;
+use crate::agent::journal::fence::Fence;
+use crate::domain::{Code, Digest, Memo, RunsInKind, Tool, ToolRef};
+use crate::mcp::{self, Standstill, ToolCall, ToolProgress, ToolboxTool};
+use crate::sandbox::ImageId;
+use crate::sandbox::assignment::SandboxAssignment;
+use crate::sandbox::host::SandboxHost;
+use crate::servers::{BUNDLED, Held, ServerEntry, Servers, SessionConnection, Source, View};
+use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
+use crate::store::live::cluster_bus::Site;
+use crate::telemetry;
+
+/// How much longer than the command's own limit we wait for the bundled server's answer.
+const ANSWER_MARGIN: Duration = Duration::from_secs(10);
+/// What is said of a call while its sandbox is paused.
+const DISK_IS_FULL: &str = "Paused: the disk is nearly full. This goes on when there is room.";
+/// How long a call of another server may take, unless its entry says otherwise.
+const CALL_LIMIT: Duration = Duration::from_mins(1);
+
+/// The tools of one session. Each server starts at the first call of it (USERS 12).
+pub struct SessionTools {
+    servers: Servers,
+    /// What keeps the workspaces of this gateway; others with the same name reach them too.
+    /// Known as soon as there are sandboxes.
+    engine: OnceLock<String>,
+    place: Arc<SandboxHost>,
+    assignment: SandboxAssignment,
+    /// Never held across an await.
+    view: Mutex<Arc<View>>,
+    /// Never held across an await.
+    links: Mutex<BTreeMap<String, Arc<SessionConnection>>>,
+}
+
+impl SessionTools {
+    pub(in crate::agent) fn new(
+        servers: Servers,
+        place: Arc<SandboxHost>,
+        assignment: SandboxAssignment,
+    ) -> Self {
+        Self {
+            view: Mutex::new(servers.bare_view()),
+            servers,
+            engine: OnceLock::new(),
+            place,
+            assignment,
+            links: Mutex::default(),
+        }
+    }
+
+    /// What holds the workspace of a session that runs here.
+    pub(in crate::agent) fn engine(&self) -> Option<&str> {
+        let is_on = self.place.is_on();
+        is_on.then(|| {
+            self.engine
+                .get_or_init(|| self.place.runtime.keeper())
+                .as_str()
+        })
+    }
+
+    /// What the session is offered, as it was last looked up.
+    fn view(&self) -> Arc<View> {
+        Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn links(&self) -> MutexGuard<'_, BTreeMap<String, Arc<SessionConnection>>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks up what the session is offered: at its start, before each model request, and before a
+    /// call runs. While the records are away, what was last known holds.
+    pub(in crate::agent) async fn refresh(&self) -> Arc<View> {
+        let view = match self.servers.view(self.assignment.tenant()).await {
+            Ok(view) => view,
+            Err(error) => {
+                tracing::warn!(?error, "What MCP servers there are cannot be read now");
+                return self.view();
+            }
+        };
+        let before = std::mem::replace(
+            &mut *self.view.lock().unwrap_or_else(PoisonError::into_inner),
+            Arc::clone(&view),
+        );
+        if !Arc::ptr_eq(&before, &view) {
+            // A call that runs holds its own connection, which ends when the call has ended.
+            self.links()
+                .retain(|name, _| view.connects_like(&before, name));
+            self.shown(&view).name_images().await;
+        }
+        view
+    }
+
+    /// What the model is told.
+    pub(in crate::agent) fn definitions(&self) -> Arc<[Tool]> {
+        Arc::clone(&self.view().definitions)
+    }
+
+    /// What decides about calls: the installation's rules, then what the tenant said about tools.
+    pub(in crate::agent) fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.view().rules)
+    }
+
+    /// How long the session must stay in memory for its servers; `None` if none runs.
+    pub(in crate::agent) fn idle_limit(&self) -> Option<Duration> {
+        let is_live = self.links().values().any(|link| link.is_live());
+        is_live.then_some(self.place.idle_limit)
+    }
+
+    /// Where the session's files are and what runs for it here, as far as it was used.
+    pub(in crate::agent) fn site(&self) -> Site {
+        let sandbox = self.assignment.settled();
+        let files = self.engine().map(ToOwned::to_owned).zip(sandbox.cloned());
+        let bundled = self.links().get(BUNDLED).cloned();
+        let is_running = bundled.is_some_and(|link| link.is_live());
+        let container = sandbox.filter(|_| is_running);
+        let container = container.and_then(|sandbox| self.place.runtime.container(sandbox));
+        Site { files, container }
+    }
+
+    /// Looks a proposed call up and validates it, before anybody is asked.
+    pub(in crate::agent) fn resolve(&self, name: &str, args: &Value) -> Resolution {
+        let view = self.view();
+        let Some(entry) = view.toolbox.find(name) else {
+            let names = view.definitions.iter().map(|tool| tool.name.as_str());
+            let known: Vec<&str> = names.collect();
+            let known = if known.is_empty() {
+                "none".to_owned()
+            } else {
+                known.join(", ")
+            };
+            return Resolution::Invalid(format!("there is no tool `{name}`; there are: {known}"));
+        };
+        if let Some(problem) = entry.problem_with(args) {
+            return Resolution::Invalid(problem);
+        }
+        match view.entry(&entry.at.server) {
+            Some(server) => {
+                Resolution::Ready(Arc::new(self.facts(&view, (entry, server.as_ref()), args)))
+            }
+            None => Resolution::Invalid(format!("the server of `{name}` is gone")),
+        }
+    }
+
+    /// Where the files of the session can be looked at now, without a start. Only our own server is
+    /// ever asked about them.
+    pub(in crate::agent) fn files(&self, is_unused: bool) -> Files<'_> {
+        let view = self.view();
+        let entry = view.entry(BUNDLED);
+        let is_ours = entry.is_some_and(|entry| entry.source == Source::Bundled);
+        let open = self.link(BUNDLED).and_then(|link| link.held());
+        match open {
+            Some(server) if is_ours => Files::Open(server),
+            None if is_ours && is_unused => Files::Unused(&self.assignment),
+            Some(_) | None => Files::Unknown,
+        }
+    }
+
+    /// Looks changed arguments of a waiting call up. The name may lead to another tool by now: what
+    /// the unchanged arguments would run says so.
+    pub(in crate::agent) fn edit(&self, call: &Call, args: Value) -> Edit {
+        let view = self.view();
+        let Some(entry) = view.toolbox.find(&call.name) else {
+            let nothing = Digest::from_wire("");
+            return Edit {
+                args,
+                unedited: None,
+                digest: nothing.clone(),
+                equal: nothing,
+                invalid: None,
+            };
+        };
+        Edit {
+            invalid: entry.problem_with(&args),
+            unedited: Some(self.digest_now(&view, entry, &call.args)),
+            digest: self.digest_now(&view, entry, &args),
+            equal: Digest::of_equal_calls(&entry.at, &args),
+            args,
+        }
+    }
+
+    fn digest_now(&self, view: &View, entry: &ToolboxTool, args: &Value) -> Digest {
+        let shown = self.shown(view);
+        let image = shown.image(&entry.at.server, self.link(&entry.at.server).as_deref());
+        shown.digest(entry, args, image.as_ref())
+    }
+
+    fn shown<'a>(&'a self, view: &'a View) -> Shown<'a> {
+        Shown {
+            place: &self.place,
+            view,
+        }
+    }
+
+    fn link(&self, server: &str) -> Option<Arc<SessionConnection>> {
+        self.links().get(server).cloned()
+    }
+
+    fn facts(
+        &self,
+        view: &View,
+        (entry, server): (&ToolboxTool, &ServerEntry),
+        args: &Value,
+    ) -> ToolFacts {
+        ToolFacts {
+            tool: entry.at.clone(),
+            title: entry.tool.title.clone(),
+            description: entry.tool.description.clone(),
+            schema: Arc::clone(&entry.schema),
+            annotations: entry.tool.annotations.clone(),
+            is_trusted: entry.is_trusted,
+            runs_in: server.runs_in(),
+            drift: view.drift(&entry.at),
+            file: None,
+            digest: self.digest_now(view, entry, args),
+            equal: Digest::of_equal_calls(&entry.at, args),
+            card: Memo::default(),
+        }
+    }
+
+    /// Tells those who watch the server's health that it went away during a call.
+    pub(in crate::agent) fn lost_server(&self, server: &ServerEntry, text: &str) {
+        self.servers.lost(server, self.assignment.tenant(), text);
+    }
+
+    /// Runs one approved call. What it gives is a value whatever happens. Nothing is sent once the
+    /// fence says that the session is somebody else's; without one, nobody else can have it.
+    #[tracing::instrument(skip_all, fields(session.id = %self.assignment.session(), call.id = %call.id, tool.name = %call.name))]
+    pub(in crate::agent) async fn run(
+        &self,
+        call: &Call,
+        fence: Option<&Fence>,
+        cancel: &CancellationToken,
+        mut on_progress: impl FnMut(ToolProgress),
+    ) -> Outcome {
+        let mut is_second = false;
+        loop {
+            let ready = async {
+                let connected = self.connect(call).await?;
+                if let Some(fence) = fence {
+                    fence
+                        .check()
+                        .await
+                        .map_err(|error| Box::new(fenced(&error)))?;
+                }
+                Ok::<_, Box<Outcome>>(connected)
+            };
+            let ready = tokio::select! {
+                ready = ready => ready,
+                () = cancel.cancelled() => return Outcome::Cancelled,
+            };
+            let (tool, server, opened) = match ready {
+                Ok(ready) => ready,
+                Err(outcome) => return *outcome,
+            };
+            let request = self.request(call, tool, &server);
+            let answer = opened.call(request, cancel, &mut on_progress);
+            match answer.await {
+                Ok(answer) => return ended(answer),
+                // Nothing of it has run: the server has ended the session, for example.
+                Err(mcp::Error::Unreachable { .. } | mcp::Error::NotTaken { .. }) if !is_second => {
+                    is_second = true;
+                    self.forget(&server.name).await;
+                }
+                Err(error) => return self.broken(error, (call, &server), &opened).await,
+            }
+        }
+    }
+
+    /// What the server is asked, and how long it may take.
+    fn request(&self, call: &Call, tool: ToolRef, server: &ServerEntry) -> ToolCall {
+        tracing::info!(
+            mcp.server = %server.name,
+            ">> Execute tool {}({})",
+            call.name,
+            telemetry::redact_args(&call.args)
+        );
+        let limit = match (server.name.as_str(), server.config.timeout) {
+            (BUNDLED, _) => self.place.command_limit + ANSWER_MARGIN,
+            (_, Some(seconds)) => Duration::from_secs(seconds),
+            (_, None) => CALL_LIMIT,
+        };
+        ToolCall {
+            tool: tool.tool,
+            args: call.args.clone(),
+            limit,
+            standstill: (!server.is_remote()).then(|| Standstill {
+                is_still: self.place.disk.pressure(),
+                words: DISK_IS_FULL,
+            }),
+        }
+    }
+
+    /// The tool of an approved call, its server, and the open connection. It is looked up before
+    /// the server starts and after: the start may show that the tool is another by now.
+    async fn connect(
+        &self,
+        call: &Call,
+    ) -> Result<(ToolRef, Arc<ServerEntry>, Held), Box<Outcome>> {
+        let before = self.refresh().await;
+        let image = self.look_up_image(&before, call).await;
+        let (tool, server) = self.check(&before, call, image.as_ref())?;
+        let link = Arc::clone(self.links().entry(server.name.clone()).or_default());
+        let sandbox = if server.is_remote() {
+            self.assignment.first().clone()
+        } else {
+            let sandbox = self.assignment.sandbox().await;
+            sandbox.map_err(|error| {
+                tracing::warn!(?error, "The session's files cannot be reached");
+                Box::new(failed(
+                    Code::SandboxUnavailable,
+                    format!("not run: {error}"),
+                ))
+            })?
+        };
+        let holder = self.assignment.holder();
+        let opened = link.connect(&server, &self.servers, (&holder, &sandbox));
+        let opened = opened.await;
+        let opened = opened.map_err(|failure| {
+            tracing::warn!(mcp.server = %server.name, error = failure.text, "A server does not start");
+            Box::new(failed(failure.code, format!("not run: {}", failure.told())))
+        })?;
+        let view = self.refresh().await;
+        if Arc::ptr_eq(&view, &before) && opened.image == image {
+            return Ok((tool, server, opened));
+        }
+        let (tool, server) = self.check(&view, call, opened.image.as_ref())?;
+        Ok((tool, server, opened))
+    }
+
+    async fn look_up_image(&self, view: &View, call: &Call) -> Option<ImageId> {
+        let server = &view.toolbox.find(&call.name)?.at.server;
+        let link = self.link(server);
+        self.shown(view)
+            .look_up_image(server, link.as_deref())
+            .await
+    }
+
+    /// What was approved is what runs: the digest is recomputed from what would run now.
+    fn check(
+        &self,
+        view: &View,
+        call: &Call,
+        image: Option<&ImageId>,
+    ) -> Result<(ToolRef, Arc<ServerEntry>), Box<Outcome>> {
+        let entry = view.toolbox.find(&call.name);
+        let server = entry.and_then(|entry| view.entry(&entry.at.server));
+        let (Some(entry), Some(server), Some(facts)) = (entry, server, &call.facts) else {
+            return Err(Box::new(self.gone_tool(call)));
+        };
+        if self.shown(view).digest(entry, &call.args, image) == facts.digest {
+            return Ok((entry.at.clone(), Arc::clone(server)));
+        }
+        tracing::warn!(call.id = %call.id, "What would run is not what was approved");
+        let text = "not run: the tool's definition, its server or its sandbox changed since it \
+                    was approved; ask for it again, and a person decides about it as it is now";
+        Err(Box::new(failed(Code::ChangedSinceShown, text.to_owned())))
+    }
+
+    /// Why an approved call has no tool.
+    fn gone_tool(&self, call: &Call) -> Outcome {
+        let runs_in = call.facts.as_ref().map(|facts| facts.runs_in.kind);
+        match self.place.runtime.lack() {
+            Some(lack) if runs_in != Some(RunsInKind::Remote) => {
+                failed(Code::SandboxUnavailable, format!("not run: {lack}"))
+            }
+            Some(_) | None => failed(Code::ToolFailed, "not run: the tool is gone".to_owned()),
+        }
+    }
+
+    /// Lets go of a server that has ended; the next call starts it again.
+    pub(in crate::agent) async fn forget(&self, name: &str) {
+        if let Some(link) = self.link(name) {
+            link.close().await;
+        }
+    }
+
+    /// Ends everything that runs for the session; its workspace stays.
+    pub(in crate::agent) async fn close(&self) {
+        let links = std::mem::take(&mut *self.links());
+        let closing = links.values().map(|link| link.close());
+        futures::future::join_all(closing).await;
+    }
+}

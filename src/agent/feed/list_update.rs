@@ -1,0 +1,42 @@
+//! What changed on the lists of sessions.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::{Holder, SessionKey, UserId};
+use crate::store::records::SessionRow;
+
+/// A row of a list of sessions that is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ListUpdate {
+    /// It is another, or new.
+    Changed(SessionRow),
+    /// The session was deleted.
+    Removed {
+        /// Which.
+        key: SessionKey,
+        /// On whose list it was.
+        owner: UserId,
+    },
+}
+
+impl ListUpdate {
+    /// The session.
+    pub fn key(&self) -> &SessionKey {
+        match self {
+            Self::Changed(row) => &row.key,
+            Self::Removed { key, .. } => key,
+        }
+    }
+
+    /// On whose list it stands: nobody else may learn of it.
+    pub fn holder(&self) -> Holder {
+        let (key, owner) = match self {
+            Self::Changed(row) => (&row.key, &row.owner),
+            Self::Removed { key, owner } => (key, owner),
+        };
+        Holder {
+            tenant: key.tenant.clone(),
+            user: owner.clone(),
+        }
+    }
+}

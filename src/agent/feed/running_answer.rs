@@ -1,0 +1,252 @@
+//! The answer that is being streamed, and the pieces that it comes in.
+
+use std::mem;
+
+use serde::{Deserialize, Serialize};
+
+use crate::session::Reasoning;
+
+/// Which part of an answer a delta belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DeltaKind {
+    /// What the model says.
+    Text,
+    /// What it thinks aloud.
+    Reasoning,
+}
+
+/// A piece of the running answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delta {
+    /// The turn.
+    pub turn: u64,
+    /// The request of the turn.
+    pub iteration: u32,
+    /// From 1; a higher one replaces what the one before said.
+    pub attempt: u32,
+    /// Where the piece begins, in UTF-16 code units of its kind (as browsers count).
+    pub offset: usize,
+    /// Text or reasoning.
+    pub kind: DeltaKind,
+    /// The piece.
+    pub text: String,
+}
+
+impl Delta {
+    /// Its length, in UTF-16 code units.
+    pub fn units(&self) -> usize {
+        self.text.encode_utf16().count()
+    }
+}
+
+/// The answer that is being streamed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunningAnswer {
+    /// The turn.
+    pub turn: u64,
+    /// The request of the turn.
+    pub iteration: u32,
+    /// From 1.
+    pub attempt: u32,
+    /// The text so far.
+    pub text: String,
+    /// The reasoning so far.
+    pub reasoning: String,
+    text_units: usize,
+    reasoning_units: usize,
+    /// The text of the attempt before, which stays in view until this one says something.
+    #[serde(skip)]
+    in_view: String,
+}
+
+/// What became of a piece from another gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::agent) enum Merged {
+    /// It is part of the answer, or was before.
+    Whole,
+    /// Something before it is missing.
+    Gap,
+}
+
+impl RunningAnswer {
+    /// Nothing said yet.
+    pub(in crate::agent) fn begin((turn, iteration): (u64, u32), attempt: u32) -> Self {
+        Self {
+            turn,
+            iteration,
+            attempt,
+            ..Self::default()
+        }
+    }
+
+    /// Nothing said yet by another attempt at the same request, of which nobody was told.
+    pub(in crate::agent) fn again(self, attempt: u32) -> Self {
+        let next = Self::begin(self.request(), attempt);
+        Self {
+            in_view: self.into_shown(),
+            ..next
+        }
+    }
+
+    /// The text that people see of it: the attempt before is replaced by the first piece of this one.
+    pub(in crate::agent) fn into_shown(self) -> String {
+        if self.in_view.is_empty() {
+            self.text
+        } else {
+            self.in_view
+        }
+    }
+
+    /// The text that people see of it, and what was thought aloud.
+    pub(in crate::agent) fn into_parts(mut self) -> (Option<String>, Option<Reasoning>) {
+        let reasoning = Reasoning::of(mem::take(&mut self.reasoning), None);
+        (Some(self.into_shown()), reasoning)
+    }
+
+    /// The request that it answers.
+    pub(in crate::agent) fn request(&self) -> (u64, u32) {
+        (self.turn, self.iteration)
+    }
+
+    /// Appends a piece; how it is told.
+    pub(in crate::agent) fn say(&mut self, kind: DeltaKind, piece: String) -> Delta {
+        let units = piece.encode_utf16().count();
+        self.in_view = String::new();
+        let (text, length) = self.part(kind);
+        let offset = *length;
+        *length += units;
+        text.push_str(&piece);
+        Delta {
+            turn: self.turn,
+            iteration: self.iteration,
+            attempt: self.attempt,
+            offset,
+            kind,
+            text: piece,
+        }
+    }
+
+    /// Appends what is new of a piece that was said elsewhere; how that is told.
+    pub(in crate::agent) fn merge(&mut self, delta: &Delta) -> (Merged, Option<Delta>) {
+        if delta.attempt < self.attempt {
+            return (Merged::Whole, None);
+        }
+        if delta.attempt > self.attempt {
+            if delta.offset > 0 {
+                return (Merged::Gap, None);
+            }
+            *self = mem::take(self).again(delta.attempt);
+        }
+        let (_, length) = self.part(delta.kind);
+        let Some(known) = length.checked_sub(delta.offset) else {
+            return (Merged::Gap, None);
+        };
+        let rest = tail(&delta.text, known);
+        let told = (!rest.is_empty()).then(|| self.say(delta.kind, rest));
+        (Merged::Whole, told)
+    }
+
+    /// Becomes the longer answer to the same request; how that is told.
+    pub(in crate::agent) fn adopt(&mut self, whole: &Self) -> Vec<Delta> {
+        if whole.attempt < self.attempt {
+            return Vec::new();
+        }
+        if whole.attempt > self.attempt {
+            *self = mem::take(self).again(whole.attempt);
+        }
+        let missing = whole.missing(self.text_units, self.reasoning_units);
+        for delta in &missing {
+            self.say(delta.kind, delta.text.clone());
+        }
+        missing
+    }
+
+    /// What a watcher that has seen `text` and `reasoning` code units is missing.
+    pub fn missing(&self, text: usize, reasoning: usize) -> Vec<Delta> {
+        let kinds = [
+            (DeltaKind::Reasoning, &self.reasoning, reasoning),
+            (DeltaKind::Text, &self.text, text),
+        ];
+        let piece = |(kind, whole, offset): (DeltaKind, &String, usize)| {
+            let rest = tail(whole, offset);
+            Delta {
+                turn: self.turn,
+                iteration: self.iteration,
+                attempt: self.attempt,
+                offset,
+                kind,
+                text: rest,
+            }
+        };
+        let pieces = kinds.into_iter().map(piece);
+        pieces.filter(|delta| !delta.text.is_empty()).collect()
+    }
+
+    fn part(&mut self, kind: DeltaKind) -> (&mut String, &mut usize) {
+        match kind {
+            DeltaKind::Text => (&mut self.text, &mut self.text_units),
+            DeltaKind::Reasoning => (&mut self.reasoning, &mut self.reasoning_units),
+        }
+    }
+}
+
+/// What follows after so many UTF-16 code units.
+pub fn tail(text: &str, units: usize) -> String {
+    if units == 0 {
+        return text.to_owned();
+    }
+    let rest: Vec<u16> = text.encode_utf16().skip(units).collect();
+    String::from_utf16_lossy(&rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Delta, DeltaKind, Merged, RunningAnswer};
+
+    fn delta(attempt: u32, offset: usize, text: &str) -> Delta {
+        Delta {
+            turn: 1,
+            iteration: 1,
+            attempt,
+            offset,
+            kind: DeltaKind::Text,
+            text: text.into(),
+        }
+    }
+
+    #[test]
+    fn pieces_that_come_twice_late_or_with_a_gap_give_the_text_once() {
+        let mut answer = RunningAnswer::begin((1, 1), 1);
+        let mut told = String::new();
+        let steps = [
+            (delta(1, 0, "a😀"), Merged::Whole),
+            (delta(1, 0, "a😀"), Merged::Whole),
+            (delta(1, 9, "far"), Merged::Gap),
+            (delta(1, 1, "😀b"), Merged::Whole),
+            (delta(0, 0, "late"), Merged::Whole),
+        ];
+        for (piece, expected) in steps {
+            let (merged, new) = answer.merge(&piece);
+            assert_eq!(merged, expected, "{piece:?}");
+            told.extend(new.map(|delta| delta.text));
+        }
+        assert_eq!((answer.text.as_str(), told.as_str()), ("a😀b", "a😀b"));
+        assert_eq!(answer.merge(&delta(2, 3, "x")).0, Merged::Gap);
+        assert_eq!(answer.merge(&delta(2, 0, "new")).0, Merged::Whole);
+        assert_eq!(answer.text, "new");
+    }
+
+    #[test]
+    fn the_whole_answer_fills_what_is_missing() {
+        let mut owner = RunningAnswer::begin((1, 1), 2);
+        for piece in ["one ", "two ", "three"] {
+            owner.say(DeltaKind::Text, piece.into());
+        }
+        let mut follower = RunningAnswer::begin((1, 1), 2);
+        assert_eq!(follower.merge(&delta(2, 0, "one ")).0, Merged::Whole);
+        let told = follower.adopt(&owner);
+        assert_eq!((told[0].offset, told[0].text.as_str()), (4, "two three"));
+        assert_eq!(follower, owner);
+        assert!(follower.adopt(&owner).is_empty());
+    }
+}

@@ -1,0 +1,292 @@
+//! A session's journal: folded, appended to, and read by range.
+
+pub(super) mod fence;
+pub(super) mod projection;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+
+use self::fence::Fence;
+use super::effects::session_agent::limits;
+use super::feed::ShownEvent;
+use crate::domain::{Code, SessionKey};
+use crate::history;
+use crate::session::{Commit, CommitError, Refusal, SessionState};
+use crate::store::{Appended, LiveStore, NewRecord, Record, Snapshot};
+
+/// Records that one read asks for.
+const PAGE: usize = 500;
+
+/// The form of a snapshot's body; another one is ignored, which costs time and no data.
+const SNAPSHOT_SCHEMA: u32 = 2;
+
+/// States that are serialized at the same time. Many sessions may come to rest together, and every
+/// further thread would only wait for a processor, with memory of its own.
+static WRITERS: Semaphore = Semaphore::const_new(2);
+
+/// A snapshot's body.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredSnapshot {
+    /// The folded state, its entries cut to `limits`.
+    pub(super) state: SessionState,
+    limits: history::Limits,
+}
+
+/// A session's stored past.
+#[derive(Clone)]
+pub(super) struct Journal {
+    store: Arc<dyn LiveStore>,
+    key: SessionKey,
+}
+
+/// The journal cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum JournalError {
+    #[error("the store does not give the journal")]
+    Store(#[from] crate::store::Error),
+    #[error("a commit of the journal cannot be read")]
+    Commit(#[from] CommitError),
+    #[error("version {expected} of the journal is missing; {found} comes next")]
+    Gap { expected: u64, found: u64 },
+}
+
+impl JournalError {
+    /// Whether it stays so until somebody mends what is stored.
+    pub(super) fn is_damage(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_damage(),
+            Self::Commit(_) | Self::Gap { .. } => true,
+        }
+    }
+}
+
+/// How an append ended, once everything that can be found out is found out.
+pub(super) enum Settled {
+    /// Durable, in so many bytes.
+    Stored(usize),
+    /// Somebody else wrote this version.
+    Conflict,
+    /// The store is away or damaged; the commit may or may not have arrived.
+    Away(crate::store::Error),
+    /// It is not one that can be stored. Nothing was appended.
+    Unfit(Refusal),
+}
+
+impl Journal {
+    pub(super) fn new(store: Arc<dyn LiveStore>, key: SessionKey) -> Self {
+        Self { store, key }
+    }
+
+    /// The state after the newest commit: snapshot and tail. A snapshot that was cut to narrower
+    /// limits than the session's is not used: the journal has what it lacks.
+    pub(super) async fn fold(&self, usual: history::Limits) -> Result<SessionState, JournalError> {
+        let snapshot = match self.store.snapshot(&self.key).await {
+            // It costs time, not data: the journal has everything.
+            Err(error) if error.is_damage() => {
+                tracing::warn!(session.id = %self.key.session, ?error, "A snapshot cannot be read and is folded anew");
+                None
+            }
+            answer => answer?,
+        };
+        let kept = snapshot
+            .filter(|snapshot| snapshot.schema == SNAPSHOT_SCHEMA)
+            .and_then(|snapshot| read_kept(&snapshot));
+        if let Some(StoredSnapshot {
+            mut state,
+            limits: cut_to,
+        }) = kept.filter(|kept| limits(&kept.state.control, usual).are_within(kept.limits))
+        {
+            while self.catch_up(&mut state, |_| {}).await? > 0 {}
+            // The tail may say that the session reads more than the snapshot holds.
+            if limits(&state.control, usual).are_within(cut_to) {
+                return Ok(state);
+            }
+        }
+        let mut state = SessionState::default();
+        while self.catch_up(&mut state, |_| {}).await? > 0 {}
+        Ok(state)
+    }
+
+    /// The state after that version, with every entry that any limits could let through.
+    pub(super) async fn whole(&self, version: u64) -> Result<SessionState, JournalError> {
+        let mut state = SessionState::default();
+        while state.control.version < version {
+            let from = state.control.version;
+            let records = self.store.read_after_version(&self.key, from, PAGE).await?;
+            for record in records.iter().filter(|record| record.version <= version) {
+                apply_next(&mut state, record)?;
+            }
+            if state.control.version == from {
+                break;
+            }
+        }
+        Ok(state)
+    }
+
+    /// Applies a page of what came after `state`; how many commits it was.
+    pub(super) async fn catch_up(
+        &self,
+        state: &mut SessionState,
+        mut on: impl FnMut(&Commit),
+    ) -> Result<usize, JournalError> {
+        let version = state.control.version;
+        let records = self
+            .store
+            .read_after_version(&self.key, version, PAGE)
+            .await?;
+        for record in &records {
+            on(&apply_next(state, record)?);
+        }
+        Ok(records.len())
+    }
+
+    /// The version of the newest commit; 0 = nothing is stored.
+    pub(super) async fn version(&self) -> Result<u64, crate::store::Error> {
+        self.store.version(&self.key).await
+    }
+
+    /// The fence of calls that begin while this gateway runs the session, as the journal says up to
+    /// that version.
+    pub(super) fn fence(&self, version: u64) -> Fence {
+        Fence::new((Arc::clone(&self.store), self.key.clone()), version)
+    }
+
+    /// Appends, and asks the store what became of it where the answer was lost. `wake` is told to other
+    /// gateways in the same step.
+    pub(super) async fn append(
+        &self,
+        commit: &Commit,
+        is_active: bool,
+        wake: Option<Bytes>,
+    ) -> Settled {
+        let body = match commit.to_bytes() {
+            Ok(body) => Bytes::from(body),
+            Err(error) => {
+                tracing::error!(session.id = %self.key.session, %error, "A commit does not serialize");
+                return Settled::Unfit(Refusal::new(Code::Internal, "internal error"));
+            }
+        };
+        let bytes = body.len();
+        let record = NewRecord {
+            commit_id: commit.commit_id.clone(),
+            first_seq: commit.seq.saturating_add(1),
+            last_seq: commit.last_seq(),
+            is_active,
+            body,
+            wake,
+        };
+        let before = commit.version.saturating_sub(1);
+        match self.store.append(&self.key, before, record).await {
+            Appended::Ok => Settled::Stored(bytes),
+            Appended::Unknown(error) if error.code() == Code::TooLarge => {
+                Settled::Unfit(Refusal::new(Code::TooLarge, error.to_string()))
+            }
+            Appended::Conflict => self.settle(commit).await.unwrap_or(Settled::Conflict),
+            Appended::Unknown(error) => self.settle(commit).await.unwrap_or(Settled::Away(error)),
+        }
+    }
+
+    /// Whether this very commit stands in the journal; `None` if nobody wrote its version.
+    async fn settle(&self, commit: &Commit) -> Option<Settled> {
+        let before = commit.version.saturating_sub(1);
+        match self.store.read_after_version(&self.key, before, 1).await {
+            Ok(records) => records.first().map(|record| {
+                if record.commit_id == commit.commit_id {
+                    Settled::Stored(record.body.len())
+                } else {
+                    Settled::Conflict
+                }
+            }),
+            Err(error) => Some(Settled::Away(error)),
+        }
+    }
+
+    /// Keeps the folded state, cut to `limits`, so that the next fold is short. Serializes off the
+    /// caller's task.
+    pub(super) async fn keep_snapshot(&self, state: SessionState, limits: history::Limits) {
+        let version = state.control.version;
+        let kept = StoredSnapshot { state, limits };
+        let body = {
+            // The semaphore is never closed.
+            let _place = WRITERS.acquire().await;
+            tokio::task::spawn_blocking(move || serde_json::to_vec(&kept)).await
+        };
+        let Ok(Ok(body)) = body else { return };
+        let snapshot = Snapshot {
+            version,
+            schema: SNAPSHOT_SCHEMA,
+            body: Bytes::from(body),
+        };
+        if let Err(error) = self.store.save_snapshot(&self.key, snapshot).await {
+            tracing::debug!(session.id = %self.key.session, %error, "The snapshot was not kept");
+        }
+    }
+
+    /// Shown events with `seq > after`, oldest first, about `limit` of them.
+    pub(super) async fn events_after(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<ShownEvent>, JournalError> {
+        let records = self.store.read_after_seq(&self.key, after, limit).await?;
+        let mut events = shown(&records)?;
+        events.retain(|event| event.seq > after);
+        events.truncate(limit);
+        Ok(events)
+    }
+
+    /// The newest `limit` shown events with `seq < before`, oldest first.
+    pub(super) async fn events_before(
+        &self,
+        before: u64,
+        limit: usize,
+    ) -> Result<Vec<ShownEvent>, JournalError> {
+        let records = self.store.read_before_seq(&self.key, before, limit).await?;
+        let mut events = shown(&records)?;
+        events.retain(|event| event.seq < before);
+        let surplus = events.len().saturating_sub(limit);
+        events.drain(..surplus);
+        Ok(events)
+    }
+}
+
+/// Applies the commit that follows `state`, and no other.
+fn apply_next(state: &mut SessionState, record: &Record) -> Result<Commit, JournalError> {
+    let commit = Commit::from_bytes(&record.body)?;
+    let expected = state.control.version.saturating_add(1);
+    if record.version != expected || commit.version != expected {
+        let found = record.version;
+        return Err(JournalError::Gap { expected, found });
+    }
+    state.apply(&commit);
+    Ok(commit)
+}
+
+fn shown(records: &[Record]) -> Result<Vec<ShownEvent>, CommitError> {
+    let mut events = Vec::new();
+    for record in records {
+        let commit = Commit::from_bytes(&record.body)?;
+        let at = commit.at;
+        let shown = commit.shown().map(|(seq, event)| ShownEvent {
+            seq,
+            at,
+            event: event.clone(),
+        });
+        events.extend(shown);
+    }
+    Ok(events)
+}
+
+/// A snapshot that cannot be read costs time, not data: the journal is folded from its start.
+fn read_kept(snapshot: &Snapshot) -> Option<StoredSnapshot> {
+    match serde_json::from_slice(&snapshot.body) {
+        Ok(kept) => Some(kept),
+        Err(error) => {
+            tracing::warn!(%error, "A snapshot cannot be read and is folded anew");
+            None
+        }
+    }
+}

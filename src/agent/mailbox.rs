@@ -1,0 +1,122 @@
+//! What a session's task is told, and the answers that need no session.
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::cluster::broadcaster::SessionUpdate;
+use super::feed::Joined;
+use crate::domain::{Code, Reached, Resource, SandboxId, UserId};
+use crate::providers::Wanted;
+use crate::session::{Command, Decision, Refusal};
+use crate::telemetry::instruments;
+
+/// What a door asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SessionRequest {
+    /// A command as it is.
+    Command(Command),
+    /// Let another model answer; which one serves the wish is looked up here.
+    Choose(Wanted),
+    /// A decision whose changed arguments still have to be looked up and validated.
+    Decide {
+        /// The decision; its `edit` is filled in here.
+        decision: Decision,
+        /// The changed arguments.
+        args: Option<Value>,
+    },
+}
+
+impl SessionRequest {
+    /// Whether something may run by it.
+    pub(super) fn approves(&self) -> bool {
+        match self {
+            Self::Decide { decision, .. } | Self::Command(Command::Decide(decision)) => {
+                decision.approved
+            }
+            Self::Command(Command::DecideAll { approved, .. }) => *approved,
+            Self::Command(_) | Self::Choose(_) => false,
+        }
+    }
+}
+
+/// A command was decided, and what it changed is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accepted {
+    /// `seq` of the first event that it caused; of the earlier one for a repeat; else of the head.
+    pub seq: u64,
+}
+
+/// What the session's task is told. Small, because a mailbox has room for many: what is large is in
+/// a box.
+pub(super) enum Message {
+    Tell {
+        ask: Box<SessionRequest>,
+        by: UserId,
+        reply: oneshot::Sender<Result<Accepted, Refusal>>,
+    },
+    Join {
+        by: UserId,
+        reply: oneshot::Sender<Result<Joined, Refusal>>,
+    },
+    /// An effect ended.
+    Outcome {
+        command: Box<Command>,
+        /// The reign under which the effect was started.
+        epoch: u64,
+    },
+    /// News from other gateways.
+    Updates(Vec<SessionUpdate>),
+    /// Something may have been missed: read on, and look who runs the session.
+    Look,
+    /// Somebody needs its room: leave memory, should nobody need it.
+    Rest,
+    /// The session is to be deleted: stop everything and leave for good.
+    Leave {
+        by: UserId,
+        reply: oneshot::Sender<Result<Option<SandboxId>, Refusal>>,
+    },
+}
+
+impl Message {
+    pub(super) fn refuse(self, refusal: &Refusal) {
+        match self {
+            Self::Tell { reply, .. } => drop(reply.send(Err(refusal.clone()))),
+            Self::Join { reply, .. } => drop(reply.send(Err(refusal.clone()))),
+            Self::Leave { reply, .. } => drop(reply.send(Err(refusal.clone()))),
+            Self::Outcome { .. } | Self::Updates(_) | Self::Look | Self::Rest => {}
+        }
+    }
+}
+
+pub(super) fn store_away() -> Refusal {
+    Refusal::new(
+        Code::StoreUnavailable,
+        "not saved: the database does not answer; try again",
+    )
+}
+
+/// Why a session that cannot be read is refused: for good, as no repetition helps.
+pub fn damaged() -> Refusal {
+    Refusal::new(
+        Code::SessionUnreadable,
+        "what is stored of this session is damaged, so it cannot be opened; other sessions are not \
+         affected: start a new one, or have the operator look into the log",
+    )
+}
+
+/// A limit of the installation is reached: which, how much it is, and what to do. Counted here.
+pub fn limit_reached(of: &Resource, reached: Reached) -> Refusal {
+    instruments().limit_reached(of.name, reached.whose.as_str());
+    Refusal::new(Code::TooManyRequests, of.refusal(reached))
+}
+
+pub(super) fn stopping() -> Refusal {
+    Refusal::new(
+        Code::ServerStopping,
+        "the server is stopping; connect again in a moment",
+    )
+}
+
+pub(super) fn deleted() -> Refusal {
+    Refusal::new(Code::SessionNotFound, "the session was deleted")
+}

@@ -1,0 +1,322 @@
+//! Decide, append, fold, show.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{LiveSession, Lost};
+use crate::agent::cluster::broadcaster::ClusterMessage;
+use crate::agent::feed::{ShownEvent, What};
+use crate::agent::journal::{JournalError, Settled};
+use crate::agent::mailbox::{Accepted, damaged, deleted, store_away};
+use crate::domain::CommitId;
+use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, decide};
+use crate::store::clock::now;
+
+/// Commits after which the state is kept as a snapshot.
+const SNAPSHOT_EVERY: u64 = 128;
+/// Between two looks at what became of a commit while the store is away.
+const SETTLE_EVERY: Duration = Duration::from_secs(1);
+
+impl LiveSession {
+    /// A new command: refused while the store is away.
+    pub(crate) async fn command(&mut self, command: Command) -> Result<Accepted, Refusal> {
+        self.membership.be_heard().await;
+        let committed = self.commit(&[&command], None).await;
+        committed.map_err(|failure| match failure {
+            Failure::Refused(refusal) | Failure::Unfit(refusal) => refusal,
+            Failure::Damaged => damaged(),
+            Failure::Away(error) => {
+                tracing::warn!(session.id = %self.key.session, error = ?error, "The store is away");
+                store_away()
+            }
+        })
+    }
+
+    /// Decide, append, fold, show. Again from the start when somebody else wrote meanwhile. Several
+    /// commands become one commit, or none of them is decided.
+    pub(crate) async fn commit(
+        &mut self,
+        commands: &[&Command],
+        epoch: Option<u64>,
+    ) -> Result<Accepted, Failure> {
+        loop {
+            let now = now();
+            let rules = self.agent.tools.rules();
+            let control = &self.state.control;
+            let inputs = Inputs {
+                gateway: self.gateway(epoch),
+                rules: &rules,
+                now,
+                genesis: &self.genesis,
+            };
+            let events = decide(control, commands.iter().copied(), inputs);
+            let events = events.map_err(Failure::Refused)?;
+            if events.is_empty() {
+                return Ok(Accepted {
+                    seq: self.seq_of_repeat(commands),
+                });
+            }
+            let commit = Commit {
+                version: control.version.saturating_add(1),
+                commit_id: CommitId::from_bits(rand::random()),
+                schema: SCHEMA,
+                at: now.max(control.at),
+                seq: control.seq,
+                events,
+            };
+            let is_active = commit.is_active_after(control.is_active());
+            // Where nobody else is known to live, the append itself carries the word.
+            let is_alone = self.membership.is_alone();
+            let wake = (is_alone && self.broadcaster.is_shared())
+                .then(|| ClusterMessage::moved(&self.life, commit.version))
+                .flatten();
+            match self.journal.append(&commit, is_active, wake).await {
+                Settled::Stored(bytes) => {
+                    self.unsettled = None;
+                    self.count(&commit);
+                    self.trace(&commit);
+                    self.state.apply(&commit);
+                    self.widen().await;
+                    self.show(&commit);
+                    self.tell_others(&commit, (!is_alone).then_some(bytes));
+                    return Ok(Accepted {
+                        seq: commit.last_seq().min(commit.seq.saturating_add(1)),
+                    });
+                }
+                Settled::Conflict => Box::pin(self.read_on()).await?,
+                Settled::Unfit(refusal) => return Err(Failure::Unfit(refusal)),
+                Settled::Away(error) => {
+                    self.unsettled = Some(Instant::now() + SETTLE_EVERY);
+                    return Err(self.failure(error.into()));
+                }
+            }
+        }
+    }
+
+    /// What an error of the journal means for the task: after damage it ends, and whoever opens the
+    /// session next is told.
+    fn failure(&mut self, error: JournalError) -> Failure {
+        match error {
+            JournalError::Store(error) if !error.is_damage() => Failure::Away(error),
+            error @ (JournalError::Store(_)
+            | JournalError::Commit(_)
+            | JournalError::Gap { .. }) => {
+                tracing::error!(session.id = %self.key.session, ?error, "The journal is damaged");
+                self.lost = Some(Lost::Damaged);
+                Failure::Damaged
+            }
+        }
+    }
+
+    fn seq_of_repeat(&self, commands: &[&Command]) -> u64 {
+        let control = &self.state.control;
+        let id = if let [
+            Command::Say {
+                client_message_id, ..
+            },
+        ] = commands
+        {
+            client_message_id.as_deref()
+        } else {
+            None
+        };
+        id.and_then(|id| control.seq_of_message(id))
+            .unwrap_or(control.seq)
+    }
+
+    fn gateway(&self, epoch: Option<u64>) -> Gateway<'_> {
+        let runner = self.state.control.runner.as_deref();
+        Gateway {
+            life: &self.life,
+            engine: self.agent.tools.engine(),
+            is_runner_alive: runner.is_some_and(|runner| self.membership.is_alive(runner)),
+            epoch,
+        }
+    }
+
+    /// Reads what was written elsewhere. A journal that is gone ends the session's task.
+    async fn read_on(&mut self) -> Result<(), Failure> {
+        let from = self.state.control.version;
+        loop {
+            let mut commits = Vec::new();
+            let read = self
+                .journal
+                .catch_up(&mut self.state, |commit| commits.push(commit.clone()));
+            let read = read.await;
+            self.widen().await;
+            self.show_creation(from);
+            for commit in &commits {
+                self.show(commit);
+            }
+            match read {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => return Err(self.failure(error)),
+            }
+        }
+        self.follow_creation(from).await;
+        self.compare_head().await
+    }
+
+    /// A journal that is shorter than what was read from it ends the session's task.
+    async fn compare_head(&mut self) -> Result<(), Failure> {
+        let version = self.state.control.version;
+        let head = self.journal.version().await;
+        let head = head.map_err(|error| self.failure(error.into()))?;
+        if head >= version {
+            self.unsettled = None;
+            return Ok(());
+        }
+        let (lost, refusal) = if head == 0 {
+            (Lost::Deleted, deleted())
+        } else {
+            tracing::error!(session.id = %self.key.session, head, version, "The store came back with a shorter journal");
+            (Lost::Rewound, store_away())
+        };
+        self.lost = Some(lost);
+        Err(Failure::Refused(refusal))
+    }
+
+    /// Looks what became of a commit of which that is not known, and goes on from there.
+    pub(crate) async fn settle(&mut self) {
+        self.unsettled = Some(Instant::now() + SETTLE_EVERY);
+        self.catch_up().await;
+        self.look().await;
+    }
+
+    /// Reads what was missed; what cannot be read now is read as soon as the store answers.
+    pub(crate) async fn catch_up(&mut self) {
+        match self.read_on().await {
+            Ok(()) | Err(Failure::Damaged) => {}
+            Err(Failure::Refused(refusal) | Failure::Unfit(refusal)) => {
+                tracing::debug!(session.id = %self.key.session, %refusal, "Nothing to read on");
+            }
+            Err(Failure::Away(error)) => {
+                tracing::warn!(session.id = %self.key.session, ?error, "The store is away");
+                self.membership.fall_behind(&self.key);
+            }
+        }
+    }
+
+    /// A commit that another gateway appended.
+    pub(crate) async fn follow(&mut self, commit: &Commit) {
+        let version = self.state.control.version;
+        if commit.version == version.saturating_add(1) {
+            self.state.apply(commit);
+            self.widen().await;
+            self.show_creation(version);
+            self.show(commit);
+            self.follow_creation(version).await;
+        } else if commit.version > version {
+            self.catch_up().await;
+        }
+    }
+
+    /// Another gateway created the session: who waits for it here was told another name of its
+    /// journal, and could not go on from what it is about to be shown.
+    fn show_creation(&self, from: u64) {
+        if from == 0 && self.state.control.version > 0 {
+            self.feed.show(What::Moved(self.state.control.seq));
+        }
+    }
+
+    /// Another gateway created the session: the sandbox is the one that stands in the journal.
+    async fn follow_creation(&mut self, from: u64) {
+        if let Some(sandbox) = self.state.control.sandbox.as_ref().filter(|_| from == 0) {
+            let owner = &self.owner().id;
+            self.agent = self.factory.create_agent(&self.key, owner, sandbox);
+            self.agent.tools.refresh().await;
+        }
+    }
+
+    /// What follows from an own commit and concerns more than this session's doors here. Its size is
+    /// given if others are still to be told.
+    fn tell_others(&mut self, commit: &Commit, bytes: Option<usize>) {
+        if let Some(bytes) = bytes {
+            self.broadcaster.tell_commit(&self.key, commit, bytes);
+        }
+        let control = &self.state.control;
+        let runner = control.runner.as_deref().filter(|_| control.is_active());
+        if let Some(runner) = runner.filter(|runner| **runner != *self.life) {
+            // It may have let the session go from memory.
+            self.broadcaster.nudge(runner, &self.key);
+        }
+        self.projection.tell(&self.key, control);
+        if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
+            let (journal, state) = (self.journal.clone(), self.state.clone());
+            let limits = self.cut_to;
+            self.running
+                .tracker()
+                .spawn(async move { journal.keep_snapshot(state, limits).await });
+        }
+    }
+
+    /// Shows what a commit changed, in the order in which it happened.
+    fn show(&mut self, commit: &Commit) {
+        for (seq, event) in commit.shown() {
+            if matches!(
+                event,
+                Event::Said { .. }
+                    | Event::Answered { .. }
+                    | Event::TurnFailed { .. }
+                    | Event::Cancelled { .. }
+            ) {
+                self.feed.end_answer();
+            }
+            let event = ShownEvent {
+                seq,
+                at: commit.at,
+                event: event.clone(),
+            };
+            self.feed.show(What::Event(event));
+        }
+        if commit.events.iter().any(changes_queue) {
+            self.feed.show(What::Queue(self.queue()));
+        }
+        if commit.events.iter().any(changes_usage) {
+            self.feed.show(What::Usage(self.usage()));
+        }
+        if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
+            self.forget_unread();
+        }
+    }
+}
+
+/// Why commands became no commit.
+pub(crate) enum Failure {
+    /// Decided against.
+    Refused(Refusal),
+    /// It can never be stored.
+    Unfit(Refusal),
+    /// The journal is broken; said in the log, and the task ends.
+    Damaged,
+    /// It may work later.
+    Away(crate::store::Error),
+}
+
+fn changes_queue(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Queued { .. }
+            | Event::ApprovalAsked { .. }
+            | Event::Decided { .. }
+            | Event::Started { .. }
+            | Event::Ended { .. }
+            | Event::Thinking { .. }
+            | Event::Cancelled { .. }
+    )
+}
+
+fn changes_usage(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Said { .. }
+            | Event::Answered { .. }
+            | Event::ContextCut { .. }
+            | Event::ResultsShortened { .. }
+            | Event::ContextReset
+            | Event::WindowChosen { .. }
+            | Event::ModelChosen { .. }
+    )
+}

@@ -1,0 +1,160 @@
+//! What running effects bring back: it happened, so it is stored, whatever the store does meanwhile.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::LiveSession;
+use super::commit::Failure;
+use crate::agent::mailbox::{Message, store_away};
+use crate::session::{Command, Outcome, Output, Refusal};
+
+/// Outcomes of one commit.
+const MOST_OUTCOMES: usize = 16;
+/// Pauses between two attempts to append an outcome while the store is away.
+const STORE_RETRY: [Duration; 4] = [
+    Duration::from_millis(50),
+    Duration::from_millis(250),
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+];
+
+impl LiveSession {
+    /// An outcome, and those that have come right behind it: calls that ran side by side tend to end
+    /// together, and one commit costs what five small ones do not.
+    pub(crate) async fn outcomes(&mut self, first: Command, epoch: u64) {
+        let mut all = vec![first];
+        while self.take_outcomes(&mut all, epoch) && all.len() < self.running.calls() {
+            // Answers that have come already are read before this task goes on. Nothing waits for
+            // those that have not.
+            let before = all.len();
+            tokio::task::yield_now().await;
+            if !self.take_outcomes(&mut all, epoch) || all.len() == before {
+                break;
+            }
+        }
+        if all.len() > 1 {
+            let together: Vec<&Command> = all.iter().collect();
+            if self.commit(&together, Some(epoch)).await.is_ok() {
+                return;
+            }
+            // One that is too large or too late holds up none of the others.
+        }
+        for command in all {
+            self.outcome(command, Some(epoch)).await;
+        }
+    }
+
+    /// Takes outcomes from the mailbox; whether there may be more of them.
+    fn take_outcomes(&mut self, all: &mut Vec<Command>, epoch: u64) -> bool {
+        while all.len() < MOST_OUTCOMES && self.set_aside.is_none() {
+            match self.mailbox.try_recv() {
+                Ok(Message::Outcome {
+                    command,
+                    epoch: its,
+                }) if its == epoch => all.push(*command),
+                Ok(other) => self.set_aside = Some(other),
+                Err(_) => return true,
+            }
+        }
+        false
+    }
+
+    /// An outcome: it happened, so it is kept until the store is back; meanwhile commands are
+    /// refused. One that can never be stored becomes a failure that can; a damaged journal ends the
+    /// task.
+    pub(crate) async fn outcome(&mut self, mut command: Command, epoch: Option<u64>) {
+        let mut pauses = STORE_RETRY
+            .iter()
+            .copied()
+            .chain(std::iter::repeat(Duration::from_secs(5)));
+        while let Some(error) = self.try_outcome(&mut command, epoch).await {
+            tracing::warn!(session.id = %self.key.session, ?error, "The store is away; an outcome waits");
+            let until = Instant::now() + pauses.next().unwrap_or_default();
+            if !Box::pin(self.refuse_until(until)).await {
+                return;
+            }
+        }
+    }
+
+    /// Why the store could not take an outcome now; `None` if there is nothing more to do with it.
+    async fn try_outcome(
+        &mut self,
+        command: &mut Command,
+        epoch: Option<u64>,
+    ) -> Option<crate::store::Error> {
+        let failure = match self.commit(&[command], epoch).await {
+            Err(Failure::Unfit(refusal)) => {
+                tracing::error!(session.id = %self.key.session, %refusal, "An outcome cannot be stored");
+                *command = unstorable(command, &refusal)?;
+                self.commit(&[command], epoch).await.err()?
+            }
+            answer => answer.err()?,
+        };
+        match failure {
+            Failure::Refused(refusal) | Failure::Unfit(refusal) => {
+                tracing::debug!(session.id = %self.key.session, %refusal, "An outcome came too late");
+                None
+            }
+            Failure::Damaged => None,
+            Failure::Away(error) => Some(error),
+        }
+    }
+
+    /// Refuses commands until then; whether to go on.
+    async fn refuse_until(&mut self, until: Instant) -> bool {
+        let mut later = Vec::new();
+        let goes_on = loop {
+            tokio::select! {
+                () = self.stop.cancelled() => break false,
+                () = tokio::time::sleep_until(until) => break true,
+                message = self.mailbox.recv() => match message {
+                    Some(Message::Outcome { command, epoch }) => later.push((command, epoch)),
+                    Some(message) => message.refuse(&store_away()),
+                    None => break false,
+                },
+            }
+        };
+        for (command, epoch) in later {
+            // They wait for the same store: one loop for all would lose their order.
+            Box::pin(self.outcome(*command, Some(epoch))).await;
+        }
+        goes_on
+    }
+}
+
+/// What is stored instead of an outcome that cannot be.
+fn unstorable(outcome: &Command, refusal: &Refusal) -> Option<Command> {
+    let text = format!("the result cannot be stored: {}", refusal.message);
+    let code = refusal.code;
+    if let Command::Answered {
+        turn, iteration, ..
+    } = *outcome
+    {
+        let failure = crate::session::Failure {
+            code,
+            text,
+            is_retryable: true,
+        };
+        return Some(Command::ModelFailed {
+            turn,
+            iteration,
+            failure,
+        });
+    }
+    if let Command::CallEnded {
+        call, duration_ms, ..
+    } = outcome
+    {
+        let output = Output {
+            text,
+            ..Output::default()
+        };
+        return Some(Command::CallEnded {
+            call: call.clone(),
+            outcome: Outcome::Failed { code, output },
+            duration_ms: *duration_ms,
+        });
+    }
+    None
+}

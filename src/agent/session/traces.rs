@@ -1,0 +1,95 @@
+//! Tells traces what ended with an own commit. Nothing depends on it.
+
+use super::LiveSession;
+use crate::agent::effects::trace::{TurnEnd, TurnTrace};
+use crate::domain::{CallId, Timestamp};
+use crate::session::{Call, Commit, Decider, Event, Turn, Verdict};
+
+impl LiveSession {
+    /// Tells what an own commit ends, before it changes the state. Only the gateway that appended a
+    /// commit does, so each span is told once.
+    pub(crate) fn trace(&self, commit: &Commit) {
+        // What begins with this commit ends with a later one.
+        let Some(turn) = self.state.control.turn.as_ref() else {
+            return;
+        };
+        let Some(trace) = self.agent.trace(turn.id, turn.started) else {
+            return;
+        };
+        for event in &commit.events {
+            match event {
+                Event::Decided {
+                    call, verdict, by, ..
+                } => {
+                    if let Some(call) = find(turn, commit, call) {
+                        decided(&trace, call, (*verdict, by), commit.at);
+                    }
+                }
+                Event::Ended { call, outcome, .. } => {
+                    if let Some(call) = find(turn, commit, call) {
+                        trace.call_ended(call, outcome, commit.at);
+                    }
+                }
+                Event::Answered { finish, .. } => {
+                    self.trace_end(&trace, turn, &TurnEnd::Answered(finish), commit.at);
+                }
+                Event::TurnFailed { code, .. } => {
+                    self.trace_end(&trace, turn, &TurnEnd::Failed(*code), commit.at);
+                }
+                Event::Cancelled { .. } => {
+                    self.trace_end(&trace, turn, &TurnEnd::Cancelled, commit.at);
+                }
+                Event::Created { .. }
+                | Event::OwnerChanged { .. }
+                | Event::Queued { .. }
+                | Event::StopRequested { .. }
+                | Event::CallStopRequested { .. }
+                | Event::UserMessage { .. }
+                | Event::Thinking { .. }
+                | Event::Said { .. }
+                | Event::ApprovalAsked { .. }
+                | Event::Started { .. }
+                | Event::Settled { .. }
+                | Event::Withdrawn { .. }
+                | Event::TitleSet { .. }
+                | Event::ModelChosen { .. }
+                | Event::WindowChosen { .. }
+                | Event::ContextReset
+                | Event::ContextCut { .. }
+                | Event::ResultsShortened { .. } => {}
+            }
+        }
+    }
+
+    fn trace_end(&self, trace: &TurnTrace, turn: &Turn, how: &TurnEnd<'_>, at: Timestamp) {
+        let choice = self.state.control.asked().unwrap_or(&self.genesis.model);
+        let asked = (self.provider_kind(), choice, turn.iteration);
+        trace.ended(how, asked, at);
+    }
+}
+
+/// A wait ends with a decision. A rule decides at once, so only its refusals are worth telling.
+fn decided(trace: &TurnTrace, call: &Call, (verdict, by): (Verdict, &Decider), at: Timestamp) {
+    let is_person = matches!(by, Decider::Person(_));
+    let verdict = match verdict {
+        Verdict::Approved if is_person => "approved",
+        Verdict::Rejected => "rejected",
+        // It goes on waiting, since the model asked for it.
+        Verdict::Approved | Verdict::TakenBack => return,
+    };
+    trace.waited(call, verdict, Some(by), at);
+}
+
+/// A call of the turn, or one that the same commit brings.
+fn find<'a>(turn: &'a Turn, commit: &'a Commit, id: &CallId) -> Option<&'a Call> {
+    let brought = commit.events.iter().filter_map(|event| {
+        if let Event::Queued { calls } = event {
+            Some(calls)
+        } else {
+            None
+        }
+    });
+    let mut brought = brought.flatten().map(|call| &**call);
+    turn.call(id)
+        .or_else(|| brought.find(|call| call.id == *id))
+}

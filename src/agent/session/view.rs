@@ -1,0 +1,87 @@
+//! The session as somebody who joins sees it.
+
+use super::LiveSession;
+use crate::agent::feed::{Joined, LeftOut, QueueState, SessionView, TurnView, UsageState};
+use crate::history::{self, Past};
+use crate::llm;
+use crate::session::{Activity, Phase};
+
+impl LiveSession {
+    pub(crate) fn queue(&self) -> QueueState {
+        let control = &self.state.control;
+        let (calls, said) = match &control.turn {
+            Some(turn) => (turn.queue.clone(), turn.said.clone()),
+            None => (Vec::new(), String::new()),
+        };
+        QueueState {
+            calls,
+            said,
+            seq: control.seq,
+        }
+    }
+
+    pub(crate) fn usage(&self) -> UsageState {
+        let control = &self.state.control;
+        let model = self.agent.describe(self.choice());
+        UsageState {
+            totals: control.totals,
+            context_tokens: control.last_usage.total(),
+            window: model.context_window,
+            is_window_assumed: model.is_window_assumed,
+            reads_whole: control.reads_whole,
+            left_out: self.left_out(),
+            seq: control.seq,
+        }
+    }
+
+    /// What the next request would leave out.
+    fn left_out(&self) -> LeftOut {
+        let input = history::last_input(&self.state.entries);
+        let own = self.agent.turn_limits(&self.state.control);
+        let (limits, whole) = match self.agent.request_base(self.choice(), input, own) {
+            Ok(request_base) => (request_base.limits, request_base.whole),
+            // The request itself says what is wrong with the prompt.
+            Err(_) => (own, history::Limits::default()),
+        };
+        let past = Past {
+            entries: &self.state.entries,
+            question: self.state.control.question,
+        };
+        let shown = history::window(past, limits, llm::tokens::estimate);
+        LeftOut {
+            messages: self.state.left_out + shown.left_out as u64,
+            from_seq: shown.from_seq(),
+            whole_reads_more: !whole.are_within(limits),
+        }
+    }
+
+    pub(crate) fn joined(&self) -> Joined {
+        let (signals, answer) = self.feed.watch();
+        let control = &self.state.control;
+        let view = SessionView {
+            journal: control
+                .journal
+                .clone()
+                .unwrap_or_else(|| self.genesis.journal.clone()),
+            seq: control.seq,
+            title: control.title.clone(),
+            model: self.choice().clone(),
+            is_stored: control.version > 0,
+            queue: self.queue(),
+            usage: self.usage(),
+            turn: control.turn.as_ref().map(|turn| TurnView {
+                id: turn.id,
+                iteration: turn.iteration,
+                phase: match (turn.phase, control.activity()) {
+                    (Phase::Asking, _) => "model",
+                    (Phase::Calling, Activity::Waiting(_)) => "waiting",
+                    (Phase::Calling, _) => "calls",
+                },
+                since: turn.phase_since,
+            }),
+            answer,
+            waiting: control.waiting.clone(),
+        };
+        Joined { signals, view }
+    }
+}

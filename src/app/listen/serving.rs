@@ -1,0 +1,337 @@
+//! Connections of HTTP. A stranger who says nothing, or says it one byte at a time, may not hold one.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::extract::ConnectInfo;
+use axum::serve::Listener;
+use axum::{Extension, Router};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::Layer as _;
+
+use crate::gateway::{AccessRules, AddressShare, Addresses, Crowd, turn_away};
+use crate::telemetry::instruments;
+
+/// How long the head of a request may take, counted from the moment the connection waits for one: as
+/// long as proxies keep idle connections (two minutes by default), and more, because one that ends
+/// under a request is an error for somebody.
+pub(in crate::app) const HEAD_LIMIT: Duration = Duration::from_mins(3);
+
+/// How long it may take to turn somebody away.
+const REFUSAL_LIMIT: Duration = Duration::from_secs(5);
+/// Connections that are turned away in words at the same time; more are closed without.
+const REFUSALS: usize = 100;
+/// How often it is logged that connections are turned away.
+const TOLD_EVERY: Duration = Duration::from_mins(1);
+
+/// How connections are taken.
+pub(in crate::app) struct Connections {
+    /// How long the head of a request may take.
+    pub(in crate::app) head_limit: Duration,
+    /// Those that are open, with their limits.
+    pub(in crate::app) open: Arc<Addresses>,
+    /// Whose addresses say who is behind a connection; `None` = nobody's.
+    pub(in crate::app) access: Option<Arc<AccessRules>>,
+}
+
+impl Connections {
+    /// As many as come, for a listener that only the operator reaches.
+    pub(in crate::app) fn unlimited() -> Self {
+        Self {
+            head_limit: HEAD_LIMIT,
+            open: Addresses::new(None, None),
+            access: None,
+        }
+    }
+
+    /// What a connection is counted as.
+    fn address(&self, peer: SocketAddr) -> Option<IpAddr> {
+        let access = self.access.as_ref()?;
+        Some(peer.ip()).filter(|address| access.is_telling(*address))
+    }
+}
+
+/// Serves until `farewell` is over; then requests that run are seen through.
+pub(in crate::app) async fn serve(
+    mut listener: TcpListener,
+    router: Router,
+    taken: Connections,
+    farewell: impl Future<Output = ()>,
+) {
+    let mut refusals = Refusals::default();
+    let (connections, stop) = (TaskTracker::new(), CancellationToken::new());
+    let mut farewell = pin!(farewell);
+    loop {
+        // Where no connection can be taken, as without file handles, it waits and says so.
+        let (stream, peer) = tokio::select! {
+            biased;
+            () = &mut farewell => break,
+            taken = Listener::accept(&mut listener) => taken,
+        };
+        // Without it the second small frame of a burst waits about 40 ms.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY was not set");
+        }
+        match taken.open.take(taken.address(peer)) {
+            Ok(share) => {
+                let stream = Counted {
+                    stream,
+                    _share: share,
+                };
+                let (router, stop) = (router.clone(), stop.clone());
+                connections.spawn(converse(stream, peer, router, taken.head_limit, stop));
+            }
+            Err(crowd) => {
+                if let Some(refusal) = refusals.refuse(stream, peer, crowd) {
+                    connections.spawn(refusal);
+                }
+            }
+        }
+    }
+    drop(listener);
+    stop.cancel();
+    connections.close();
+    connections.wait().await;
+}
+
+/// Answers the requests of one connection, until it becomes a websocket's.
+async fn converse(
+    stream: Counted,
+    peer: SocketAddr,
+    router: Router,
+    head_limit: Duration,
+    stop: CancellationToken,
+) {
+    let service = Extension(ConnectInfo(peer)).layer(router);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(head_limit)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+        .with_upgrades();
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "A client's connection broke");
+    }
+}
+
+/// Turns connections away, in words as far as that costs little.
+struct Refusals {
+    at_once: Arc<Semaphore>,
+    told: Option<Instant>,
+}
+
+impl Default for Refusals {
+    fn default() -> Self {
+        Self {
+            at_once: Arc::new(Semaphore::new(REFUSALS)),
+            told: None,
+        }
+    }
+}
+
+impl Refusals {
+    /// What has to be done for it.
+    fn refuse(
+        &mut self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        crowd: Crowd,
+    ) -> Option<impl Future<Output = ()> + Send + use<>> {
+        instruments().limit_reached("connections", crowd.as_str());
+        if self.told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
+            self.told = Some(Instant::now());
+            let text = crowd.refusal();
+            tracing::warn!(peer = %peer.ip(), "Connections are turned away: {text}");
+        }
+        let turn = Arc::clone(&self.at_once).try_acquire_owned().ok()?;
+        Some(async move {
+            let _turn = turn;
+            let service = TowerToHyperService::new(turn_away(crowd));
+            let connection = http1::Builder::new()
+                .keep_alive(false)
+                .serve_connection(TokioIo::new(stream), service);
+            // Whoever does not listen is not told.
+            drop(tokio::time::timeout(REFUSAL_LIMIT, connection).await);
+        })
+    }
+}
+
+/// A connection that counts until it ends, as a websocket's too.
+struct Counted {
+    stream: TcpStream,
+    _share: AddressShare,
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buffer)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, buffers)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use axum::extract::ConnectInfo;
+    use axum::{Router, routing::get};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::time::timeout;
+    use tokio_util::sync::CancellationToken;
+    use tokio_util::task::TaskTracker;
+
+    use super::{Connections, serve};
+    use crate::config;
+    use crate::gateway::{AccessRules, Addresses};
+
+    const DEADLINE: Duration = Duration::from_secs(20);
+    const HEAD_LIMIT: Duration = Duration::from_millis(300);
+
+    async fn start() -> (SocketAddr, CancellationToken, TaskTracker) {
+        start_with(Addresses::new(None, None), HEAD_LIMIT).await
+    }
+
+    async fn start_with(
+        open: Arc<Addresses>,
+        head_limit: Duration,
+    ) -> (SocketAddr, CancellationToken, TaskTracker) {
+        let settings = config::Access {
+            public_url: None,
+            allowed_origins: Vec::new(),
+            trusted_proxies: Vec::new(),
+        };
+        let taken = Connections {
+            head_limit,
+            open,
+            access: Some(Arc::new(AccessRules::new(&settings, "localhost"))),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let peer = |ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.to_string() };
+        let router = Router::new().route("/peer", get(peer));
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        tasks.spawn(serve(
+            listener,
+            router,
+            taken,
+            stop.clone().cancelled_owned(),
+        ));
+        tasks.close();
+        (address, stop, tasks)
+    }
+
+    async fn rest_of(stream: &mut TcpStream) -> String {
+        let mut rest = Vec::new();
+        let read = timeout(DEADLINE, stream.read_to_end(&mut rest)).await;
+        drop(read.expect("the connection ends"));
+        String::from_utf8(rest).unwrap()
+    }
+
+    #[tokio::test]
+    async fn who_says_nothing_or_half_a_head_does_not_hold_a_connection() {
+        let (address, ..) = start().await;
+        for said in ["", "GET /peer HTTP/1.1\r\nHost: x\r\nX-Slow"] {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(said.as_bytes()).await.unwrap();
+            let rest = rest_of(&mut stream).await;
+            assert!(!rest.contains("200 OK"), "{rest}");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_connection_too_many_is_told_so_and_the_place_of_one_that_ends_is_free() {
+        let (address, ..) = start_with(Addresses::new(Some(2), Some(1)), DEADLINE).await;
+        let asked = b"GET /peer HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        let ask = async || {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(asked).await.unwrap();
+            rest_of(&mut stream).await
+        };
+        // Loopback has no limit of its own, only that of all.
+        let mut first = TcpStream::connect(address).await.unwrap();
+        let second = TcpStream::connect(address).await.unwrap();
+        let refused = ask().await;
+        assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
+        assert!(refused.contains("too_many_requests"), "{refused}");
+        assert!(
+            refused.contains("`runtime.limits.connections`"),
+            "{refused}"
+        );
+        drop(second);
+        let again = async { while !ask().await.contains("200 OK") {} };
+        timeout(DEADLINE, again).await.unwrap();
+        first.write_all(asked).await.unwrap();
+        assert!(rest_of(&mut first).await.contains("200 OK"));
+    }
+
+    #[tokio::test]
+    async fn the_peer_is_known_and_a_stop_ends_what_waits() {
+        let (address, stop, tasks) = start().await;
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let asked = b"GET /peer HTTP/1.1\r\nHost: x\r\n\r\n";
+        stream.write_all(asked).await.unwrap();
+        let mut told = vec![0; 1024];
+        let length = timeout(DEADLINE, stream.read(&mut told)).await.unwrap();
+        let told = String::from_utf8_lossy(&told[..length.unwrap()]).into_owned();
+        let own = stream.local_addr().unwrap().to_string();
+        assert!(told.contains("200 OK") && told.ends_with(&own), "{told}");
+        stop.cancel();
+        assert_eq!(rest_of(&mut stream).await, "");
+        timeout(DEADLINE, tasks.wait()).await.unwrap();
+        assert!(TcpStream::connect(address).await.is_err());
+    }
+}

@@ -1,0 +1,330 @@
+//! Finds the sandbox of this machine: tried, not assumed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
+
+use crate::config::{Sandbox, SandboxDriver};
+use crate::sandbox::host::SandboxHost;
+use crate::sandbox::{
+    Bounds, Bubblewrap, Capacity, DeferredRuntime, DiskMonitor, Docker, DockerProblem,
+    DockerSettings, Error, Off, Peers, Room, Runtime, Settings as BubblewrapSettings,
+};
+use crate::store::Records;
+
+/// The file names of the server that runs in every sandbox: the static one that `./run build` puts
+/// beside our program, else cargo's own.
+const SERVERS: [&str; 2] = ["mcp-server", "sepal-mcp-server"];
+
+/// The image that is built beside this program.
+const OWN_IMAGE: &str = concat!("sepal/sandbox:", env!("CARGO_PKG_VERSION"));
+
+/// How long the start of a sandbox waits for room.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long a start waits for the engine that the settings ask for: after a boot nothing says which of
+/// the two is up first.
+const ENGINE_PATIENCE: Duration = Duration::from_secs(10);
+/// Between two looks for it.
+const ENGINE_PAUSE: Duration = Duration::from_millis(250);
+
+/// How what is made at an engine is called, which gateways on one store share, and those gateways.
+type Names = (String, Peers);
+
+/// Looks at the disk from now on, and begins a trial of bubblewrap.
+pub(super) async fn begin(
+    settings: &Sandbox,
+    (data_dir, folder): (PathBuf, String),
+    tasks: &TaskTracker,
+) -> (DiskMonitor, Trial) {
+    let disk = watch_disk(settings, &data_dir).await;
+    let trial = Trial::begin(settings, (data_dir, folder), &disk, tasks);
+    (disk, trial)
+}
+
+/// Looks at the disk that data lies on, as the settings want it.
+pub(super) async fn watch_disk(settings: &Sandbox, data_dir: &Path) -> DiskMonitor {
+    // What is not there yet will be made on the disk of what it is made in.
+    let mut folders = data_dir.ancestors();
+    let folder = folders.find(|folder| folder.exists()).unwrap_or(data_dir);
+    DiskMonitor::start(folder.to_owned(), u64::from(settings.min_free_mb) << 20).await
+}
+
+/// Bubblewrap, which is tried by starting a sandbox.
+pub(super) enum Trial {
+    /// While the store is opened, which takes as long.
+    Begun(JoinHandle<Result<Bubblewrap, Error>>),
+    /// Only where Docker is not taken.
+    Later(BubblewrapSettings),
+}
+
+impl Trial {
+    /// Begins it where Docker cannot be meant. `folder` is what only this gateway's own is called;
+    /// the caller holds the data folder's lock.
+    pub(super) fn begin(
+        settings: &Sandbox,
+        (data_dir, folder): (PathBuf, String),
+        disk: &DiskMonitor,
+        tasks: &TaskTracker,
+    ) -> Self {
+        let bubblewrap = BubblewrapSettings {
+            data_dir,
+            installation: folder,
+            server: server_binary(),
+            disk: disk.clone(),
+            forces_watchdog: false,
+        };
+        let is_meant = match settings.driver {
+            SandboxDriver::Bubblewrap => true,
+            SandboxDriver::Auto => settings.docker_host.is_none() && !Docker::has_usual_socket(),
+            SandboxDriver::Docker | SandboxDriver::None => false,
+        };
+        if is_meant {
+            Self::Begun(tasks.spawn(Bubblewrap::open(bubblewrap)))
+        } else {
+            Self::Later(bubblewrap)
+        }
+    }
+
+    async fn end(self) -> Result<Arc<dyn Runtime>, Error> {
+        let opened = match self {
+            Self::Begun(opening) => match opening.await {
+                Ok(opened) => opened,
+                Err(broken) => std::panic::resume_unwind(broken.into_panic()),
+            },
+            Self::Later(settings) => Bubblewrap::open(settings).await,
+        };
+        let bubblewrap = opened?;
+        tracing::info!(sandbox.limits = ?bubblewrap.limits(), "Use bubblewrap for sandboxes");
+        Ok(Arc::new(bubblewrap))
+    }
+}
+
+/// What seals tools in, and why nothing does if so.
+#[derive(Clone)]
+pub(super) struct FoundRuntime {
+    pub(super) runtime: Arc<dyn Runtime>,
+    pub(super) problem: Option<Arc<Error>>,
+    /// Why `auto` did not take Docker.
+    pub(super) passed_over: Option<Arc<Error>>,
+    /// An engine may still come: how it is looked for.
+    pub(super) search: Option<Search>,
+    /// The disk that it may fill.
+    pub(super) disk: DiskMonitor,
+}
+
+/// How an engine is looked for that did not answer, or that lacked something.
+#[derive(Clone)]
+pub(super) struct Search {
+    pub(super) late: Arc<DeferredRuntime>,
+    settings: Sandbox,
+    names: Names,
+    disk: DiskMonitor,
+}
+
+/// Opens the runtime of the settings; without one, sessions work without sandboxed tools.
+pub(super) async fn open(
+    settings: &Sandbox,
+    (names, disk): (Names, &DiskMonitor),
+    trial: Trial,
+) -> FoundRuntime {
+    let place = runtime(settings, (names, disk), trial).await;
+    if let Some(problem) = &place.problem {
+        tracing::warn!(error = ?problem, "Tools that need a sandbox are off: {problem}");
+    }
+    reap(&*place.runtime).await;
+    place
+}
+
+impl FoundRuntime {
+    pub(super) fn on(runtime: Arc<dyn Runtime>, disk: &DiskMonitor) -> Self {
+        Self {
+            runtime,
+            problem: None,
+            passed_over: None,
+            search: None,
+            disk: disk.clone(),
+        }
+    }
+
+    /// Nothing seals tools in, and nothing will until the next start.
+    fn off(problem: Error, disk: &DiskMonitor) -> Self {
+        Self {
+            problem: Some(Arc::new(problem)),
+            ..Self::on(Arc::new(Off), disk)
+        }
+    }
+
+    /// Nothing does yet. What is missing at the engine is looked for again.
+    fn awaiting(lack: Error, settings: &Sandbox, (names, disk): (Names, &DiskMonitor)) -> Self {
+        let lack = Arc::new(lack);
+        let late = Arc::new(DeferredRuntime::new(Arc::clone(&lack)));
+        Self {
+            problem: Some(lack),
+            search: Some(Search {
+                late: Arc::clone(&late),
+                settings: settings.clone(),
+                names,
+                disk: disk.clone(),
+            }),
+            ..Self::on(late, disk)
+        }
+    }
+
+    /// The place of all sessions.
+    pub(super) fn for_sessions(self, settings: &Sandbox, records: Records) -> SandboxHost {
+        let mebibytes = |amount: u32| u64::from(amount) << 20;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the settings hold it between 0.01 and some hundred"
+        )]
+        let cpu_millis = (settings.cpus * 1_000.0) as u32;
+        let bounds = Bounds {
+            memory_bytes: mebibytes(settings.memory_mb),
+            cpu_millis,
+            processes: settings.pids,
+            workspace_bytes: mebibytes(settings.workspace_mb),
+            lifetime: None,
+        };
+        SandboxHost {
+            runtime: self.runtime,
+            disk: self.disk,
+            records,
+            command_limit: settings.command_timeout,
+            bounds,
+            idle_limit: settings.idle,
+            has_foreign_image: settings.image != OWN_IMAGE,
+        }
+    }
+}
+
+impl Search {
+    /// Looks once. What is found has so much room as the settings say, and what an earlier life left
+    /// there has ended.
+    pub(super) async fn look(&self) -> Result<Arc<dyn Runtime>, Error> {
+        let found = docker(&self.settings, self.names.clone(), &self.disk).await?;
+        let found = with_room(found, &self.settings, &self.disk);
+        reap(&*found).await;
+        Ok(found)
+    }
+}
+
+fn with_room(
+    runtime: Arc<dyn Runtime>,
+    settings: &Sandbox,
+    disk: &DiskMonitor,
+) -> Arc<dyn Runtime> {
+    let room = Room {
+        most: settings.most,
+        idle: settings.idle,
+        patience: PATIENCE,
+    };
+    Arc::new(Capacity::new(runtime, room, disk.clone()))
+}
+
+async fn reap(runtime: &dyn Runtime) {
+    match runtime.reap().await {
+        Ok(0) => {}
+        Ok(ended) => tracing::info!(ended, "Ended what the last life left running in sandboxes"),
+        Err(error) => tracing::warn!(?error, "What the last life left running was not ended"),
+    }
+}
+
+async fn runtime(
+    settings: &Sandbox,
+    (names, disk): (Names, &DiskMonitor),
+    trial: Trial,
+) -> FoundRuntime {
+    let on = |runtime| FoundRuntime::on(with_room(runtime, settings, disk), disk);
+    match settings.driver {
+        SandboxDriver::None => FoundRuntime::off(Error::Off, disk),
+        SandboxDriver::Docker => match awaited_docker(settings, names.clone(), disk).await {
+            Ok(docker) => on(docker),
+            Err(lack) => FoundRuntime::awaiting(lack, settings, (names, disk)),
+        },
+        SandboxDriver::Bubblewrap => match trial.end().await {
+            Ok(bubblewrap) => on(bubblewrap),
+            Err(error) => FoundRuntime::off(error, disk),
+        },
+        SandboxDriver::Auto => whatever_works(settings, (names, disk), trial).await,
+    }
+}
+
+/// Docker, else bubblewrap, else nothing; what was passed over is said. What was taken is kept until
+/// the next start, because files are where they were made; only from nothing it may become Docker.
+async fn whatever_works(
+    settings: &Sandbox,
+    (names, disk): (Names, &DiskMonitor),
+    trial: Trial,
+) -> FoundRuntime {
+    let on = |runtime| FoundRuntime::on(with_room(runtime, settings, disk), disk);
+    let passed_over = match docker(settings, names.clone(), disk).await {
+        Ok(docker) => return on(docker),
+        Err(error) => Arc::new(error),
+    };
+    tracing::info!("Docker is passed over: {passed_over}");
+    let place = match trial.end().await {
+        Ok(bubblewrap) => on(bubblewrap),
+        Err(lack) => FoundRuntime::awaiting(lack, settings, (names, disk)),
+    };
+    FoundRuntime {
+        passed_over: Some(passed_over),
+        ..place
+    }
+}
+
+/// Docker, which may still be starting.
+async fn awaited_docker(
+    settings: &Sandbox,
+    names: Names,
+    disk: &DiskMonitor,
+) -> Result<Arc<dyn Runtime>, Error> {
+    let began = Instant::now();
+    let mut is_told = false;
+    loop {
+        let opened = docker(settings, names.clone(), disk).await;
+        let Err(Error::Engine(problem @ DockerProblem::Unreachable { .. })) = &opened else {
+            return opened;
+        };
+        if began.elapsed() > ENGINE_PATIENCE {
+            return opened;
+        }
+        if !std::mem::replace(&mut is_told, true) {
+            let seconds = ENGINE_PATIENCE.as_secs();
+            tracing::info!("Wait up to {seconds} s for the container engine: {problem}");
+        }
+        tokio::time::sleep(ENGINE_PAUSE).await;
+    }
+}
+
+async fn docker(
+    settings: &Sandbox,
+    (installation, peers): Names,
+    disk: &DiskMonitor,
+) -> Result<Arc<dyn Runtime>, Error> {
+    let opened = Docker::open(DockerSettings {
+        host: settings.docker_host.clone(),
+        image: settings.image.clone(),
+        runtime: settings.runtime.clone(),
+        pool_size: usize::try_from(settings.pool_size).unwrap_or(usize::MAX),
+        installation,
+        peers,
+        disk: disk.clone(),
+        counts_by_runs: None,
+    });
+    Ok(Arc::new(opened.await?))
+}
+
+/// Beside our own program; one folder up in a build folder, where tests run in `deps`.
+fn server_binary() -> PathBuf {
+    let own = std::env::current_exe().unwrap_or_default();
+    let folders = own.ancestors().skip(1).take(2);
+    let mut found = folders.flat_map(|folder| SERVERS.map(|name| folder.join(name)));
+    found
+        .find(|path| path.is_file())
+        .unwrap_or_else(|| own.with_file_name(SERVERS[0]))
+}

@@ -1,0 +1,264 @@
+//! What every way of running has, with a listener or without: store, people, sandboxes, sessions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::ExposeSecret as _;
+use sha2::{Digest as _, Sha256};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::{Parts, deferred_engine, disk, doctor, model, sandboxes, servers};
+use crate::agent::{self, AgentFactory, Prompts, Sessions, SessionsSettings};
+use crate::config::{self, Settings};
+use crate::gateway::System;
+use crate::history::{self, Input, SystemPrompt};
+use crate::llm::Catalogue;
+use crate::net::{self, Guard};
+use crate::providers::Providers;
+use crate::sandbox::host::SandboxHost;
+use crate::sandbox::{Janitor, Peers, Runtime};
+use crate::servers::Servers;
+use crate::store::{self, DataDir, Sealer, Store};
+use crate::telemetry::traces::Traces;
+use crate::tenancy::{Clock, Tenancy};
+
+/// How often sessions that nobody needs are forgotten.
+const SWEEP_EVERY: Duration = Duration::from_secs(30);
+
+/// What every way of running has: store, people, sandboxes and sessions.
+pub(super) struct Services {
+    /// The name by which it labels what it makes on this machine.
+    pub(super) installation: String,
+    pub(super) store: Store,
+    pub(super) tenancy: Tenancy,
+    pub(super) providers: Providers,
+    pub(super) report: System,
+    pub(super) sessions: Sessions,
+    pub(super) servers: Servers,
+    pub(super) agents: (TaskTracker, CancellationToken),
+    traces: Traces,
+    writer: (TaskTracker, CancellationToken),
+    runtime: Arc<dyn Runtime>,
+    janitor: Option<Janitor>,
+}
+
+impl Services {
+    /// Opens the store, says where we are reached, and goes on with what an earlier life left.
+    pub(super) async fn open(
+        settings: &Settings,
+        url: Option<&str>,
+        reads: Input<'_>,
+    ) -> anyhow::Result<Self> {
+        let writer = (TaskTracker::new(), CancellationToken::new());
+        let agents = (TaskTracker::new(), CancellationToken::new());
+        // Reading hundreds of certificates takes as long as opening the store does: side by side.
+        let guard = Guard::new(settings.runtime.outgoing.allow.clone());
+        let (llm, reach) = (settings.llm.clone(), guard.clone());
+        let model = tokio::task::spawn_blocking(move || model::open(&llm, reach));
+        let kept = store_settings(&settings.store);
+        let dir = DataDir::lock(&kept.data_dir)?;
+        // A sandbox starts in another folder than we did.
+        let data_dir = std::path::absolute(dir.path())?;
+        let folder = hashed(&[data_dir.as_os_str().as_encoded_bytes()]);
+        let (disk, trial) =
+            sandboxes::begin(&settings.sandbox, (data_dir, folder), &agents.0).await;
+        let store = Store::open_locked(dir, &kept, &writer.0, writer.1.clone()).await?;
+        let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
+        store.join(&sealer).await?;
+        if let Some(url) = url {
+            store.dir().announce(url)?;
+        }
+        let tenancy = Tenancy::new(&store, Clock::system());
+        let installation = installation_id(&store).await?;
+        let names = (installation.clone(), Peers::new(store.cluster_bus()));
+        let place = sandboxes::open(&settings.sandbox, (names, &disk), trial).await;
+        let model = model.await??;
+        let report = System::new(doctor::report(settings, &place, &model, &store));
+        let providers = model.register(&store, &settings.auth).await?;
+        let runtime = Arc::clone(&place.runtime);
+        let refreshing = model::refresh(providers.clone(), agents.1.clone());
+        agents.0.spawn(refreshing);
+        // Before anything new is started: what it finds now is of an earlier life.
+        let janitor = deferred_engine::janitor(&place, &store).await?;
+        let found = place.clone();
+        let place = Arc::new(place.for_sessions(&settings.sandbox, store.records()));
+        let servers = servers::open(settings, &store, (Arc::clone(&place), guard), &agents)?;
+        follow(found, (&report, &servers), &store, &agents);
+        let traces = open_traces(&settings.telemetry)?;
+        let factory = AgentFactory {
+            traces: traces.clone(),
+            ..factory(
+                settings,
+                (providers.clone(), reads),
+                (place, servers.clone()),
+            )?
+        };
+        let limits = session_limits(&settings.runtime.limits);
+        let sessions = start_sessions(&store, factory, limits, &agents).await?;
+        forget(&settings.store, &store, &agents);
+        Ok(Self {
+            installation,
+            store,
+            tenancy,
+            providers,
+            report,
+            sessions,
+            servers,
+            agents,
+            traces,
+            writer,
+            runtime,
+            janitor,
+        })
+    }
+
+    /// What has to be stopped.
+    pub(super) fn into_parts(self, doors: CancellationToken) -> Parts {
+        Parts {
+            doors,
+            agents: self.agents,
+            janitor: self.janitor,
+            sessions: self.sessions,
+            runtime: self.runtime,
+            writer: self.writer,
+            store: self.store,
+            traces: self.traces,
+        }
+    }
+}
+
+/// Tells people from now on what becomes of the place where tools run.
+fn follow(
+    place: sandboxes::FoundRuntime,
+    (report, servers): (&System, &Servers),
+    store: &Store,
+    agents: &(TaskTracker, CancellationToken),
+) {
+    let telling = disk::tell(place.disk.clone(), report.clone(), agents.1.clone());
+    agents.0.spawn(telling);
+    deferred_engine::begin(place, (report.clone(), servers.clone()), store, agents);
+}
+
+/// Sends traces to the collector of the settings, if they name one.
+fn open_traces(settings: &config::Telemetry) -> anyhow::Result<Traces> {
+    if settings.otlp_endpoint.is_none() {
+        return Ok(Traces::default());
+    }
+    let http = net::client(&net::Settings::default())?;
+    Ok(Traces::open(settings, &http))
+}
+
+fn session_limits(limits: &config::Limits) -> SessionsSettings {
+    SessionsSettings {
+        live: limits.sessions(),
+        new_per_minute: (limits.new_sessions_per_user, limits.new_sessions_per_tenant),
+        ..SessionsSettings::default()
+    }
+}
+
+/// Starts the registry, and goes on with what an earlier life left.
+async fn start_sessions(
+    store: &Store,
+    factory: AgentFactory,
+    settings: SessionsSettings,
+    agents: &(TaskTracker, CancellationToken),
+) -> anyhow::Result<Sessions> {
+    let sessions = Sessions::start(
+        (store.live(), store.cluster_bus()),
+        store.records(),
+        factory,
+        settings,
+        agents.clone(),
+    );
+    let unfinished = sessions.claim_unfinished().await?;
+    if unfinished > 0 {
+        tracing::info!(sessions = unfinished, "Go on with what the last life left");
+    }
+    agents.0.spawn(sweep(sessions.clone(), agents.1.clone()));
+    Ok(sessions)
+}
+
+/// Takes off the list what Redis forgets by the operator's setting; a database forgets nothing.
+fn forget(settings: &config::Store, store: &Store, agents: &(TaskTracker, CancellationToken)) {
+    let Some(after) = settings
+        .history_ttl
+        .filter(|_| store.cluster_bus().is_shared())
+    else {
+        return;
+    };
+    let stores = (store.live(), store.records());
+    let looking = agent::remove_expired_rows(stores, after, agents.1.clone());
+    agents.0.spawn(looking);
+}
+
+async fn sweep(sessions: Sessions, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(SWEEP_EVERY);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => sessions.sweep(),
+        }
+    }
+}
+
+/// What the store takes of the settings.
+pub fn store_settings(settings: &config::Store) -> store::Settings {
+    store::Settings {
+        data_dir: settings.data_dir.clone(),
+        database_url: Some(settings.database_url.expose_secret().to_owned()),
+        compression: settings.compression,
+        redis_url: settings.redis_url.clone(),
+        allow_volatile: settings.allow_volatile,
+        history_ttl: settings.history_ttl,
+    }
+}
+
+/// A name that no other installation at an engine has. Gateways on one store share it. One alone
+/// adds its folder, because a copied folder is another installation.
+async fn installation_id(store: &Store) -> Result<String, store::Error> {
+    let records = store.records().installation().await?;
+    if store.cluster_bus().is_shared() {
+        return Ok(hashed(&[records.as_bytes()]));
+    }
+    let path = store.dir().path();
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let path = path.as_os_str().as_encoded_bytes();
+    Ok(hashed(&[records.as_bytes(), path]))
+}
+
+/// Twelve letters that stand for `parts`.
+fn hashed(parts: &[&[u8]]) -> String {
+    let hash = Sha256::digest(parts.join(&0));
+    hex::encode(hash.get(..6).unwrap_or_default())
+}
+
+fn factory(
+    settings: &Settings,
+    (providers, reads): (Providers, Input<'_>),
+    (place, servers): (Arc<SandboxHost>, Servers),
+) -> anyhow::Result<AgentFactory> {
+    let (chat, llm) = (&settings.chat, &settings.llm);
+    let history = history::Limits {
+        max_tokens: chat.max_tokens.map(|most| u64::from(most.get())),
+        max_messages: chat
+            .max_messages
+            .and_then(|most| usize::try_from(most.get()).ok()),
+    };
+    Ok(AgentFactory {
+        providers,
+        catalogue: Arc::new(Catalogue::built_in()),
+        prompts: Arc::new(Prompts::new(SystemPrompt::new(
+            &llm.prompt_template,
+            reads,
+        )?)),
+        history,
+        retry: model::retry(llm),
+        temperature: llm.temperature,
+        max_tokens: llm.max_tokens.map(std::num::NonZeroU32::get),
+        place,
+        servers,
+        traces: Traces::default(),
+        agent_name: settings.agent.name.as_str().into(),
+    })
+}

@@ -1,0 +1,117 @@
+//! What the addresses of the agent share over HTTP: who calls, and whose each connection is.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::extract::FromRequestParts as _;
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use rmcp::transport::streamable_http_server::session::SessionManager as _;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+
+use crate::agent::limit_reached;
+use crate::domain::{Caller, Resource, Share, UserId};
+use crate::gateway::GatewayState;
+use crate::gateway::error::ApiError;
+use crate::gateway::mcp::notices::Threshold;
+use crate::gateway::mcp::server::AgentServer;
+use crate::gateway::mcp::{Exposure, Life};
+
+/// What the routes share.
+#[derive(Clone)]
+pub(in crate::gateway::mcp) struct McpContext {
+    pub(in crate::gateway::mcp) gateway: GatewayState,
+    pub(in crate::gateway::mcp) exposure: Arc<Exposure>,
+    pub(in crate::gateway::mcp) life: Life,
+    pub(in crate::gateway::mcp) manager: Arc<LocalSessionManager>,
+    /// Whose connection each is. Never held across an await.
+    pub(in crate::gateway::mcp) owners: Arc<Mutex<HashMap<String, Owned>>>,
+}
+
+/// A connection of somebody.
+pub(in crate::gateway::mcp) struct Owned {
+    user: UserId,
+    _share: Share,
+}
+
+/// Connections and event streams of MCP clients.
+const STREAMS: Resource = Resource {
+    name: "streams",
+    plural: "connections of MCP clients",
+    remedy: "close some, or wait some minutes where a client left without a word",
+    total: "runtime.limits.streams",
+    setting: "runtime.limits.streams",
+};
+
+impl McpContext {
+    /// The server for one client.
+    pub(in crate::gateway::mcp) fn server(&self) -> AgentServer {
+        AgentServer {
+            sessions: self.gateway.sessions.clone(),
+            exposure: Arc::clone(&self.exposure),
+            life: self.life.clone(),
+            local: None,
+            threshold: Threshold::default(),
+            questions: Arc::clone(&self.gateway.limits.questions),
+        }
+    }
+
+    /// Who calls: as everywhere, or the user of this machine where the operator said so.
+    pub(in crate::gateway::mcp) async fn enter(
+        &self,
+        parts: &mut Parts,
+    ) -> Result<Caller, ApiError> {
+        let peer = self.gateway.access.peer(parts);
+        let shows_nothing = !parts.headers.contains_key(AUTHORIZATION);
+        if self.exposure.admits_local && peer.is_local && shows_nothing {
+            let entered = self.gateway.tenancy.anonymous_caller().await?;
+            return Ok(entered.caller);
+        }
+        Caller::from_request_parts(parts, &self.gateway).await
+    }
+
+    pub(in crate::gateway::mcp) fn owner(&self, session: &str) -> Option<UserId> {
+        self.owners().get(session).map(|owned| owned.user.clone())
+    }
+
+    fn owners(&self) -> MutexGuard<'_, HashMap<String, Owned>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more connection or stream of that caller. What has ended is looked for before one is
+    /// refused.
+    pub(in crate::gateway::mcp) async fn stream(&self, caller: &Caller) -> Result<Share, ApiError> {
+        let streams = &self.gateway.limits.streams;
+        if let Ok(share) = streams.take(caller.holder(), 1) {
+            return Ok(share);
+        }
+        self.forget_ended().await;
+        let share = streams.take(caller.holder(), 1);
+        share.map_err(|reached| limit_reached(&STREAMS, reached).into())
+    }
+
+    /// Remembers whose a new connection is, and forgets those that ended.
+    pub(in crate::gateway::mcp) async fn own(&self, session: String, user: UserId, share: Share) {
+        let owned = Owned {
+            user,
+            _share: share,
+        };
+        self.owners().insert(session, owned);
+        self.forget_ended().await;
+    }
+
+    async fn forget_ended(&self) {
+        let known: Vec<String> = self.owners().keys().cloned().collect();
+        let mut ended = Vec::new();
+        for session in known {
+            let is_open = self.manager.has_session(&session.as_str().into()).await;
+            if !is_open.unwrap_or(true) {
+                ended.push(session);
+            }
+        }
+        let mut owners = self.owners();
+        for session in ended {
+            owners.remove(&session);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The agent over HTTP: `/mcp` for clients of today, and who may call at all. The guard around every
+//! door has checked host and origin before.
+
+pub(super) mod context;
+pub(super) mod legacy;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, Method};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use hyper::body::{Frame, SizeHint};
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+
+use self::context::McpContext;
+use self::legacy;
+use super::{Exposure, Life};
+use crate::domain::{Code, Share};
+use crate::gateway::GatewayState;
+use crate::gateway::error::ApiError;
+
+/// Names a client's connection in `/mcp`.
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// `/mcp`, `/sse` and `/message`.
+pub fn routes(gateway: &GatewayState, exposure: Arc<Exposure>, life: Life) -> Router {
+    let context = McpContext {
+        gateway: gateway.clone(),
+        exposure,
+        manager: Arc::default(),
+        owners: Arc::default(),
+        life,
+    };
+    // The guard knows under which names we answer, and whose pages may call.
+    let config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .disable_allowed_origins()
+        .with_max_request_body_bytes(gateway.body_limit)
+        .with_cancellation_token(context.life.stop.child_token());
+    let served = context.clone();
+    let manager = Arc::clone(&context.manager);
+    let service = StreamableHttpService::new(move || Ok(served.server()), manager, config);
+    Router::new()
+        .route_service("/mcp", service)
+        .merge(legacy::routes(&context))
+        .layer(from_fn_with_state(context, admit))
+}
+
+/// Finds out who calls, and keeps everybody to their own connections.
+async fn admit(State(context): State<McpContext>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let caller = match context.enter(&mut parts).await {
+        Ok(caller) => caller,
+        Err(error) => return error.into_response(),
+    };
+    if !caller.user.role.may_act() {
+        let text = "a viewer may read, not ask the agent";
+        return ApiError::new(Code::NotAllowed, text).into_response();
+    }
+    let session = parts.headers.get(&SESSION);
+    let session = session.and_then(|session| session.to_str().ok());
+    if let Some(owner) = session.and_then(|session| context.owner(session))
+        && owner != caller.user.id
+    {
+        // As if it did not exist, so that nobody learns that it does.
+        return ApiError::new(Code::SessionNotFound, "there is no such connection").into_response();
+    }
+    let is_get = parts.method == Method::GET;
+    let begins = session.is_none() && parts.method == Method::POST && parts.uri.path() == "/mcp";
+    let share = match (is_get || begins).then(|| context.stream(&caller)) {
+        Some(taking) => match taking.await {
+            Ok(share) => Some(share),
+            Err(error) => return error.into_response(),
+        },
+        None => None,
+    };
+    let user = caller.user.id.clone();
+    parts.extensions.insert(caller);
+    let response = next.run(Request::from_parts(parts, body)).await;
+    let Some(share) = share else { return response };
+    if is_get {
+        return response.map(|body| {
+            Body::new(Held {
+                body,
+                _share: share,
+            })
+        });
+    }
+    let opened = response.headers().get(&SESSION);
+    if let Some(opened) = opened.and_then(|opened| opened.to_str().ok()) {
+        context.own(opened.to_owned(), user, share).await;
+    }
+    response
+}
+
+/// A stream of events that counts until it ends.
+struct Held {
+    body: Body,
+    _share: Share,
+}
+
+impl hyper::body::Body for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

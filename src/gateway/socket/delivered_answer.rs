@@ -1,0 +1,136 @@
+//! How much of a running answer one client has.
+
+use crate::agent::{Delta, DeltaKind, Notice, RunningAnswer, tail};
+use crate::session::Event;
+
+/// How much of a running answer a client has, in UTF-16 code units.
+#[derive(Default, PartialEq, Eq)]
+pub(super) struct DeliveredAnswer {
+    pub(super) answer: (u64, u32, u32),
+    pub(super) text: usize,
+    pub(super) reasoning: usize,
+}
+
+impl DeliveredAnswer {
+    /// The count for a delta's kind; another answer or attempt begins at 0.
+    pub(super) fn units(&mut self, delta: &Delta) -> &mut usize {
+        let answer = (delta.turn, delta.iteration, delta.attempt);
+        if self.answer != answer {
+            *self = Self {
+                answer,
+                ..Self::default()
+            };
+        }
+        match delta.kind {
+            DeltaKind::Text => &mut self.text,
+            DeltaKind::Reasoning => &mut self.reasoning,
+        }
+    }
+
+    /// The end of an answer whose event comes now, if the client has only its beginning: it fell behind
+    /// while the answer ended, and nobody keeps the pieces.
+    pub(super) fn rest(&mut self, event: &Event) -> Option<Delta> {
+        if let Event::Thinking { .. } = event {
+            *self = Self::default();
+        }
+        let (Event::Said { turn, text, .. } | Event::Answered { turn, text, .. }) = event else {
+            return None;
+        };
+        let told = std::mem::take(self);
+        let (of, iteration, attempt) = told.answer;
+        if of != *turn || told.text == 0 {
+            return None;
+        }
+        let text = tail(text, told.text);
+        (!text.is_empty()).then_some(Delta {
+            turn: of,
+            iteration,
+            attempt,
+            offset: told.text,
+            kind: DeltaKind::Text,
+            text,
+        })
+    }
+
+    /// Another attempt begins: what the client has of the one before is void. The pieces of the next
+    /// one may never come here, and the end of that is not the rest of this.
+    pub(super) fn heed(&mut self, notice: &Notice) {
+        if notice.retry.is_some() {
+            *self = Self::default();
+        }
+    }
+
+    /// The client has the whole of this.
+    pub(super) fn all_of(answer: &RunningAnswer) -> Self {
+        Self {
+            answer: (answer.turn, answer.iteration, answer.attempt),
+            text: answer.text.encode_utf16().count(),
+            reasoning: answer.reasoning.encode_utf16().count(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::DeliveredAnswer;
+    use crate::agent::Notice;
+    use crate::domain::{Code, TokenUsage};
+    use crate::session::Event;
+
+    fn answered(turn: u64, text: &str) -> Event {
+        Event::Answered {
+            turn,
+            text: text.into(),
+            model: "m".into(),
+            usage: TokenUsage::default(),
+            cost: None,
+            duration_ms: 1,
+            finish: "stop".into(),
+            dropped_calls: 0,
+            native: None,
+            reasoning: None,
+        }
+    }
+
+    fn told_of(turn: u64, text: &str) -> DeliveredAnswer {
+        DeliveredAnswer {
+            answer: (turn, 2, 3),
+            text: text.encode_utf16().count(),
+            reasoning: 0,
+        }
+    }
+
+    #[test]
+    fn the_end_of_an_answer_is_told_once_to_who_has_its_beginning() {
+        let mut told = told_of(7, "a😀");
+        let rest = told.rest(&answered(7, "a😀b")).unwrap();
+        assert_eq!((rest.offset, rest.text.as_str()), (3, "b"));
+        assert_eq!((rest.turn, rest.iteration, rest.attempt), (7, 2, 3));
+        assert_eq!(told.rest(&answered(7, "a😀b")), None);
+        for (turn, text) in [(8, "a"), (7, "ab"), (7, "")] {
+            assert_eq!(told_of(turn, text).rest(&answered(7, "ab")), None);
+        }
+    }
+    #[test]
+    fn an_answer_is_not_the_rest_of_an_attempt_that_was_given_up() {
+        let notice = |retry| Notice {
+            text: "again".into(),
+            code: "model_retry".into(),
+            turn: 7,
+            retry,
+        };
+        let mut told = told_of(7, "ab");
+        told.heed(&notice(None));
+        assert!(told.rest(&answered(7, "abc")).is_some());
+        let mut told = told_of(7, "ab");
+        told.heed(&notice(Some((
+            3,
+            4,
+            Duration::from_secs(1),
+            Code::ProviderRateLimited,
+        ))));
+        assert_eq!(told.rest(&answered(7, "cdef")), None);
+    }
+}

@@ -1,0 +1,251 @@
+//! The card of a call, as `tool:approval_required` and `tool:queue` carry it.
+//!
+//! There are some twenty of them in a turn with five calls: one for each change of each call. So they
+//! are written as text, and what never changes of one, which is most of it, is written once.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::agent::{Frame, QueueState, ShownEvent};
+use crate::domain::{Actor, CallId, Digest, FileFacts, RunsIn, Schema, ToolAnnotations};
+use crate::gateway::wire::frame::{Json, SMALL, frame_with, write_fields};
+use crate::session::{Call, CallStatus, Decider, ToolFacts};
+
+/// Room for a card.
+const CARD: usize = 2048;
+
+/// `Number.MAX_SAFE_INTEGER` (ECMA-262, 21.1.2.6).
+const MOST_EXACT: u64 = (1 << 53) - 1;
+
+/// All calls of a turn.
+pub(in crate::gateway::wire) fn queue_frame(queue: &QueueState) -> Frame {
+    frame_with("tool:queue", |packet| write_queue(queue, packet))
+}
+
+/// The same where it is part of something else.
+pub(in crate::gateway::wire) fn queue_value(queue: &QueueState) -> Value {
+    let mut text = Vec::new();
+    write_queue(queue, &mut text);
+    // It was written as JSON.
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+fn write_queue(queue: &QueueState, to: &mut Vec<u8>) {
+    let total = queue.calls.len();
+    let calls = queue.calls.iter().enumerate();
+    // Its place and what was said with it are the same as long as it is in the queue.
+    let cards = calls.map(|(index, call)| {
+        let card = || written(call, (index + 1, total), &queue.said);
+        call.card.get(card)
+    });
+    to.reserve(cards.clone().map(|card| card.len() + 1).sum::<usize>() + SMALL);
+    to.extend_from_slice(b"{\"calls\":[");
+    for (index, card) in cards.enumerate() {
+        if index > 0 {
+            to.push(b',');
+        }
+        to.extend_from_slice(card);
+    }
+    write_fields(to, &[("],\"seq\":", &queue.seq)]);
+    to.push(b'}');
+}
+
+/// The card that somebody is asked to answer.
+pub(in crate::gateway::wire) fn card_frame(
+    call: &Call,
+    place: (usize, usize),
+    said: &str,
+    shown: &ShownEvent,
+) -> Frame {
+    frame_with("tool:approval_required", |packet| {
+        write(call, place, said, packet);
+        let at = shown.at.to_rfc3339();
+        go_on(packet);
+        write_fields(packet, &[("\"seq\":", &shown.seq), (",\"at\":", &at)]);
+        packet.push(b'}');
+    })
+}
+
+fn written(call: &Call, place: (usize, usize), said: &str) -> Box<[u8]> {
+    let mut card = Vec::with_capacity(CARD);
+    write(call, place, said, &mut card);
+    card.into_boxed_slice()
+}
+
+fn write(call: &Call, place: (usize, usize), said: &str, to: &mut Vec<u8>) {
+    Moving::of(call, place, said).write(to);
+    if let Some(facts) = call.facts.as_deref() {
+        let fixed = facts.card.get(|| {
+            let mut fixed = Vec::with_capacity(CARD);
+            Fixed::of(facts).write(&mut fixed);
+            fixed.into_boxed_slice()
+        });
+        go_on(to);
+        to.extend_from_slice(fixed.strip_prefix(b"{").unwrap_or_default());
+    }
+}
+
+/// Opens an object again that was written, and that has fields, for more of them.
+fn go_on(object: &mut Vec<u8>) {
+    object.pop();
+    object.push(b',');
+}
+
+/// What a card says of its call that may change, or that it shares with no other. What is not there
+/// has no field: a client asks for it once.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Moving<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    args: &'a Value,
+    /// The same as text, if a browser would read a number of it as another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args_text: Option<String>,
+    call_id: &'a CallId,
+    queue_position: usize,
+    total_in_queue: usize,
+    server: &'a str,
+    /// Of a call that could not be valid there is none, but every card has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'static str>,
+    why: &'a str,
+    since: String,
+    may_decide: bool,
+    status: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decided_by: Option<Who<'a>>,
+    edited: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    original_args: Option<&'a Value>,
+    said: &'a str,
+    first_use: bool,
+}
+
+/// What was known about its tool when it was asked for.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Fixed<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<&'a Schema>,
+    annotations: &'a ToolAnnotations,
+    runs_in: &'a RunsIn,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drift: Option<Drift>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<FileFacts>,
+    digest: &'a Digest,
+}
+
+/// The definition of the tool changed.
+#[derive(Serialize)]
+struct Drift {
+    since: String,
+}
+
+impl<'a> Moving<'a> {
+    fn of(call: &'a Call, (position, total): (usize, usize), said: &'a str) -> Self {
+        let (status, by) = match &call.status {
+            CallStatus::Pending { .. } => ("pending", None),
+            CallStatus::Approved { by, .. } => ("approved", Some(by)),
+            CallStatus::Executing { by, .. } => ("executing", Some(by)),
+            CallStatus::Ended { status, by } => (status.as_str(), by.as_ref()),
+        };
+        Self {
+            name: &call.name,
+            args: &call.args,
+            args_text: is_inexact(&call.args)
+                .then(|| serde_json::to_string_pretty(&call.args).unwrap_or_default()),
+            call_id: &call.id,
+            queue_position: position,
+            total_in_queue: total,
+            server: call.server(),
+            description: call.facts.is_none().then_some(""),
+            why: &call.why,
+            since: call.since.to_rfc3339(),
+            may_decide: true,
+            status,
+            decided_by: by.map(Who::of),
+            edited: call.original_args.is_some(),
+            original_args: call.original_args.as_ref().filter(|args| !args.is_null()),
+            said,
+            first_use: call.is_first_use,
+        }
+    }
+}
+
+impl<'a> Fixed<'a> {
+    fn of(facts: &'a ToolFacts) -> Self {
+        Self {
+            title: facts.title.as_deref(),
+            description: &facts.description,
+            schema: Some(&*facts.schema).filter(|schema| !schema.value().is_null()),
+            annotations: &facts.annotations,
+            runs_in: &facts.runs_in,
+            drift: facts.drift.map(|since| Drift {
+                since: since.to_rfc3339(),
+            }),
+            file: facts.file,
+            digest: &facts.digest,
+        }
+    }
+}
+
+/// Who decided, as people read it.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(in crate::gateway::wire) enum Who<'a> {
+    Person(&'a Actor),
+    /// Nobody has its id.
+    Program {
+        id: &'static str,
+        name: Cow<'static, str>,
+    },
+}
+
+/// Whether whole numbers are in it that a browser rounds: it has no others than floating-point ones.
+fn is_inexact(args: &Value) -> bool {
+    match args {
+        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(whole), _) => whole.unsigned_abs() > MOST_EXACT,
+            (None, whole) => whole.is_some(),
+        },
+        Value::Array(items) => items.iter().any(is_inexact),
+        Value::Object(fields) => fields.values().any(is_inexact),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
+}
+
+impl<'a> Who<'a> {
+    pub(in crate::gateway::wire) fn of(by: &'a Decider) -> Self {
+        let name = match by {
+            Decider::Person(actor) => return Self::Person(actor),
+            Decider::Rule { name } => Cow::Owned(format!("rule {name}")),
+            Decider::System => Cow::Borrowed("Sepal"),
+        };
+        Self::Program { id: "", name }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::is_inexact;
+
+    #[test]
+    fn numbers_that_a_browser_rounds_are_found_wherever_they_are() {
+        let most = 9_007_199_254_740_991_i64;
+        for exact in [json!(most), json!(-most), json!(1e300), json!(0.1)] {
+            assert!(!is_inexact(&json!({ "a": [exact] })), "{exact}");
+        }
+        for inexact in [json!(most + 1), json!(-most - 1), json!(u64::MAX)] {
+            assert!(is_inexact(&json!({ "a": [{ "b": inexact }] })), "{inexact}");
+        }
+    }
+}

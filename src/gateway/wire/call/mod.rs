@@ -1,0 +1,189 @@
+//! What happens to calls, as frames. There are many of them in every turn with calls, so they are
+//! written without a `Value` between.
+
+pub(super) mod card;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use smallvec::smallvec;
+
+use self::card::{Who, card_frame};
+use super::frame::frame;
+use super::place::{Placed, placed, request_id};
+use crate::agent::{Frames, ShownEvent};
+use crate::domain::{CallId, Digest};
+use crate::session::{Decider, Event, Outcome, Verdict};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Decided<'a> {
+    call_id: &'a CallId,
+    approved: bool,
+    by: Who<'a>,
+    scope: &'static str,
+    edited: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Started<'a> {
+    call_id: &'a CallId,
+    name: &'a str,
+    server: &'a str,
+    digest: &'a Digest,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Ended<'a> {
+    call_id: &'a CallId,
+    name: &'a str,
+    server: &'a str,
+    status: &'static str,
+    content: [Content<'a>; 1],
+    duration_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<Truncated>,
+    /// What came between a call and its end, for calls whose outcome is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Content<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct Truncated {
+    bytes: u64,
+}
+
+/// The frames of an event of a call; none for other events.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "`event_frames` is the exhaustive match"
+)]
+pub(super) fn frames(shown: &ShownEvent) -> Frames {
+    match &shown.event {
+        Event::ApprovalAsked {
+            call,
+            position,
+            total,
+            said,
+        } => {
+            smallvec![card_frame(call, (*position, *total), said, shown)]
+        }
+        Event::Decided {
+            call,
+            verdict,
+            by,
+            reason,
+            edited,
+        } => {
+            let what = Decided {
+                call_id: call,
+                approved: *verdict == Verdict::Approved,
+                by: Who::of(by),
+                scope: if *verdict == Verdict::TakenBack {
+                    "taken_back"
+                } else {
+                    "once"
+                },
+                edited: edited.is_some(),
+                reason: reason.as_deref(),
+                args: there(edited.as_ref().map(|edited| &edited.args)),
+                rule: match by {
+                    Decider::Rule { name } => Some(name),
+                    Decider::Person(_) | Decider::System => None,
+                },
+            };
+            smallvec![frame("tool:decided", &[&Placed::of(what, shown)])]
+        }
+        Event::Started {
+            call,
+            name,
+            server,
+            digest,
+        } => {
+            let what = Started {
+                call_id: call,
+                name,
+                server,
+                digest,
+            };
+            smallvec![frame("tool:started", &[&Placed::of(what, shown)])]
+        }
+        Event::Ended { outcome, .. } => ended(shown, outcome),
+        _ => Frames::new(),
+    }
+}
+
+/// The output, and for a failed call its `agent:error` with the same `seq` (S2.41, S2.42).
+fn ended(shown: &ShownEvent, outcome: &Outcome) -> Frames {
+    let Event::Ended {
+        call,
+        name,
+        server,
+        duration_ms,
+        ..
+    } = &shown.event
+    else {
+        return Frames::new();
+    };
+    let output = match outcome {
+        Outcome::Completed { output } | Outcome::Failed { output, .. } => Some(output),
+        Outcome::Rejected { .. } | Outcome::Cancelled | Outcome::Unknown { .. } => None,
+    };
+    let text = outcome.text();
+    let structured = output.and_then(|output| output.structured.as_ref());
+    let what = Ended {
+        call_id: call,
+        name,
+        server,
+        status: outcome.status(),
+        content: [Content {
+            kind: "text",
+            text: &text,
+        }],
+        duration_ms: *duration_ms,
+        structured: there(structured),
+        exit_code: there(structured.and_then(|value| value.get("exit_code"))),
+        truncated: output
+            .and_then(|output| output.truncated_bytes)
+            .map(|bytes| Truncated { bytes }),
+        cause: match outcome {
+            Outcome::Unknown { cause } => cause.as_deref(),
+            Outcome::Completed { .. }
+            | Outcome::Failed { .. }
+            | Outcome::Rejected { .. }
+            | Outcome::Cancelled => None,
+        },
+    };
+    let mut frames = smallvec![frame("tool:output", &[&text, &Placed::of(what, shown)])];
+    if let Outcome::Failed { code, .. } = outcome {
+        let rest = json!({
+            "code": code, "category": code.fault(), "retryable": false, "callId": call,
+            "name": name, "requestId": request_id(shown),
+        });
+        frames.push(frame("agent:error", &[&text, &placed(rest, shown)]));
+    }
+    frames
+}
+
+/// A value that is something.
+fn there(value: Option<&Value>) -> Option<&Value> {
+    value.filter(|value| !value.is_null())
+}

@@ -1,0 +1,6 @@
+//! What every vendor's request has in common: names, the order of messages, and what is kept for the next one. Pure.
+
+pub(super) mod cache;
+pub(super) mod interleave;
+pub(super) mod names;
+pub(super) mod pairing;

@@ -1,0 +1,7 @@
+//! Tools as servers offer them: their definitions, which are offered on, and what they answered.
+
+pub(super) mod bundled;
+pub(super) mod filter;
+pub(super) mod listing;
+pub(super) mod result;
+pub(super) mod toolbox;

@@ -1,0 +1,226 @@
+//! What new sessions begin with, where people said so: a person for themselves, admins for their tenant
+//! or for the whole installation.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLockReadGuard};
+
+use tokio::sync::watch;
+
+use super::{Error, Offer, Providers, Source};
+use crate::domain::{Caller, Code, Scope, TenantId, Timestamp, UserId};
+use crate::llm::ProviderKind;
+use crate::session::{ModelChoice, Refusal};
+use crate::store;
+use crate::store::records::ModelDefault;
+
+/// For whom a model is the default: everybody in a scope, or one person of a tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DefaultFor {
+    /// Where it counts.
+    pub scope: Scope,
+    /// For whom; `None` = everybody there.
+    pub user: Option<UserId>,
+}
+
+impl DefaultFor {
+    /// One person.
+    pub fn person(tenant: &TenantId, user: &UserId) -> Self {
+        Self {
+            scope: Scope::Tenant(tenant.clone()),
+            user: Some(user.clone()),
+        }
+    }
+
+    /// Everybody of a scope.
+    pub fn everybody(scope: Scope) -> Self {
+        Self { scope, user: None }
+    }
+}
+
+/// What new sessions of a person begin with, and what was said at each level.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefaultsInForce {
+    /// What answers.
+    pub choice: ModelChoice,
+    /// By the person.
+    pub own: Option<ModelChoice>,
+    /// For the tenant.
+    pub tenant: Option<ModelChoice>,
+    /// For everybody.
+    pub installation: Option<ModelChoice>,
+}
+
+pub(crate) type Set = HashMap<DefaultFor, ModelChoice>;
+
+impl Providers {
+    /// What was said for that person, the most particular first.
+    pub(crate) fn said(&self, tenant: &TenantId, user: &UserId) -> [Option<ModelChoice>; 3] {
+        let set = self.defaults();
+        let whose = [
+            DefaultFor::person(tenant, user),
+            DefaultFor::everybody(Scope::Tenant(tenant.clone())),
+            DefaultFor::everybody(Scope::Installation),
+        ];
+        whose.map(|whose| set.get(&whose).cloned())
+    }
+
+    /// What new sessions of that person begin with, and who said so.
+    pub fn defaults_of(&self, (tenant, user): (&TenantId, &UserId)) -> DefaultsInForce {
+        let [own, for_tenant, installation] = self.said(tenant, user);
+        DefaultsInForce {
+            choice: self.default_choice((tenant, user)),
+            own,
+            tenant: for_tenant,
+            installation,
+        }
+    }
+
+    /// Sets what new sessions begin with, or takes it back. One that serves a whole scope has to be
+    /// there for everybody in it.
+    pub async fn set_default(
+        &self,
+        whose: DefaultFor,
+        choice: Option<ModelChoice>,
+    ) -> Result<(), Error> {
+        let _order = self.0.changing.lock().await;
+        let records = self.0.records.model_defaults();
+        match &choice {
+            Some(choice) => {
+                self.serves_all_of(&whose.scope, &choice.provider)?;
+                records.put(&row(&whose, choice)).await?;
+            }
+            None => records.delete(&whose.scope, whose.user.as_ref()).await?,
+        }
+        tracing::info!(scope = %whose.scope, is_own = whose.user.is_some(),
+            llm.model = choice.as_ref().map(|choice| choice.model.as_str()),
+            "The model of new sessions was set");
+        self.change_defaults(whose, choice);
+        self.tell();
+        Ok(())
+    }
+
+    /// A provider that has just answered becomes that of new sessions, where nobody has said what
+    /// does and nothing that the operator set could answer. Whether it did.
+    pub async fn adopt(&self, caller: &Caller, offer: &Offer, model: &str) -> Result<bool, Error> {
+        if offer.kind() == ProviderKind::Scripted || self.has_real_setting() {
+            return Ok(false);
+        }
+        let tenant = Scope::Tenant(caller.tenant.id.clone());
+        let scope = match &offer.source {
+            Source::Added(Scope::Installation) if caller.user.installation_admin => {
+                Scope::Installation
+            }
+            Source::Added(_) | Source::Settings => tenant,
+        };
+        let _order = self.0.changing.lock().await;
+        let [_, for_tenant, installation] = self.said(&caller.tenant.id, &caller.user.id);
+        let offers = self.unordered(&caller.tenant.id);
+        // What names a provider that is gone or broken says nothing.
+        if first_usable(&offers, [None, for_tenant, installation]).is_some() {
+            return Ok(false);
+        }
+        let choice = ModelChoice {
+            provider: offer.id().to_owned(),
+            model: model.to_owned(),
+        };
+        let whose = DefaultFor::everybody(scope);
+        let records = self.0.records.model_defaults();
+        records.put(&row(&whose, &choice)).await?;
+        tracing::info!(scope = %whose.scope, llm.model = model, llm.provider = offer.id(),
+            "The first provider that answers serves new sessions");
+        self.change_defaults(whose, Some(choice));
+        self.tell();
+        Ok(true)
+    }
+
+    /// Counts what was changed here, for whoever tells the other gateways.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.subscribe()
+    }
+
+    /// Says that something was changed here.
+    pub(crate) fn tell(&self) {
+        self.0.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Reads the records again.
+    pub(crate) async fn reload_defaults(&self) -> Result<(), store::Error> {
+        let rows = self.0.records.model_defaults().all().await?;
+        let fresh = rows.into_iter().map(|row| {
+            let whose = DefaultFor {
+                scope: row.scope,
+                user: row.user,
+            };
+            let choice = ModelChoice {
+                provider: row.provider,
+                model: row.model,
+            };
+            (whose, choice)
+        });
+        let mut set = self
+            .0
+            .defaults
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *set = fresh.collect();
+        Ok(())
+    }
+
+    /// Whether the operator's own choice can answer.
+    fn has_real_setting(&self) -> bool {
+        let offer = self.0.settings.get(&self.0.default.provider);
+        offer.is_some_and(|offer| offer.is_usable() && offer.kind() != ProviderKind::Scripted)
+    }
+
+    fn serves_all_of(&self, scope: &Scope, provider: &str) -> Result<(), Refusal> {
+        if *scope != Scope::Installation {
+            return Ok(());
+        }
+        let shared = (Scope::Installation, provider.to_owned());
+        if self.added().contains_key(&shared) || self.0.settings.contains_key(provider) {
+            return Ok(());
+        }
+        let text = format!("provider `{provider}` serves one tenant only, not everybody");
+        Err(Refusal::of_field(Code::InvalidArguments, "provider", text))
+    }
+
+    fn change_defaults(&self, whose: DefaultFor, choice: Option<ModelChoice>) {
+        let mut set = self
+            .0
+            .defaults
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        match choice {
+            Some(choice) => set.insert(whose, choice),
+            None => set.remove(&whose),
+        };
+    }
+
+    fn defaults(&self) -> RwLockReadGuard<'_, Set> {
+        self.0
+            .defaults
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The first of what people said that can answer.
+pub(crate) fn first_usable(
+    offers: &[Arc<Offer>],
+    said: [Option<ModelChoice>; 3],
+) -> Option<ModelChoice> {
+    said.into_iter().flatten().find(|choice| {
+        let mut named = offers.iter().filter(|offer| offer.id() == choice.provider);
+        named.any(|offer| offer.is_usable())
+    })
+}
+
+fn row(whose: &DefaultFor, choice: &ModelChoice) -> ModelDefault {
+    ModelDefault {
+        scope: whose.scope.clone(),
+        user: whose.user.clone(),
+        provider: choice.provider.clone(),
+        model: choice.model.clone(),
+        updated_at: Timestamp(jiff::Timestamp::now().as_millisecond()),
+    }
+}

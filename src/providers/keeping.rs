@@ -1,0 +1,399 @@
+//! Adding, changing and removing providers while the server runs. Keys are sealed before they are
+//! kept, and never leave again but to their own provider.
+
+use std::sync::{Arc, PoisonError};
+
+use reqwest::Url;
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::offer::{Offer, ProviderSettings, Source};
+use super::{Providers, Registered};
+use crate::domain::{Code, Scope, Timestamp};
+use crate::llm::{self, ProviderKind, Windows};
+use crate::session::Refusal;
+use crate::store;
+use crate::store::records::ProviderRow;
+
+/// Providers that one scope may add.
+const MOST: usize = 50;
+/// Models that one provider may offer.
+const MOST_MODELS: usize = 500;
+/// Tokens that a window may have.
+const WINDOWS: std::ops::RangeInclusive<u64> = 1_024..=u32::MAX as u64;
+/// The longest address, key or name of a model, in bytes.
+const MAX_BYTES: usize = 2_048;
+
+/// What a provider is to be.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// What it speaks.
+    pub kind: ProviderKind,
+    /// Its address; `None` = the vendor's own.
+    pub base_url: Option<String>,
+    /// Which flavour of the wire: `auto` or `chat`.
+    pub api: Option<String>,
+    /// The models to offer, the first as its default.
+    pub models: Vec<String>,
+    /// What is said of the windows of its models.
+    pub windows: Windows,
+    /// Its key.
+    pub key: KeyChange,
+}
+
+/// What becomes of a key.
+#[derive(Debug, Clone, Default)]
+pub enum KeyChange {
+    /// The stored one stays, as long as it goes where it went.
+    #[default]
+    Keep,
+    /// There is to be none.
+    Remove,
+    /// A new one.
+    Set(SecretString),
+}
+
+/// Why a provider was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It cannot be so.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// It could not be kept.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+impl Providers {
+    /// Adds or replaces a provider of a scope; whether it is new. It serves from the next model
+    /// request on.
+    pub async fn put(
+        &self,
+        scope: &Scope,
+        id: &str,
+        draft: Draft,
+    ) -> Result<(Arc<Offer>, bool), Error> {
+        let _order = self.0.changing.lock().await;
+        let offer = self.draw(scope, id, draft).await?;
+        let is_new = self.stored(scope, id).is_none();
+        if is_new {
+            self.may_add(scope, id)?;
+        }
+        let row = self.row_of(scope, &offer)?;
+        self.0.records.providers().put(&row).await?;
+        let offer = Arc::new(offer);
+        let served = Arc::clone(&offer);
+        let kept = Registered { offer: served, row };
+        self.change(|added| added.insert((scope.clone(), id.to_owned()), kept));
+        tracing::info!(llm.provider = id, %scope, is_new, "Provider `{id}` was saved");
+        self.tell();
+        Ok((offer, is_new))
+    }
+
+    /// Removes a provider that was added. Sessions that name it can choose another one.
+    pub async fn remove(&self, scope: &Scope, id: &str) -> Result<(), Error> {
+        let _order = self.0.changing.lock().await;
+        let was_there = self.0.records.providers().delete(scope, id).await?;
+        self.change(|added| added.remove(&(scope.clone(), id.to_owned())));
+        if !was_there {
+            return Err(unknown().into());
+        }
+        tracing::info!(llm.provider = id, %scope, "Provider `{id}` was removed");
+        self.tell();
+        Ok(())
+    }
+
+    /// Reads the records again: another process may have changed them. What is the same stays.
+    pub async fn reload(&self) -> Result<(), store::Error> {
+        let _order = self.0.changing.lock().await;
+        let rows = self.0.records.providers().all().await?;
+        let mut fresh = super::Added::new();
+        for row in rows {
+            let key = (row.scope.clone(), row.id.clone());
+            let same = self
+                .added()
+                .get(&key)
+                .filter(|kept| kept.row == row)
+                .cloned();
+            if let Some(kept) = same.or_else(|| self.revive(row)) {
+                fresh.insert(key, kept);
+            }
+        }
+        self.change(|added| *added = fresh);
+        self.reload_defaults().await
+    }
+
+    /// A provider as it would be, without keeping it.
+    pub async fn draw(&self, scope: &Scope, id: &str, draft: Draft) -> Result<Offer, Error> {
+        is_name(id)?;
+        let base_url = match draft.base_url.as_deref().map(str::trim) {
+            None | Some("") => None,
+            Some(address) => Some(self.address(scope, address).await?),
+        };
+        let stored = self.stored(scope, id);
+        let api_key = match draft.key {
+            KeyChange::Remove => None,
+            KeyChange::Set(key) => checked_key(&key)?,
+            KeyChange::Keep => kept_key(stored.as_deref(), draft.kind, base_url.as_ref())?,
+        };
+        let settings = ProviderSettings {
+            reach: llm::Settings {
+                id: id.to_owned(),
+                kind: draft.kind,
+                api_key,
+                base_url: base_url.map(String::from),
+                pace: std::time::Duration::ZERO,
+            },
+            models: checked_models(&draft.models)?,
+            api: checked_api(draft.api)?,
+            windows: checked_windows(draft.windows)?,
+        };
+        let offer = Offer::connect(settings, Source::Added(scope.clone()), self.client(scope));
+        match &offer.problem {
+            // It may get its key later.
+            Some(problem) if problem.code != Code::MissingApiKey => {
+                Err(
+                    Refusal::of_field(Code::InvalidArguments, "baseUrl", problem.message.clone())
+                        .into(),
+                )
+            }
+            Some(_) | None => Ok(offer),
+        }
+    }
+
+    async fn address(&self, scope: &Scope, address: &str) -> Result<Url, Refusal> {
+        let wrong = |text: &str| Refusal::of_field(Code::InvalidArguments, "baseUrl", text);
+        let url = Url::parse(address).ok();
+        let url = url.filter(|url| {
+            matches!(url.scheme(), "http" | "https") && url.has_host() && address.len() <= MAX_BYTES
+        });
+        let url = url.ok_or_else(|| wrong("`baseUrl` is no http or https address"))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(wrong(
+                "a password in `baseUrl` would be shown: use `apiKey`",
+            ));
+        }
+        if *scope != Scope::Installation {
+            let checked = self.0.ways.guard.check(&url).await;
+            checked.map_err(|blocked| wrong(&blocked.to_string()))?;
+        }
+        Ok(url)
+    }
+
+    fn may_add(&self, scope: &Scope, id: &str) -> Result<(), Refusal> {
+        if self
+            .0
+            .settings
+            .get(id)
+            .is_some_and(|offer| offer.is_usable())
+        {
+            return Err(read_only(id));
+        }
+        if self.added().keys().filter(|(of, _)| of == scope).count() >= MOST {
+            let text = format!("there are {MOST} providers already; remove one first");
+            return Err(Refusal::new(Code::TooLarge, text));
+        }
+        Ok(())
+    }
+
+    fn stored(&self, scope: &Scope, id: &str) -> Option<Arc<Offer>> {
+        let added = self.added();
+        let kept = added.get(&(scope.clone(), id.to_owned()))?;
+        Some(Arc::clone(&kept.offer))
+    }
+
+    fn client(&self, scope: &Scope) -> reqwest::Client {
+        match scope {
+            Scope::Installation => self.0.ways.operator.clone(),
+            Scope::Tenant(_) => self.0.ways.tenant.clone(),
+        }
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut super::Added) -> T) {
+        let mut added = self.0.added.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut added);
+    }
+
+    fn row_of(&self, scope: &Scope, offer: &Offer) -> Result<ProviderRow, store::Error> {
+        let key = offer.settings.reach.api_key.as_ref();
+        let sealed_key = key.map(|key| {
+            let context = context(scope, offer.id());
+            self.0.sealer.seal(&context, key.expose_secret().as_bytes())
+        });
+        Ok(ProviderRow {
+            scope: scope.clone(),
+            id: offer.id().to_owned(),
+            kind: offer.kind().as_str().to_owned(),
+            base_url: offer.base_url().map(ToOwned::to_owned),
+            api: offer.api().map(ToOwned::to_owned),
+            models: offer.models().to_vec(),
+            windows: (*offer.windows() != Windows::default())
+                .then(|| serde_json::to_string(offer.windows()).unwrap_or_default()),
+            sealed_key: sealed_key.transpose()?,
+            updated_at: Timestamp(jiff::Timestamp::now().as_millisecond()),
+        })
+    }
+
+    /// The provider of a row; none if a newer release wrote it.
+    fn revive(&self, row: ProviderRow) -> Option<Registered> {
+        let Some(kind) = ProviderKind::parse(&row.kind) else {
+            tracing::warn!(llm.provider = %row.id, "Provider `{}` is of a kind that this version does not know", row.id);
+            return None;
+        };
+        let sealed = row.sealed_key.as_deref();
+        let opened = sealed
+            .map(|sealed| self.open_key(&row.scope, &row.id, sealed))
+            .transpose();
+        let (api_key, is_lost) = match opened {
+            Ok(key) => (key, false),
+            Err(error) => {
+                tracing::error!(llm.provider = %row.id, scope = %row.scope, %error, "The key of provider `{}` cannot be opened", row.id);
+                (None, true)
+            }
+        };
+        let settings = ProviderSettings {
+            reach: llm::Settings {
+                id: row.id.clone(),
+                kind,
+                api_key,
+                base_url: row.base_url.clone(),
+                pace: std::time::Duration::ZERO,
+            },
+            models: row.models.clone(),
+            api: row.api.clone(),
+            windows: windows_of(&row),
+        };
+        let client = self.client(&row.scope);
+        let mut offer = Offer::connect(settings, Source::Added(row.scope.clone()), client);
+        if is_lost {
+            let text = format!(
+                "the key of provider `{}` cannot be opened (`auth.secret_key` has changed): add it \
+                 again at /admin/providers",
+                row.id
+            );
+            offer.problem = Some(Refusal::new(Code::MissingApiKey, text));
+        }
+        let offer = Arc::new(offer);
+        Some(Registered { offer, row })
+    }
+
+    fn open_key(
+        &self,
+        scope: &Scope,
+        id: &str,
+        sealed: &str,
+    ) -> Result<SecretString, store::Error> {
+        let key = self.0.sealer.open(&context(scope, id), sealed)?;
+        Ok(String::from_utf8_lossy(&key).into_owned().into())
+    }
+}
+
+/// Binds a sealed key to its place.
+fn context(scope: &Scope, id: &str) -> String {
+    format!("provider/{scope}/{id}")
+}
+
+pub(crate) fn unknown() -> Refusal {
+    Refusal::new(Code::NotFound, "there is no such provider")
+}
+
+/// The operator's settings stand where they were written.
+pub(crate) fn read_only(id: &str) -> Refusal {
+    let text =
+        format!("provider `{id}` comes from the settings: change it there, or use another id");
+    Refusal::new(Code::ReadOnly, text)
+}
+
+fn is_name(id: &str) -> Result<(), Refusal> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let fits = id.len() <= 64
+        && id.bytes().next().is_some_and(is_plain)
+        && id
+            .bytes()
+            .all(|byte| is_plain(byte) || matches!(byte, b'-' | b'_'));
+    if fits {
+        return Ok(());
+    }
+    let text = "a provider's id has 1 to 64 lower-case letters, digits, `-` or `_`";
+    Err(Refusal::of_field(Code::InvalidArguments, "id", text))
+}
+
+/// The stored key, unless it would now be sent to somebody else.
+fn kept_key(
+    stored: Option<&Offer>,
+    kind: ProviderKind,
+    base_url: Option<&Url>,
+) -> Result<Option<SecretString>, Refusal> {
+    let Some(stored) = stored.filter(|stored| stored.has_key()) else {
+        return Ok(None);
+    };
+    let before = stored.base_url().and_then(|url| Url::parse(url).ok());
+    let is_same_place = before.as_ref().map(Url::origin) == base_url.map(Url::origin);
+    if is_same_place && stored.kind() == kind {
+        return Ok(stored.settings.reach.api_key.clone());
+    }
+    let text = "the key was given for another address: give it again, or `null` for none";
+    Err(Refusal::of_field(Code::InvalidArguments, "apiKey", text))
+}
+
+fn checked_key(key: &SecretString) -> Result<Option<SecretString>, Refusal> {
+    let bare = key.expose_secret().trim();
+    if bare.is_empty() {
+        return Ok(None);
+    }
+    if bare.len() > MAX_BYTES || !bare.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let text = format!("a key has at most {MAX_BYTES} printable characters and no spaces");
+        return Err(Refusal::of_field(Code::InvalidArguments, "apiKey", text));
+    }
+    Ok(Some(bare.into()))
+}
+
+fn checked_models(models: &[String]) -> Result<Vec<String>, Refusal> {
+    let mut checked: Vec<String> = Vec::new();
+    for model in models {
+        let model = model.trim();
+        let fits = !model.is_empty() && model.len() <= 256 && !model.chars().any(char::is_control);
+        if !fits || checked.len() == MOST_MODELS {
+            let text =
+                format!("`models` are at most {MOST_MODELS} names of at most 256 characters");
+            return Err(Refusal::of_field(Code::InvalidArguments, "models", text));
+        }
+        if checked.iter().all(|known| known != model) {
+            checked.push(model.to_owned());
+        }
+    }
+    Ok(checked)
+}
+
+fn checked_windows(windows: Windows) -> Result<Windows, Refusal> {
+    let said = windows.usual.iter().chain(windows.of_models.values());
+    let fits = said.into_iter().all(|tokens| WINDOWS.contains(tokens));
+    if !fits || windows.of_models.len() > MOST_MODELS {
+        let text = format!(
+            "a context window has {} to {} tokens, and at most {MOST_MODELS} models have their own",
+            WINDOWS.start(),
+            WINDOWS.end()
+        );
+        let field = "contextWindow";
+        return Err(Refusal::of_field(Code::InvalidArguments, field, text));
+    }
+    let names: Vec<String> = windows.of_models.keys().cloned().collect();
+    checked_models(&names)?;
+    Ok(windows)
+}
+
+/// What was kept; a form that this release does not know says nothing.
+fn windows_of(row: &ProviderRow) -> Windows {
+    let kept = row.windows.as_deref().map(serde_json::from_str);
+    kept.and_then(Result::ok).unwrap_or_default()
+}
+
+fn checked_api(api: Option<String>) -> Result<Option<String>, Refusal> {
+    match api.as_deref() {
+        None | Some("auto" | "chat") => Ok(api),
+        Some(_) => {
+            let text = "`api` is `auto` or `chat`, and both mean Chat Completions: it is the only \
+                        interface of OpenAI that this version speaks";
+            Err(Refusal::of_field(Code::InvalidArguments, "api", text))
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Where a session's files are: its sandbox, and what keeps the workspace.
+//!
+//! The journal names a sandbox when the session begins, but a warm one has an id of its own. So the
+//! store keeps which one the session really took, at its first call. It also keeps where: another
+//! engine has no such workspace, and an empty one in its place would be a lie.
+
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+
+use super::host::SandboxHost;
+use crate::domain::{Holder, SandboxId, SessionId, SessionKey, TenantId, UserId};
+use crate::store::{self, records::SandboxRow};
+
+/// A session's sandbox, found out at the first call.
+pub(crate) struct SandboxAssignment {
+    place: Arc<SandboxHost>,
+    key: SessionKey,
+    owner: UserId,
+    /// The one of the journal.
+    first: SandboxId,
+    settled: OnceCell<SandboxId>,
+}
+
+/// The files of the session cannot be reached.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AssignmentError {
+    #[error("the store does not tell which sandbox is this session's; try again")]
+    Store(#[from] store::Error),
+    #[error(
+        "this session's files are kept by `{kept_by}`, and this gateway uses `{now}`; they are safe \
+         there: start the gateway that uses it again (SPL_SANDBOX, SPL_SANDBOX_DOCKER_HOST), or \
+         begin a new session"
+    )]
+    Elsewhere { kept_by: String, now: String },
+}
+
+impl SandboxAssignment {
+    pub(crate) fn new(
+        place: Arc<SandboxHost>,
+        key: SessionKey,
+        owner: UserId,
+        first: SandboxId,
+    ) -> Self {
+        Self {
+            place,
+            key,
+            owner,
+            first,
+            settled: OnceCell::new(),
+        }
+    }
+
+    /// Whose it is.
+    pub(crate) fn tenant(&self) -> &TenantId {
+        &self.key.tenant
+    }
+
+    /// For whom what it needs is counted.
+    pub(crate) fn holder(&self) -> Holder {
+        Holder {
+            tenant: self.key.tenant.clone(),
+            user: self.owner.clone(),
+        }
+    }
+
+    /// Which it is, for the log.
+    pub(crate) fn session(&self) -> &SessionId {
+        &self.key.session
+    }
+
+    /// The sandbox that the journal names, for what needs none.
+    pub(crate) fn first(&self) -> &SandboxId {
+        &self.first
+    }
+
+    /// The sandbox, once it was asked for here.
+    pub(crate) fn settled(&self) -> Option<&SandboxId> {
+        self.settled.get()
+    }
+
+    /// The sandbox to start. Its row is written before anything is made.
+    pub(crate) async fn sandbox(&self) -> Result<SandboxId, AssignmentError> {
+        let settled = self.settled.get_or_try_init(|| self.settle()).await?;
+        Ok(settled.clone())
+    }
+
+    /// Whether the session certainly has no files: its row is written before anything is made.
+    pub(crate) async fn is_unclaimed(&self) -> bool {
+        let rows = self.place.records.sandboxes();
+        self.place.begins_empty()
+            && self.settled.get().is_none()
+            && matches!(rows.of(&self.key).await, Ok(None))
+    }
+
+    async fn settle(&self) -> Result<SandboxId, AssignmentError> {
+        let runtime = &self.place.runtime;
+        let (rows, now) = (self.place.records.sandboxes(), runtime.keeper());
+        let row = if let Some(row) = rows.of(&self.key).await? {
+            row
+        } else {
+            let warm = runtime.reserve();
+            let row = SandboxRow {
+                key: self.key.clone(),
+                sandbox: warm.unwrap_or_else(|| self.first.clone()),
+                keeper: now.clone(),
+            };
+            rows.claim(row).await?
+        };
+        if row.keeper == now {
+            return Ok(row.sandbox);
+        }
+        Err(AssignmentError::Elsewhere {
+            kept_by: row.keeper,
+            now,
+        })
+    }
+}

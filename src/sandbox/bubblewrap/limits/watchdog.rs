@@ -1,0 +1,289 @@
+//! Limits where no control group holds them: measure the process tree, and stop or kill it. The same
+//! stop holds everything while the disk is nearly full.
+
+use std::{
+    collections::BTreeSet,
+    convert::Infallible,
+    fs,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use crate::sandbox::{Bounds, Ended, disk::DiskWatch};
+
+/// How often we look.
+const TICK: Duration = Duration::from_millis(100);
+/// Ticks of processor time per second in `/proc`: the same on all machines that Linux still runs on
+/// with us.
+const CLOCK_HZ: u64 = 100;
+/// Processor time that may be used ahead, so that short work is not slowed down.
+const BURST: Duration = Duration::from_millis(500);
+
+/// Watches the processes below `init`, the first one of a sandbox, until one limit is passed.
+/// Processor time is held by stopping the processes for a while, so it never ends a sandbox; nor does
+/// a full disk, whose end they wait for in the same way, if there is one to watch.
+pub(in crate::sandbox::bubblewrap) async fn watch(
+    init: i32,
+    bounds: Bounds,
+    disk: Option<DiskWatch>,
+) -> Ended {
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut throttle = Throttle::new(bounds.cpu_millis);
+    let mut before = Instant::now();
+    let mut stopped = Stopped::default();
+    loop {
+        ticks.tick().await;
+        let tree = Tree::below(init);
+        if tree.tasks > u64::from(bounds.processes) {
+            return Ended::OverProcesses(bounds.processes);
+        }
+        if tree.resident > bounds.memory_bytes && tree.proportional() > bounds.memory_bytes {
+            return Ended::OverMemory(bounds.memory_bytes);
+        }
+        let now = Instant::now();
+        let is_throttled = throttle.tick(tree.processor_time, now - before);
+        before = now;
+        if is_throttled || disk.as_ref().is_some_and(DiskWatch::is_pressed) {
+            // Sent at every tick, because children are born between looking and stopping.
+            stopped.add(&tree);
+        } else {
+            stopped.resume();
+        }
+    }
+}
+
+/// Stops the processes below `init` while the disk is nearly full, where a control group holds
+/// everything else.
+pub(in crate::sandbox::bubblewrap) async fn stand_still(
+    init: i32,
+    mut disk: DiskWatch,
+) -> Infallible {
+    let mut stopped = Stopped::default();
+    loop {
+        disk.until_pressed(true).await;
+        while disk.is_pressed() {
+            stopped.add(&Tree::below(init));
+            tokio::select! {
+                () = sleep(TICK) => {}
+                () = disk.until_pressed(false) => {}
+            }
+        }
+        stopped.resume();
+    }
+}
+
+/// Processes that we stopped. By our own list they go on: a look may miss who changes parents
+/// meanwhile, and whoever is stopped and missed once would stay so for ever.
+#[derive(Debug, Default)]
+struct Stopped(BTreeSet<Process>);
+
+impl Stopped {
+    fn add(&mut self, tree: &Tree) {
+        self.0.extend(tree.stop());
+    }
+
+    fn resume(&mut self) {
+        for process in std::mem::take(&mut self.0) {
+            process.signal(Signal::CONT);
+        }
+    }
+}
+
+/// What the processes of a sandbox use, all together.
+#[derive(Debug, Default)]
+struct Tree {
+    /// Without `init` itself, which has to stay awake to bury the others.
+    pids: BTreeSet<i32>,
+    tasks: u64,
+    /// Shared pages count in each process: an upper bound.
+    resident: u64,
+    /// Of everything that ever ran: who has ended is counted by who buried it.
+    processor_time: Duration,
+}
+
+impl Tree {
+    fn below(init: i32) -> Self {
+        let mut tree = Self::default();
+        let mut waiting = vec![init];
+        while let Some(pid) = waiting.pop() {
+            tree.add(pid);
+            for child in children(pid) {
+                if tree.pids.insert(child) {
+                    waiting.push(child);
+                }
+            }
+        }
+        tree
+    }
+
+    fn add(&mut self, pid: i32) {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        self.tasks += number_after(&status, "Threads:").unwrap_or(1);
+        self.resident += number_after(&status, "VmRSS:").unwrap_or_default() * 1024;
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        self.processor_time += processor_time(&stat).unwrap_or_default();
+    }
+
+    /// Memory with shared pages counted once; slower to read, so only asked when it matters.
+    fn proportional(&self) -> u64 {
+        let of = |pid: &i32| {
+            let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok();
+            let exact = rollup
+                .as_deref()
+                .and_then(|text| number_after(text, "Pss:"));
+            let rough = || {
+                let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+                number_after(&status, "VmRSS:")
+            };
+            exact.or_else(rough).unwrap_or_default() * 1024
+        };
+        self.pids.iter().map(of).sum()
+    }
+
+    /// Stops all of them and names those that are.
+    fn stop(&self) -> impl Iterator<Item = Process> {
+        let named = self.pids.iter().filter_map(|pid| Process::with(*pid));
+        named.filter(|process| process.signal(Signal::STOP))
+    }
+}
+
+/// A number and when it was given: together a name for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Process {
+    pid: i32,
+    born: u64,
+}
+
+impl Process {
+    fn with(pid: i32) -> Option<Self> {
+        let born = born(pid)?;
+        Some(Self { pid, born })
+    }
+
+    /// Whether it is still there. A number may change hands between looking and acting; a
+    /// descriptor does not.
+    fn signal(self, signal: Signal) -> bool {
+        let Some(pid) = Pid::from_raw(self.pid) else {
+            return false;
+        };
+        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
+            return false;
+        };
+        born(self.pid) == Some(self.born) && pidfd_send_signal(&process, signal).is_ok()
+    }
+}
+
+/// When the process was started, in ticks since boot.
+fn born(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    fields(&stat)?.nth(19)?.parse().ok()
+}
+
+fn children(pid: i32) -> Vec<i32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    tasks
+        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok())
+        .flat_map(|text| {
+            text.split_whitespace()
+                .filter_map(|it| it.parse().ok())
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn number_after(text: &str, name: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// The fields of `/proc/<pid>/stat` after the name, which may itself hold spaces and brackets.
+fn fields(stat: &str) -> Option<impl Iterator<Item = &str>> {
+    Some(stat.rsplit_once(')')?.1.split_whitespace())
+}
+
+fn processor_time(stat: &str) -> Option<Duration> {
+    let ticks: u64 = fields(stat)?
+        .skip(11)
+        .take(4)
+        .filter_map(|it| it.parse::<u64>().ok())
+        .sum();
+    Some(Duration::from_millis(ticks * 1000 / CLOCK_HZ))
+}
+
+/// Decides when a tree has to pause: an account that fills with time and is emptied by work.
+#[derive(Debug)]
+struct Throttle {
+    cpu_millis: u32,
+    seen: Duration,
+    /// What may still be used at once.
+    credit: Duration,
+    debt: Duration,
+}
+
+impl Throttle {
+    fn new(cpu_millis: u32) -> Self {
+        Self {
+            cpu_millis,
+            seen: Duration::ZERO,
+            credit: BURST,
+            debt: Duration::ZERO,
+        }
+    }
+
+    /// Whether the tree has to stand still until the next tick. `total` only grows.
+    fn tick(&mut self, total: Duration, passed: Duration) -> bool {
+        let used = total.saturating_sub(self.seen);
+        self.seen = self.seen.max(total);
+        let available = self.credit + passed * self.cpu_millis / 1000;
+        let wanted = self.debt + used;
+        self.credit = available.saturating_sub(wanted).min(BURST);
+        self.debt = wanted.saturating_sub(available);
+        !self.debt.is_zero()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_tree_gets_its_share_and_an_idle_one_may_burst() {
+        let mut throttle = Throttle::new(500);
+        let (tick, mut total, mut running) = (Duration::from_millis(100), Duration::ZERO, 0);
+        let mut must_stop = false;
+        for _ in 0..1000 {
+            if !must_stop {
+                total += tick;
+                running += 1;
+            }
+            must_stop = throttle.tick(total, tick);
+        }
+        assert!(
+            (495..=515).contains(&running),
+            "ran {running} of 1000 ticks"
+        );
+        let mut throttle = Throttle::new(500);
+        assert!(!throttle.tick(Duration::from_millis(500), tick));
+        assert!(throttle.tick(Duration::from_millis(1500), tick));
+    }
+
+    #[test]
+    fn numbers_are_read_from_proc() {
+        let stat = "7 (a) b) R 1 2 3 4 5 6 7 8 9 10 100 50 25 25 20 0 1 0 4242 0";
+        assert_eq!(processor_time(stat), Some(Duration::from_secs(2)));
+        assert_eq!(fields(stat).unwrap().nth(19), Some("4242"));
+        assert_eq!(number_after("VmRSS:\t  12 kB\n", "VmRSS:"), Some(12));
+    }
+
+    #[test]
+    fn the_tree_of_this_process_has_memory_and_tasks() {
+        let tree = Tree::below(i32::try_from(std::process::id()).unwrap());
+        assert!(tree.resident > 0 && tree.tasks > 0);
+    }
+}

@@ -1,0 +1,396 @@
+//! How many sandboxes may run at once, and for how long nobody may use one.
+//!
+//! Each started program counts, because each has the limits of its own, for its user and tenant too.
+//! Where there is no room, warm ones go first, then what lies idle, of whoever has the most; what
+//! somebody uses is never ended, so a start waits a while and then fails. Of those that wait, who has
+//! the least is next.
+
+pub(super) mod fairness;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, timeout_at},
+};
+use tokio_util::task::TaskTracker;
+use tracing::info;
+
+use self::fairness::{idlest, is_next};
+use super::runtime::running::Kill;
+use super::usage::Usage;
+use super::{
+    Access, DiskMonitor, Error, Image, ImageId, Launch, Life, Limits, Network, Running, Runtime,
+};
+use crate::domain::{Holder, Ledger, Most, Reached, SandboxId, SandboxKind, Whose};
+use crate::telemetry::{Present, instruments};
+
+/// How long a full house is looked at again at the latest: a warm sandbox comes up unseen.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// What the operator decides.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// Programs that run at once: in all, warm ones included, of one tenant and of one user.
+    pub most: Most,
+    /// How long nobody may use one until it is ended.
+    pub idle: Duration,
+    /// How long a start waits for room.
+    pub patience: Duration,
+}
+
+/// A runtime with so much room.
+pub struct Capacity {
+    inner: Arc<dyn Runtime>,
+    room: Room,
+    /// Nothing that may write starts while it is nearly full.
+    disk: DiskMonitor,
+    places: Arc<Places>,
+    tasks: TaskTracker,
+    /// Says in the figures that there is something to run in; none where there is not.
+    _ready: Option<Present>,
+}
+
+/// What runs or starts. Locked before the pool of warm ones, and never across an await.
+#[derive(Default)]
+struct Places {
+    occupancy: Mutex<Occupancy>,
+    /// Told when something ended or nobody uses it any more.
+    freed: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Occupancy {
+    /// `None` while it starts.
+    taken: BTreeMap<u64, (Option<Holder>, Option<Guest>)>,
+    /// The same, counted.
+    ledger: Ledger,
+    /// Starts that have no place yet, in the order in which they came.
+    waiting: BTreeMap<u64, Option<Holder>>,
+    /// What the last place or start is called.
+    last: u64,
+}
+
+/// Something that runs.
+#[derive(Clone)]
+struct Guest {
+    name: String,
+    usage: Arc<Usage>,
+    kill: Kill,
+}
+
+/// A taken place; dropping it gives it back.
+struct Permit {
+    places: Arc<Places>,
+    number: u64,
+}
+
+/// A start that has no place yet.
+struct Ticket<'a> {
+    places: &'a Places,
+    number: u64,
+}
+
+/// Why a start has no place.
+enum Obstacle {
+    /// A limit is reached.
+    Full(Reached),
+    /// What is free is for others.
+    NotNext,
+}
+
+impl Capacity {
+    /// Gives `inner` so much room.
+    pub fn new(inner: Arc<dyn Runtime>, room: Room, disk: DiskMonitor) -> Self {
+        let is_ready = inner.kind() != SandboxKind::None;
+        Self {
+            _ready: is_ready.then(|| instruments().sandbox_ready()),
+            inner,
+            room,
+            disk,
+            places: Arc::default(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// A place for a start of `launch`, made if need be.
+    async fn take_place(&self, launch: &Launch) -> Result<Permit, Error> {
+        let deadline = Instant::now() + self.room.patience;
+        let ticket = Ticket::draw(&self.places, launch.holder.clone());
+        loop {
+            let freed = Arc::clone(&self.places.freed);
+            let freed = freed.notified();
+            let reached = match self.try_take(launch, &ticket) {
+                Ok(place) => return Ok(place),
+                Err(Obstacle::Full(reached)) => {
+                    if self.make_room(launch.holder.as_ref(), reached.whose).await {
+                        continue;
+                    }
+                    reached
+                }
+                Err(Obstacle::NotNext) => Reached {
+                    whose: Whose::All,
+                    most: self.room.most.all.unwrap_or_default(),
+                },
+            };
+            let now = Instant::now();
+            if now >= deadline {
+                instruments().limit_reached("sandboxes", reached.whose.as_str());
+                return Err(Error::Full(reached));
+            }
+            let _ = timeout_at(deadline.min(now + LOOK_AGAIN), freed).await;
+        }
+    }
+
+    fn try_take(&self, launch: &Launch, ticket: &Ticket<'_>) -> Result<Permit, Obstacle> {
+        let mut occupancy = self.places.occupancy();
+        let holder = launch.holder.as_ref();
+        let most = self.most_beside_warm(&launch.sandbox);
+        if let Err(reached) = occupancy.ledger.check(holder, 1, most) {
+            // Warm ones are among those that the operator counts.
+            let most = match reached.whose {
+                Whose::All => self.room.most.all.unwrap_or(reached.most),
+                Whose::User | Whose::Tenant => reached.most,
+            };
+            return Err(Obstacle::Full(Reached { most, ..reached }));
+        }
+        let waiting = occupancy.waiting.iter();
+        let waiting = waiting.map(|(number, holder)| (*number, holder.as_ref()));
+        if !is_next(ticket.number, waiting, &occupancy.ledger, most) {
+            return Err(Obstacle::NotNext);
+        }
+        occupancy.waiting.remove(&ticket.number);
+        occupancy.ledger.add(holder, 1);
+        let number = occupancy.number();
+        occupancy
+            .taken
+            .insert(number, (launch.holder.clone(), None));
+        Ok(Permit {
+            places: Arc::clone(&self.places),
+            number,
+        })
+    }
+
+    /// What the limits leave beside warm ones. A warm one that the session reserved becomes its place.
+    fn most_beside_warm(&self, sandbox: &SandboxId) -> Most {
+        let warm = self.inner.warm();
+        let warm = warm.iter().filter(|warm| *warm != sandbox).count();
+        let warm = u64::try_from(warm).unwrap_or(u64::MAX);
+        let most = self.room.most;
+        Most {
+            all: most.all.map(|most| most.saturating_sub(warm)),
+            ..most
+        }
+    }
+
+    /// Ends something that nobody uses, for a start of `holder` where that limit is reached; `false`
+    /// if there is nothing.
+    async fn make_room(&self, holder: Option<&Holder>, whose: Whose) -> bool {
+        (whose == Whose::All && self.inner.spare().await) || self.end_idlest(holder, whose).await
+    }
+
+    /// Ends what nobody has used for the longest time, of whoever has the most; `false` if everything
+    /// that may go is in use.
+    async fn end_idlest(&self, holder: Option<&Holder>, whose: Whose) -> bool {
+        let idlest = {
+            let occupancy = self.places.occupancy();
+            let guests = occupancy.taken.values().filter_map(|(holder, guest)| {
+                let guest = guest.as_ref()?;
+                Some((holder.as_ref(), guest.usage.idle_since()?, guest))
+            });
+            idlest(guests, (holder, whose), &occupancy.ledger)
+                .map(|(since, guest)| (since, guest.clone()))
+        };
+        let Some((since, guest)) = idlest else {
+            return false;
+        };
+        // Told before it is killed: its end may come at once.
+        let freed = self.places.freed.notified();
+        if guest.usage.give_up(since) {
+            info!(sandbox.id = %guest.name, "Sandbox: ended, because another needs its room");
+            (guest.kill)();
+            let _ = tokio::time::timeout(self.room.patience, freed).await;
+        }
+        true
+    }
+
+    /// Counts a started program until it has ended.
+    fn take_in(&self, place: Permit, name: String, life: &mut Life) {
+        let (usage, first) = Usage::begin(Arc::clone(&self.places.freed));
+        let kill = life.count(Arc::clone(&usage), first);
+        let guest = Guest { name, usage, kill };
+        if let Some((_, running)) = place.places.occupancy().taken.get_mut(&place.number) {
+            *running = Some(guest.clone());
+        }
+        let (ended, idle) = (life.ended(), self.room.idle);
+        self.tasks.spawn(async move {
+            let _place = place;
+            tokio::select! {
+                _ = ended => {}
+                never = end_when_idle(&guest, idle) => match never {},
+            }
+        });
+    }
+
+    /// Starts warm ones where there is room left.
+    fn warm_up_beside(&self, launch: &Launch) {
+        if self.disk.is_pressed() {
+            return;
+        }
+        let occupancy = self.places.occupancy();
+        let there = occupancy.taken.len() + self.inner.warm().len();
+        let most = self.room.most.all.map(usize::try_from);
+        let most = most.and_then(Result::ok).unwrap_or(usize::MAX);
+        self.inner.warm_up(launch, most.saturating_sub(there));
+    }
+}
+
+/// Ends what nobody used for that long.
+async fn end_when_idle(guest: &Guest, idle: Duration) -> std::convert::Infallible {
+    loop {
+        // While it is in use, its time is over at the end of that use and `idle` at the earliest.
+        let wait = guest
+            .usage
+            .idle_since()
+            .map_or(idle, |since| (since + idle).duration_since(Instant::now()));
+        sleep(wait).await;
+        if let Some(since) = guest.usage.idle_since()
+            && since.elapsed() >= idle
+            && guest.usage.give_up(since)
+        {
+            info!(sandbox.id = %guest.name, "Sandbox: ended, because nobody used it");
+            (guest.kill)();
+        }
+    }
+}
+
+impl Places {
+    fn occupancy(&self) -> MutexGuard<'_, Occupancy> {
+        self.occupancy
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Occupancy {
+    fn number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+}
+
+impl<'a> Ticket<'a> {
+    fn draw(places: &'a Places, holder: Option<Holder>) -> Self {
+        let mut occupancy = places.occupancy();
+        let number = occupancy.number();
+        occupancy.waiting.insert(number, holder);
+        Self { places, number }
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        // With a place it is gone already; without one, others may have waited for it.
+        if self
+            .places
+            .occupancy()
+            .waiting
+            .remove(&self.number)
+            .is_some()
+        {
+            self.places.freed.notify_waiters();
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut occupancy = self.places.occupancy();
+        if let Some((holder, _)) = occupancy.taken.remove(&self.number) {
+            occupancy.ledger.remove(holder.as_ref(), 1);
+        }
+        drop(occupancy);
+        self.places.freed.notify_waiters();
+    }
+}
+
+#[async_trait]
+impl Runtime for Capacity {
+    fn kind(&self) -> SandboxKind {
+        self.inner.kind()
+    }
+
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    fn network(&self) -> Network {
+        self.inner.network()
+    }
+
+    fn keeper(&self) -> String {
+        self.inner.keeper()
+    }
+
+    fn lack(&self) -> Option<Error> {
+        self.inner.lack()
+    }
+
+    fn container(&self, sandbox: &SandboxId) -> Option<String> {
+        self.inner.container(sandbox)
+    }
+
+    fn image_id(&self, image: &Image) -> Option<ImageId> {
+        self.inner.image_id(image)
+    }
+
+    async fn look_up_image(&self, image: &Image) -> Option<ImageId> {
+        self.inner.look_up_image(image).await
+    }
+
+    fn reserve(&self) -> Option<SandboxId> {
+        self.inner.reserve()
+    }
+
+    async fn start(&self, launch: Launch) -> Result<Running, Error> {
+        if launch.workspace == Access::ReadWrite && self.disk.is_pressed() {
+            return Err(Error::DiskFull {
+                free: self.disk.free().unwrap_or_default(),
+                floor: self.disk.floor(),
+            });
+        }
+        let place = self.take_place(&launch).await?;
+        let mut running = self.inner.start(launch.clone()).await?;
+        let name = format!("{}/{}", launch.sandbox, launch.server);
+        self.take_in(place, name, &mut running.life);
+        self.warm_up_beside(&launch);
+        Ok(running)
+    }
+
+    async fn reap(&self) -> Result<usize, Error> {
+        self.inner.reap().await
+    }
+
+    async fn tidy(&self) -> Result<usize, Error> {
+        self.inner.tidy().await
+    }
+
+    async fn workspaces(&self) -> Result<Vec<SandboxId>, Error> {
+        self.inner.workspaces().await
+    }
+
+    async fn remove_workspace(&self, sandbox: &SandboxId) -> Result<(), Error> {
+        self.inner.remove_workspace(sandbox).await
+    }
+
+    async fn close(&self) {
+        self.inner.close().await;
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}

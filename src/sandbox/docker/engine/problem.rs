@@ -1,0 +1,180 @@
+//! What can be wrong with a container engine, each with what to do about it.
+
+use bollard::errors::Error as ApiError;
+
+use crate::domain::Fault;
+
+/// A situation with the engine.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// Nobody answers, or we may not ask.
+    #[error("no container engine answers at `{address}` ({said}); {REACH}")]
+    Unreachable {
+        /// Where we asked.
+        address: String,
+        /// What we were told instead.
+        said: String,
+    },
+    /// The image of the sandboxes is not there.
+    #[error("the image `{image}` is missing; get it: {}", remedy(.image))]
+    NoImage {
+        /// Its reference.
+        image: String,
+    },
+    /// The image declares volumes, in which no limit would hold.
+    #[error(
+        "the image `{image}` is not run: it declares volumes (`{folders}`), to which the engine \
+         gives no limit; use one without `VOLUME`, or build it anew without"
+    )]
+    HasVolumes {
+        /// Its reference.
+        image: String,
+        /// The folders, with the marks of code between them.
+        folders: String,
+    },
+    /// The engine lacks the runtime that the settings name.
+    #[error(
+        "the engine has no runtime `{runtime}`; it has: {known}; install it there, or unset \
+         `sandbox.runtime` (SPL_SANDBOX_RUNTIME)"
+    )]
+    NoRuntime {
+        /// What the settings name.
+        runtime: String,
+        /// What there is.
+        known: String,
+    },
+    /// The engine answered, but not with what was wanted.
+    #[error("the container engine refused to {what}: {said}")]
+    Refused {
+        /// What it was asked.
+        what: &'static str,
+        /// Its words.
+        said: String,
+    },
+    /// Another gateway has not let go of the sandbox.
+    #[error("another gateway still runs `{name}` of this session; try again in a moment")]
+    Taken {
+        /// The container.
+        name: String,
+    },
+    /// More is asked of the engine than it can do.
+    #[error("the container engine is busy: too many sandboxes start at once; try again")]
+    Busy,
+}
+
+const REACH: &str = "start it (`systemctl start docker`), let this user reach its socket (group \
+                     `docker`, id 990 in our compose file), or set SPL_SANDBOX_DOCKER_HOST";
+
+/// The command that brings an image.
+fn remedy(image: &str) -> String {
+    if image.starts_with("sepal/sandbox:") {
+        "run `docker compose build sandbox` beside compose.yaml, or `./run image` in Sepal's folder \
+         with DOCKER_HOST set if it is not the local engine"
+            .to_owned()
+    } else {
+        format!("`docker pull {image}`")
+    }
+}
+
+impl Problem {
+    /// What an engine's error means. `image` is what a missing thing would be, if it is that.
+    pub(in crate::sandbox::docker) fn of(
+        error: &ApiError,
+        what: &'static str,
+        address: &str,
+    ) -> Self {
+        match status(error) {
+            // A proxy in front of the engine says so where the engine is away.
+            Some(status) if status != 503 => Self::Refused {
+                what,
+                said: words(error),
+            },
+            Some(_) | None => Self::Unreachable {
+                address: address.to_owned(),
+                said: words(error),
+            },
+        }
+    }
+
+    /// What to do about it. It names no address, so that anybody may read it.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Unreachable { .. } => REACH.to_owned(),
+            Self::NoImage { image } => remedy(image),
+            Self::NoRuntime { .. } => {
+                "install that runtime in the engine, or unset `sandbox.runtime` \
+                 (SPL_SANDBOX_RUNTIME)"
+                    .to_owned()
+            }
+            Self::HasVolumes { .. } => "use an image without `VOLUME`".to_owned(),
+            Self::Taken { .. } | Self::Busy => "try again in a moment".to_owned(),
+            Self::Refused { .. } => "look at the engine's log".to_owned(),
+        }
+    }
+
+    /// Who has to act.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Unreachable { .. } | Self::Taken { .. } | Self::Busy => Fault::Transient,
+            Self::NoImage { .. }
+            | Self::HasVolumes { .. }
+            | Self::NoRuntime { .. }
+            | Self::Refused { .. } => Fault::External,
+        }
+    }
+}
+
+/// The engine's answer code; `None` if it did not answer.
+pub(in crate::sandbox::docker) fn status(error: &ApiError) -> Option<u16> {
+    if let ApiError::DockerResponseServerError { status_code, .. } = error {
+        return Some(*status_code);
+    }
+    None
+}
+
+/// The innermost cause in its own words: the outer ones only say that something failed.
+pub(in crate::sandbox::docker) fn words(error: &ApiError) -> String {
+    if let ApiError::DockerResponseServerError { message, .. } = error {
+        return message.trim().to_owned();
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_problem_says_what_to_do() {
+        let check = |problem: Problem, expected: &str| {
+            let text = problem.to_string();
+            assert!(text.contains(expected), "{text}");
+        };
+        let image = |image: &str| Problem::NoImage {
+            image: image.to_owned(),
+        };
+        check(image("sepal/sandbox:1.0"), "`./run image`");
+        check(image("sepal/sandbox:1.0"), "`docker compose build sandbox`");
+        check(image("mcp/time"), "`docker pull mcp/time`");
+        let error = ApiError::IOError {
+            err: std::io::Error::other("no such file"),
+        };
+        let away = Problem::of(&error, "start", "unix:///x");
+        let remedy = away.remedy();
+        assert!(
+            remedy.contains("systemctl start docker") && !remedy.contains("unix:"),
+            "{remedy}"
+        );
+        check(away, "at `unix:///x` (no such file); start it");
+        let error = ApiError::DockerResponseServerError {
+            status_code: 500,
+            message: "bad mount".to_owned(),
+        };
+        let refused = Problem::of(&error, "start the container", "unix:///x");
+        check(refused, "refused to start the container: bad mount");
+    }
+}

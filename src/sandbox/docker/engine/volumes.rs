@@ -1,0 +1,96 @@
+//! The engine's API for volumes.
+
+use std::collections::HashMap;
+
+use bollard::{
+    models::VolumeCreateRequest,
+    query_parameters::{ListVolumesOptionsBuilder, RemoveVolumeOptions},
+};
+
+use super::problem::Problem;
+use super::{Engine, labelled, life};
+
+/// A volume as lists show it.
+#[derive(Debug)]
+pub(in crate::sandbox::docker) struct ListedVolume {
+    pub(in crate::sandbox::docker) name: String,
+    /// Of the gateway that made it; empty where it does not say.
+    pub(in crate::sandbox::docker) life: String,
+}
+
+impl Engine {
+    /// Makes a volume unless it is there, and says where. With `most` the file system holds it to that
+    /// many bytes; engines on one that cannot refuse.
+    pub(in crate::sandbox::docker) async fn provide_volume(
+        &self,
+        name: &str,
+        labels: HashMap<String, String>,
+        most: Option<u64>,
+    ) -> Result<String, Problem> {
+        let size = most.map(|most| HashMap::from([("size".to_owned(), most.to_string())]));
+        let body = VolumeCreateRequest {
+            name: Some(name.to_owned()),
+            labels: Some(labels),
+            driver_opts: size,
+            ..VolumeCreateRequest::default()
+        };
+        let made = self.ask(|| self.client.create_volume(body.clone())).await;
+        made.map(|volume| volume.mountpoint)
+            .map_err(|asked| self.told(asked, "create a volume"))
+    }
+
+    /// Whether the file system can hold volumes to a size, by making one of that name, which nobody
+    /// uses.
+    pub(in crate::sandbox::docker) async fn holds_volumes(
+        &self,
+        name: &str,
+        labels: HashMap<String, String>,
+    ) -> bool {
+        const TRIED: u64 = 1 << 20;
+        match self.provide_volume(name, labels, Some(TRIED)).await {
+            Ok(_) => {
+                if let Err(error) = self.remove_volume(name).await {
+                    tracing::debug!(%error, "A volume is left to the janitor");
+                }
+                true
+            }
+            Err(error) => {
+                tracing::debug!(%error, "The engine's file system holds no volume to a size");
+                false
+            }
+        }
+    }
+
+    /// All volumes with that label.
+    pub(in crate::sandbox::docker) async fn volumes(
+        &self,
+        label: &str,
+    ) -> Result<Vec<ListedVolume>, Problem> {
+        let options = ListVolumesOptionsBuilder::default()
+            .filters(&labelled(label))
+            .build();
+        let listed = self
+            .ask(|| self.client.list_volumes(Some(options.clone())))
+            .await
+            .map_err(|asked| self.told(asked, "list volumes"))?;
+        let volumes = listed.volumes.unwrap_or_default();
+        let volumes = volumes.into_iter().map(|volume| ListedVolume {
+            name: volume.name,
+            life: life(Some(volume.labels)),
+        });
+        Ok(volumes.collect())
+    }
+
+    /// Deletes a volume; one that is not there is no error.
+    pub(in crate::sandbox::docker) async fn remove_volume(
+        &self,
+        name: &str,
+    ) -> Result<(), Problem> {
+        let remove = || self.client.remove_volume(name, None::<RemoveVolumeOptions>);
+        match self.ask(remove).await {
+            Ok(()) => Ok(()),
+            Err(asked) if asked.is(404) => Ok(()),
+            Err(asked) => Err(self.told(asked, "remove a volume")),
+        }
+    }
+}

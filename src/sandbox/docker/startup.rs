@@ -1,0 +1,198 @@
+//! What starts of a Docker runtime share, and how one program is brought up.
+
+use std::sync::Arc;
+
+use bollard::container::AttachContainerResults;
+use tokio::sync::watch;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::container::{self, Plan};
+use super::engine::images::Images;
+use super::engine::{Engine, Listed};
+use super::making::Maker;
+use super::owned::Owned;
+use super::pool::Pool;
+use super::supervisor::Supervisor;
+use super::workspace::{Job, Measuring, Volume};
+use super::{DockerProblem, DockerSettings, attach};
+use crate::domain::Enforcement;
+use crate::sandbox::workspace::trim;
+use crate::sandbox::{
+    Access, Ended, Error, Image, ImageId, Launch, Life, Limits, Program, Running,
+};
+
+/// What starts share.
+#[derive(Debug)]
+pub(super) struct DockerShared {
+    pub(super) settings: DockerSettings,
+    pub(super) engine: Arc<Engine>,
+    pub(super) maker: Maker,
+    pub(super) images: Images,
+    /// The engine's own name for itself.
+    pub(super) engine_id: String,
+    pub(super) limits: Limits,
+    pub(super) owned: Owned,
+    pub(super) pool: Pool,
+    /// Starts and supervisors.
+    pub(super) tasks: TaskTracker,
+    /// Streams, which end when their owners let go.
+    pub(super) pumps: TaskTracker,
+    pub(super) closing: watch::Receiver<bool>,
+}
+
+/// A container that runs.
+struct Begun {
+    id: String,
+    attached: AttachContainerResults,
+    /// The content that it was made from.
+    image: Option<ImageId>,
+}
+
+impl DockerShared {
+    /// Makes the workspace and the container, and takes hold of it. Has to be seen through once it
+    /// has begun: call it on a task.
+    pub(super) async fn bring_up(&self, launch: &Launch) -> Result<Running, Error> {
+        let name = container::name(launch);
+        let owner = self.owned.own(name.clone());
+        let plan = Plan {
+            launch,
+            installation: &self.settings.installation,
+            life: self.settings.peers.own(),
+            image: &self.settings.image,
+            runtime: self.settings.runtime.as_deref(),
+        };
+        self.maker.check(&launch.program).await?;
+        let workspace = self.workspace(&plan).await?.map(Arc::new);
+        if let Some(home) = workspace.as_ref().and_then(|workspace| workspace.home()) {
+            self.settings.disk.add(home.to_owned());
+        }
+        let Begun {
+            id,
+            attached,
+            image,
+        } = self.begin(&plan).await?;
+        let streams = attach::pump(attached, &self.pumps);
+        let (told, end) = watch::channel(None);
+        let killed = CancellationToken::new();
+        let supervisor = Supervisor {
+            engine: Arc::clone(&self.engine),
+            id,
+            owner,
+            bounds: launch.bounds,
+            workspace: workspace.clone(),
+            disk: self.settings.disk.watch(),
+            killed: killed.clone(),
+            closing: self.closing.clone(),
+        };
+        let limit = launch.bounds.workspace_bytes;
+        self.tasks.spawn(async move {
+            let ended = supervisor.run().await;
+            told.send_replace(Some(ended));
+            // Whoever ended itself may have done so before it was looked at.
+            if let Some(workspace) = workspace.filter(|_| ended != Ended::Killed) {
+                workspace.trim(limit).await;
+            }
+        });
+        Ok(Running {
+            stdin: Box::new(streams.stdin),
+            stdout: Box::new(streams.stdout),
+            stderr: streams.stderr,
+            image,
+            life: Life::new(move || killed.cancel(), end),
+        })
+    }
+
+    /// Makes and starts the container, and holds its streams.
+    async fn begin(&self, plan: &Plan<'_>) -> Result<Begun, Error> {
+        let (name, body) = (container::name(plan.launch), plan.body());
+        let image = body.image.as_deref().unwrap_or_default();
+        let look = || self.images.look_up(&self.engine, image);
+        let before = look().await?;
+        let id = self.maker.create(&name, &body).await?;
+        let begun = async {
+            let after = look().await?;
+            let attached = self.engine.attach(&id).await?;
+            self.engine.start(&id).await?;
+            Ok::<_, DockerProblem>((attached, after))
+        };
+        match begun.await {
+            Ok((attached, after)) => Ok(Begun {
+                id,
+                attached,
+                // Engines may call it otherwise where they tell about a container. What the name
+                // stood for before and after is what the container was made from.
+                image: after.filter(|after| Some(after) == before.as_ref()),
+            }),
+            Err(problem) => {
+                // The janitor gets what cannot be removed now.
+                let _ = self.engine.remove(&id).await;
+                Err(problem.into())
+            }
+        }
+    }
+
+    /// Makes the volume where the launch sees it; what has to be counted of it.
+    async fn workspace(&self, plan: &Plan<'_>) -> Result<Option<Volume>, Error> {
+        let launch = plan.launch;
+        if launch.workspace == Access::None {
+            return Ok(None);
+        }
+        let (volume, name) = (container::volume(&launch.sandbox), container::name(launch));
+        let ceiling = trim::ceiling(launch.bounds.workspace_bytes);
+        let most = (self.limits.workspace == Enforcement::Quota).then_some(ceiling);
+        let labels = plan.labels();
+        let mountpoint = self.engine.provide_volume(&volume, labels, most).await?;
+        let measuring = Measuring {
+            maker: self.maker.clone(),
+            count: Job {
+                name: format!("{name}.measure"),
+                body: plan.measuring(),
+            },
+            trim: Job {
+                name: container::trimmer(&launch.sandbox),
+                body: plan.trimming(),
+            },
+            owned: self.owned.clone(),
+            runs: self.tasks.clone(),
+            pumps: self.pumps.clone(),
+        };
+        if matches!(launch.program, Program::Image { .. }) {
+            // An empty volume takes the owner of the folder it is first seen at, and only our
+            // image is known to have the right one.
+            let _owner = self.owned.own(measuring.count.name.clone());
+            let made = self
+                .maker
+                .create(&measuring.count.name, &measuring.count.body);
+            self.engine.remove(&made.await?).await?;
+        }
+        let is_counted = launch.workspace == Access::ReadWrite;
+        let by_runs = self.settings.counts_by_runs;
+        Ok(is_counted.then(|| Volume::at(mountpoint, measuring, by_runs)))
+    }
+
+    /// Removes those; how many there were.
+    pub(super) async fn remove_all(
+        &self,
+        containers: impl Iterator<Item = &Listed> + Send,
+    ) -> Result<usize, Error> {
+        let mut removed = 0;
+        for container in containers {
+            // By id: the name may have another owner by now.
+            self.engine.remove(&container.id).await?;
+            removed += 1;
+        }
+        Ok(removed)
+    }
+
+    /// The name of an image, as the engine knows it.
+    pub(super) fn image_name<'i>(&'i self, image: &'i Image) -> &'i str {
+        match image {
+            Image::Sandbox => &self.settings.image,
+            Image::Named(name) => name,
+        }
+    }
+
+    pub(super) fn label(&self) -> String {
+        format!("{}={}", container::INSTALLATION, self.settings.installation)
+    }
+}

@@ -1,0 +1,89 @@
+//! Where the sandboxes of all sessions are, and how much each may use.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{self, Bounds, DiskMonitor, Runtime};
+use crate::domain::{SandboxId, SandboxKind, SessionKey};
+use crate::store::{self, Records};
+
+/// Where sandboxed tools run, for all sessions.
+pub struct SandboxHost {
+    /// The runtime that was found at start, or that may still come.
+    pub runtime: Arc<dyn Runtime>,
+    /// The disk that sandboxes may fill: while it is nearly full, they stand still.
+    pub disk: DiskMonitor,
+    /// Where it is kept which sandbox is whose.
+    pub records: Records,
+    /// The time limit of one command.
+    pub command_limit: Duration,
+    /// How much one sandbox may use.
+    pub bounds: Bounds,
+    /// How long a sandbox without calls is kept.
+    pub idle_limit: Duration,
+    /// Whether the image of the sandboxes is the operator's own.
+    pub has_foreign_image: bool,
+}
+
+impl SandboxHost {
+    /// Whether there are sandboxed tools at all; once there are, there always are.
+    pub fn is_on(&self) -> bool {
+        self.runtime.kind() != SandboxKind::None
+    }
+
+    /// Whether a workspace that nothing has run in is certainly empty: an engine copies what an image
+    /// has in that folder into a new one, and ours has nothing there.
+    pub(crate) fn begins_empty(&self) -> bool {
+        match self.runtime.kind() {
+            SandboxKind::Bubblewrap => true,
+            SandboxKind::Docker => !self.has_foreign_image,
+            SandboxKind::None => false,
+        }
+    }
+
+    /// What a digest binds beside server, definition and arguments.
+    pub(crate) fn image(&self) -> String {
+        format!(
+            "{}:{}",
+            self.runtime.kind().as_str(),
+            env!("CARGO_PKG_VERSION")
+        )
+    }
+
+    /// Removes the workspace of a trial, which is no session's.
+    pub(crate) async fn discard(&self, sandbox: &SandboxId) {
+        if let Err(error) = self.runtime.remove_workspace(sandbox).await {
+            tracing::warn!(sandbox.id = %sandbox, ?error, "A workspace is left to the janitor");
+        }
+    }
+
+    /// Removes what a deleted session leaves behind. What cannot be removed now is the janitor's.
+    pub(crate) async fn remove(&self, key: &SessionKey, first: &SandboxId) {
+        if let Err(error) = self.try_remove(key, first).await {
+            tracing::warn!(session.id = %key.session, ?error, "A workspace is left to the janitor");
+        }
+    }
+
+    async fn try_remove(&self, key: &SessionKey, first: &SandboxId) -> Result<(), Left> {
+        let rows = self.records.sandboxes();
+        let row = rows.of(key).await?;
+        let is_here = row
+            .as_ref()
+            .is_none_or(|row| row.keeper == self.runtime.keeper());
+        if is_here {
+            let sandbox = row.as_ref().map_or(first, |row| &row.sandbox);
+            self.runtime.remove_workspace(sandbox).await?;
+            rows.forget(key).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Why something of a deleted session is still there.
+#[derive(Debug, thiserror::Error)]
+enum Left {
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    #[error(transparent)]
+    Sandbox(#[from] sandbox::Error),
+}

@@ -1,0 +1,172 @@
+//! A runtime that is not there yet: until it comes every start says what is missing, and from then
+//! on everything is what came.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use async_trait::async_trait;
+
+use crate::domain::{SandboxId, SandboxKind};
+use crate::sandbox::{Error, Image, ImageId, Launch, Limits, Network, Off, Running, Runtime};
+
+/// A place for a runtime that comes later. It comes once and stays.
+pub struct DeferredRuntime {
+    /// What came; [`Off`] once it is closed and nothing may come any more.
+    came: OnceLock<Arc<dyn Runtime>>,
+    /// What is missing. Never held across an await.
+    lack: Mutex<Arc<Error>>,
+}
+
+impl DeferredRuntime {
+    /// A place that lacks this.
+    pub fn new(lack: Arc<Error>) -> Self {
+        Self {
+            came: OnceLock::new(),
+            lack: Mutex::new(lack),
+        }
+    }
+
+    /// Something else is missing by now.
+    pub fn lacks(&self, lack: Arc<Error>) {
+        *self.lack.lock().unwrap_or_else(PoisonError::into_inner) = lack;
+    }
+
+    /// Puts it in its place: from now on starts are its own. `false` if this is closed already, and
+    /// then nothing was started with it.
+    pub fn come(&self, runtime: Arc<dyn Runtime>) -> bool {
+        self.came.set(runtime).is_ok()
+    }
+
+    fn runtime(&self) -> &dyn Runtime {
+        self.came.get().map_or(&Off, |came| &**came)
+    }
+}
+
+#[async_trait]
+impl Runtime for DeferredRuntime {
+    fn kind(&self) -> SandboxKind {
+        self.runtime().kind()
+    }
+
+    fn limits(&self) -> Limits {
+        self.runtime().limits()
+    }
+
+    fn network(&self) -> Network {
+        self.runtime().network()
+    }
+
+    fn keeper(&self) -> String {
+        self.runtime().keeper()
+    }
+
+    fn lack(&self) -> Option<Error> {
+        if let Some(came) = self.came.get() {
+            return came.lack();
+        }
+        let lack = self.lack.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(Error::Awaited(Arc::clone(&lack)))
+    }
+
+    fn container(&self, sandbox: &SandboxId) -> Option<String> {
+        self.runtime().container(sandbox)
+    }
+
+    fn image_id(&self, image: &Image) -> Option<ImageId> {
+        self.runtime().image_id(image)
+    }
+
+    async fn look_up_image(&self, image: &Image) -> Option<ImageId> {
+        self.runtime().look_up_image(image).await
+    }
+
+    fn reserve(&self) -> Option<SandboxId> {
+        self.runtime().reserve()
+    }
+
+    async fn start(&self, launch: Launch) -> Result<Running, Error> {
+        match self.lack() {
+            Some(lack) => Err(lack),
+            None => self.runtime().start(launch).await,
+        }
+    }
+
+    async fn reap(&self) -> Result<usize, Error> {
+        self.runtime().reap().await
+    }
+
+    async fn tidy(&self) -> Result<usize, Error> {
+        self.runtime().tidy().await
+    }
+
+    async fn workspaces(&self) -> Result<Vec<SandboxId>, Error> {
+        self.runtime().workspaces().await
+    }
+
+    async fn remove_workspace(&self, sandbox: &SandboxId) -> Result<(), Error> {
+        self.runtime().remove_workspace(sandbox).await
+    }
+
+    async fn close(&self) {
+        self.came.get_or_init(|| Arc::new(Off)).close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::domain::Most;
+    use crate::sandbox::{Access, Bounds, Capacity, DiskMonitor, DockerProblem, Program, Room};
+
+    fn missing(image: &str) -> Arc<Error> {
+        let image = image.to_owned();
+        Arc::new(DockerProblem::NoImage { image }.into())
+    }
+
+    fn launch() -> Launch {
+        Launch {
+            sandbox: SandboxId::from_bits(1),
+            holder: None,
+            server: "files".to_owned(),
+            program: Program::Command(vec!["true".to_owned()]),
+            environment: BTreeMap::new(),
+            workspace: Access::None,
+            bounds: Bounds::default(),
+        }
+    }
+
+    /// What came says of itself; any runtime will do.
+    fn something() -> Arc<dyn Runtime> {
+        let room = Room {
+            most: Most::default(),
+            idle: Duration::from_mins(1),
+            patience: Duration::ZERO,
+        };
+        Arc::new(Capacity::new(Arc::new(Off), room, DiskMonitor::off()))
+    }
+
+    #[tokio::test]
+    async fn a_start_says_what_is_missing_now_and_then_is_that_of_what_came() {
+        let late = DeferredRuntime::new(missing("a:1"));
+        assert_eq!(late.kind(), SandboxKind::None);
+        let refused = late.start(launch()).await.unwrap_err();
+        assert!(refused.to_string().contains("`a:1`"), "{refused}");
+        late.lacks(missing("b:1"));
+        let refused = late.start(launch()).await.unwrap_err();
+        assert!(refused.to_string().contains("`b:1`"), "{refused}");
+        assert_eq!(refused.remedy(), missing("b:1").remedy());
+
+        assert!(late.come(something()));
+        assert!(matches!(late.lack(), Some(Error::Off)));
+        assert!(!late.come(something()), "it comes once");
+    }
+
+    #[tokio::test]
+    async fn nothing_comes_once_it_is_closed() {
+        let late = DeferredRuntime::new(missing("a:1"));
+        late.close().await;
+        assert!(!late.come(something()));
+    }
+}

@@ -1,0 +1,166 @@
+//! A started program: its streams, its life, and how it ended.
+
+use std::{fmt, future::Future, sync::Arc};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::{mpsc, watch},
+};
+
+use crate::sandbox::ImageId;
+use crate::sandbox::usage::{Usage, Using};
+
+/// Kills a program; harmless when it has ended.
+pub(in crate::sandbox) type Kill = Arc<dyn Fn() + Send + Sync>;
+
+/// A program that runs in a sandbox. Streams and life can be taken apart: the streams go to the MCP
+/// connection, the life stays with the owner.
+pub struct Running {
+    /// What the program reads; closing it asks the program to leave.
+    pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    /// What the program writes.
+    pub stdout: Box<dyn AsyncRead + Send + Unpin>,
+    /// Lines of its stderr, bounded in length and number: what nobody takes in time is dropped.
+    pub stderr: mpsc::Receiver<String>,
+    /// The content that it was started from, where something names it.
+    pub image: Option<ImageId>,
+    /// Ends everything inside when it is dropped.
+    pub life: Life,
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Running")
+            .field("life", &self.life)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The hold on a running program. Dropping it kills the program and all that it started.
+pub struct Life {
+    kill: Option<Kill>,
+    end: watch::Receiver<Option<Ended>>,
+    /// None where nobody counts.
+    usage: Option<Arc<Usage>>,
+    /// The use that it was started for, until its owner takes it.
+    first: Option<Using>,
+}
+
+impl Life {
+    /// `kill` must act at once and without waiting, and be harmless after the end; `end` gets its
+    /// value when all is gone.
+    pub fn new(
+        kill: impl Fn() + Send + Sync + 'static,
+        end: watch::Receiver<Option<Ended>>,
+    ) -> Self {
+        Self {
+            kill: Some(Arc::new(kill)),
+            end,
+            usage: None,
+            first: None,
+        }
+    }
+
+    /// From now on its uses are counted; the way to end it.
+    pub(in crate::sandbox) fn count(&mut self, usage: Arc<Usage>, first: Using) -> Kill {
+        (self.usage, self.first) = (Some(usage), Some(first));
+        self.kill.clone().unwrap_or_else(|| Arc::new(|| {}))
+    }
+
+    /// Uses it: as long as the answer is held, it is not ended for lying idle. `None` if that has
+    /// happened.
+    pub fn using(&mut self) -> Option<Using> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        match &self.usage {
+            Some(usage) => usage.join(),
+            None => Some(Using::default()),
+        }
+    }
+
+    /// Kills the program and waits until nothing of it is left.
+    pub async fn kill(mut self) -> Ended {
+        let ended = self.ended();
+        if let Some(kill) = self.kill.take() {
+            kill();
+        }
+        ended.await
+    }
+
+    /// Whether nothing of the program is left.
+    pub fn has_ended(&self) -> bool {
+        self.end.borrow().is_some()
+    }
+
+    /// Resolves when nothing of the program is left; may be asked for any number of times.
+    pub fn ended(&self) -> impl Future<Output = Ended> + Send + use<> {
+        let mut end = self.end.clone();
+        async move {
+            match end.wait_for(Option::is_some).await {
+                Ok(ended) => (*ended).unwrap_or(Ended::Lost),
+                Err(_) => Ended::Lost,
+            }
+        }
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        if let Some(kill) = self.kill.take() {
+            kill();
+        }
+    }
+}
+
+impl fmt::Debug for Life {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Life")
+            .field("end", &*self.end.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why nothing runs any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Ended {
+    /// By itself.
+    #[error("it ended with exit code {0}")]
+    Exited(i32),
+    /// By a signal that was not ours.
+    #[error("it was ended by signal {0}")]
+    Signalled(i32),
+    /// Its owner wanted it.
+    #[error("it was stopped")]
+    Killed,
+    /// It used more memory than it may.
+    #[error("it used more than its {} MB of memory", .0 >> 20)]
+    OverMemory(u64),
+    /// It started more processes and threads than it may.
+    #[error("it started more than its {0} processes")]
+    OverProcesses(u32),
+    /// It lived longer than it may.
+    #[error("its time of {0} s was over")]
+    OverTime(u64),
+    /// Its workspace is full.
+    #[error(
+        "its workspace is full: more than {} MB; files must be deleted first (where it was more than \
+         twice that, the newest ones are being deleted)",
+        .0 >> 20
+    )]
+    OverWorkspace(u64),
+    /// Its workspace has folders that are nested too deep to be counted.
+    #[error("its workspace holds a folder that is nested too deep, which is being deleted")]
+    UncountableWorkspace,
+    /// Its workspace could not be counted twice in a row.
+    #[error("its workspace could not be counted, so nothing holds its size; the log says why")]
+    UnmeasuredWorkspace,
+    /// The disk is nearly full, and it could not be paused until there is room.
+    #[error("the disk is nearly full, and it could not be paused until there is room")]
+    DiskFull,
+    /// We lost sight of it.
+    #[error("it is not known how it ended")]
+    Lost,
+}

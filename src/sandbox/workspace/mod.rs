@@ -1,0 +1,365 @@
+//! The folders that sessions keep: made, measured and deleted without trusting what is in them.
+//!
+//! Everything below a workspace was written by a model's commands. So nothing here follows a
+//! symbolic link, recurses on the stack, or holds more descriptors than a fixed number.
+
+pub(super) mod quota;
+pub(super) mod trim;
+
+use std::{
+    ffi::{CStr, CString},
+    fs::{DirBuilder, Permissions},
+    io,
+    os::{
+        fd::{AsRawFd, BorrowedFd, OwnedFd},
+        unix::fs::{DirBuilderExt, PermissionsExt, chown},
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{
+        AtFlags, Dir, FileType, Mode, OFlags, chmod, chmodat, open, openat, renameat, statat,
+        unlinkat,
+    },
+    io::Errno,
+};
+
+use super::Error;
+use crate::domain::SandboxId;
+
+/// Deeper than any project nests its folders; what is deeper would hold too many descriptors.
+pub(super) const MAX_DEPTH: usize = 256;
+/// The most folders that are open at once while a workspace is deleted.
+const MAX_HELD: usize = 128;
+/// What a file costs beside its content, so that endless empty files count too.
+const ENTRY_BYTES: u64 = 512;
+/// The unit of a file's block count, whatever the file system.
+const BLOCK_BYTES: u64 = 512;
+
+/// All workspaces of this installation.
+#[derive(Debug, Clone)]
+pub(super) struct Workspaces {
+    folder: PathBuf,
+    /// Who owns them, where that is not the server's own user.
+    owner: Option<u32>,
+}
+
+impl Workspaces {
+    pub(super) fn open(folder: PathBuf, owner: Option<u32>) -> Result<Self, Error> {
+        let workspaces = Self { folder, owner };
+        private_folder(&workspaces.folder).map_err(|source| workspaces.error(source))?;
+        Ok(workspaces)
+    }
+
+    /// The folder of `sandbox`, made when it is missing.
+    pub(super) fn provide(&self, sandbox: &SandboxId) -> Result<PathBuf, Error> {
+        let path = self.folder.join(sandbox.as_str());
+        private_folder(&path)
+            .and_then(|()| {
+                self.owner
+                    .map_or(Ok(()), |id| chown(&path, Some(id), Some(id)))
+            })
+            .map_err(|source| Error::Workspace {
+                path: path.clone(),
+                source,
+            })?;
+        Ok(path)
+    }
+
+    pub(super) fn all(&self) -> Result<Vec<SandboxId>, Error> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(&self.folder).map_err(|source| self.error(source))? {
+            let name = entry.map_err(|source| self.error(source))?.file_name();
+            found.extend(name.to_str().and_then(SandboxId::parse));
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    pub(super) fn remove(&self, sandbox: &SandboxId) -> Result<(), Error> {
+        let path = self.folder.join(sandbox.as_str());
+        match remove_tree(&path) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(Error::Workspace {
+                path,
+                source: errno.into(),
+            }),
+        }
+    }
+
+    fn error(&self, source: io::Error) -> Error {
+        Error::Workspace {
+            path: self.folder.clone(),
+            source,
+        }
+    }
+}
+
+/// Makes `path` a folder that only its owner can enter.
+fn private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o700))
+}
+
+/// How much a workspace takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Size {
+    /// In bytes; counting stops soon after the limit.
+    Bytes(u64),
+    /// Some folder is nested too deep or may not be read.
+    Uncountable,
+}
+
+/// Counts `path` until it is more than `limit`.
+pub(super) fn measure(path: &Path, limit: u64) -> Result<Size, Errno> {
+    let mut levels = vec![Dir::new(open(path, FOLDER, Mode::empty())?)?];
+    let mut bytes = 0_u64;
+    while let Some(level) = levels.last_mut() {
+        if bytes > limit {
+            break;
+        }
+        let Some(entry) = level.read() else {
+            levels.pop();
+            continue;
+        };
+        let entry = entry?;
+        let name = entry.file_name();
+        if is_self_or_parent(name) {
+            continue;
+        }
+        let folder = level.fd()?;
+        // It may vanish while we look.
+        let Ok(found) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
+            continue;
+        };
+        let blocks = u64::try_from(found.st_blocks).unwrap_or_default();
+        bytes = bytes.saturating_add(entry_bytes(blocks));
+        if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
+            match enter(folder, name) {
+                Ok(_) if levels.len() == MAX_DEPTH => return Ok(Size::Uncountable),
+                Ok(inner) => levels.push(Dir::new(inner)?),
+                Err(Errno::ACCESS) => return Ok(Size::Uncountable),
+                // It vanished, or became something else.
+                Err(_) => {}
+            }
+        }
+    }
+    Ok(Size::Bytes(bytes))
+}
+
+/// What an entry with that many blocks counts.
+pub(super) fn entry_bytes(blocks: u64) -> u64 {
+    blocks
+        .saturating_mul(BLOCK_BYTES)
+        .saturating_add(ENTRY_BYTES)
+}
+
+/// Opens a folder to count it. One that forbids even its owner to look is opened up first, or it
+/// could hide any amount; the descriptor makes sure that nothing else is.
+pub(super) fn enter(folder: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    let opened = openat(folder, name, FOLDER, Mode::empty());
+    if !matches!(opened, Err(Errno::ACCESS)) {
+        return opened;
+    }
+    let handle = openat(folder, name, FOLDER | OFlags::PATH, Mode::empty())?;
+    let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    chmod(path, Mode::RWXU)?;
+    openat(folder, name, FOLDER, Mode::empty())
+}
+
+pub(super) const FOLDER: OFlags = OFlags::DIRECTORY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::RDONLY)
+    .union(OFlags::CLOEXEC);
+
+pub(super) fn is_self_or_parent(name: &CStr) -> bool {
+    matches!(name.to_bytes(), b"." | b"..")
+}
+
+/// Deletes `path` and everything in it.
+fn remove_tree(path: &Path) -> Result<(), Errno> {
+    empty_tree(&open(path, FOLDER, Mode::empty())?)?;
+    rustix::fs::rmdir(path)
+}
+
+/// Deletes everything in a folder. What lies deeper than [`MAX_HELD`] is first moved up to the
+/// root, so that a chain of a million folders needs no stack and few descriptors.
+pub(super) fn empty_tree(root: &OwnedFd) -> Result<(), Errno> {
+    let mut levels = vec![Level::of(
+        CString::default(),
+        root.try_clone().map_err(|_| Errno::MFILE)?,
+    )?];
+    let mut moved = 0_u64;
+    let mut depth = 1;
+    while let Some(level) = levels.last_mut() {
+        match level.empty()? {
+            Some((inner, folder)) if depth < MAX_HELD => {
+                levels.push(Level::of(inner, folder)?);
+                depth += 1;
+            }
+            Some((inner, _)) => raise(level.dir.fd()?, &inner, root, &mut moved)?,
+            None => {
+                let name = levels.pop().map(|level| level.name).unwrap_or_default();
+                depth -= 1;
+                if let Some(parent) = levels.last() {
+                    unlinkat(parent.dir.fd()?, &name, AtFlags::REMOVEDIR)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A folder that is being emptied.
+struct Level {
+    name: CString,
+    dir: Dir,
+    /// Nothing was found since the last look from the beginning.
+    is_empty: bool,
+}
+
+impl Level {
+    fn of(name: CString, folder: OwnedFd) -> Result<Self, Errno> {
+        Ok(Self {
+            name,
+            dir: Dir::new(folder)?,
+            is_empty: true,
+        })
+    }
+
+    /// Deletes files until a folder comes; `None` when nothing is left.
+    fn empty(&mut self) -> Result<Option<(CString, OwnedFd)>, Errno> {
+        loop {
+            let Some(entry) = self.dir.read() else {
+                if self.is_empty {
+                    return Ok(None);
+                }
+                self.dir.rewind();
+                self.is_empty = true;
+                continue;
+            };
+            let entry = entry?;
+            let name = entry.file_name();
+            if is_self_or_parent(name) {
+                continue;
+            }
+            self.is_empty = false;
+            let folder = self.dir.fd()?;
+            match unlinkat(folder, name, AtFlags::empty()) {
+                Err(Errno::ISDIR) => {
+                    // It may forbid its own owner. It is no link, and nobody is left to swap it.
+                    let _ = chmodat(folder, name, Mode::RWXU, AtFlags::empty());
+                    let inner = openat(folder, name, FOLDER, Mode::empty())?;
+                    return Ok(Some((name.to_owned(), inner)));
+                }
+                removed => removed?,
+            }
+        }
+    }
+}
+
+/// Moves a folder to a free name in `root`.
+fn raise(
+    folder: BorrowedFd<'_>,
+    name: &CStr,
+    root: &OwnedFd,
+    moved: &mut u64,
+) -> Result<(), Errno> {
+    loop {
+        *moved += 1;
+        let free = CString::new(format!(".sepal-removed-{moved}")).map_err(|_| Errno::INVAL)?;
+        match renameat(folder, name, root, &free) {
+            // The session made something of that name.
+            Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {}
+            renamed => return renamed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn workspaces() -> (tempfile::TempDir, Workspaces) {
+        let home = tempfile::tempdir().unwrap();
+        let workspaces = Workspaces::open(home.path().join("workspaces"), None).unwrap();
+        (home, workspaces)
+    }
+
+    #[test]
+    fn a_workspace_is_private_kept_by_id_and_removed_for_good() {
+        let (_home, workspaces) = workspaces();
+        let (one, two) = (SandboxId::from_bits(1), SandboxId::from_bits(2));
+        let path = workspaces.provide(&one).unwrap();
+        workspaces.provide(&two).unwrap();
+        std::fs::write(path.join("kept"), "x").unwrap();
+        assert_eq!(workspaces.provide(&one).unwrap(), path);
+        assert!(path.join("kept").exists());
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert_eq!(workspaces.all().unwrap(), [one.clone(), two.clone()]);
+        workspaces.remove(&one).unwrap();
+        workspaces.remove(&one).unwrap();
+        assert_eq!(workspaces.all().unwrap(), [two]);
+    }
+
+    #[test]
+    fn removal_follows_no_link_and_survives_what_commands_can_build() {
+        let (home, workspaces) = workspaces();
+        let sandbox = SandboxId::from_bits(1);
+        let path = workspaces.provide(&sandbox).unwrap();
+        let outside = home.path().join("outside");
+        std::fs::create_dir(&outside).unwrap();
+        std::fs::write(outside.join("precious"), "x").unwrap();
+        symlink(&outside, path.join("out")).unwrap();
+        std::fs::create_dir_all(path.join("a/b/c")).unwrap();
+        symlink("../../../../outside", path.join("a/b/out")).unwrap();
+        std::fs::create_dir(path.join(".sepal-removed-1")).unwrap();
+        std::fs::write(path.join(".sepal-removed-1/x"), "x").unwrap();
+        std::fs::write(path.join(".sepal-removed-2"), "x").unwrap();
+        std::fs::set_permissions(path.join("a/b/c"), Permissions::from_mode(0o000)).unwrap();
+        workspaces.remove(&sandbox).unwrap();
+        assert!(!path.exists());
+        assert!(outside.join("precious").exists());
+    }
+
+    /// Makes a chain of `depth` folders, far past the longest path.
+    fn dig(path: &Path, depth: usize) {
+        let mut folder = open(path, FOLDER, Mode::empty()).unwrap();
+        for _ in 0..depth {
+            rustix::fs::mkdirat(&folder, "d", Mode::RWXU).unwrap();
+            folder = openat(&folder, "d", FOLDER, Mode::empty()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_very_deep_chain_is_uncountable_but_can_be_removed() {
+        let (_home, workspaces) = workspaces();
+        let sandbox = SandboxId::from_bits(1);
+        let path = workspaces.provide(&sandbox).unwrap();
+        dig(&path, 3_000);
+        assert_eq!(measure(&path, u64::MAX), Ok(Size::Uncountable));
+        workspaces.remove(&sandbox).unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn size_counts_content_and_entries_but_not_what_links_point_at() {
+        let (home, workspaces) = workspaces();
+        let path = workspaces.provide(&SandboxId::from_bits(1)).unwrap();
+        std::fs::write(home.path().join("big"), vec![1; 1 << 20]).unwrap();
+        symlink(home.path().join("big"), path.join("link")).unwrap();
+        symlink(home.path(), path.join("folder")).unwrap();
+        assert!(matches!(measure(&path, u64::MAX), Ok(Size::Bytes(size)) if size < 1 << 16));
+        std::fs::create_dir(path.join("inner")).unwrap();
+        std::fs::write(path.join("inner/file"), vec![1; 1 << 20]).unwrap();
+        assert!(matches!(measure(&path, u64::MAX), Ok(Size::Bytes(size)) if size > 1 << 20));
+        for number in 0..100 {
+            std::fs::write(path.join(number.to_string()), "").unwrap();
+        }
+        assert!(matches!(measure(&path, 40_000), Ok(Size::Bytes(size)) if size > 40_000));
+    }
+}

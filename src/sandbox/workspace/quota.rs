@@ -1,0 +1,257 @@
+//! The watch over a workspace's size, for all runtimes.
+//!
+//! It looks rarely at what does not grow, and the more often the faster it grows. What is left on
+//! the disk, which is known without counting anything, tells of what grew since the last look.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use tokio::{sync::Semaphore, time::sleep};
+
+use super::{Size, measure, trim};
+use crate::sandbox::Ended;
+use crate::sandbox::disk::DiskWatch;
+
+/// Looking may take this part of the time at most while nothing grows, unless one look takes very
+/// long.
+const SHARE: u32 = 20;
+/// The same while something does.
+const GROWING_SHARE: u32 = 4;
+/// The longest time that nobody looks, however long a look takes.
+const MAX_PAUSE: Duration = Duration::from_mins(1);
+/// A workspace that keeps growing as it did is looked at this often before it can be full.
+const LOOKS_UNTIL_FULL: u32 = 4;
+/// The disk loses less than this by others all the time, which is no reason to look.
+const MIN_FALL: u64 = 4 << 20;
+/// Looks in a row that may tell nothing; then nothing holds the size.
+const MAX_FAILURES: u32 = 2;
+/// Folders that are counted at the same time: each needs a thread, which the memory that it once used
+/// outlives. Enough that a few sandboxes with folders that take long keep nobody else's from being
+/// looked at.
+static COUNTERS: Semaphore = Semaphore::const_new(16);
+
+/// How often a workspace is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::sandbox) struct Pace {
+    /// The time between two looks while nothing grows.
+    pub(in crate::sandbox) calm: Duration,
+    /// The shortest time between two looks.
+    pub(in crate::sandbox) fastest: Duration,
+}
+
+impl Pace {
+    /// Of a folder of this machine.
+    pub(in crate::sandbox) const HERE: Self = Self {
+        calm: Duration::from_secs(1),
+        fastest: Duration::from_millis(100),
+    };
+
+    /// The longest wait after a look that took `took`, of a workspace that grew by `grown` bytes since
+    /// the look before, which was `since` ago, and may grow by `left`.
+    fn wait(self, took: Duration, (grown, since): (u64, Duration), left: u64) -> Duration {
+        let calm = self.calm.max((took * SHARE).min(MAX_PAUSE));
+        if grown == 0 {
+            return calm;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a rough guess is enough")]
+        let until_full = since.as_secs_f64() * left as f64 / grown as f64;
+        let wanted = until_full / f64::from(LOOKS_UNTIL_FULL);
+        let wanted = Duration::try_from_secs_f64(wanted).unwrap_or(calm);
+        wanted.max(self.soonest(took)).min(calm)
+    }
+
+    /// The shortest wait after a look that took that long.
+    fn soonest(self, took: Duration) -> Duration {
+        let share = (took * (GROWING_SHARE - 1)).min(MAX_PAUSE);
+        self.fastest.max(share)
+    }
+}
+
+/// Counts again and again until it is too much. A workspace that was too large from the beginning
+/// may not grow, so that a session can still start and delete its files; one that is above the
+/// ceiling may not even start. `count` gets the number of bytes after which it may stop, and gives
+/// `None` where it cannot tell now.
+pub(in crate::sandbox) async fn watch<Counting>(
+    limit: u64,
+    pace: Pace,
+    mut disk: DiskWatch,
+    count: impl Fn(u64) -> Counting,
+) -> Ended
+where
+    Counting: Future<Output = Option<Size>>,
+{
+    let mut allowed = None;
+    let mut failures = 0;
+    let mut last: Option<(u64, Instant)> = None;
+    loop {
+        let (started, free) = (Instant::now(), disk.free());
+        let most = allowed.unwrap_or_else(|| trim::ceiling(limit));
+        let mut grown = (0, Duration::ZERO);
+        let mut left = most;
+        match count(most).await {
+            Some(Size::Bytes(size)) if size > most => return Ended::OverWorkspace(limit),
+            Some(Size::Bytes(size)) => {
+                let most = *allowed.get_or_insert_with(|| limit.max(size));
+                left = most.saturating_sub(size);
+                if let Some((before, at)) = last.replace((size, started)) {
+                    grown = (size.saturating_sub(before), started - at);
+                }
+                failures = 0;
+            }
+            Some(Size::Uncountable) => return Ended::UncountableWorkspace,
+            None => {
+                failures += 1;
+                if failures == MAX_FAILURES {
+                    return Ended::UnmeasuredWorkspace;
+                }
+            }
+        }
+        let took = started.elapsed();
+        let soonest = pace.soonest(took);
+        sleep(soonest).await;
+        let rest = pace.wait(took, grown, left).saturating_sub(soonest);
+        // Somebody wrote a good part of what this workspace may still take; perhaps it did.
+        let fall = (left / u64::from(LOOKS_UNTIL_FULL)).max(MIN_FALL);
+        tokio::select! {
+            () = sleep(rest) => {}
+            () = disk.until_below(free.saturating_sub(fall)) => {}
+        }
+    }
+}
+
+/// Counts a folder of this machine.
+pub(in crate::sandbox) async fn count(folder: PathBuf, bound: u64) -> Option<Size> {
+    // The semaphore is never closed.
+    let _place = COUNTERS.acquire().await;
+    let counted = tokio::task::spawn_blocking(move || measure(&folder, bound)).await;
+    counted.ok()?.ok()
+}
+
+/// Looks once more at a folder of this machine after its sandbox has ended, and deletes what is
+/// above the ceiling.
+pub(in crate::sandbox) async fn trim(folder: PathBuf, limit: u64) {
+    // The semaphore is never closed.
+    let _place = COUNTERS.acquire().await;
+    match tokio::task::spawn_blocking(move || trim::trim(&folder, limit)).await {
+        Ok(Ok(false)) => {}
+        Ok(Ok(true)) => warn_trimmed(),
+        Ok(Err(error)) => tracing::warn!(%error, "A workspace cannot be trimmed"),
+        Err(error) => tracing::warn!(%error, "A workspace cannot be trimmed"),
+    }
+}
+
+/// Tells the operator that somebody's files were deleted.
+pub(in crate::sandbox) fn warn_trimmed() {
+    tracing::warn!("A workspace was more than twice its size, or nested too deep, and is trimmed");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::ready,
+        sync::{
+            Arc, Mutex,
+            atomic::{AtomicU64, Ordering},
+        },
+    };
+
+    use tokio_util::task::TaskTracker;
+
+    use super::*;
+    use crate::sandbox::DiskMonitor;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const MB: u64 = 1 << 20;
+
+    /// What the watch says of these sizes, the last of which stays.
+    async fn watched(limit: u64, sizes: &[Option<Size>]) -> Ended {
+        let left = Mutex::new(sizes.iter().copied());
+        let count = |_| ready(left.lock().unwrap().next().expect("it has to end by now"));
+        watch(limit, Pace::HERE, DiskMonitor::off().watch(), count).await
+    }
+
+    #[test]
+    fn the_pace_rises_while_bytes_grow() {
+        let (none, quick) = (Duration::ZERO, Duration::from_millis(1));
+        let wait = |took, grown, left| Pace::HERE.wait(took, grown, left);
+        let ms = Duration::from_millis;
+        // What does not grow is looked at each second, and for a twentieth of the time at most.
+        assert_eq!(wait(quick, (0, none), 100 * MB), SECOND);
+        assert_eq!(wait(SECOND, (0, SECOND), 100 * MB), SECOND * 20);
+        assert_eq!(wait(SECOND * 10, (0, SECOND), 100 * MB), MAX_PAUSE);
+        // 100 MB left at 100 MB/s are full in a second.
+        assert_eq!(wait(quick, (100 * MB, SECOND), 100 * MB), ms(250));
+        assert_eq!(wait(quick, (50 * MB, ms(500)), 100 * MB), ms(250));
+        // Ten times as fast, or ten times as full.
+        assert_eq!(wait(quick, (1_000 * MB, SECOND), 100 * MB), ms(100));
+        assert_eq!(wait(quick, (100 * MB, SECOND), 10 * MB), ms(100));
+        // Slow growth needs no haste.
+        assert_eq!(wait(quick, (MB, SECOND), 100 * MB), SECOND);
+        // Looking takes a quarter of the time at most.
+        assert_eq!(wait(SECOND, (1_000 * MB, SECOND), 100 * MB), SECOND * 3);
+        assert_eq!(wait(quick, (MB, SECOND), 0), ms(100));
+    }
+
+    /// The disk tells of what grows between two looks that are far apart.
+    #[tokio::test(start_paused = true)]
+    async fn a_disk_that_is_being_filled_is_a_reason_to_look() {
+        let free = Arc::new(AtomicU64::new(10_000 * MB));
+        let read = Arc::clone(&free);
+        let disk = DiskMonitor::reading(move || read.load(Ordering::Relaxed), 0).await;
+        let pace = Pace {
+            calm: Duration::from_mins(1),
+            fastest: SECOND,
+        };
+        let size = Arc::new(AtomicU64::new(0));
+        let (counted, looks) = (Arc::clone(&size), Arc::new(AtomicU64::new(0)));
+        let looked = Arc::clone(&looks);
+        let count = move |_| {
+            looked.fetch_add(1, Ordering::Relaxed);
+            ready(Some(Size::Bytes(counted.load(Ordering::Relaxed))))
+        };
+        let began = tokio::time::Instant::now();
+        let watching = watch(1_000 * MB, pace, disk.watch(), count);
+        let watching = TaskTracker::new().spawn(watching);
+        sleep(SECOND * 5).await;
+        assert_eq!(looks.load(Ordering::Relaxed), 1);
+        // Somebody else writes a little.
+        free.fetch_sub(100 * MB, Ordering::Relaxed);
+        sleep(SECOND * 5).await;
+        assert_eq!(looks.load(Ordering::Relaxed), 1);
+        size.store(1_200 * MB, Ordering::Relaxed);
+        free.fetch_sub(1_200 * MB, Ordering::Relaxed);
+        let ended = watching.await.unwrap();
+        assert_eq!(ended, Ended::OverWorkspace(1_000 * MB));
+        assert!(began.elapsed() < SECOND * 12, "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_too_large_may_not_grow_and_what_is_far_too_large_not_start() {
+        let sizes = |sizes: &[u64]| {
+            sizes
+                .iter()
+                .map(|it| Some(Size::Bytes(*it)))
+                .collect::<Vec<_>>()
+        };
+        let over = Ended::OverWorkspace(100);
+        assert_eq!(watched(100, &sizes(&[50, 100, 101])).await, over);
+        assert_eq!(watched(100, &sizes(&[150, 120, 150, 151])).await, over);
+        assert_eq!(watched(100, &sizes(&[200, 201])).await, over);
+        assert_eq!(watched(100, &sizes(&[201])).await, over);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_size_that_nobody_can_tell_twice_in_a_row_ends_it() {
+        let some = Some(Size::Bytes(1));
+        let ended = watched(100, &[None, some, None, some, None, None]).await;
+        assert_eq!(ended, Ended::UnmeasuredWorkspace);
+        assert_eq!(
+            watched(100, &[None, None]).await,
+            Ended::UnmeasuredWorkspace
+        );
+        let ended = watched(100, &[some, Some(Size::Uncountable)]).await;
+        assert_eq!(ended, Ended::UncountableWorkspace);
+    }
+}

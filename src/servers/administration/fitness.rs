@@ -1,0 +1,100 @@
+//! What is wrong with what people send, all of it at once.
+
+use std::collections::BTreeMap;
+
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+
+use crate::domain::McpServerConfig;
+use crate::mcp::config::{Author, EntryProblem, entry_problems, name_problem};
+use crate::servers::catalogue::entry::{ServerEntry, Source};
+use crate::servers::error::Error;
+
+/// Bytes of a secret.
+const MAX_SECRET: usize = 16 * 1024;
+
+/// Names that stand for something else below `/api/mcp`.
+const RESERVED: [&str; 3] = ["add", "health", "test"];
+
+/// A server to add or to try.
+#[derive(Clone)]
+pub struct NewServer {
+    /// Its name.
+    pub name: String,
+    /// Its entry.
+    pub config: McpServerConfig,
+    /// What its `${secret:NAME}` stand for.
+    pub secrets: BTreeMap<String, SecretString>,
+    /// For everybody, or for the own tenant; the first for whoever may, unless said otherwise.
+    pub for_everybody: Option<bool>,
+}
+
+pub(crate) fn check(new: &NewServer) -> Result<(), Error> {
+    let reserved = RESERVED.contains(&new.name.as_str());
+    let reserved =
+        reserved.then(|| "this name has a meaning of its own below `/api/mcp`".to_owned());
+    let name = name_problem(&new.name).or(reserved);
+    let name = name.map(|message| EntryProblem {
+        field: "name".to_owned(),
+        message,
+    });
+    let mut problems: Vec<EntryProblem> = name.into_iter().collect();
+    problems.extend(
+        entry_problems(&new.config, Author::Person)
+            .into_iter()
+            .map(|problem| EntryProblem {
+                field: format!("config.{}", problem.field),
+                ..problem
+            }),
+    );
+    for (name, value) in &new.secrets {
+        if let Err(Error::Invalid(wrong)) = check_secret(name, value) {
+            problems.extend(wrong);
+        }
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Invalid(problems))
+}
+
+/// What people stored before a rule was made is told at once when it is tried, and not when its time is
+/// over.
+pub(crate) fn still_fits(entry: &ServerEntry) -> Result<(), Error> {
+    if entry.source != Source::Tenant {
+        return Ok(());
+    }
+    let problems = entry_problems(&entry.config, Author::Person);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Invalid(problems))
+}
+
+pub(crate) fn check_secret(name: &str, value: &SecretString) -> Result<(), Error> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || name.len() > 128 || !name.chars().all(is_name) {
+        let text = "a secret's name has 1 to 128 letters, digits and `_`";
+        return Err(Error::invalid(&format!("secrets.{name}"), text));
+    }
+    let length = value.expose_secret().len();
+    if length == 0 || length > MAX_SECRET {
+        let text = "a secret has 1 to 16384 bytes";
+        return Err(Error::invalid(&format!("secrets.{name}"), text));
+    }
+    Ok(())
+}
+
+/// RFC 7396, one level below the entry: maps such as `env` are merged, lists replaced.
+pub(crate) fn merge(target: &mut Value, patch: &Value) {
+    let (Value::Object(target), Value::Object(patch)) = (target, patch) else {
+        return;
+    };
+    for (name, value) in patch {
+        match (target.get_mut(name), value) {
+            (_, Value::Null) => drop(target.remove(name)),
+            (Some(inner @ Value::Object(_)), Value::Object(_)) => merge(inner, value),
+            (_, value) => drop(target.insert(name.clone(), value.clone())),
+        }
+    }
+}

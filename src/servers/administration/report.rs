@@ -1,0 +1,172 @@
+//! What people are told of servers and tools. Configurations go to admins only, values masked.
+
+use std::sync::Arc;
+
+use super::masking::masked;
+use super::permission::may_administer;
+use crate::domain::{Caller, McpServerConfig, McpTransport, RunsIn, Tool};
+use crate::llm::tokens;
+use crate::servers::catalogue::entry::Source;
+use crate::servers::catalogue::tool_report::ToolReport;
+use crate::servers::catalogue::view::{Ingredient, View};
+use crate::servers::connections::opening::{Failure, Phase, secret_name};
+use crate::servers::error::Error;
+use crate::servers::health::{Health, Status};
+use crate::servers::registry::Servers;
+
+/// A server as people see it.
+#[derive(Debug, Clone)]
+pub struct ServerReport {
+    /// Its name.
+    pub name: String,
+    /// Where it is written down.
+    pub source: Source,
+    /// How it is reached.
+    pub transport: McpTransport,
+    /// Whether sessions get it.
+    pub enabled: bool,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Its entry, masked; for those who may change it.
+    pub config: Option<McpServerConfig>,
+    /// The names of the secrets that are set; for those who may change it.
+    pub secrets: Option<Vec<String>>,
+    /// Where its calls run.
+    pub runs_in: RunsIn,
+    /// How it is.
+    pub health: Health,
+    /// Whether it was ever listed.
+    pub is_listed: bool,
+    /// How many tools it offers.
+    pub tool_count: usize,
+    /// How many of them the model is told of.
+    pub enabled_tools: usize,
+    /// What their definitions cost in each request, estimated.
+    pub definition_tokens: u64,
+    /// The tools that are others than those the tenant said yes to.
+    pub drift: Vec<String>,
+    /// Why tools are not offered.
+    pub problems: Vec<String>,
+}
+
+/// How a trial went.
+#[derive(Debug, Clone)]
+pub struct TestReport {
+    /// The phases that were reached.
+    pub phases: Vec<Phase>,
+    /// What it offers.
+    pub tools: Vec<Tool>,
+    /// Its last lines on stderr.
+    pub stderr: Vec<String>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// The likely reason.
+    pub reason: Option<&'static str>,
+}
+
+impl TestReport {
+    pub(crate) fn new(
+        phases: Vec<Phase>,
+        tried: Result<(Vec<Tool>, Vec<String>), Failure>,
+    ) -> Self {
+        match tried {
+            Ok((tools, stderr)) => Self {
+                phases,
+                tools,
+                stderr,
+                error: None,
+                reason: None,
+            },
+            Err(failure) => Self {
+                phases,
+                tools: Vec::new(),
+                stderr: failure.stderr,
+                error: Some(failure.text),
+                reason: failure.reason,
+            },
+        }
+    }
+}
+
+impl ToolReport {
+    pub(crate) fn new(view: &View, server: &Ingredient, tool: &Tool) -> Self {
+        let (_, effect) = server.setting(&tool.name);
+        let mut offered = view.toolbox.tools();
+        let offered =
+            offered.find(|it| it.at.server == server.entry.name && it.at.tool == tool.name);
+        Self {
+            name: tool.name.clone(),
+            model_name: offered.map(|it| it.tool.name.clone()),
+            title: tool.title.clone(),
+            description: tool.description.clone(),
+            schema: tool.input_schema.clone(),
+            annotations: tool.annotations.clone(),
+            hash: tool.hash(),
+            enabled: server.is_on(tool),
+            needs_tasks: tool.needs_tasks,
+            effect,
+            drift: server.drift(tool),
+        }
+    }
+}
+
+impl Servers {
+    pub(crate) async fn report(
+        &self,
+        caller: &Caller,
+        view: &View,
+        server: &Ingredient,
+    ) -> Result<ServerReport, Error> {
+        let entry = &server.entry;
+        let may_see = match entry.source {
+            Source::Bundled => false,
+            Source::Settings | Source::Installation => caller.user.installation_admin,
+            Source::Tenant => may_administer(caller),
+        };
+        let secrets = if may_see {
+            let prefix = secret_name(&entry.name, "");
+            let names = self.0.records.secrets().names(&entry.scope).await?;
+            let own = names.iter().filter_map(|name| name.strip_prefix(&prefix));
+            Some(own.map(ToOwned::to_owned).collect())
+        } else {
+            None
+        };
+        let listed = server.listed.as_deref().unwrap_or_default();
+        let offered = view.toolbox.tools();
+        let offered: Vec<&Tool> = offered
+            .filter(|tool| tool.at.server == entry.name)
+            .map(|tool| &tool.tool)
+            .collect();
+        let drift = listed.iter().filter(|tool| server.drift(tool).is_some());
+        Ok(ServerReport {
+            name: entry.name.clone(),
+            source: entry.source,
+            transport: entry.transport(),
+            enabled: entry.config.enabled,
+            description: entry.config.description.clone(),
+            config: may_see.then(|| masked(&entry.config)),
+            secrets,
+            runs_in: entry.runs_in(),
+            health: self.health_of(caller, entry),
+            is_listed: server.listed.is_some(),
+            tool_count: listed.len(),
+            enabled_tools: offered.len(),
+            definition_tokens: offered.iter().map(|tool| tokens::of_tool(tool)).sum(),
+            drift: drift.map(|tool| tool.name.clone()).collect(),
+            problems: view.problems.get(&entry.name).cloned().unwrap_or_default(),
+        })
+    }
+
+    fn health_of(
+        &self,
+        caller: &Caller,
+        entry: &Arc<crate::servers::catalogue::entry::ServerEntry>,
+    ) -> Health {
+        let mut health = self.0.health.of(&caller.tenant.id, entry);
+        if entry.source == Source::Bundled && health.status == Status::Unknown {
+            // The sandbox was tried at start, else the entry would not be there.
+            health.status = Status::Healthy;
+        }
+        health
+    }
+}

@@ -1,0 +1,121 @@
+//! The secrets of servers: set, removed, and never read by people.
+
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::fitness::check_secret;
+use super::retarget::{kept_for_another, leads_elsewhere};
+use crate::domain::{Caller, Scope};
+use crate::mcp::config::References;
+use crate::servers::catalogue::entry::ServerEntry;
+use crate::servers::connections::opening::{secret_context, secret_name};
+use crate::servers::error::Error;
+use crate::servers::registry::Servers;
+use crate::store::clock::now;
+use crate::store::records::SecretRow;
+
+impl Servers {
+    /// Sets what `${secret:NAME}` of a server stands for. It never comes back. One that leads the
+    /// server's address elsewhere is refused while something is set that was given for another.
+    pub async fn set_secret(
+        &self,
+        caller: &Caller,
+        (server, name): (&str, &str),
+        value: &SecretString,
+    ) -> Result<(), Error> {
+        check_secret(name, value)?;
+        // Neither the entry nor another secret changes between the check and what it is for.
+        let _alone = self.0.changing.lock().await;
+        let entry = self.find_own(caller, server).await?;
+        self.check_lead(&entry, (name, value)).await?;
+        self.keep_secret(&entry.scope, server, (name, value))
+            .await?;
+        self.changed(&entry.scope, server, None);
+        Ok(())
+    }
+
+    /// Refuses a secret that would hand what was given for one address to another.
+    async fn check_lead(
+        &self,
+        entry: &ServerEntry,
+        (name, value): (&str, &SecretString),
+    ) -> Result<(), Error> {
+        let old = self.0.opener.references(entry).await?;
+        let others: Vec<String> = old.secrets.keys().cloned().collect();
+        let mut secrets = old.secrets.clone();
+        secrets.insert(name.to_owned(), value.expose_secret().to_owned());
+        let new = References {
+            environment: old.environment,
+            secrets,
+        };
+        if !leads_elsewhere(&entry.config, (&old, &new)) {
+            return Ok(());
+        }
+        let kept = kept_for_another(&entry.config, (name, &others));
+        if kept.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Invalid(kept))
+    }
+
+    /// Removes a secret.
+    pub async fn remove_secret(
+        &self,
+        caller: &Caller,
+        (server, name): (&str, &str),
+    ) -> Result<(), Error> {
+        let _alone = self.0.changing.lock().await;
+        let entry = self.find_own(caller, server).await?;
+        let kept = secret_name(server, name);
+        if !self.0.records.secrets().delete(&entry.scope, &kept).await? {
+            return Err(Error::NotFound(format!("{server}/{name}")));
+        }
+        self.secrets_changed(&entry.scope, server);
+        self.changed(&entry.scope, server, None);
+        Ok(())
+    }
+
+    /// The names of the secrets that are set for a server.
+    pub(crate) async fn secret_names(
+        &self,
+        scope: &Scope,
+        server: &str,
+    ) -> Result<Vec<String>, Error> {
+        let prefix = secret_name(server, "");
+        let names = self.0.records.secrets().names(scope).await?;
+        let own = names.iter().filter_map(|name| name.strip_prefix(&prefix));
+        Ok(own.map(ToOwned::to_owned).collect())
+    }
+
+    /// Removes all secrets of a server.
+    pub(crate) async fn forget_secrets(&self, scope: &Scope, server: &str) -> Result<(), Error> {
+        for name in self.secret_names(scope, server).await? {
+            let kept = secret_name(server, &name);
+            self.0.records.secrets().delete(scope, &kept).await?;
+        }
+        Ok(())
+    }
+
+    /// Seals a secret and keeps it.
+    pub(crate) async fn keep_secret(
+        &self,
+        scope: &Scope,
+        server: &str,
+        (name, value): (&str, &SecretString),
+    ) -> Result<(), Error> {
+        let name = secret_name(server, name);
+        let context = secret_context(scope, &name);
+        let sealed = self
+            .0
+            .sealer
+            .seal(&context, value.expose_secret().as_bytes())?;
+        let row = SecretRow {
+            scope: scope.clone(),
+            name,
+            sealed,
+            updated_at: now(),
+        };
+        self.0.records.secrets().put(&row).await?;
+        self.secrets_changed(scope, server);
+        Ok(())
+    }
+}

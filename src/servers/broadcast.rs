@@ -1,0 +1,133 @@
+//! What a change is told to: the sockets of this gateway, and the registries of other gateways on
+//! the same records; and what those tell.
+
+use tokio::sync::broadcast;
+
+use super::catalogue::entry::BUNDLED;
+use super::news::{Change, News, NewsKind, ServerUpdate};
+use super::registry::Servers;
+use crate::domain::{Scope, TenantId};
+use crate::store::clock::now;
+
+impl Servers {
+    /// Tells the sockets of this gateway. The connections of open sessions to a server that was removed
+    /// end with it.
+    pub(crate) fn tell(&self, tenant: Option<&TenantId>, name: &str, kind: NewsKind) {
+        if kind == NewsKind::Removed {
+            self.disconnect(tenant, name);
+        }
+        self.0.teller.tell(News {
+            tenant: tenant.cloned(),
+            server: name.to_owned(),
+            kind,
+        });
+    }
+
+    fn disconnect(&self, tenant: Option<&TenantId>, name: &str) {
+        // An entry of the settings hides those of the file, and stays.
+        if self.0.settings.contains_key(name) {
+            return;
+        }
+        let open = self.0.running.take_removed(tenant, name);
+        if open.is_empty() {
+            return;
+        }
+        tracing::info!(mcp.server = %name, ended = open.len(), "The connections to a removed server end");
+        self.0.opener.tasks.spawn(async move {
+            futures::future::join_all(open.iter().map(|opened| opened.remove())).await;
+        });
+    }
+
+    /// There are sandboxes from now on: sessions are offered their tools with their next request,
+    /// and what could not be listed without is listed.
+    pub fn place_came(&self) {
+        self.stale();
+        self.0.bell.notify_one();
+        self.tell(None, BUNDLED, NewsKind::Added);
+    }
+
+    /// Its secrets are others now.
+    pub(crate) fn secrets_changed(&self, scope: &Scope, name: &str) {
+        self.new_epoch(scope, name);
+        let tenant = match scope {
+            Scope::Installation => None,
+            Scope::Tenant(tenant) => Some(tenant),
+        };
+        self.pass_on(tenant, name, Change::Secrets);
+    }
+
+    /// What a tenant says about tools is another: sessions of it whose calls wait are told.
+    pub(crate) fn rules_changed(&self, tenant: &TenantId) {
+        // Nobody listens: there are no sessions yet.
+        let _ = self.0.rule_changes.send(tenant.clone());
+    }
+
+    /// The tenants whose rules change, here or at another gateway.
+    pub(crate) fn rule_changes(&self) -> broadcast::Receiver<TenantId> {
+        self.0.rule_changes.subscribe()
+    }
+
+    /// Tells the other gateways. What each sees for itself is not told: its own file, and how
+    /// servers are that it looks at too.
+    pub(crate) fn pass_on(&self, tenant: Option<&TenantId>, server: &str, change: Change) {
+        self.0.teller.tell_gateways(ServerUpdate {
+            tenant: tenant.cloned(),
+            server: server.to_owned(),
+            change,
+        });
+    }
+
+    /// What the other gateways have to be told from now on.
+    pub(crate) fn told(&self) -> broadcast::Receiver<ServerUpdate> {
+        self.0.teller.listen_for_gateways()
+    }
+
+    /// What another gateway tells: the registry is read anew before the sockets hear of it.
+    pub(crate) fn hear(&self, told: ServerUpdate) {
+        let ServerUpdate {
+            tenant,
+            server,
+            change,
+        } = told;
+        let tenant = tenant.as_ref();
+        match change {
+            Change::Added => {
+                self.stale();
+                self.tell(tenant, &server, NewsKind::Added);
+            }
+            Change::Removed => {
+                self.stale();
+                self.0.health.forget(tenant, &server);
+                self.tell(tenant, &server, NewsKind::Removed);
+            }
+            Change::Edited => self.stale(),
+            Change::Rules => {
+                self.stale();
+                if let Some(tenant) = tenant {
+                    self.rules_changed(tenant);
+                }
+            }
+            Change::Secrets => {
+                let scope = tenant.cloned().map_or(Scope::Installation, Scope::Tenant);
+                self.new_epoch(&scope, &server);
+                self.stale();
+            }
+            Change::Restarted => {
+                if let Some(tenant) = tenant {
+                    self.restart_here(tenant, &server);
+                }
+            }
+            Change::Health(status, error) => {
+                let seen = (status, error.clone());
+                if self.0.health.adopt((tenant, &server), seen, now()) {
+                    self.tell(tenant, &server, NewsKind::Health(status, error));
+                }
+            }
+        }
+    }
+
+    /// Something that others told may have been lost.
+    pub(crate) fn look_again(&self) {
+        self.stale();
+    }
+}

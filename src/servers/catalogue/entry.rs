@@ -1,0 +1,202 @@
+//! One server of the registry, wherever it was written down.
+
+use std::collections::BTreeMap;
+
+use crate::domain::{
+    Digest, McpNetwork, McpServerConfig, McpTransport, McpWorkspace, RunsIn, RunsInKind, Scope,
+    TenantId,
+};
+use crate::mcp::BUNDLED_SERVER;
+use crate::mcp::config::as_image;
+use crate::sandbox::Image;
+
+/// The name of the server that runs in every sandbox.
+pub(crate) const BUNDLED: &str = BUNDLED_SERVER;
+
+/// Where an entry is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// It comes with the program.
+    Bundled,
+    /// The operator's settings; read-only.
+    Settings,
+    /// `mcp-config.json`.
+    Installation,
+    /// The records of a tenant.
+    Tenant,
+}
+
+impl Source {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Bundled => "bundled",
+            Self::Settings => "settings",
+            Self::Installation => "installation",
+            Self::Tenant => "tenant",
+        }
+    }
+}
+
+/// A server of the registry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerEntry {
+    /// Its name, unique for whoever sees it.
+    pub name: String,
+    /// Where it is written down.
+    pub source: Source,
+    /// Whom it serves.
+    pub scope: Scope,
+    /// As it is written down, references and all.
+    pub config: McpServerConfig,
+    /// Counts the changes of its secrets, so that a connection with old ones is not used again.
+    pub(crate) epoch: u64,
+    /// Whether somebody only tries it: then it reads no environment and no kept secret.
+    pub(crate) is_trial: bool,
+}
+
+impl ServerEntry {
+    /// The server that runs in every sandbox.
+    pub(crate) fn bundled() -> Self {
+        Self {
+            name: BUNDLED.to_owned(),
+            source: Source::Bundled,
+            scope: Scope::Installation,
+            config: bundled_config(),
+            epoch: 0,
+            is_trial: false,
+        }
+    }
+
+    /// The tenant that it belongs to alone.
+    pub(crate) fn tenant(&self) -> Option<&TenantId> {
+        match &self.scope {
+            Scope::Installation => None,
+            Scope::Tenant(tenant) => Some(tenant),
+        }
+    }
+
+    /// How it is reached; `docker run …` counts as an image.
+    pub fn transport(&self) -> McpTransport {
+        as_image(&self.config).map_or(self.config.transport(), |config| config.transport())
+    }
+
+    /// What its place is started from; nothing of ours for one that runs elsewhere.
+    pub(crate) fn image(&self) -> Option<Image> {
+        if self.is_remote() {
+            return None;
+        }
+        let config = as_image(&self.config).ok();
+        let named = config.and_then(|config| config.container_image);
+        Some(named.map_or(Image::Sandbox, Image::Named))
+    }
+
+    /// Whether it runs elsewhere.
+    pub fn is_remote(&self) -> bool {
+        matches!(
+            self.config.transport(),
+            McpTransport::Http | McpTransport::Sse
+        )
+    }
+
+    /// Where its calls run, as people are told it.
+    pub(crate) fn runs_in(&self) -> RunsIn {
+        let hosts = match &self.config.network {
+            Some(McpNetwork::Hosts(hosts)) => hosts.clone(),
+            Some(McpNetwork::Word(_)) | None => Vec::new(),
+        };
+        match (self.source, self.is_remote()) {
+            (Source::Bundled, _) => RunsIn {
+                kind: RunsInKind::Sandbox,
+                hosts,
+            },
+            (_, true) => RunsIn {
+                kind: RunsInKind::Remote,
+                hosts: self.host().into_iter().collect(),
+            },
+            (_, false) => RunsIn {
+                kind: RunsInKind::Container,
+                hosts,
+            },
+        }
+    }
+
+    /// The host of a remote server; its name only, as an address may hold a key.
+    pub fn host(&self) -> Option<String> {
+        let url = url::Url::parse(self.config.url.as_deref()?).ok()?;
+        url.host_str().map(ToOwned::to_owned)
+    }
+
+    /// What its definitions are kept under: everything that decides what it offers. Entries of two
+    /// tenants never share one, even when they read the same.
+    pub(crate) fn definitions_key(&self, image: &str) -> Digest {
+        // What runs elsewhere is the same whatever seals tools in here.
+        let image = (!self.is_remote()).then_some(image);
+        let McpServerConfig {
+            transport: _,
+            enabled: _,
+            description: _,
+            tool_prefix: _,
+            include_tools: _,
+            exclude_tools: _,
+            timeout: _,
+            trusted: _,
+            command,
+            args,
+            env,
+            cwd,
+            container_image,
+            container_env,
+            container_memory: _,
+            container_cpu: _,
+            network,
+            workspace,
+            url,
+            headers,
+        } = &self.config;
+        Digest::of_json(&serde_json::json!({
+            "scope": self.scope.as_str(), "name": self.name, "image": image,
+            "transport": self.config.transport(), "command": command, "args": args, "env": env,
+            "cwd": cwd, "containerImage": container_image, "containerEnv": container_env,
+            "network": network, "workspace": workspace, "url": url, "headers": headers,
+        }))
+    }
+
+    /// Whether a connection that was made for this one is right for the other.
+    pub(crate) fn connects_like(&self, other: &Self) -> bool {
+        (&self.scope, &self.config, self.epoch) == (&other.scope, &other.config, other.epoch)
+    }
+
+    /// Changes whenever a running connection is not the right one any more.
+    pub(crate) fn fingerprint(&self) -> Digest {
+        Digest::of_json(&serde_json::json!({
+            "scope": self.scope.as_str(), "config": self.config, "epoch": self.epoch,
+        }))
+    }
+}
+
+/// An entry in which nothing is set.
+fn bundled_config() -> McpServerConfig {
+    McpServerConfig {
+        transport: None,
+        enabled: true,
+        description: Some("Files and commands in the session's sandbox.".to_owned()),
+        tool_prefix: None,
+        include_tools: None,
+        exclude_tools: None,
+        timeout: None,
+        trusted: true,
+        command: None,
+        args: Vec::new(),
+        env: BTreeMap::new(),
+        cwd: None,
+        container_image: None,
+        container_env: BTreeMap::new(),
+        container_memory: None,
+        container_cpu: None,
+        network: None,
+        workspace: McpWorkspace::Rw,
+        url: None,
+        headers: BTreeMap::new(),
+    }
+}

@@ -1,0 +1,212 @@
+//! What the sessions of one tenant are offered: tools, rules, and where each of them runs.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::entry::{ServerEntry, Source};
+use crate::domain::{Digest, TenantId, Timestamp, Tool, ToolRef};
+use crate::llm::tokens;
+use crate::mcp::{Naming, Offer, Toolbox, is_offered};
+use crate::sandbox::Image;
+use crate::session::{PolicyEffect, Rule, Rules};
+use crate::store::records::ToolSetting;
+
+/// More tools than these are worth a word: each definition is sent with each request.
+const MANY_TOOLS: usize = 100;
+
+/// What a view is made of; equal ones give equal views.
+#[derive(PartialEq)]
+pub(crate) struct Ingredients {
+    pub(crate) naming: Naming,
+    pub(crate) servers: Vec<Ingredient>,
+}
+
+/// One server of it.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Ingredient {
+    pub(crate) entry: Arc<ServerEntry>,
+    /// What it offers; `None` if it was never listed.
+    pub(crate) listed: Option<Arc<[Tool]>>,
+    /// What the tenant said yes to.
+    pub(crate) accepted: Arc<[Tool]>,
+    /// Since when it offers that.
+    pub(crate) since: Option<Timestamp>,
+    pub(crate) settings: Vec<ToolSetting>,
+}
+
+/// What the sessions of one tenant are offered.
+pub struct View {
+    pub(crate) ingredients: Ingredients,
+    pub(crate) toolbox: Toolbox,
+    pub(crate) definitions: Arc<[Tool]>,
+    pub(crate) rules: Arc<Rules>,
+    /// Why tools are not offered, by server.
+    pub(crate) problems: BTreeMap<String, Vec<String>>,
+}
+
+/// What tenants are offered, as it was last looked up.
+#[derive(Default)]
+pub(crate) struct Views {
+    pub(crate) known: HashMap<TenantId, (Instant, Arc<View>)>,
+    /// How often everything was forgotten: what was read before the last time is not kept.
+    pub(crate) age: u64,
+    /// The last one for sessions of whose tenant nothing was known.
+    bare: Option<Arc<View>>,
+}
+
+impl Views {
+    /// What sessions are offered while nothing is known of their tenant. Each asks for it when it is
+    /// opened, and compiling schemas is dear: it is made once.
+    pub(crate) fn bare(&mut self, ingredients: Ingredients, rules: &Rules) -> Arc<View> {
+        let known = self.bare.as_ref();
+        if let Some(known) = known.filter(|known| known.ingredients == ingredients) {
+            return Arc::clone(known);
+        }
+        Arc::clone(self.bare.insert(Arc::new(View::new(ingredients, rules))))
+    }
+}
+
+impl Ingredient {
+    /// What was decided about a tool; without a word it is on and asks.
+    pub(crate) fn setting(&self, tool: &str) -> (bool, PolicyEffect) {
+        let setting = self.settings.iter().find(|it| it.tool.tool == tool);
+        setting.map_or((true, PolicyEffect::Ask), |it| (it.is_enabled, it.effect))
+    }
+
+    /// Since when the tool is another than the one that the tenant said yes to.
+    pub(crate) fn drift(&self, tool: &Tool) -> Option<Timestamp> {
+        let accepted = self.accepted.iter().find(|known| known.name == tool.name)?;
+        (accepted != tool).then(|| self.since.unwrap_or(Timestamp(0)))
+    }
+
+    pub(crate) fn is_on(&self, tool: &Tool) -> bool {
+        is_offered(&self.entry.config, tool) && self.setting(&tool.name).0
+    }
+
+    /// Whether the model is told of a tool.
+    fn offers(&self, tool: &Tool) -> bool {
+        self.is_on(tool) && !tool.needs_tasks
+    }
+
+    /// The tools that the model would be told of if it could begin tasks, in words for people.
+    fn needing_tasks(&self) -> Vec<String> {
+        let listed = self.listed.iter().flat_map(|tools| tools.iter());
+        let left_out = listed.filter(|tool| tool.needs_tasks && self.is_on(tool));
+        left_out
+            .map(|tool| {
+                format!(
+                    "tool `{}` of server `{}` needs tasks, which are not supported yet: it is not offered",
+                    tool.name, self.entry.name
+                )
+            })
+            .collect()
+    }
+}
+
+impl View {
+    pub(crate) fn new(ingredients: Ingredients, base: &Rules) -> Self {
+        let mut toolbox = Toolbox::default();
+        let mut problems = BTreeMap::new();
+        let mut policy = base.policy.clone();
+        for server in &ingredients.servers {
+            if !server.entry.config.enabled {
+                continue;
+            }
+            let config = &server.entry.config;
+            let offer = Offer {
+                server: &server.entry.name,
+                prefix: config.tool_prefix.as_deref().unwrap_or_default(),
+                naming: match server.entry.source {
+                    // The session's own tools keep their plain names.
+                    Source::Bundled => Naming::Auto,
+                    Source::Settings | Source::Installation | Source::Tenant => ingredients.naming,
+                },
+                is_trusted: server.entry.source == Source::Bundled || config.trusted,
+            };
+            let offered = server.listed.iter().flat_map(|tools| tools.iter());
+            let offered: Vec<Tool> = offered
+                .filter(|tool| server.offers(tool))
+                .cloned()
+                .collect();
+            let mut left_out = server.needing_tasks();
+            let unfit = toolbox.add(offer, &offered);
+            left_out.extend(unfit.iter().map(ToString::to_string));
+            if !left_out.is_empty() {
+                problems.insert(server.entry.name.clone(), left_out);
+            }
+            policy.extend(server.settings.iter().map(rule));
+        }
+        let definitions = toolbox.definitions().cloned().collect();
+        let rules = Rules {
+            policy,
+            ..base.clone()
+        };
+        Self {
+            ingredients,
+            toolbox,
+            definitions,
+            rules: Arc::new(rules),
+            problems,
+        }
+    }
+
+    /// Tells the log what so many tools cost.
+    pub(crate) fn warn_of_cost(&self, tenant: &TenantId) {
+        let tools = self.definitions.len();
+        if tools > MANY_TOOLS {
+            let tokens: u64 = self.definitions.iter().map(tokens::of_tool).sum();
+            tracing::warn!(tenant.id = %tenant, tools, tokens,
+                "{tools} tools are offered: their definitions cost about {tokens} tokens in every model request");
+        }
+    }
+
+    /// A server by its name.
+    pub(crate) fn server(&self, name: &str) -> Option<&Ingredient> {
+        let mut servers = self.ingredients.servers.iter();
+        servers.find(|server| server.entry.name == name)
+    }
+
+    /// The entry of a server that sessions may use.
+    pub(crate) fn entry(&self, name: &str) -> Option<&Arc<ServerEntry>> {
+        let server = self.server(name)?;
+        server.entry.config.enabled.then_some(&server.entry)
+    }
+
+    /// Since when a tool is another than the one that the tenant said yes to.
+    pub(crate) fn drift(&self, at: &ToolRef) -> Option<Timestamp> {
+        let server = self.server(&at.server)?;
+        let mut tools = server.listed.iter().flat_map(|tools| tools.iter());
+        server.drift(tools.find(|tool| tool.name == at.tool)?)
+    }
+
+    /// Whether a connection that was made for a server of the other view is right for this one.
+    pub(crate) fn connects_like(&self, other: &Self, name: &str) -> bool {
+        match (self.entry(name), other.entry(name)) {
+            (Some(now), Some(then)) => now.connects_like(then),
+            (now, then) => now.is_none() && then.is_none(),
+        }
+    }
+
+    /// What the places of the servers that sessions may use are started from.
+    pub(crate) fn images(&self) -> impl Iterator<Item = Image> {
+        let servers = self.ingredients.servers.iter();
+        let enabled = servers.filter(|server| server.entry.config.enabled);
+        enabled.filter_map(|server| server.entry.image())
+    }
+
+    /// What decides what a server's calls do; the same in every life of the program.
+    pub(crate) fn identity(&self, name: &str, image: &str) -> Option<Digest> {
+        self.entry(name).map(|entry| entry.definitions_key(image))
+    }
+}
+
+/// Names hold no `*`: neither the registry nor a listing lets one in.
+fn rule(setting: &ToolSetting) -> Rule {
+    Rule {
+        name: format!("{} of {}", setting.tool.tool, setting.tool.server),
+        server: setting.tool.server.clone(),
+        tool: setting.tool.tool.clone(),
+        effect: setting.effect,
+    }
+}

@@ -1,0 +1,82 @@
+//! The last words of each server on stderr, bounded, per tenant, and without its secrets.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::domain::{TenantId, Timestamp};
+use crate::servers::catalogue::entry::ServerEntry;
+
+/// Lines that are kept of one server.
+const MAX_LINES: usize = 500;
+/// Bytes of one line.
+const MAX_LINE: usize = 1_000;
+/// Servers whose lines are kept.
+const MAX_RINGS: usize = 1_000;
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// When it came.
+    pub at: Timestamp,
+    /// The text.
+    pub text: String,
+}
+
+type Key = (Option<TenantId>, String);
+
+/// The lines of all servers.
+#[derive(Default)]
+pub(crate) struct Logs(Mutex<HashMap<Key, VecDeque<LogLine>>>);
+
+impl Logs {
+    fn all(&self) -> MutexGuard<'_, HashMap<Key, VecDeque<LogLine>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a line that was cleaned of secrets before.
+    pub(crate) fn keep(&self, whose: Option<&TenantId>, name: &str, line: LogLine) {
+        let mut all = self.all();
+        let key = (whose.cloned(), name.to_owned());
+        if all.len() >= MAX_RINGS && !all.contains_key(&key) {
+            let newest = |ring: &VecDeque<LogLine>| ring.back().map_or(0, |line| line.at.0);
+            let oldest = all.iter().min_by_key(|(_, ring)| newest(ring));
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                all.remove(&oldest);
+            }
+        }
+        let ring = all.entry(key).or_default();
+        if ring.len() >= MAX_LINES {
+            ring.pop_front();
+        }
+        ring.push_back(line);
+    }
+
+    /// The lines that a tenant's admin may read; with `shared`, those of the installation's own
+    /// looks as well.
+    pub(crate) fn of(&self, tenant: &TenantId, name: &str, shared: bool) -> Vec<LogLine> {
+        let all = self.all();
+        let of = |whose: Option<&TenantId>| all.get(&(whose.cloned(), name.to_owned()));
+        let own = of(Some(tenant)).into_iter().flatten();
+        let shared = shared.then(|| of(None)).flatten().into_iter().flatten();
+        let mut lines: Vec<LogLine> = own.chain(shared).cloned().collect();
+        lines.sort_by_key(|line| line.at);
+        lines
+    }
+
+    /// Forgets a server that is gone.
+    pub(crate) fn forget(&self, entry: &ServerEntry) {
+        let whose = entry.tenant();
+        self.all().retain(|(of, name), _| {
+            *name != entry.name || (whose.is_some() && of.as_ref() != whose)
+        });
+    }
+}
+
+/// A line, cut between characters.
+pub(crate) fn cut(mut text: String) -> String {
+    if text.len() > MAX_LINE {
+        text.truncate(text.floor_char_boundary(MAX_LINE));
+        text.push('…');
+    }
+    text
+}

@@ -1,0 +1,91 @@
+//! Why a server did not open, in words for people and for the model.
+
+use super::reason;
+use super::stderr::Said;
+use crate::domain::{Code, Fault};
+use crate::mcp::Cleaner;
+use crate::mcp::config::{EntryProblem, Missing};
+use crate::servers::catalogue::entry::ServerEntry;
+use crate::{mcp, sandbox, store};
+
+/// Why a server did not open.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Cause {
+    #[error(transparent)]
+    Missing(#[from] Missing),
+    #[error("`{}`: {}", .0.field, .0.message)]
+    Entry(EntryProblem),
+    #[error("{0}")]
+    Unsupported(&'static str),
+    #[error(transparent)]
+    Sandbox(#[from] sandbox::Error),
+    #[error(transparent)]
+    Server(#[from] mcp::Error),
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+/// A failed opening, in words for people and for the model, without secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) code: Code,
+    pub(crate) text: String,
+    pub(in crate::servers) is_transient: bool,
+    pub(in crate::servers) stderr: Vec<String>,
+    pub(in crate::servers) reason: Option<&'static str>,
+}
+
+impl Failure {
+    /// What the model reads: the cause and the last words.
+    pub(crate) fn told(&self) -> String {
+        let mut text = self.text.clone();
+        if let Some(reason) = self.reason {
+            text.push_str("\nLikely reason: ");
+            text.push_str(reason);
+        }
+        if !self.stderr.is_empty() {
+            let from = self.stderr.len().saturating_sub(10);
+            let last = self.stderr.get(from..).unwrap_or_default().join("\n");
+            text.push_str("\nIts last words on stderr:\n");
+            text.push_str(&last);
+        }
+        text
+    }
+}
+
+/// The same, without secrets.
+pub(crate) fn failure(
+    cause: &Cause,
+    cleaner: &Cleaner,
+    said: &Said,
+    entry: &ServerEntry,
+) -> Failure {
+    let (code, is_transient) = match cause {
+        Cause::Sandbox(error) => (
+            Code::SandboxUnavailable,
+            matches!(error.fault(), Fault::Transient),
+        ),
+        Cause::Server(error) => (Code::ToolFailed, matches!(error.fault(), Fault::Transient)),
+        Cause::Store(_) => (Code::StoreUnavailable, true),
+        Cause::Missing(_) | Cause::Entry(_) | Cause::Unsupported(_) => (Code::ToolFailed, false),
+    };
+    if let Cause::Store(error) = cause {
+        tracing::warn!(mcp.server = %entry.name, ?error, "The secrets of a server cannot be read");
+    }
+    let stderr = said.last();
+    let text = cleaner.clean(&cause.to_string());
+    let text = match cause {
+        Cause::Server(_) => text,
+        Cause::Store(_) => "the records do not answer".to_owned(),
+        Cause::Missing(_) | Cause::Entry(_) | Cause::Unsupported(_) | Cause::Sandbox(_) => {
+            format!("the MCP server `{}` does not start: {text}", entry.name)
+        }
+    };
+    Failure {
+        code,
+        reason: reason::likely(&text, &stderr),
+        text,
+        is_transient,
+        stderr,
+    }
+}

@@ -1,0 +1,130 @@
+//! What is started for a server: its own command or image, its own environment, the workspace only
+//! if its entry says so, and no network.
+
+use std::collections::BTreeMap;
+
+use crate::domain::{McpServerConfig, McpTransport, McpWorkspace, SandboxId};
+use crate::mcp::BUNDLED_SERVER;
+use crate::sandbox::host::SandboxHost;
+use crate::sandbox::{Access, Bounds, Launch, Program};
+use crate::servers::catalogue::entry::{ServerEntry, Source};
+
+/// The session's own sandbox.
+pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
+    Launch {
+        sandbox: sandbox.clone(),
+        holder: None,
+        server: BUNDLED_SERVER.to_owned(),
+        program: Program::Bundled {
+            command_timeout: place.command_limit,
+        },
+        environment: BTreeMap::new(),
+        workspace: Access::ReadWrite,
+        bounds: place.bounds,
+    }
+}
+
+/// A place of the server's own.
+pub(crate) fn own(
+    (entry, config): (&ServerEntry, &McpServerConfig),
+    environment: BTreeMap<String, String>,
+    most: &Bounds,
+    sandbox: &SandboxId,
+) -> Launch {
+    Launch {
+        sandbox: sandbox.clone(),
+        holder: None,
+        server: entry.name.clone(),
+        program: program(config),
+        environment,
+        workspace: match config.workspace {
+            McpWorkspace::None => Access::None,
+            McpWorkspace::Ro => Access::ReadOnly,
+            McpWorkspace::Rw => Access::ReadWrite,
+        },
+        bounds: bounds(entry.source, config, most),
+    }
+}
+
+fn program(config: &McpServerConfig) -> Program {
+    if config.transport() == McpTransport::StdioDocker {
+        return Program::Image {
+            image: config.container_image.clone().unwrap_or_default(),
+            arguments: config.args.clone(),
+        };
+    }
+    let command = config.command.iter().chain(&config.args).cloned();
+    match &config.cwd {
+        None => Program::Command(command.collect()),
+        // The folder is an argument, so nothing in it is read as a command.
+        Some(cwd) => {
+            let below = cwd.trim_start_matches('/');
+            let below = below.strip_prefix("workspace").unwrap_or(below);
+            let folder = format!("/workspace/{}", below.trim_start_matches('/'));
+            let enter = ["/bin/sh", "-c", r#"cd -- "$0" && exec "$@""#].map(str::to_owned);
+            Program::Command(enter.into_iter().chain([folder]).chain(command).collect())
+        }
+    }
+}
+
+/// A tenant's entry may ask for less than the installation gives, an operator's also for more.
+fn bounds(source: Source, config: &McpServerConfig, most: &Bounds) -> Bounds {
+    let is_free = source != Source::Tenant;
+    let memory = config.container_memory.map(|mebibytes| mebibytes << 20);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an entry holds it between 0.01 and 256"
+    )]
+    let cpu = config.container_cpu.map(|cores| (cores * 1_000.0) as u32);
+    let within = |asked: u64, most: u64| if is_free { asked } else { asked.min(most) };
+    let cpu_most = u64::from(most.cpu_millis);
+    let cpu = cpu.map(|asked| within(u64::from(asked), cpu_most));
+    Bounds {
+        memory_bytes: memory.map_or(most.memory_bytes, |asked| within(asked, most.memory_bytes)),
+        cpu_millis: cpu
+            .and_then(|millis| u32::try_from(millis).ok())
+            .unwrap_or(most.cpu_millis),
+        ..*most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{bounds, program};
+    use crate::domain::McpServerConfig;
+    use crate::sandbox::{Bounds, Program};
+    use crate::servers::catalogue::entry::Source;
+
+    fn config(config: Value) -> McpServerConfig {
+        serde_json::from_value(config).unwrap()
+    }
+
+    #[test]
+    fn a_tenant_gets_no_more_than_the_installation_gives() {
+        let most = Bounds::default();
+        let check = |source, memory: u64, cpu: f64, expected: (u64, u32)| {
+            let config = config(json!({
+                "command": "x", "containerMemory": memory, "containerCpu": cpu,
+            }));
+            let bounds = bounds(source, &config, &most);
+            assert_eq!((bounds.memory_bytes >> 20, bounds.cpu_millis), expected);
+        };
+        check(Source::Tenant, 2048, 4.0, (512, 500));
+        check(Source::Tenant, 64, 0.1, (64, 100));
+        check(Source::Installation, 2048, 4.0, (2048, 4000));
+    }
+
+    #[test]
+    fn a_folder_to_start_in_is_an_argument_not_a_script() {
+        let words = |cwd: &str| match program(&config(json!({"command": "x", "cwd": cwd}))) {
+            Program::Command(words) => words,
+            Program::Bundled { .. } | Program::Image { .. } => Vec::new(),
+        };
+        assert_eq!(words("/workspace/a; rm")[3], "/workspace/a; rm");
+        assert_eq!(words("b")[3], "/workspace/b");
+        assert_eq!(words("/workspace")[3..], ["/workspace/", "x"]);
+    }
+}

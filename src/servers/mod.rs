@@ -1,0 +1,36 @@
+//! The MCP servers of an installation and of its tenants: the registry, what each session is
+//! offered, and the connections over which calls go.
+//!
+//! Static entries come from the operator's settings, the installation's from `mcp-config.json`,
+//! and a tenant's from its records. A session sees all of them that are enabled; each server that
+//! it uses runs for it alone.
+
+mod administration;
+mod broadcast;
+mod catalogue;
+mod connections;
+mod error;
+mod health;
+mod monitor;
+mod news;
+mod registry;
+mod session_connection;
+
+pub use administration::fitness::NewServer;
+pub use administration::manage::ToolChange;
+pub use administration::report::{ServerReport, TestReport};
+pub use catalogue::entry::{ServerEntry, Source};
+pub use catalogue::tool_report::ToolReport;
+pub use catalogue::view::View;
+pub use connections::logs::LogLine;
+pub use connections::opening::{Clients, Phase};
+pub use error::Error;
+pub use health::health_history::HealthStep;
+pub use health::{Health, Status};
+pub use news::{News, NewsKind};
+pub use registry::{Servers, ServersParts};
+
+pub(crate) use catalogue::entry::BUNDLED;
+pub(crate) use connections::opening::Opened;
+pub(crate) use news::ServerUpdate;
+pub(crate) use session_connection::{Held, SessionConnection};

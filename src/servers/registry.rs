@@ -1,0 +1,399 @@
+//! The registry: all entries, what each tenant is offered of them, and what happens to them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, broadcast};
+use tokio_util::task::TaskTracker;
+
+use super::catalogue::definitions::{Accepted, Definitions};
+use super::catalogue::entry::{BUNDLED, ServerEntry, Source};
+use super::catalogue::view::{Ingredient, Ingredients, View, Views};
+use super::connections::logs::Logs;
+use super::connections::opening::{Clients, Failure, Opened, Opener, Phase, ServerLocation};
+use super::connections::running::RunningServers;
+use super::health::probe_limits::ProbeLimits;
+use super::health::{HealthRecords, Seen, Status};
+use super::news::{Change, News, NewsKind, Teller};
+use crate::domain::{Holder, McpServerConfig, SandboxId, Scope, TenantId, Tool};
+use crate::llm::RetryConfig;
+use crate::mcp::config::{ConfigFile, FileState};
+use crate::net::Guard;
+use crate::sandbox::host::SandboxHost;
+use crate::session::Rules;
+use crate::store::clock::now;
+use crate::store::{self, Records, Sealer};
+
+/// How long a view is used without asking the records: other gateways may have changed them.
+const VIEW_AGE: Duration = Duration::from_secs(5);
+
+/// Changes of rules that the sessions may be behind; after more of them they all look.
+const RULE_CHANGES: usize = 64;
+
+/// What the registry is made of.
+pub struct ServersParts {
+    /// The operator's entries (C18).
+    pub settings: BTreeMap<String, McpServerConfig>,
+    /// The tools of the server that runs in every sandbox.
+    pub bundled: Arc<[Tool]>,
+    /// `mcp-config.json`.
+    pub file: ConfigFile,
+    /// The entries, settings and definitions of tenants.
+    pub records: Records,
+    /// Opens secrets.
+    pub sealer: Sealer,
+    /// Where sandboxed servers run.
+    pub place: Arc<SandboxHost>,
+    /// How remote ones are reached.
+    pub clients: Clients,
+    /// Which addresses tenants may name.
+    pub guard: Guard,
+    /// What `${VAR}` stands for in `mcp-config.json`.
+    pub environment: BTreeMap<String, String>,
+    /// The rules that hold for everybody.
+    pub rules: Arc<Rules>,
+    /// Pauses between attempts to connect.
+    pub retry: RetryConfig,
+}
+
+/// The registry. Cheap to clone.
+#[derive(Clone)]
+pub struct Servers(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) settings: BTreeMap<String, McpServerConfig>,
+    pub(crate) bundled: Arc<[Tool]>,
+    pub(crate) file: ConfigFile,
+    pub(crate) records: Records,
+    pub(crate) sealer: Sealer,
+    pub(crate) place: Arc<SandboxHost>,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) definitions: Definitions,
+    pub(crate) health: HealthRecords,
+    pub(crate) logs: Arc<Logs>,
+    pub(crate) opener: Opener,
+    pub(crate) running: RunningServers,
+    pub(crate) guard: Guard,
+    retry: RetryConfig,
+    pub(crate) teller: Teller,
+    /// Tenants whose rules about tools have changed.
+    pub(crate) rule_changes: broadcast::Sender<TenantId>,
+    /// Never held across an await.
+    views: Mutex<Views>,
+    /// Counts changes of secrets, by scope and server.
+    epochs: Mutex<HashMap<(Scope, String), u64>>,
+    /// Trials that run side by side, so that nobody fills the machine with them.
+    pub(crate) probe_limits: ProbeLimits,
+    /// One changes at a time, so that what was seen before a change stays so until it is kept.
+    pub(crate) changing: tokio::sync::Mutex<()>,
+    /// Rung when something is there to be listed.
+    pub(crate) bell: Notify,
+}
+
+impl Servers {
+    pub(crate) fn new(parts: ServersParts, tasks: TaskTracker) -> Self {
+        let logs = Arc::<Logs>::default();
+        let opener = Opener {
+            place: Arc::clone(&parts.place),
+            clients: parts.clients.clone(),
+            environment: Arc::new(parts.environment),
+            records: parts.records.clone(),
+            sealer: parts.sealer.clone(),
+            logs: Arc::clone(&logs),
+            tasks,
+        };
+        Self(Arc::new(Inner {
+            settings: parts.settings,
+            bundled: parts.bundled,
+            file: parts.file,
+            definitions: Definitions::new(parts.records.clone()),
+            records: parts.records,
+            sealer: parts.sealer,
+            place: parts.place,
+            rules: parts.rules,
+            health: HealthRecords::default(),
+            logs,
+            opener,
+            running: RunningServers::default(),
+            guard: parts.guard,
+            retry: parts.retry,
+            teller: Teller::default(),
+            rule_changes: broadcast::channel(RULE_CHANGES).0,
+            views: Mutex::default(),
+            epochs: Mutex::default(),
+            probe_limits: ProbeLimits::default(),
+            changing: tokio::sync::Mutex::default(),
+            bell: Notify::new(),
+        }))
+    }
+
+    /// What happens to servers, for the sockets.
+    pub fn news(&self) -> broadcast::Receiver<News> {
+        self.0.teller.listen()
+    }
+
+    /// What is wrong with `mcp-config.json`, for operators.
+    pub fn file_problems(&self) -> Vec<String> {
+        self.0.file.state().problems.clone()
+    }
+
+    /// What the sessions of a tenant are offered now.
+    pub async fn view(&self, tenant: &TenantId) -> Result<Arc<View>, store::Error> {
+        let (known, age) = {
+            let views = self.views();
+            (views.known.get(tenant).cloned(), views.age)
+        };
+        if let Some((at, view)) = &known
+            && at.elapsed() < VIEW_AGE
+        {
+            return Ok(Arc::clone(view));
+        }
+        let begun = Instant::now();
+        let ingredients = self.ingredients(tenant).await?;
+        let view = match known {
+            Some((_, view)) if view.ingredients == ingredients => view,
+            Some(_) | None => {
+                let view = View::new(ingredients, &self.0.rules);
+                view.warn_of_cost(tenant);
+                Arc::new(view)
+            }
+        };
+        let mut views = self.views();
+        if views.age == age {
+            views
+                .known
+                .insert(tenant.clone(), (begun, Arc::clone(&view)));
+        }
+        Ok(view)
+    }
+
+    /// What sessions are offered while nothing is known of their tenant: the bundled tools.
+    pub(crate) fn bare_view(&self) -> Arc<View> {
+        let ingredients = Ingredients {
+            naming: self.0.file.state().naming,
+            servers: self.bundled().into_iter().collect(),
+        };
+        self.views().bare(ingredients, &self.0.rules)
+    }
+
+    /// The next look reads everything again.
+    pub(crate) fn stale(&self) {
+        let mut views = self.views();
+        views.known.clear();
+        views.age += 1;
+    }
+
+    fn views(&self) -> MutexGuard<'_, Views> {
+        self.0.views.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn ingredients(&self, tenant: &TenantId) -> Result<Ingredients, store::Error> {
+        let settings = self.0.records.tool_settings().list(tenant).await?;
+        let mut servers: Vec<Ingredient> = self.bundled().into_iter().collect();
+        for entry in self.entries(tenant).await? {
+            let key = entry.definitions_key(&self.0.place.image());
+            let listed = self.0.definitions.get(&key).await?;
+            let Accepted { tools, since } = match &listed {
+                Some(listed) => {
+                    let whose = (tenant, entry.name.as_str());
+                    let offered = (&**listed, now());
+                    self.0.definitions.accepted(whose, offered).await?
+                }
+                None => Accepted::default(),
+            };
+            servers.push(Ingredient {
+                entry: Arc::new(entry),
+                listed,
+                accepted: tools,
+                since,
+                settings: Vec::new(),
+            });
+        }
+        for server in &mut servers {
+            let own = settings
+                .iter()
+                .filter(|it| it.tool.server == server.entry.name);
+            server.settings = own.cloned().collect();
+        }
+        Ok(Ingredients {
+            naming: self.0.file.state().naming,
+            servers,
+        })
+    }
+
+    /// The server that runs in every sandbox, where there are sandboxes.
+    fn bundled(&self) -> Option<Ingredient> {
+        self.0.place.is_on().then(|| Ingredient {
+            entry: Arc::new(ServerEntry::bundled()),
+            listed: Some(Arc::clone(&self.0.bundled)),
+            accepted: Arc::clone(&self.0.bundled),
+            since: None,
+            settings: Vec::new(),
+        })
+    }
+
+    /// The entries that a tenant sees, without the bundled server, by source and name. An entry of
+    /// the operator hides others of its name.
+    pub(crate) async fn entries(
+        &self,
+        tenant: &TenantId,
+    ) -> Result<Vec<ServerEntry>, store::Error> {
+        let mut entries = self.installation_entries(&self.0.file.state());
+        for row in self.0.records.mcp_servers().list(tenant).await? {
+            if row.name == BUNDLED || entries.iter().any(|entry| entry.name == row.name) {
+                tracing::debug!(mcp.server = %row.name, tenant.id = %tenant,
+                    "A tenant's server is hidden by one of the installation");
+                continue;
+            }
+            let scope = Scope::Tenant(row.tenant);
+            entries.push(self.entry(row.name, Source::Tenant, scope, row.config));
+        }
+        Ok(entries)
+    }
+
+    pub(crate) fn installation_entries(&self, file: &FileState) -> Vec<ServerEntry> {
+        let settings = self.0.settings.iter();
+        let settings = settings.map(|(name, config)| (name, config, Source::Settings));
+        let own = file.servers.iter();
+        let own = own.map(|(name, config)| (name, config, Source::Installation));
+        let own = own.filter(|(name, ..)| !self.0.settings.contains_key(*name));
+        let all = settings.chain(own).filter(|(name, ..)| *name != BUNDLED);
+        let entry = |(name, config, source): (&String, &McpServerConfig, Source)| {
+            self.entry(name.clone(), source, Scope::Installation, config.clone())
+        };
+        all.map(entry).collect()
+    }
+
+    pub(crate) fn entry(
+        &self,
+        name: String,
+        source: Source,
+        scope: Scope,
+        config: McpServerConfig,
+    ) -> ServerEntry {
+        let epochs = self.0.epochs.lock().unwrap_or_else(PoisonError::into_inner);
+        let epoch = epochs.get(&(scope.clone(), name.clone()));
+        ServerEntry {
+            epoch: epoch.copied().unwrap_or_default(),
+            name,
+            source,
+            scope,
+            config,
+            is_trial: false,
+        }
+    }
+
+    /// Connections that were made with the old ones are not used again.
+    pub(crate) fn new_epoch(&self, scope: &Scope, name: &str) {
+        let mut epochs = self.0.epochs.lock().unwrap_or_else(PoisonError::into_inner);
+        *epochs.entry((scope.clone(), name.to_owned())).or_default() += 1;
+    }
+
+    pub(crate) fn retry(&self) -> RetryConfig {
+        self.0.retry
+    }
+
+    /// Opens a server for a session, and compares what it offers with what is known of it.
+    pub(crate) async fn open_for(
+        &self,
+        entry: &ServerEntry,
+        (holder, sandbox): (&Holder, &SandboxId),
+    ) -> Result<Opened, Failure> {
+        let place = ServerLocation {
+            tenant: Some(&holder.tenant),
+            holder: Some(holder),
+            sandbox,
+            secrets: None,
+        };
+        let mut phases = Vec::new();
+        let opened = self.open_and_list(entry, place, &mut phases).await;
+        opened.map(|(opened, _)| opened)
+    }
+
+    /// Opens a server, lists it, and notes how that went.
+    pub(crate) async fn open_and_list(
+        &self,
+        entry: &ServerEntry,
+        place: ServerLocation<'_>,
+        phases: &mut Vec<Phase>,
+    ) -> Result<(Opened, Vec<Tool>), Failure> {
+        let begun = Instant::now();
+        let result: Result<(Opened, Vec<Tool>), Failure> = async {
+            let opened = self.0.opener.open(entry, place, phases).await?;
+            if entry.source == Source::Bundled {
+                return Ok((opened, Vec::new()));
+            }
+            let tools = self.0.opener.list(entry, &opened, phases).await?;
+            self.offers(entry, &tools).await;
+            Ok((opened, tools))
+        }
+        .await;
+        let seen = match &result {
+            Ok(_) => Seen::Well(begun.elapsed()),
+            Err(failure) => Seen::Badly(Status::Unhealthy, failure.text.clone()),
+        };
+        self.saw(entry, place.tenant, seen);
+        result
+    }
+
+    /// Lists a server again whenever it says that its tools are others now. Ends with the
+    /// connection.
+    pub(crate) fn follow(&self, entry: &ServerEntry, opened: &Arc<Opened>) {
+        let mut changes = opened.connection.tool_changes();
+        let (servers, entry, opened) = (self.clone(), entry.clone(), Arc::downgrade(opened));
+        self.0.opener.tasks.spawn(async move {
+            while changes.changed().await.is_ok() {
+                let Some(opened) = opened.upgrade() else {
+                    return;
+                };
+                match opened.connection.tools().await {
+                    Ok(tools) => servers.offers(&entry, &tools).await,
+                    Err(error) => {
+                        tracing::debug!(mcp.server = %entry.name, %error, "The changed list was not read");
+                    }
+                }
+            }
+        });
+    }
+
+    /// Takes note of what a server offers now.
+    pub(crate) async fn offers(&self, entry: &ServerEntry, tools: &[Tool]) {
+        let key = entry.definitions_key(&self.0.place.image());
+        match self.0.definitions.put(&key, tools).await {
+            Ok(true) => {
+                tracing::info!(mcp.server = %entry.name, tools = tools.len(), "The server's tools are others than before");
+                self.stale();
+                self.pass_on(entry.tenant(), &entry.name, Change::Edited);
+            }
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(mcp.server = %entry.name, ?error, "What a server offers was not kept");
+            }
+        }
+    }
+
+    /// Takes note of how a server is, and tells the sockets if it is another than before.
+    pub(crate) fn saw(&self, entry: &ServerEntry, tenant: Option<&TenantId>, seen: Seen) {
+        let changed = self.0.health.note(tenant, &entry.name, seen, now());
+        if let Some((status, error)) = changed {
+            if tenant.is_some() {
+                let health = Change::Health(status, error.clone());
+                self.pass_on(tenant, &entry.name, health);
+            }
+            self.tell(tenant, &entry.name, NewsKind::Health(status, error));
+        }
+    }
+
+    /// It went away during a call.
+    pub(crate) fn lost(&self, entry: &ServerEntry, tenant: &TenantId, why: &str) {
+        let seen = Seen::Badly(Status::Disconnected, why.to_owned());
+        self.saw(entry, Some(tenant), seen);
+    }
+
+    /// It is tried again.
+    pub(crate) fn reconnecting(&self, entry: &ServerEntry, tenant: &TenantId) {
+        let why = self.0.health.of(tenant, entry).error.unwrap_or_default();
+        self.saw(entry, Some(tenant), Seen::Badly(Status::Reconnecting, why));
+    }
+}

@@ -1,0 +1,175 @@
+//! One session's own connection to one server: made at the first call, made again when it broke,
+//! with pauses that grow while it does not come about.
+
+use std::ops::Deref;
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::catalogue::entry::ServerEntry;
+use super::connections::opening::{Failure, Opened};
+use super::registry::Servers;
+use crate::domain::{Holder, SandboxId};
+use crate::llm::RetryConfig;
+use crate::sandbox::Using;
+
+/// The connection of a session to a server.
+#[derive(Default)]
+pub(crate) struct SessionConnection {
+    /// Held while a server starts, so that calls side by side share one.
+    state: Mutex<State>,
+    /// What is open, for those who cannot wait. Never held across an await.
+    open: std::sync::Mutex<Weak<Opened>>,
+}
+
+/// An open connection that somebody uses: what it runs in does not lie idle.
+pub(crate) struct Held {
+    opened: Arc<Opened>,
+    _using: Using,
+}
+
+impl Deref for Held {
+    type Target = Arc<Opened>;
+
+    fn deref(&self) -> &Arc<Opened> {
+        &self.opened
+    }
+}
+
+#[derive(Default)]
+struct State {
+    /// With the entry that it was made for.
+    opened: Option<(ServerEntry, Arc<Opened>)>,
+    /// How often in a row it did not come about, and when that was.
+    failed: Option<(u32, Instant)>,
+}
+
+impl State {
+    fn is_open(&self) -> bool {
+        let opened = self.opened.as_ref();
+        opened.is_some_and(|(_, opened)| !opened.connection.is_closed())
+    }
+}
+
+impl SessionConnection {
+    /// The open connection, made if need be. Whoever is dropped while waiting breaks nothing: what
+    /// was started ends with the future.
+    pub(crate) async fn connect(
+        &self,
+        entry: &ServerEntry,
+        servers: &Servers,
+        (holder, sandbox): (&Holder, &SandboxId),
+    ) -> Result<Held, Failure> {
+        let tenant = &holder.tenant;
+        let mut state = self.state.lock().await;
+        if let Some((of, opened)) = &state.opened
+            && of.connects_like(entry)
+            && !opened.connection.is_closed()
+            && let Some(using) = opened.hold()
+        {
+            return Ok(Held {
+                opened: Arc::clone(opened),
+                _using: using,
+            });
+        }
+        if let Some((_, old)) = state.opened.take() {
+            old.kill().await;
+        }
+        let retry = servers.retry();
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            if let Some((failures, at)) = state.failed {
+                servers.reconnecting(entry, tenant);
+                tokio::time::sleep_until(at + pause(&retry, failures)).await;
+            }
+            let opened = servers.open_for(entry, (holder, sandbox)).await;
+            match opened {
+                Ok(opened) => {
+                    let opened = Arc::new(opened);
+                    servers.follow(entry, &opened);
+                    servers.0.running.note(tenant, &entry.name, &opened);
+                    let using = opened.hold().unwrap_or_default();
+                    self.note(&opened);
+                    state.opened = Some((entry.clone(), Arc::clone(&opened)));
+                    state.failed = None;
+                    return Ok(Held {
+                        opened,
+                        _using: using,
+                    });
+                }
+                Err(failure) => {
+                    let failures = state.failed.map_or(0, |(failures, _)| failures);
+                    state.failed = Some((failures.saturating_add(1), Instant::now()));
+                    // What fails by itself fails again; the next call tries anew.
+                    if !failure.is_transient || attempts > retry.max_retries {
+                        return Err(failure);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is open, if it is.
+    pub(crate) fn opened(&self) -> Option<Arc<Opened>> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = open.upgrade();
+        opened.filter(|opened| !opened.connection.is_closed())
+    }
+
+    /// The same as somebody who uses it. Nothing is started, and no start is waited for.
+    pub(crate) fn held(&self) -> Option<Held> {
+        let opened = self.opened()?;
+        let using = opened.hold()?;
+        Some(Held {
+            opened,
+            _using: using,
+        })
+    }
+
+    fn note(&self, opened: &Arc<Opened>) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        *open = Arc::downgrade(opened);
+    }
+
+    /// Whether something runs, or is about to.
+    pub(crate) fn is_live(&self) -> bool {
+        self.state.try_lock().map_or(true, |state| state.is_open())
+    }
+
+    /// Ends what runs.
+    pub(crate) async fn close(&self) {
+        let opened = self.state.lock().await.opened.take();
+        if let Some((_, opened)) = opened {
+            opened.kill().await;
+        }
+    }
+}
+
+/// The pause before the next attempt, exponential and capped (S0.47).
+fn pause(retry: &RetryConfig, failures: u32) -> Duration {
+    let factor = retry.backoff_multiplier.max(1.0);
+    let exponent = i32::try_from(failures.saturating_sub(1).min(64)).unwrap_or(64);
+    let seconds = retry.initial_backoff.as_secs_f32() * factor.powi(exponent);
+    let most = retry.max_backoff;
+    Duration::try_from_secs_f32(seconds).map_or(most, |pause| pause.min(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::pause;
+    use crate::llm::RetryConfig;
+
+    #[test]
+    fn pauses_grow_up_to_the_longest() {
+        let retry = RetryConfig::default();
+        let seconds = |failures| pause(&retry, failures).as_secs();
+        assert_eq!([1, 2, 3, 4].map(seconds), [1, 2, 4, 8]);
+        assert_eq!(pause(&retry, 60), Duration::from_secs(30));
+        assert_eq!(pause(&retry, u32::MAX), Duration::from_secs(30));
+    }
+}

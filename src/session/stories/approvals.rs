@@ -1,0 +1,297 @@
+//! Stories of approvals that come late, twice, or from another tab.
+
+use serde_json::json;
+
+use super::answer_calls;
+use crate::domain::{CallId, Code, Digest};
+use crate::session::call::{CallStatus, Decider};
+use crate::session::properties::world::{World, approve, digests, reject, say};
+use crate::session::{Command, Decision, Edit, PolicyEffect, Rule};
+
+#[test]
+fn a_tool_that_was_denied_meanwhile_does_not_run_by_any_approval() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a", "b"]);
+    let calls = world.queue();
+    world.rules.policy = vec![Rule {
+        name: "no more".into(),
+        server: "*".into(),
+        tool: "a".into(),
+        effect: PolicyEffect::Deny,
+    }];
+    let all = Command::DecideAll {
+        call_ids: Some(calls.clone()),
+        approved: true,
+        reason: None,
+        by: World::person(),
+    };
+    for command in [approve(&calls[0]), all] {
+        let refusal = world.tell(&command).unwrap_err();
+        assert_eq!(refusal.code, Code::NotAllowed, "{}", refusal.message);
+        assert!(refusal.message.contains("no more"), "{}", refusal.message);
+    }
+    assert!(world.started().is_empty(), "nothing of it was decided");
+    world.tell(&reject(&calls[0], None)).unwrap();
+    world.tell(&approve(&calls[1])).unwrap();
+    assert_eq!(world.started(), vec![calls[1].clone()]);
+}
+
+/// A world with three calls, whose rule for `a` is set afterwards.
+fn three_calls_then(effect: PolicyEffect, before: impl FnOnce(&mut World)) -> (World, Vec<CallId>) {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    before(&mut world);
+    answer_calls(&mut world, &["a", "b", "c"]);
+    let calls = world.queue();
+    world.rules.policy = vec![rule_for_a(effect)];
+    (world, calls)
+}
+
+fn rule_for_a(effect: PolicyEffect) -> Rule {
+    Rule {
+        name: "by now".into(),
+        server: "*".into(),
+        tool: "a".into(),
+        effect,
+    }
+}
+
+fn status(world: &World, call: &CallId) -> CallStatus {
+    let turn = world.state.control.turn.as_ref().unwrap();
+    turn.call(call).unwrap().status.clone()
+}
+
+#[test]
+fn an_approved_call_does_not_start_with_its_siblings_once_its_tool_is_denied() {
+    let (mut world, calls) = three_calls_then(PolicyEffect::Ask, |_| {});
+    world.tell(&approve(&calls[0])).unwrap();
+    world.rules.policy = vec![rule_for_a(PolicyEffect::Deny)];
+    world.tell(&approve(&calls[1])).unwrap();
+    world.tell(&approve(&calls[2])).unwrap();
+    assert_eq!(world.started(), calls[1..].to_vec());
+    let CallStatus::Ended { status, by } = status(&world, &calls[0]) else {
+        panic!("it has its result");
+    };
+    let name = "by now".to_owned();
+    assert_eq!(
+        (status.as_str(), by),
+        ("rejected", Some(Decider::Rule { name }))
+    );
+    world.check_folds();
+}
+
+#[test]
+fn calls_of_a_denied_tool_are_decided_as_soon_as_the_rule_is_there() {
+    let (mut world, calls) = three_calls_then(PolicyEffect::Deny, |_| {});
+    world.tell(&Command::ReviewCalls).unwrap();
+    assert!(matches!(
+        status(&world, &calls[0]),
+        CallStatus::Ended { .. }
+    ));
+    let asked = CallStatus::Pending { asked: true };
+    assert_eq!(status(&world, &calls[1]), asked, "the next card goes out");
+    let before = world.journal.len();
+    world.tell(&Command::ReviewCalls).unwrap();
+    assert_eq!(
+        world.journal.len(),
+        before,
+        "there is nothing more to decide"
+    );
+    world.rules.policy[0].tool = "*".into();
+    world.tell(&Command::ReviewCalls).unwrap();
+    assert!(world.queue().is_empty(), "the model is asked again");
+    world.check_folds();
+}
+
+#[test]
+fn what_a_rule_allowed_is_asked_once_the_rule_asks() {
+    let (mut world, calls) = three_calls_then(PolicyEffect::Ask, |world| {
+        world.rules.policy = vec![rule_for_a(PolicyEffect::Allow)];
+    });
+    assert!(matches!(
+        status(&world, &calls[0]),
+        CallStatus::Approved { .. }
+    ));
+    world.tell(&approve(&calls[1])).unwrap();
+    world.tell(&approve(&calls[2])).unwrap();
+    assert!(world.started().is_empty());
+    assert_eq!(
+        status(&world, &calls[0]),
+        CallStatus::Pending { asked: true }
+    );
+    world.tell(&approve(&calls[0])).unwrap();
+    assert_eq!(world.started().len(), 3);
+}
+
+#[test]
+fn changed_arguments_never_bind_to_another_tool_than_the_one_shown() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a", "b"]);
+    let call = world.queue()[0].clone();
+    let edit = approve_edited(&world, &call, json!({"n": 7}));
+    for unedited in [None, Some(Digest::from_wire("another tool"))] {
+        let Command::Decide(decision) = edit.clone() else {
+            panic!("it is a decision");
+        };
+        let edit = decision.edit.map(|edit| Edit { unedited, ..edit });
+        for digest in [decision.digest, None] {
+            let decision = Command::Decide(Decision {
+                edit: edit.clone(),
+                digest,
+                call: call.clone(),
+                approved: true,
+                take_back: false,
+                reason: None,
+                by: World::person(),
+            });
+            let refusal = world.tell(&decision).unwrap_err();
+            assert_eq!(refusal.code, Code::ChangedSinceShown);
+        }
+    }
+    world.tell(&edit).unwrap();
+}
+
+#[test]
+fn an_approval_of_what_is_no_longer_so_is_no_repeat() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a", "b"]);
+    let call = world.queue()[0].clone();
+    world.tell(&approve(&call)).unwrap();
+    let digest = world.digest_of(&call);
+    world.tell(&shown(&approve(&call), &digest)).unwrap();
+    let other = shown(&approve(&call), "what another tab showed");
+    let refusal = world.tell(&other).unwrap_err();
+    assert_eq!(refusal.code, Code::ChangedSinceShown);
+}
+
+#[test]
+fn taking_back_twice_rejects_nothing() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a", "b"]);
+    let call = world.queue()[0].clone();
+    world.tell(&approve(&call)).unwrap();
+    let Command::Decide(decision) = reject(&call, None) else {
+        panic!("a rejection is a decision");
+    };
+    let take_back = Command::Decide(Decision {
+        take_back: true,
+        ..decision
+    });
+    for _ in 0..2 {
+        world.tell(&take_back).unwrap();
+        let waiting = world.state.control.turn.as_ref().unwrap().call(&call);
+        assert!(waiting.unwrap().is_pending());
+    }
+}
+
+/// An approval with other arguments, which names the card that was shown.
+fn approve_edited(world: &World, call: &CallId, args: serde_json::Value) -> Command {
+    let (digest, equal) = digests("a", &args);
+    Command::Decide(Decision {
+        call: call.clone(),
+        approved: true,
+        take_back: false,
+        reason: None,
+        edit: Some(Edit {
+            args,
+            unedited: Some(Digest::from_wire(world.digest_of(call))),
+            digest,
+            equal,
+            invalid: None,
+        }),
+        digest: Some(Digest::from_wire(world.digest_of(call))),
+        by: World::person(),
+    })
+}
+
+/// The same decision, made from a card with that digest.
+fn shown(command: &Command, digest: &str) -> Command {
+    let Command::Decide(decision) = command else {
+        panic!("it is a decision");
+    };
+    Command::Decide(Decision {
+        digest: Some(Digest::from_wire(digest)),
+        ..decision.clone()
+    })
+}
+
+#[test]
+fn a_decision_sent_again_is_a_repeat_after_its_queue_is_gone() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a", "b", "a"]);
+    let calls = world.queue();
+    let digest = world.digest_of(&calls[1]);
+    let edited = approve_edited(&world, &calls[0], json!({"n": 7}));
+    let other_edit = approve_edited(&world, &calls[0], json!({"n": 8}));
+    let all = |approved| Command::DecideAll {
+        call_ids: Some(calls.clone()),
+        approved,
+        reason: None,
+        by: World::person(),
+    };
+    world.tell(&edited).unwrap();
+    world.tell(&approve(&calls[1])).unwrap();
+    world.tell(&reject(&calls[2], None)).unwrap();
+    for call in &calls[..2] {
+        world.finish(call);
+    }
+    // First the model is asked again, then the turn ends, then another one has calls.
+    for step in 0..3 {
+        let before = world.journal.len();
+        let code = |world: &mut World, command: &Command| world.tell(command).unwrap_err().code;
+        assert!(!world.queue().contains(&calls[0]), "the queue is gone");
+        world.tell(&edited).unwrap();
+        world.tell(&approve(&calls[1])).unwrap();
+        world.tell(&shown(&approve(&calls[1]), &digest)).unwrap();
+        world.tell(&reject(&calls[2], None)).unwrap();
+        world.tell(&all(true)).unwrap();
+        world.tell(&all(false)).unwrap();
+        let stale = shown(&approve(&calls[1]), "another");
+        assert_eq!(code(&mut world, &stale), Code::ChangedSinceShown);
+        // What ran was changed; the card before is not what was approved.
+        let unchanged = shown(&approve(&calls[0]), "the first card");
+        assert_eq!(code(&mut world, &unchanged), Code::ChangedSinceShown);
+        for otherwise in [&other_edit, &reject(&calls[1], None), &approve(&calls[2])] {
+            assert_eq!(code(&mut world, otherwise), Code::AlreadyDecided);
+        }
+        let nobody = CallId::from_wire("call_1_1");
+        assert_eq!(code(&mut world, &approve(&nobody)), Code::NoSuchCall);
+        assert_eq!(world.journal.len(), before, "nothing was decided anew");
+        match step {
+            0 => world.answer("done", vec![]),
+            1 => {
+                world.tell(&say("and again")).unwrap();
+                answer_calls(&mut world, &["b"]);
+            }
+            _ => {}
+        }
+    }
+    world.check_folds();
+}
+
+#[test]
+fn only_the_newest_decisions_are_kept_for_repeats() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    world.rules.max_iterations = 64;
+    let mut decided = Vec::new();
+    for _ in 0..33 {
+        answer_calls(&mut world, &["a", "b"]);
+        for call in world.queue() {
+            world.tell(&approve(&call)).unwrap();
+            decided.push(call);
+        }
+        for call in world.queue() {
+            world.finish(&call);
+        }
+    }
+    let refusal = world.tell(&approve(&decided[1])).unwrap_err();
+    assert_eq!(refusal.code, Code::NoSuchCall);
+    world.tell(&approve(&decided[2])).unwrap();
+    assert_eq!(world.state.control.past.len(), 64);
+}

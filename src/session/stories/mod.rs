@@ -1,0 +1,384 @@
+//! Table-like stories of the pure core, one rule each.
+
+#[cfg(test)]
+pub(super) mod approvals;
+#[cfg(test)]
+pub(super) mod switching;
+
+use serde_json::json;
+
+use super::properties::world::{World, approve, proposal, reject, say};
+use super::{Command, Event, Outcome, PolicyEffect, Rule, Verdict};
+use crate::domain::{Code, Entry};
+
+pub(super) fn answer_calls(world: &mut World, tools: &[&str]) {
+    let calls = tools
+        .iter()
+        .map(|tool| proposal(tool, json!({"n": tool})))
+        .collect();
+    world.answer("I will", calls);
+}
+
+#[test]
+fn a_plain_turn_makes_two_commits() {
+    let mut world = World::new();
+    world.tell(&say("hello")).unwrap();
+    world.answer("hi", vec![]);
+    assert_eq!(world.journal.len(), 2);
+    assert!(world.state.control.turn.is_none());
+}
+
+#[test]
+fn a_turn_of_five_calls_asked_one_by_one_makes_thirteen_commits() {
+    let mut world = World::new();
+    world.tell(&say("hello")).unwrap();
+    answer_calls(&mut world, &["a", "b", "c", "d", "e"]);
+    for call in world.queue() {
+        world.tell(&approve(&call)).unwrap();
+    }
+    for call in world.queue() {
+        world.finish(&call);
+    }
+    world.answer("done", vec![]);
+    assert_eq!(world.journal.len(), 13);
+}
+
+#[test]
+fn calls_that_end_together_are_one_commit_and_the_model_is_asked_once() {
+    let mut world = World::new();
+    world.tell(&say("hello")).unwrap();
+    answer_calls(&mut world, &["a", "b", "c", "d", "e"]);
+    for call in world.queue() {
+        world.tell(&approve(&call)).unwrap();
+    }
+    let ended = world.queue().into_iter().map(|call| Command::CallEnded {
+        call,
+        outcome: Outcome::Cancelled,
+        duration_ms: 1,
+    });
+    world.tell_together(&ended.collect::<Vec<_>>()).unwrap();
+    let last = &world.journal.last().unwrap().events;
+    let is_end = |event: &&Event| matches!(event, Event::Ended { .. });
+    assert_eq!(last.iter().filter(is_end).count(), 5);
+    let is_request = |event: &&Event| matches!(event, Event::Thinking { .. });
+    assert_eq!(last.iter().filter(is_request).count(), 1);
+    world.answer("done", vec![]);
+    assert_eq!(world.journal.len(), 9);
+}
+
+#[test]
+fn cards_go_out_one_by_one_with_their_place_and_any_may_be_decided() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a", "b", "c"]);
+    let calls = world.queue();
+    assert_eq!(world.asked(), [(calls[0].clone(), 1, 3)]);
+    world.tell(&approve(&calls[2])).unwrap();
+    assert_eq!(world.asked().len(), 1, "the first card still waits");
+    world.tell(&reject(&calls[0], Some("no"))).unwrap();
+    assert_eq!(world.asked()[1], (calls[1].clone(), 2, 3));
+    assert!(
+        world.started().is_empty(),
+        "nothing runs until all are decided"
+    );
+    world.tell(&approve(&calls[1])).unwrap();
+    assert_eq!(world.started(), [calls[1].clone(), calls[2].clone()]);
+}
+
+#[test]
+fn a_rejection_gives_the_model_a_result_with_the_reason() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a"]);
+    let calls = world.queue();
+    world.tell(&reject(&calls[0], Some("not on main"))).unwrap();
+    let Some(Entry::ToolResult {
+        text,
+        is_error: true,
+        ..
+    }) = world.state.entries.last().map(|entry| (***entry).clone())
+    else {
+        panic!("no result")
+    };
+    assert!(text.contains("not on main"), "{text}");
+    assert_eq!(world.state.control.turn.as_ref().unwrap().iteration, 2);
+}
+
+#[test]
+fn the_same_rejected_call_is_refused_without_asking_again_in_that_turn() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a"]);
+    let call = world.queue()[0].clone();
+    world.tell(&reject(&call, None)).unwrap();
+    answer_calls(&mut world, &["a"]);
+    assert_eq!(world.asked().len(), 1);
+    assert_eq!(world.state.control.turn.as_ref().unwrap().iteration, 3);
+    world.answer("fine", vec![]);
+    world.tell(&say("again")).unwrap();
+    answer_calls(&mut world, &["a"]);
+    assert_eq!(world.asked().len(), 2, "a new turn asks");
+}
+
+#[test]
+fn a_decision_on_another_digest_is_refused() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a"]);
+    let call = world.queue()[0].clone();
+    let mut decision = approve(&call);
+    if let Command::Decide(decision) = &mut decision {
+        decision.digest = Some(crate::domain::Digest::from_wire("other"));
+    }
+    assert_eq!(
+        world.tell(&decision).unwrap_err().code,
+        Code::ChangedSinceShown
+    );
+    assert!(world.started().is_empty());
+}
+
+#[test]
+fn repeats_change_nothing_and_contradictions_are_refused() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a", "b"]);
+    let calls = world.queue();
+    world.tell(&approve(&calls[0])).unwrap();
+    let commits = world.journal.len();
+    world.tell(&approve(&calls[0])).unwrap();
+    world.tell(&reject(&calls[1], None)).unwrap();
+    assert_eq!(world.journal.len(), commits + 1);
+    assert_eq!(
+        world.tell(&reject(&calls[0], None)).unwrap_err().code,
+        Code::AlreadyDecided
+    );
+    assert_eq!(
+        world.tell(&approve(&calls[1])).unwrap_err().code,
+        Code::AlreadyDecided
+    );
+}
+
+#[test]
+fn an_approval_can_be_taken_back_while_nothing_has_started() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a", "b"]);
+    let calls = world.queue();
+    world.tell(&approve(&calls[0])).unwrap();
+    world.tell(&reject(&calls[0], None)).unwrap();
+    assert!(world.events().any(|event| matches!(
+        event,
+        Event::Decided {
+            verdict: Verdict::TakenBack,
+            ..
+        }
+    )));
+    world.tell(&approve(&calls[1])).unwrap();
+    assert!(
+        world.started().is_empty(),
+        "the call that was taken back still waits"
+    );
+}
+
+#[test]
+fn approve_all_decides_the_named_calls_only_and_needs_their_names() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a", "b", "c"]);
+    let calls = world.queue();
+    let all = |call_ids| Command::DecideAll {
+        call_ids,
+        approved: true,
+        reason: None,
+        by: World::person(),
+    };
+    assert_eq!(world.tell(&all(None)).unwrap_err().field, Some("callIds"));
+    world.tell(&all(Some(calls[..2].to_vec()))).unwrap();
+    assert!(world.started().is_empty(), "the third stays pending");
+    world.tell(&approve(&calls[2])).unwrap();
+    assert_eq!(world.started().len(), 3);
+}
+
+#[test]
+fn a_steered_message_is_read_at_the_next_request_and_never_between_call_and_result() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a"]);
+    let call = world.queue()[0].clone();
+    world.tell(&say("also this")).unwrap();
+    world.tell(&approve(&call)).unwrap();
+    world.finish(&call);
+    let kinds: Vec<&str> = world
+        .state
+        .entries
+        .iter()
+        .map(|entry| match &***entry {
+            Entry::User { .. } => "user",
+            Entry::Assistant { .. } => "assistant",
+            Entry::ToolResult { .. } => "result",
+            Entry::Note { .. } => "note",
+        })
+        .collect();
+    assert_eq!(kinds, ["user", "assistant", "result", "user"]);
+}
+
+#[test]
+fn messages_left_at_the_end_of_a_turn_start_the_next() {
+    let mut world = World::new();
+    world.tell(&say("one")).unwrap();
+    world.tell(&say("two")).unwrap();
+    world.answer("answer to one", vec![]);
+    assert_eq!(world.state.control.turn.as_ref().unwrap().id, 2);
+    assert_eq!(world.journal.len(), 3);
+}
+
+#[test]
+fn stopping_ends_every_call_and_then_the_turn() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a", "b"]);
+    for call in world.queue() {
+        world.tell(&approve(&call)).unwrap();
+    }
+    let calls = world.queue();
+    world
+        .tell(&Command::Stop {
+            turn: None,
+            said_so_far: None,
+            thought_so_far: None,
+        })
+        .unwrap();
+    assert!(
+        world.state.control.turn.is_some(),
+        "running calls end first"
+    );
+    world
+        .tell(&Command::Stop {
+            turn: Some(99),
+            said_so_far: None,
+            thought_so_far: None,
+        })
+        .unwrap();
+    for call in &calls {
+        world.end(call, Outcome::Cancelled);
+    }
+    assert!(world.state.control.turn.is_none());
+    assert!(matches!(
+        world.events().last(),
+        Some(Event::Cancelled { turn: 1, .. })
+    ));
+}
+
+#[test]
+fn after_a_crash_a_running_call_is_unknown_the_turn_goes_on_and_an_equal_call_is_always_asked() {
+    let mut world = World::new();
+    world.rules.policy = vec![Rule {
+        name: "allow".into(),
+        server: "*".into(),
+        tool: "*".into(),
+        effect: PolicyEffect::Allow,
+    }];
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a"]);
+    let call = world.queue()[0].clone();
+    assert_eq!(world.started(), vec![call.clone()]);
+    world.crash();
+    assert!(world.events().any(|event| matches!(
+        event,
+        Event::Ended {
+            outcome: Outcome::Unknown { .. },
+            ..
+        }
+    )));
+    assert_eq!(world.state.control.turn.as_ref().unwrap().iteration, 2);
+    answer_calls(&mut world, &["a"]);
+    assert_eq!(world.asked().len(), 1, "the rule does not decide it");
+    world
+        .tell(&Command::Settle {
+            call,
+            happened: true,
+            by: World::person(),
+        })
+        .unwrap();
+    assert!(world.state.control.unknown.is_empty());
+}
+
+#[test]
+fn approvals_older_than_fifteen_minutes_are_asked_again_at_take_over() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a", "b"]);
+    let calls = world.queue();
+    world.tell(&approve(&calls[0])).unwrap();
+    world.now += 16 * 60 * 1000;
+    world.crash();
+    world.tell(&approve(&calls[1])).unwrap();
+    assert!(world.started().is_empty());
+    world.tell(&approve(&calls[0])).unwrap();
+    assert_eq!(world.started().len(), 2);
+}
+
+#[test]
+fn a_turn_ends_when_it_has_asked_the_model_as_often_as_it_may() {
+    let mut world = World::new();
+    world.rules.max_iterations = 1;
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a"]);
+    assert!(matches!(
+        world.events().last(),
+        Some(Event::Answered { finish, .. }) if finish == "max_iterations"
+    ));
+    assert!(world.started().is_empty());
+}
+
+#[test]
+fn a_repeated_message_is_taken_once() {
+    let mut world = World::new();
+    let message = Command::Say {
+        text: "x".into(),
+        author: World::person(),
+        client_message_id: Some("m1".into()),
+    };
+    world.tell(&message).unwrap();
+    world.tell(&message).unwrap();
+    assert_eq!(world.journal.len(), 1);
+    assert_eq!(world.state.control.seq_of_message("m1"), Some(1));
+}
+
+#[test]
+fn a_commit_of_a_newer_release_is_refused_and_ours_survives_storage() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    let commit = world.journal[0].clone();
+    assert_eq!(
+        super::Commit::from_bytes(&commit.to_bytes().unwrap()).unwrap(),
+        commit
+    );
+    let newer = super::Commit {
+        schema: super::SCHEMA + 1,
+        ..commit
+    };
+    assert!(super::Commit::from_bytes(&newer.to_bytes().unwrap()).is_err());
+}
+
+#[test]
+fn a_request_that_does_not_fit_is_asked_again_with_less_and_the_journal_says_so() {
+    let mut world = World::new();
+    world.tell(&say("one")).unwrap();
+    world.answer("first", vec![]);
+    world.tell(&say("two")).unwrap();
+    let overflowed = Command::Overflowed {
+        turn: 2,
+        iteration: 1,
+        cut: world.cut(),
+    };
+    world.tell(&overflowed).unwrap();
+    assert_eq!(world.state.entries.len(), 1);
+    assert_eq!(world.state.left_out, 2);
+    let turn = world.state.control.turn.clone().unwrap();
+    assert_eq!((turn.id, turn.iteration), (2, 2));
+    // Told twice, it is too late the second time.
+    let versions = world.journal.len();
+    world.tell(&overflowed).unwrap();
+    assert_eq!(world.journal.len(), versions);
+}

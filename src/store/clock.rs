@@ -1,0 +1,10 @@
+//! The one clock of the session layer's inputs.
+
+use crate::domain::Timestamp;
+
+/// What time it is.
+pub(crate) fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let ms = since.map_or(0, |since| since.as_millis());
+    Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
+}
