@@ -7,11 +7,11 @@
 )]
 fn main() {
     println!("cargo:rerun-if-changed=migrations");
-    if let Err(error) = std::fs::create_dir_all("public") {
-        println!("cargo:warning=cannot create the folder `public`: {error}");
+    if let Err(error) = std::fs::create_dir_all("web/dist") {
+        println!("cargo:warning=cannot create the folder `web/dist`: {error}");
     }
     // A debug build reads the page from its folder at run time.
     if std::env::var_os("PROFILE").is_some_and(|profile| profile == "release") {
-        println!("cargo:rerun-if-changed=public");
+        println!("cargo:rerun-if-changed=web/dist");
     }
 }

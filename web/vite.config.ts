@@ -33,7 +33,7 @@ function preloadFonts(): Plugin {
 const BESIDE = /^(session|parser)$/
 
 /**
- * Leaves the start of the program to static/start.js, which paints first, and tells it what a session is made of:
+ * Leaves the start of the program to public/start.js, which paints first, and tells it what a session is made of:
  * those names are known after bundling only.
  */
 function startAfterPaint(): Plugin {
@@ -64,7 +64,7 @@ function startAfterPaint(): Plugin {
 export default defineConfig({
   // Everything is addressed relative to `<base href>`, so one build works below any prefix.
   base: './',
-  publicDir: 'static',
+  publicDir: '../public',
   plugins: [
     vue(),
     ui({
@@ -102,8 +102,7 @@ export default defineConfig({
     __VUE_OPTIONS_API__: 'true',
   },
   build: {
-    outDir: '../public',
-    emptyOutDir: true,
+    outDir: 'dist',
     target: 'es2022',
     // The page's CSP has no data: source.
     assetsInlineLimit: 0,

@@ -5,7 +5,7 @@
 import { readFileSync, readdirSync, rmSync, statSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 
-const OUT = new URL('../../public/', import.meta.url).pathname
+const OUT = new URL('../dist/', import.meta.url).pathname
 const KB = 1000
 const BUDGETS = [
   { name: 'sign-in', entries: ['index.html', 'src/pages/SignInPage.vue'], limit: 130 * KB },

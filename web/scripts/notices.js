@@ -6,7 +6,7 @@ import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const WEB = new URL('../', import.meta.url).pathname
-const OUT = join(WEB, '../public')
+const OUT = join(WEB, 'dist')
 
 const read = (...path) => readFileSync(join(WEB, ...path), 'utf8').trim()
 
@@ -19,7 +19,7 @@ function installed(name) {
 }
 
 // Vite lists the modules of the page; it sees neither styles, nor fonts, nor what a worker imports.
-const packages = JSON.parse(read('../public/.vite/licenses.json'))
+const packages = JSON.parse(read('dist/.vite/licenses.json'))
 const seen = new Set(packages.map(({ name }) => name))
 for (const name of Object.keys(JSON.parse(read('package.json')).dependencies)) {
   if (!seen.has(name)) packages.push(installed(name))

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 
-const OUT = new URL('../../public/', import.meta.url).pathname
+const OUT = new URL('../dist/', import.meta.url).pathname
 const TEXT = /\.(js|css|svg|webmanifest|json|txt)$/
 /** index.html stays plain: the server writes `<base href>` into it. */
 const SMALLEST = 256

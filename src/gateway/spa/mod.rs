@@ -1,4 +1,4 @@
-//! The page: files of `public/` inside the binary, and `index.html` for the page's own routes.
+//! The page: files of `web/dist/` inside the binary, and `index.html` for the page's own routes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -16,9 +16,10 @@ use super::GatewayState;
 use super::error::ApiError;
 use crate::domain::Code;
 
-/// The built page. A debug build reads the folder anew at each request.
+/// The built page, into which its build copies the files of `public/`. A debug build reads the
+/// folder anew at each request.
 #[derive(RustEmbed)]
-#[folder = "public/"]
+#[folder = "web/dist/"]
 #[allow_missing = true]
 struct Page;
 

@@ -68,8 +68,8 @@ const REACH: &str = "start it (`systemctl start docker`), let this user reach it
 /// The command that brings an image.
 fn remedy(image: &str) -> String {
     if image.starts_with("sepal/sandbox:") {
-        "run `docker compose build sandbox` beside compose.yaml, or `./run image` in Sepal's folder \
-         with DOCKER_HOST set if it is not the local engine"
+        "run `docker compose build sandbox` beside docker-compose.yml, or `./run image` in Sepal's \
+         folder with DOCKER_HOST set if it is not the local engine"
             .to_owned()
     } else {
         format!("`docker pull {image}`")
