@@ -1,4 +1,5 @@
-//! Counts what this gateway decided, for the operator's figures. Nothing depends on them.
+//! Counts what this gateway decided, for the operator's figures, and says what operators should look
+//! at. Nothing depends on it.
 
 use std::time::Duration;
 
@@ -12,7 +13,15 @@ impl LiveSession {
     pub(crate) fn count(&self, commit: &Commit) {
         for event in &commit.events {
             match event {
-                Event::Answered { duration_ms, .. } => {
+                Event::Answered {
+                    duration_ms,
+                    finish,
+                    turn,
+                    ..
+                } => {
+                    if finish == "max_iterations" {
+                        self.warn_of_limit(*turn);
+                    }
                     instruments().turn_ended("answered");
                     let time = Duration::from_millis(*duration_ms);
                     instruments().turn_took(self.provider_kind(), time);
@@ -43,6 +52,19 @@ impl LiveSession {
                 | Event::ResultsShortened { .. } => {}
             }
         }
+    }
+
+    /// A turn that ends unfinished is worth a look (S3.29): the task is too large, or the model goes
+    /// in circles.
+    fn warn_of_limit(&self, turn: u64) {
+        let running = self.state.control.turn.as_ref();
+        let iterations = running.map_or(0, |running| running.iteration);
+        tracing::warn!(
+            session.id = %self.key.session,
+            turn,
+            iterations,
+            "Turn {turn} has asked the model as often as it may ({iterations} times)"
+        );
     }
 
     fn count_decision(&self, call: &CallId, (verdict, by): (Verdict, &Decider), at: Timestamp) {
