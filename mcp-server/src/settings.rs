@@ -60,6 +60,7 @@ mod tests {
         Settings::parse(line.split_whitespace().map(OsString::from))
     }
 
+    /// Asserts S2.50.
     #[test]
     fn options_have_defaults_and_can_be_set() {
         let settings = parse("").unwrap();

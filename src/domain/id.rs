@@ -241,6 +241,7 @@ mod tests {
         }
     }
 
+    /// Asserts S2.31.
     #[test]
     fn a_call_id_has_the_form_of_the_contract() {
         assert_eq!(

@@ -81,3 +81,45 @@ impl AddAssign<(TokenUsage, Option<MicroUsd>)> for Totals {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{MicroUsd, TokenUsage, Totals};
+
+    /// S1.4, S1.17: requests with a price, without one, with nothing at all, and beyond what fits.
+    #[test]
+    fn totals_are_the_sum_of_all_requests_and_never_fall() {
+        let mut totals = Totals::default();
+        for ((input, output), cost, expected) in [
+            ((3, 2), Some(7), (5, 3, 2, 7, 0)),
+            ((4, 1), None, (10, 7, 3, 7, 1)),
+            ((0, 0), Some(0), (10, 7, 3, 7, 1)),
+            ((0, u64::MAX), Some(1), (u64::MAX, 7, u64::MAX, 8, 1)),
+            (
+                (u64::MAX, 1),
+                Some(u64::MAX),
+                (u64::MAX, u64::MAX, u64::MAX, u64::MAX, 1),
+            ),
+            ((1, 1), Some(1), (u64::MAX, u64::MAX, u64::MAX, u64::MAX, 1)),
+        ] {
+            let usage = TokenUsage {
+                input_tokens: input,
+                output_tokens: output,
+                cached_tokens: input,
+                cache_write_tokens: input,
+                reasoning_tokens: output,
+                is_estimated: cost.is_none(),
+            };
+            totals += (usage, cost.map(MicroUsd));
+            let (total_tokens, input_tokens, output_tokens, cost, unpriced_requests) = expected;
+            let expected = Totals {
+                total_tokens,
+                input_tokens,
+                output_tokens,
+                cost: MicroUsd(cost),
+                unpriced_requests,
+            };
+            assert_eq!(totals, expected, "{usage:?}");
+        }
+    }
+}

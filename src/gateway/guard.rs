@@ -269,6 +269,7 @@ mod tests {
         (status, String::from_utf8(bytes.to_vec()).unwrap())
     }
 
+    /// Asserts S1.15.
     #[tokio::test]
     async fn a_panic_is_an_internal_error_that_tells_nothing() {
         let (status, text) = ask("/agents/api/broken", "localhost").await;

@@ -91,6 +91,7 @@ mod tests {
     use super::{Input, SystemPrompt};
     use crate::domain::{Tool, ToolAnnotations};
 
+    /// Asserts S0.3, S0.4, S0.5.
     #[test]
     fn placeholders_are_filled_and_mistakes_are_found_at_once() {
         let tool = Tool {

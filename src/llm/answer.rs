@@ -263,6 +263,7 @@ mod tests {
         }
     }
 
+    /// Asserts S3.24, S3.25.
     #[test]
     fn arguments_are_an_object_or_say_why_not() {
         fn check(raw: &str, expected: Result<Value, &str>) {
@@ -289,7 +290,7 @@ mod tests {
         check(&"[".repeat(5_000), Err("Invalid arguments format: "));
     }
 
-    /// What becomes of one call of an answer that ended so: its arguments, why not, or nothing.
+    /// S3.25: what becomes of one call of an answer that ended so: its arguments, why not, or nothing.
     #[test]
     fn a_call_is_only_what_the_end_left_whole() {
         fn check(finish: Finish, (name, raw): (&str, &str), expected: &str) {

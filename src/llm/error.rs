@@ -172,6 +172,7 @@ impl Error {
 mod tests {
     use super::{Error, KeyFault, Refusal};
 
+    /// Asserts S0.46, S1.15.
     #[test]
     fn the_fault_of_an_error_is_that_of_its_code() {
         let (provider, said) = (String::new, String::new);

@@ -266,6 +266,7 @@ pub fn connect(settings: Settings, http: reqwest::Client) -> Result<Arc<dyn Prov
 mod tests {
     use super::ProviderKind;
 
+    /// Asserts S2.6, S3.34.
     #[test]
     fn names_and_aliases_are_read_and_the_wire_keeps_claude() {
         fn check(text: &str, canonical: &str, wire: &str) {

@@ -206,6 +206,7 @@ mod tests {
         format!("{}/{}", choice.provider, choice.model)
     }
 
+    /// Asserts S3.36.
     #[test]
     fn names_lead_to_vendors() {
         fn check(model: &str, vendor: Option<ProviderKind>) {

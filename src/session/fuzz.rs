@@ -3,6 +3,7 @@
 
 use super::{Commit, SCHEMA, SessionState, effects};
 
+/// Asserts S0.2.
 #[test]
 fn journal() {
     sepal_fuzz::check("journal", |input| {

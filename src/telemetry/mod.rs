@@ -167,6 +167,7 @@ mod tests {
         fs::read_to_string(path).unwrap()
     }
 
+    /// Asserts S0.24, S0.28.
     #[test]
     fn a_file_gets_our_entries_after_what_it_held() {
         let folder = tempfile::tempdir().unwrap();
@@ -179,6 +180,7 @@ mod tests {
         assert!(!text.contains('\u{1b}'), "{text}");
     }
 
+    /// Asserts S1.18.
     #[test]
     fn json_has_one_object_a_line_with_its_span() {
         let folder = tempfile::tempdir().unwrap();
@@ -192,6 +194,7 @@ mod tests {
         assert_eq!(lines[0]["span"]["session.id"], "ses_1");
     }
 
+    /// Asserts S0.28.
     #[test]
     fn an_entry_below_the_level_is_dropped() {
         let folder = tempfile::tempdir().unwrap();

@@ -231,6 +231,7 @@ mod tests {
         }
     }
 
+    /// Asserts S1.1.
     #[test]
     fn arguments_are_short_and_without_secrets() {
         let args = json!({"path": "a.txt", "api_token": "hush", "nested": {"password": 1}, "none_key": null});

@@ -3,30 +3,42 @@
 use serde_json::{Value, json};
 
 use crate::model_stub::Reply;
-use crate::support::TestApp;
+use crate::support::{Log, TestApp};
 
+/// A command that ends only if the other one runs at the same time.
+fn meet(own: &str, other: &str) -> Value {
+    let wait = format!("until [ -e {other} ]; do sleep 0.01; done");
+    json!({ "command": format!("touch {own}; {wait}; echo {own} met {other}") })
+}
+
+/// S0.1, S0.59, S0.61, S2.2, S2.36, S2.39, S2.41, S2.45, S3.6, S3.20, S3.26, S3.28: the whole of a turn,
+/// in its order.
+/// Asserts S2.38, S2.40, S3.39.
 #[tokio::test]
 async fn two_calls_are_asked_one_by_one_and_run_side_by_side_after_the_last_yes() {
     let app = TestApp::with_sandbox().await;
+    let (one, two) = (meet("one", "two"), meet("two", "one"));
+    let calls = [
+        ("execute_command", one.clone()),
+        ("execute_command", two.clone()),
+    ];
     app.model
-        .will(Reply::answer(
-            "Two files",
-            &[
-                ("write_file", json!({"path": "a.txt", "content": "A"})),
-                ("write_file", json!({"path": "b.txt", "content": "B"})),
-            ],
-        ))
+        .will(Reply::answer("Two meet", &calls))
         .then_say("Done");
     let mut ana = app.socket("acme").await;
-    ana.say("make two files").await;
+    ana.say("let two meet").await;
     let first = ana.wait_for_approval().await;
     assert_eq!(
         (&first["queuePosition"], &first["totalInQueue"]),
         (&json!(1), &json!(2))
     );
+    assert_eq!(first["name"], "execute_command");
+    assert_eq!(first["args"], one);
     ana.approve(&first).await;
     let second = ana.wait_for_approval().await;
     assert_eq!(second["queuePosition"], 2);
+    assert_eq!(second["args"], two);
+    assert_ne!(second["callId"], first["callId"]);
     assert!(
         !ana.log.iter().any(|said| said.name == "tool:started"),
         "nothing runs before"
@@ -37,12 +49,94 @@ async fn two_calls_are_asked_one_by_one_and_run_side_by_side_after_the_last_yes(
     for _ in 0..2 {
         let output = ana.wait_for("tool:output").await;
         assert_eq!(output.rest()["status"], "completed", "{output:?}");
+        assert_eq!(output.rest()["name"], "execute_command", "{output:?}");
+        assert!(output.text().contains(" met "), "{output:?}");
     }
     assert_eq!(ana.wait_for_answer().await, "Done");
+
+    let asked = ana.log.iter().find(|said| said.name == "agent:message");
+    let asked = asked.unwrap().rest()["calls"].clone();
+    assert_eq!(
+        (&asked[0]["args"], &asked[1]["args"]),
+        (&one, &two),
+        "{asked}"
+    );
+    let names = ana.shown().into_iter().map(|(_, name)| name);
+    let names: Vec<String> = names.filter(|name| name != "session:changed").collect();
+    let expected = [
+        "user:message",
+        "agent:thinking",
+        "agent:message",
+        "tool:approval_required",
+        "tool:decided",
+        "tool:approval_required",
+        "tool:decided",
+        "tool:started",
+        "tool:started",
+        "tool:output",
+        "tool:output",
+        "agent:thinking",
+        "agent:response",
+    ];
+    assert_eq!(names, expected);
+
     let requests = app.model.requests();
     assert_eq!(requests.len(), 2, "the results went back in one request");
+    let tools = requests[0].body["tools"].to_string();
+    assert!(tools.contains("execute_command"), "{tools}");
+    let messages = |at: usize| requests[at].body["messages"].as_array().unwrap().clone();
+    let question = messages(0).last().unwrap().clone();
+    assert_eq!(question["content"], "let two meet");
+    let results = messages(1);
+    let results = results.iter().filter(|said| said["role"] == "tool");
+    let results: Vec<&str> = results
+        .map(|said| said["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(results.len(), 2, "{results:?}");
+    assert!(results[0].contains("one met two"), "{results:?}");
+    assert!(results[1].contains("two met one"), "{results:?}");
 }
 
+/// S3.24, S3.25: such a call is answered and not asked about.
+#[tokio::test]
+async fn arguments_that_cannot_be_read_are_logged_and_answered_and_the_turn_goes_on() {
+    let log = Log::start();
+    let app = TestApp::with_sandbox().await;
+    app.model
+        .will(Reply::answer(
+            "I list",
+            &[("list_files", json!(["no", "object"]))],
+        ))
+        .then_say("I see");
+    let mut ana = app.socket("acme").await;
+    ana.say("list").await;
+    let output = ana.wait_for("tool:output").await;
+    assert_eq!(output.rest()["status"], "failed", "{output:?}");
+    let told = "Invalid arguments format: expected a JSON object";
+    assert_eq!(output.text(), told);
+    assert_eq!(ana.wait_for_answer().await, "I see");
+    let ran = ["tool:approval_required", "tool:started"];
+    assert!(
+        ana.log
+            .iter()
+            .all(|said| !ran.contains(&said.name.as_str()))
+    );
+    let messages = app.model.requests()[1].body["messages"].clone();
+    let last = messages.as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&last["role"], &last["content"]),
+        (&json!("tool"), &json!(told))
+    );
+    let lines = log.text();
+    let line = lines.lines().find(|line| line.contains(told));
+    let line = line.unwrap_or_else(|| panic!("nothing is logged: {lines}"));
+    assert!(
+        line.contains("WARN") && line.contains("list_files"),
+        "{line}"
+    );
+}
+
+/// Asserts O2.
 #[tokio::test]
 async fn a_rejection_with_a_reason_is_what_the_model_reads() {
     let app = TestApp::with_sandbox().await;
@@ -61,6 +155,7 @@ async fn a_rejection_with_a_reason_is_what_the_model_reads() {
     assert!(format!("{last:?}").contains("not on main"), "{last:?}");
 }
 
+/// Asserts S2.28.
 #[tokio::test]
 async fn edited_arguments_are_validated_run_and_told_to_the_model() {
     let app = TestApp::with_sandbox().await;

@@ -11,6 +11,7 @@ async fn goes_on(app: &TestApp, socket: &mut TestSocket) {
     assert_eq!(socket.wait_for_answer().await, "fine");
 }
 
+/// Asserts S0.2, S2.43.
 #[tokio::test]
 async fn wrong_commands_are_answered_with_the_field_and_the_connection_lives_on() {
     let app = TestApp::start().await;
@@ -177,6 +178,7 @@ async fn a_handshake_that_cannot_be_read_is_refused_in_words_and_not_in_part() {
     }
 }
 
+/// Asserts S2.2.
 #[tokio::test]
 async fn forged_and_foreign_credentials_are_refused_with_their_code() {
     let app = TestApp::start().await;

@@ -113,6 +113,7 @@ async fn the_two_files_are_written_in_one_container_of_the_session(door: Door) {
     assert!(all(&engine.address(), "volume").contains(&volume));
 }
 
+/// Asserts S2.51, O7.
 async fn every_session_has_exactly_one_container_however_often_it_calls(door: Door) {
     let engine = PrivateEngine::start();
     let door = door.open(&engine.address()).await;
@@ -155,6 +156,7 @@ async fn fails_while_it_is_away(app: &TestApp, ana: &mut TestSocket) {
     assert_eq!(ana.wait_for_answer().await, "No sandbox");
 }
 
+/// Asserts S2.24, S2.42.
 async fn an_engine_that_is_restarted_fails_the_call_and_keeps_the_files(door: Door) {
     let mut engine = PrivateEngine::start();
     let door = door.open(&engine.address()).await;
@@ -301,6 +303,7 @@ async fn read(app: &TestApp, person: &Person, session: &str) -> String {
     text
 }
 
+/// Asserts S2.25.
 async fn the_janitor_removes_what_nobody_owns_and_a_deleted_session_leaves_nothing(door: Door) {
     let door = door.open(&docker::address()).await;
     let app = TestApp::with_engine(&door.address).await;

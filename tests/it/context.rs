@@ -23,6 +23,7 @@ async fn turn(app: &TestApp, socket: &mut TestSocket, text: &str) -> Value {
     socket.wait_for("session:usage").await.args[0]["context"].clone()
 }
 
+/// Asserts S0.3, S0.6, S0.17, S2.9, S3.39.
 #[tokio::test]
 async fn older_messages_fall_out_and_the_client_is_told() {
     let app = TestApp::start_with(&[("SPL_SANDBOX", "none"), ("SPL_CHAT_MAX_MESSAGES", "4")]).await;
@@ -42,6 +43,7 @@ async fn older_messages_fall_out_and_the_client_is_told() {
     );
 }
 
+/// Asserts S1.5, S2.9, S2.10, S2.20.
 #[tokio::test]
 async fn what_is_stored_is_enough_and_wider_limits_bring_the_rest_back() {
     let narrow = [
@@ -97,6 +99,7 @@ async fn choose(socket: &mut TestSocket, whole: bool) -> Value {
     socket.wait_for("session:usage").await.args[0]["context"].clone()
 }
 
+/// Asserts S2.9.
 #[tokio::test]
 async fn a_session_reads_the_whole_window_until_that_is_taken_back() {
     let settings = [("SPL_SANDBOX", "none"), ("SPL_CHAT_MAX_MESSAGES", "3")];
@@ -139,6 +142,7 @@ async fn a_session_reads_the_whole_window_until_that_is_taken_back() {
     assert_eq!(refused["error"]["code"], "invalid_arguments");
 }
 
+/// Asserts S0.12, S2.26.
 #[tokio::test]
 async fn a_request_that_does_not_fit_is_asked_again_with_fresh_context() {
     let app = TestApp::start().await;
@@ -163,6 +167,7 @@ async fn a_request_that_does_not_fit_is_asked_again_with_fresh_context() {
     assert_eq!(place.map(|(seq, _)| *seq), cut.seq());
 }
 
+/// Asserts S0.17, S2.26.
 #[tokio::test]
 async fn a_message_that_never_fits_fails_with_its_own_code() {
     let app = TestApp::start().await;
@@ -174,17 +179,29 @@ async fn a_message_that_never_fits_fails_with_its_own_code() {
     turn(&app, &mut ana, "short").await;
 }
 
+/// S1.5, S3.17: the system prompt stays, and all who watch are told.
 #[tokio::test]
 async fn after_a_reset_the_model_reads_nothing_from_before_and_people_read_everything() {
-    let app = TestApp::start().await;
+    let prompt = [
+        ("SPL_SANDBOX", "none"),
+        ("SPL_LLM_PROMPT_TEMPLATE", "Be kind."),
+    ];
+    let app = TestApp::start_with(&prompt).await;
     let person = app.person("acme").await;
     let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    let mut tab = TestSocket::open(app.address, &person, Some("mine")).await;
     turn(&app, &mut ana, "one").await;
     let answer = ana.ask("history:reset", &[json!({})]).await;
     assert_eq!(answer["ok"], true, "{answer}");
+    for socket in [&mut ana, &mut tab] {
+        socket.wait_for("history:reset").await;
+    }
     turn(&app, &mut ana, "two").await;
     assert_eq!(shown(&app), ["two"]);
-    drop(ana);
+    let asked = app.model.requests().pop().unwrap().body;
+    let system = json!({"role": "system", "content": "Be kind."});
+    assert_eq!(asked["messages"][0], system);
+    drop((ana, tab));
 
     let app = app.restart().await;
     let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
@@ -194,6 +211,7 @@ async fn after_a_reset_the_model_reads_nothing_from_before_and_people_read_every
     assert_eq!(shown(&app), ["two", "re two", "three"]);
 }
 
+/// Asserts S2.63.
 #[tokio::test]
 async fn what_is_too_large_for_the_model_is_counted_before_it_is_asked() {
     let small = [("SPL_LLM_MODEL", "gpt-3.5-turbo"), ("SPL_SANDBOX", "none")];
@@ -236,6 +254,7 @@ async fn turn_of_calls(app: &TestApp, ana: &mut TestSocket, (text, calls): (&str
     assert_eq!(ana.wait_for_answer().await, format!("re {text}"));
 }
 
+/// Asserts S0.12.
 #[tokio::test]
 async fn large_results_never_push_the_question_out_of_the_context() {
     let app = TestApp::with_sandbox().await;
@@ -323,6 +342,7 @@ async fn what_is_stored_of_a_running_turn_holds_its_question() {
     assert!(is_there, "{last:#?}");
 }
 
+/// Asserts S2.26.
 #[tokio::test]
 async fn a_turn_that_the_provider_finds_too_long_goes_on_with_shorter_results() {
     let app = TestApp::with_sandbox().await;
@@ -357,6 +377,7 @@ async fn a_turn_that_the_provider_finds_too_long_goes_on_with_shorter_results() 
     assert!(after < before / 2 + 8_000, "{before} bytes, then {after}");
 }
 
+/// Asserts S3.35.
 #[tokio::test]
 async fn a_model_that_nobody_described_has_an_assumed_window() {
     let wide = [

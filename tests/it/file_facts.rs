@@ -61,6 +61,7 @@ async fn refuses(app: &TestApp, socket: &mut TestSocket, card: &Value) {
     assert_eq!(socket.wait_for_answer().await, "Done");
 }
 
+/// Asserts S2.28.
 #[tokio::test]
 async fn a_first_write_makes_a_file_and_a_second_replaces_its_lines() {
     let app = TestApp::with_sandbox().await;

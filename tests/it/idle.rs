@@ -64,6 +64,7 @@ async fn story(app: TestApp, is_running: impl Fn() -> bool + Clone + Send + 'sta
     assert!(socket.log.iter().all(|said| said.name != "agent:error"));
 }
 
+/// Asserts S2.25, O6, O8.
 #[tokio::test]
 async fn an_idle_container_goes_and_history_and_files_stay() {
     let extra = [
@@ -77,6 +78,7 @@ async fn an_idle_container_goes_and_history_and_files_stay() {
     story(app, move || !named("container", &label).is_empty()).await;
 }
 
+/// Asserts S2.25, O6, O8.
 #[tokio::test]
 async fn an_idle_bubblewrap_goes_and_history_and_files_stay() {
     let app = TestApp::start_tuned(&[("SPL_SANDBOX", "bubblewrap")], impatient).await;

@@ -47,6 +47,7 @@ async fn description(app: &TestApp) -> Value {
     asked.await.unwrap().json().await.unwrap()
 }
 
+/// Asserts O5.
 #[tokio::test]
 async fn every_route_refuses_nobody_and_hides_what_belongs_to_another_tenant() {
     let app = TestApp::with_sandbox().await;

@@ -12,6 +12,7 @@ use crate::model_stub::{ModelStub, Reply};
 use crate::support::postgres::new_database;
 use crate::support::{DEADLINE, Server, TestSocket, docker, person, sepal};
 
+/// Asserts O1.
 #[tokio::test]
 async fn a_waiting_card_survives_a_kill_and_runs_once() {
     a_card_survives_a_kill(None).await;
@@ -177,6 +178,7 @@ async fn a_write_that_ran_is_not_repeated_over_what_a_later_command_did() {
     assert_eq!(unknown, 2, "{events}");
 }
 
+/// Asserts S2.1.
 #[tokio::test]
 async fn a_second_server_on_the_same_data_is_refused_by_name_and_a_taken_port_too() {
     let folder = TempDir::new().unwrap();
@@ -201,6 +203,7 @@ async fn a_second_server_on_the_same_data_is_refused_by_name_and_a_taken_port_to
     assert!(text.contains("is free"), "{text}");
 }
 
+/// Asserts S0.23.
 #[tokio::test]
 async fn all_wrong_settings_are_named_at_once_and_the_exit_code_says_so() {
     let folder = TempDir::new().unwrap();

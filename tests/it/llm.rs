@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model_stub::{ModelStub, Reply};
+use crate::support::Log;
 use axum::body::Bytes;
 use futures::StreamExt;
 use secrecy::SecretString;
-use sepal::domain::{CallId, Code, Entry, ModelCall, Tool, ToolAnnotations};
+use sepal::domain::{CallId, Code, Entry, ModelCall, Native, TokenUsage, Tool, ToolAnnotations};
 use sepal::llm::{
-    self, Answer, Collector, Error, Finish, ModelEvent, Progress, Provider, ProviderKind, Refusal,
-    Request, RetryConfig, Settings,
+    self, Answer, AskedCall, Collector, Error, Finish, ModelEvent, Progress, Provider,
+    ProviderKind, Refusal, Request, RetryConfig, Settings,
 };
 use sepal::net;
 use serde_json::{Value, json};
@@ -79,6 +80,7 @@ async fn tell(stub: &ModelStub) -> Result<Answer, Error> {
     collect(&provider(&stub.base_url()), request(vec![user("hi")])).await
 }
 
+/// Asserts S3.2.
 #[tokio::test]
 async fn text_usage_and_the_reason_come_whole() {
     let stub = ModelStub::start().await;
@@ -96,6 +98,7 @@ async fn text_usage_and_the_reason_come_whole() {
     );
 }
 
+/// Asserts S2.38, S3.21, S3.22, O3.
 #[tokio::test]
 async fn calls_go_out_and_come_back_paired() {
     let stub = ModelStub::start().await;
@@ -149,8 +152,10 @@ async fn calls_go_out_and_come_back_paired() {
     );
 }
 
+/// S1.16, S1.21: orphans of both directions are found, left out and logged.
 #[tokio::test]
 async fn what_history_left_broken_is_still_a_valid_request() {
+    let log = Log::start();
     let stub = ModelStub::start().await;
     stub.will_say("ok");
     let call = |index, args| ModelCall {
@@ -163,14 +168,16 @@ async fn what_history_left_broken_is_still_a_valid_request() {
         call(0, json!("{oops")),
         call(1, json!(null)),
         call(2, json!([1])),
+        call(3, json!({})),
     ];
-    let orphan = Entry::ToolResult {
-        call_id: CallId::new(9, 9),
+    let result = |id| Entry::ToolResult {
+        call_id: id,
         provider_id: "gone".to_owned(),
         name: "x".to_owned(),
-        text: String::new(),
+        text: "r".to_owned(),
         is_error: true,
     };
+    let answered = |index| result(CallId::new(1, index));
     let empty = Entry::Assistant {
         text: String::new(),
         calls: vec![],
@@ -182,10 +189,13 @@ async fn what_history_left_broken_is_still_a_valid_request() {
         native: None,
     };
     let mut request = request(vec![
-        orphan,
+        result(CallId::new(9, 9)),
         empty,
         user(""),
         said,
+        answered(0),
+        answered(1),
+        answered(2),
         Entry::Note {
             text: "n".to_owned(),
         },
@@ -201,10 +211,79 @@ async fn what_history_left_broken_is_still_a_valid_request() {
     request.tools = unfit.map(|name| tool(name, json!(null))).into();
     request.max_tokens = Some(0);
     collect(&provider(&stub.base_url()), request).await.unwrap();
-    assert_eq!(
-        stub.requests()[0].body["tools"].as_array().unwrap().len(),
-        5
-    );
+    let body = &stub.requests()[0].body;
+    assert_eq!(body["tools"].as_array().unwrap().len(), 5);
+    let calls = body["messages"][1]["tool_calls"].as_array().unwrap();
+    assert_eq!(calls.len(), 3, "{calls:?}");
+    let results = body["messages"].as_array().unwrap().iter();
+    let results = results.filter(|message| message["role"] == "tool");
+    assert_eq!(results.count(), 3);
+    let lines = log.text();
+    for orphan in [
+        "Leave out the call `call_1_3`: it has no result",
+        "Leave out the result of `call_9_9`: its call is gone",
+    ] {
+        let line = lines.lines().find(|line| line.contains(orphan));
+        assert!(line.is_some_and(|line| line.contains("WARN")), "{lines}");
+    }
+}
+
+/// S1.18: every field of an answer, once.
+#[test]
+fn every_field_of_an_answer_is_collected() {
+    let usage = TokenUsage {
+        input_tokens: 11,
+        cached_tokens: 5,
+        cache_write_tokens: 1,
+        output_tokens: 7,
+        reasoning_tokens: 2,
+        is_estimated: false,
+    };
+    let native = Native {
+        family: "f".to_owned(),
+        blocks: json!(["b"]),
+    };
+    let mut collector = Collector::default();
+    let begun = |index, name: &str| ModelEvent::CallStarted {
+        index,
+        provider_id: format!("id{index}"),
+        name: name.to_owned(),
+    };
+    let args = |json: &str| ModelEvent::CallArguments {
+        index: 0,
+        json: json.to_owned(),
+    };
+    for event in [
+        ModelEvent::Reasoning("h".to_owned()),
+        ModelEvent::Text("Hel".to_owned()),
+        ModelEvent::Reasoning("m".to_owned()),
+        ModelEvent::Text("lo".to_owned()),
+        begun(0, "read_file"),
+        args("{\"path\":"),
+        args("\"a\"}"),
+        begun(1, ""),
+        ModelEvent::Native(native.clone()),
+        ModelEvent::Usage(TokenUsage::default()),
+        ModelEvent::Usage(usage),
+        ModelEvent::Finished(Finish::Calls),
+    ] {
+        collector.push(&event);
+    }
+    let call = AskedCall {
+        provider_id: "id0".to_owned(),
+        name: "read_file".to_owned(),
+        args: Ok(json!({"path": "a"})),
+    };
+    let expected = Answer {
+        text: "Hello".to_owned(),
+        reasoning: "hm".to_owned(),
+        calls: vec![call],
+        dropped_calls: 1,
+        usage: Some(usage),
+        finish: Some(Finish::Calls),
+        native: Some(native),
+    };
+    assert_eq!(collector.finish(), expected);
 }
 
 #[tokio::test]
@@ -407,6 +486,7 @@ async fn stream_options_are_left_out_once_they_were_refused() {
     assert_eq!(had, [true, false, false]);
 }
 
+/// Asserts S0.43.
 #[tokio::test]
 async fn what_breaks_is_asked_again_and_the_client_is_told() {
     let stub = ModelStub::start().await;
@@ -512,6 +592,7 @@ fn refused_bodies() -> Vec<Value> {
 }
 
 /// The stand-in is only worth its name if it refuses what the vendor refuses.
+/// Asserts S1.18.
 #[tokio::test]
 async fn the_stand_in_refuses_what_the_vendor_refuses() {
     let stub = ModelStub::start().await;

@@ -1,14 +1,16 @@
 //! Stories of a session over the socket: ask, steer, stop, come back.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{Said, TestApp, TestSocket};
+use crate::model_stub::Reply;
+use crate::support::{Log, Said, TestApp, TestSocket};
 
 /// The scripts below call this tool; without a sandbox the app would not offer it.
 async fn app() -> TestApp {
     TestApp::with_sandbox().await
 }
 
+/// Asserts S3.23, S3.39, S3.43.
 #[tokio::test]
 async fn a_message_is_answered_and_the_tokens_show() {
     let app = TestApp::start().await;
@@ -29,6 +31,111 @@ async fn a_message_is_answered_and_the_tokens_show() {
         .map(Said::text)
         .collect();
     assert_eq!(deltas, "Hello Ana", "what was streamed is what was said");
+}
+
+/// An answer of a server that says nothing of what it used.
+fn uncounted(text: &str) -> Reply {
+    let chunks = [
+        json!({"choices": [{"index": 0, "delta": {"content": text}}]}),
+        json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}),
+    ];
+    let frames = chunks.iter().map(|chunk| format!("data: {chunk}\n\n"));
+    let frames = frames.chain(["data: [DONE]\n\n".to_owned()]);
+    Reply::raw("text/event-stream", frames.map(Into::into).collect())
+}
+
+/// S1.3, S1.4, S1.8, S1.20: `gpt-4o` costs 2.50 USD a million tokens in, and 10 out.
+#[tokio::test]
+async fn a_turn_is_priced_by_what_the_provider_counted_and_else_by_an_estimate() {
+    let app = TestApp::start_with(&[
+        ("SPL_SANDBOX", "none"),
+        ("SPL_LLM_MODEL", "gpt-4o"),
+        ("SPL_LLM_PROMPT_TEMPLATE", "Be kind."),
+    ])
+    .await;
+    let mut ana = app.socket("acme").await;
+    // Estimated are 6 tokens of system prompt, 6 of the question, and 1 of the answer.
+    app.model.will(uncounted("abcd")).then_say("Hello");
+    for (counts, cost, (tokens, total)) in [
+        ((12, 1, true), 0.000_040, (13, 0.000_040)),
+        ((11, 7, false), 0.000_098, (31, 0.000_138)),
+    ] {
+        ana.say("12345678").await;
+        let answer = ana.wait_for("agent:response").await;
+        let (input, output, is_estimated) = counts;
+        let usage = &answer.rest()["usage"];
+        assert_eq!(usage["inputTokens"], input, "{answer:?}");
+        assert_eq!(usage["outputTokens"], output, "{answer:?}");
+        assert_eq!(usage["isEstimated"], is_estimated, "{answer:?}");
+        assert_eq!(answer.rest()["cost"], cost, "{answer:?}");
+        assert!(answer.rest()["durationMs"].is_u64(), "{answer:?}");
+        let usage = ana.wait_for("session:usage").await;
+        assert_eq!(usage.args[0]["totalTokens"], tokens, "{usage:?}");
+        assert_eq!(usage.args[0]["totalCost"], total, "{usage:?}");
+        assert_eq!(usage.args[0]["unpricedRequests"], 0, "{usage:?}");
+    }
+}
+
+/// S3.29: the operator hears of it, and the model reads its last words in the next turn.
+#[tokio::test]
+async fn a_turn_that_asks_too_often_ends_with_words_and_a_warning() {
+    let log = Log::start();
+    let limit = [("SPL_SANDBOX", "none"), ("SPL_CHAT_MAX_ITERATIONS", "2")];
+    let app = TestApp::start_with(&limit).await;
+    let mut ana = app.socket("acme").await;
+    app.model
+        .will_call("list_files", json!({}))
+        .then_call("list_files", json!({"path": "."}))
+        .then_say("Fine");
+    ana.say("list").await;
+    let answer = ana.wait_for("agent:response").await;
+    let words = "Reached maximum tool call iterations without a final answer.";
+    assert_eq!(answer.text(), words);
+    assert_eq!(answer.rest()["finish"], "max_iterations");
+    assert_eq!(app.model.requests().len(), 2);
+    let lines = log.text();
+    let is_told =
+        |line: &str| line.contains("WARN") && line.contains("as often as it may (2 times)");
+    assert!(lines.lines().any(is_told), "{lines}");
+    ana.say("and now?").await;
+    assert_eq!(ana.wait_for_answer().await, "Fine");
+    let messages = app.model.requests().pop().unwrap().body["messages"].clone();
+    let remembered = json!({"role": "assistant", "content": words});
+    let messages = messages.as_array().unwrap();
+    assert!(messages.contains(&remembered), "{messages:#?}");
+}
+
+/// What the model said so far, as the last request tells it.
+fn said_by_the_model(app: &TestApp) -> Vec<Value> {
+    let last = app.model.requests().pop().unwrap();
+    let messages = last.body["messages"].as_array().unwrap().iter();
+    let own = messages.filter(|message| message["role"] == "assistant");
+    own.map(|message| message["content"].clone()).collect()
+}
+
+/// S3.45: and an error adds nothing to the history.
+/// Asserts S3.22.
+#[tokio::test]
+async fn what_is_said_beside_calls_is_remembered_and_is_not_the_answer() {
+    let app = TestApp::start().await;
+    let call = ("no_such_tool", json!({}));
+    app.model
+        .will(Reply::answer("I look", &[call]))
+        .then_say("Done")
+        .then(Reply::fail(500, &[], "no JSON here"))
+        .then_say("Better");
+    let mut ana = app.socket("acme").await;
+    ana.say("look").await;
+    assert_eq!(ana.wait_for("agent:message").await.text(), "I look");
+    assert_eq!(ana.wait_for_answer().await, "Done");
+    let answers = ana.log.iter().filter(|said| said.name == "agent:response");
+    assert_eq!(answers.count(), 1, "only the end is an answer");
+    assert_eq!(said_by_the_model(&app), ["I look"]);
+    ana.say("again").await;
+    ana.wait_for("agent:error").await;
+    ana.say("and again").await;
+    assert_eq!(ana.wait_for_answer().await, "Better");
+    assert_eq!(said_by_the_model(&app), ["I look", "Done"]);
 }
 
 #[tokio::test]
@@ -110,6 +217,7 @@ async fn a_message_sent_while_a_turn_runs_is_read_by_the_next_request() {
     assert_eq!(ana.wait_for_answer().await, "second");
 }
 
+/// Asserts S3.6, S3.30.
 #[tokio::test]
 async fn a_failed_turn_says_why_and_can_be_tried_again() {
     let app = TestApp::start().await;
@@ -264,6 +372,7 @@ async fn a_named_session_belongs_to_its_caller_and_is_found_again() {
     assert_ne!(other.session(), socket.session());
 }
 
+/// Asserts S2.22.
 #[tokio::test]
 async fn without_a_key_every_client_is_told_so_and_let_go() {
     let env = [
@@ -308,7 +417,7 @@ async fn what_was_acknowledged_is_listed_at_once() {
         let list = TestApp::http()
             .get(app.url("/api/sessions"))
             .bearer_auth(&person.key);
-        let list: serde_json::Value = list.send().await.unwrap().json().await.unwrap();
+        let list: Value = list.send().await.unwrap().json().await.unwrap();
         let items = list["items"].as_array().unwrap();
         assert_eq!(items.len(), round + 1);
         assert!(

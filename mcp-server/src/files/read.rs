@@ -210,6 +210,7 @@ mod tests {
         assert_eq!(found, (expected.0.to_owned(), expected.1, expected.2));
     }
 
+    /// Asserts S2.47.
     #[test]
     fn ranges_of_lines() {
         check("one\ntwo\n", 1, 10, ("one\ntwo\n", 3, Ending::EndOfFile));

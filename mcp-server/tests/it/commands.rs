@@ -34,6 +34,7 @@ async fn exit_code_and_both_streams_come_back() {
     assert_eq!(told, "Exit code 0\nNo output.");
 }
 
+/// Asserts S2.50, O11.
 #[tokio::test]
 async fn it_is_bash_in_the_workspace_with_an_empty_stdin() {
     let harness = Harness::start().await;
@@ -62,6 +63,7 @@ async fn a_signal_is_told() {
     );
 }
 
+/// Asserts S2.50.
 #[tokio::test]
 async fn a_command_that_takes_too_long_is_stopped_with_its_children() {
     let harness = Harness::start_with(&["--command-timeout", "1"]).await;

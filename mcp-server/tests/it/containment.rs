@@ -120,6 +120,7 @@ async fn a_folder_that_becomes_a_link_in_the_same_moment_leads_nowhere() {
     race(harness).await;
 }
 
+/// Asserts O10.
 #[tokio::test]
 async fn a_link_inside_that_becomes_one_to_the_outside_in_the_same_moment_leads_nowhere() {
     let harness = tempted().await;

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::harness::{Harness, fifo};
 
+/// Asserts S2.47, S2.48.
 #[tokio::test]
 async fn what_is_written_is_read_back() {
     let harness = Harness::start().await;
@@ -95,6 +96,7 @@ async fn a_write_goes_through_a_link_inside_the_workspace() {
     assert!(link.is_symlink());
 }
 
+/// Asserts O10.
 #[tokio::test]
 async fn an_absolute_link_that_stays_inside_the_workspace_works() {
     let harness = Harness::start().await;
@@ -179,6 +181,7 @@ async fn what_cannot_be_read_or_written_is_said_in_words() {
     }
 }
 
+/// Asserts S2.49.
 #[tokio::test]
 async fn a_listing_is_sorted_and_shows_what_things_are() {
     let harness = Harness::start().await;

@@ -21,6 +21,7 @@ fn the_definitions_that_the_gateway_compiles_in_are_the_servers_own() {
     );
 }
 
+/// Asserts S2.46.
 #[tokio::test]
 async fn a_client_is_told_the_same_definitions() {
     let harness = Harness::start().await;

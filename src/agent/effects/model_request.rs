@@ -269,10 +269,14 @@ impl ModelRequest {
         let calls = answer.calls.iter().map(|asked| {
             let (args, resolution) = match &asked.args {
                 Ok(args) => (args.clone(), tools.resolve(&asked.name, args)),
-                Err(invalid) => (
-                    serde_json::Value::String(invalid.raw().to_owned()),
-                    Resolution::Invalid(invalid.to_string()),
-                ),
+                Err(invalid) => {
+                    let name = &asked.name;
+                    tracing::warn!(tool.name = %name, %invalid, "A call of `{name}` cannot be read");
+                    (
+                        serde_json::Value::String(invalid.raw().to_owned()),
+                        Resolution::Invalid(invalid.to_string()),
+                    )
+                }
             };
             let (provider_id, name) = (asked.provider_id.clone(), asked.name.clone());
             Proposal {

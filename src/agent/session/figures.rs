@@ -1,9 +1,10 @@
-//! Counts what this gateway decided, for the operator's figures. Nothing depends on them.
+//! Counts what this gateway decided, for the operator's figures, and says what operators should look
+//! at. Nothing depends on it.
 
 use std::time::Duration;
 
 use super::replica::Replica;
-use crate::domain::{CallId, Timestamp};
+use crate::domain::{CallId, Timestamp, TurnId};
 use crate::session::{Commit, Decider, Event, Verdict};
 use crate::telemetry::instruments;
 
@@ -11,7 +12,15 @@ use crate::telemetry::instruments;
 pub(super) fn count(replica: &Replica, commit: &Commit) {
     for event in &commit.events {
         match event {
-            Event::Answered { duration_ms, .. } => {
+            Event::Answered {
+                duration_ms,
+                finish,
+                turn,
+                ..
+            } => {
+                if finish == "max_iterations" {
+                    warn_of_limit(replica, *turn);
+                }
                 instruments().turn_ended("answered");
                 let time = Duration::from_millis(*duration_ms);
                 instruments().turn_took(replica.provider_kind(), time);
@@ -42,6 +51,19 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::ResultsShortened { .. } => {}
         }
     }
+}
+
+/// A turn that ends unfinished is worth a look (S3.29): the task is too large, or the model goes in
+/// circles.
+fn warn_of_limit(replica: &Replica, turn: TurnId) {
+    let running = replica.state.control.turn.as_ref();
+    let iterations = running.map_or(0, |running| running.iteration.0);
+    tracing::warn!(
+        session.id = %replica.key.session,
+        turn = turn.0,
+        iterations,
+        "Turn {turn} has asked the model as often as it may ({iterations} times)"
+    );
 }
 
 fn count_decision(

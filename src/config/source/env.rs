@@ -160,6 +160,7 @@ mod tests {
 
     use super::dot_env;
 
+    /// Asserts S3.37.
     #[test]
     fn a_dot_env_file_becomes_a_map_and_keeps_its_secrets() {
         let folder = tempfile::tempdir().unwrap();

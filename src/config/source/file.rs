@@ -351,6 +351,7 @@ mod tests {
         }
     }
 
+    /// Asserts S3.37.
     #[test]
     fn variables_are_expanded() {
         let env = BTreeMap::from([("A".to_owned(), "x".to_owned())]);

@@ -8,6 +8,7 @@ use super::{check_refused, env, loaded, problems, yaml};
 use crate::config::{ApprovalWay, LogOutput, Preset, SandboxDriver, Sources};
 use crate::domain::Most;
 
+/// Asserts S0.33, S0.67.
 #[test]
 fn zero_means_no_limit_or_not_sent() {
     let settings = loaded(&env(&[
@@ -120,6 +121,7 @@ fn the_database_lies_in_the_data_folder_unless_told_otherwise() {
     }
 }
 
+/// Asserts S0.28.
 #[test]
 fn units_become_durations() {
     let settings = loaded(&env(&[
@@ -178,6 +180,7 @@ fn the_engine_of_containers_has_its_settings() {
     assert!(sandbox.image.starts_with("sepal/sandbox:"));
 }
 
+/// Asserts S0.57.
 #[test]
 fn the_agent_has_defaults_of_its_own_below_everything_that_was_set() {
     let settings = |preset, pairs: &[(&str, &str)]| {

@@ -5,9 +5,11 @@ mod providers;
 mod refusal;
 mod servers;
 
+use std::time::Duration;
+
 use secrecy::ExposeSecret as _;
 
-use super::table::{Fallback, LATER, SETTINGS};
+use super::table::{Definition, Fallback, Kind, LATER, SETTINGS, Word};
 use super::{Flag, Loaded, SourceFile, Sources, load};
 
 fn env(pairs: &[(&str, &str)]) -> Sources {
@@ -56,11 +58,13 @@ fn port(sources: &Sources) -> u16 {
     loaded(sources).settings.runtime.transports.http.port
 }
 
+/// Asserts S0.21, S0.26, S0.27, S0.30, S0.31, S0.33, S0.34, S0.44, S0.53, S1.19, S2.9, S2.19.
 #[test]
 fn the_defaults_are_those_of_the_contract() {
     insta::assert_debug_snapshot!(loaded(&Sources::default()).settings);
 }
 
+/// Asserts S0.22, S1.14, S1.19.
 #[test]
 fn the_command_line_beats_the_environment_and_that_the_file_and_that_the_default() {
     let mut sources = Sources::default();
@@ -88,6 +92,7 @@ fn an_empty_variable_counts_as_not_set() {
     );
 }
 
+/// Asserts S0.19, S0.21.
 #[test]
 fn yaml_and_json_say_the_same() {
     let json = r#"{"agent": {"llm": {"apiKey": "k", "maxTokens": 9}}}"#;
@@ -111,6 +116,7 @@ fn yaml_and_json_say_the_same() {
     loaded(&yaml(""));
 }
 
+/// Asserts S0.34.
 #[test]
 fn system_prompt_is_another_name_for_the_template() {
     for name in ["systemPrompt", "system_prompt", "promptTemplate"] {
@@ -121,16 +127,46 @@ fn system_prompt_is_another_name_for_the_template() {
     check_refused(&yaml(twice), &["twice"]);
 }
 
+/// A value that the setting takes, spelled as in the environment.
+fn sample(definition: &Definition) -> String {
+    if let Fallback::Is(value) = definition.fallback {
+        return value.to_owned();
+    }
+    let value = match definition.kind {
+        Kind::Text | Kind::Template => "sample",
+        Kind::Secret => "a secret that has at least 32 characters",
+        Kind::Flag => "true",
+        Kind::Whole(least, _) => return least.to_string(),
+        Kind::Number(least, _) => return least.to_string(),
+        Kind::OneOf(words) | Kind::ListOf(words) => match words[0] {
+            Word::Is(word) | Word::Alias(word, _) | Word::Later(word) => word,
+        },
+        Kind::Provider => "scripted",
+        Kind::Host => "localhost",
+        Kind::Listen => "127.0.0.1:9090",
+        Kind::Url => "https://a.example/v1",
+        Kind::Origins => "https://a.example",
+        Kind::Networks => "10.0.0.0/8",
+        Kind::Database => "sqlite::memory:",
+        Kind::Redis => "redis://localhost/0",
+        Kind::Headers | Kind::Attributes => "a=b",
+    };
+    value.to_owned()
+}
+
+/// S0.20, S0.36, S0.37, S0.38, S0.39, S0.40, S1.22, S2.18, S2.19, S2.20: those whose default stands in
+/// words too.
 #[test]
 fn every_variable_of_the_table_reaches_its_key() {
     for definition in SETTINGS {
-        let value = match definition.fallback {
-            Fallback::Is(value) => value,
-            Fallback::Words(_) => continue,
-        };
+        let value = sample(definition);
         for name in definition.env {
             let source = format!("{} = ", definition.key);
-            let shown = loaded(&env(&[(name, value)])).shown;
+            let mut variables = vec![(*name, &*value)];
+            if definition.key == "agent.llm.base_url" {
+                variables.push(("SPL_LLM_MODEL", "it needs one"));
+            }
+            let shown = loaded(&env(&variables)).shown;
             let line = shown
                 .lines()
                 .find(|line| line.starts_with(&source))
@@ -141,6 +177,61 @@ fn every_variable_of_the_table_reaches_its_key() {
             );
         }
     }
+}
+
+/// S0.36, S0.37, S0.38, S0.39, S0.40, and S2.18, S2.19 with their short names: none has its default.
+/// Asserts S0.44, S1.22.
+#[test]
+fn the_variables_of_the_requirements_say_what_holds() {
+    let settings = loaded(&env(&[
+        ("SPL_AGENT_NAME", "architect"),
+        ("SPL_AGENT_VERSION", "1.0.0"),
+        ("SPL_TOOL_NAME", "design"),
+        ("SPL_TOOL_DESCRIPTION", "Designs"),
+        ("SPL_TOOL_ARGUMENT_NAME", "query"),
+        ("SPL_TOOL_ARGUMENT_DESCRIPTION", "What to design"),
+        ("SPL_LLM_PROVIDER", "openai"),
+        ("SPL_LLM_API_KEY", "k"),
+        ("SPL_LLM_MODEL", "gpt-4o-mini"),
+        ("SPL_LLM_MAX_TOKENS", "4096"),
+        ("SPL_LLM_TEMPERATURE", "0.2"),
+        ("SPL_LLM_RETRY_MAX_RETRIES", "4"),
+        ("SPL_LLM_RETRY_INITIAL_BACKOFF", "1.5"),
+        ("SPL_LLM_RETRY_MAX_BACKOFF", "31"),
+        ("SPL_LLM_RETRY_BACKOFF_MULTIPLIER", "2.5"),
+        ("SPL_CHAT_MAX_TOKENS", "9"),
+        ("SPL_CHAT_COMPACTION_STRATEGY", "delete-old"),
+        ("SPL_CHAT_MAX_ITERATIONS", "7"),
+    ]))
+    .settings;
+    let (agent, tool) = (&settings.agent, &settings.tool);
+    assert_eq!((&*agent.name, &*agent.version), ("architect", "1.0.0"));
+    assert_eq!((&*tool.name, &*tool.description), ("design", "Designs"));
+    let argument = (&*tool.argument_name, &*tool.argument_description);
+    assert_eq!(argument, ("query", "What to design"));
+    let llm = &settings.llm;
+    assert_eq!((&*llm.provider, &*llm.model), ("openai", "gpt-4o-mini"));
+    let key = llm.default_entry().unwrap().api_key.as_ref().unwrap();
+    assert_eq!(key.expose_secret(), "k");
+    assert_eq!(llm.max_tokens.unwrap().get(), 4096);
+    assert_eq!(llm.temperature, Some(0.2));
+    assert_eq!(llm.retry.max_retries, 4);
+    assert_eq!(llm.retry.initial_backoff, Duration::from_millis(1_500));
+    assert_eq!(llm.retry.max_backoff, Duration::from_secs(31));
+    assert!((llm.retry.backoff_multiplier - 2.5).abs() < f64::EPSILON);
+    assert_eq!(settings.chat.max_tokens.unwrap().get(), 9);
+    assert_eq!(settings.chat.max_llm_iterations.get(), 7);
+
+    let short = [
+        ("MAX_OUTPUT_TOKENS", "8192"),
+        ("MAX_HISTORY_TOKENS", "30001"),
+    ];
+    let settings = loaded(&env(&short)).settings;
+    assert_eq!(settings.llm.max_tokens.unwrap().get(), 8192);
+    assert_eq!(settings.chat.max_tokens.unwrap().get(), 30_001);
+    let both = [("MAX_OUTPUT_TOKENS", "8192"), ("SPL_LLM_MAX_TOKENS", "5")];
+    let settings = loaded(&env(&both)).settings;
+    assert_eq!(settings.llm.max_tokens.unwrap().get(), 5, "ours wins");
 }
 
 #[test]

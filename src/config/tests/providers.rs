@@ -29,6 +29,7 @@ fn check(sources: &Sources, default: &str, model: &str, entries: &[&str]) {
 const CLAUDE: &str = "claude-sonnet-4-5-20250929";
 const URL: &str = "http://localhost:1/v1";
 
+/// Asserts S2.5, S2.14, S2.16.
 #[test]
 fn the_default_is_the_first_with_a_key_else_a_base_url_else_the_script() {
     let openai = ("OPENAI_API_KEY", "o");
@@ -77,6 +78,7 @@ fn the_default_is_the_first_with_a_key_else_a_base_url_else_the_script() {
     );
 }
 
+/// Asserts S3.34.
 #[test]
 fn a_named_provider_is_the_default_and_aliases_are_folded() {
     let openai = ("OPENAI_API_KEY", "o");
@@ -111,6 +113,7 @@ fn a_named_provider_is_the_default_and_aliases_are_folded() {
     check_refused(&env(&[("LLM_PROVIDER", "a b")]), &["`a b` is no name"]);
 }
 
+/// Asserts S3.34.
 #[test]
 fn a_vendor_key_goes_only_to_its_vendor_or_the_address_beside_it() {
     let vendor = ("OPENAI_API_KEY", "vendor");
@@ -159,6 +162,7 @@ fn the_environment_beats_the_file_and_our_names_beat_the_vendors() {
     check(&sources, "anthropic", "x", &["anthropic anthropic own -"]);
 }
 
+/// Asserts S2.15, S2.18.
 #[test]
 fn only_anthropic_is_told_a_limit_that_nobody_set() {
     let limit =

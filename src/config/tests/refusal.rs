@@ -143,6 +143,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Asserts S1.19.
 #[test]
 fn a_problem_names_path_source_and_what_is_accepted() {
     for (text, pieces) in WRONG {
@@ -155,6 +156,7 @@ fn a_problem_names_path_source_and_what_is_accepted() {
     check_refused(&env(&[("PORT", "x")]), &["environment variable PORT"]);
 }
 
+/// Asserts S0.23, S1.7.
 #[test]
 fn all_problems_are_told_at_once() {
     let mut sources = yaml(

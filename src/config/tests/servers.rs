@@ -14,6 +14,7 @@ fn named(server: &str) -> String {
     format!("agent: {{connections: {{mcpServers: {{{server}}}}}}}")
 }
 
+/// Asserts S0.35, S1.23, S1.27.
 #[test]
 fn the_common_shape_loads_from_yaml_and_json() {
     let text = r#"{"agent": {"connections": {"mcpServers": {
@@ -34,6 +35,7 @@ fn the_common_shape_loads_from_yaml_and_json() {
     assert!(servers(&yaml(&named("a: "))).is_empty());
 }
 
+/// Asserts S0.41.
 #[test]
 fn variables_name_servers_with_and_without_the_prefix() {
     let servers = servers(&env(&[
@@ -56,6 +58,7 @@ fn variables_name_servers_with_and_without_the_prefix() {
 }
 
 /// The file's list and the variable (`None` = absent), and what comes of them (S1.25-S1.27).
+/// Asserts S0.41, S1.24.
 #[test]
 fn a_list_that_is_given_replaces_and_one_that_is_not_keeps() {
     for (filed, variable, expected) in [
@@ -183,6 +186,7 @@ fn a_server_that_could_never_start_is_refused() {
     );
 }
 
+/// Asserts S0.25, S0.26, S0.29, S0.42, S1.11.
 #[test]
 fn a_file_of_speelka_loads_unchanged() {
     let loaded = loaded(&yaml(

@@ -70,6 +70,7 @@ async fn nothing_of_our_insides_is_told() {
     }
 }
 
+/// Asserts S0.46.
 #[test]
 fn every_situation_has_its_status() {
     fn check(error: impl Into<ApiError>, status: u16, code: &str) {

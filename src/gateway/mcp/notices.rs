@@ -178,6 +178,7 @@ mod tests {
     use super::{Severity, Threshold, level_of, log_notification};
     use crate::telemetry::LogEntry;
 
+    /// Asserts S0.55.
     #[test]
     fn levels_are_those_of_the_requirements() {
         use tracing::Level;
@@ -209,6 +210,7 @@ mod tests {
         assert!(!threshold.lets(Severity::Warning));
     }
 
+    /// Asserts S0.56.
     #[test]
     fn a_log_notification_has_level_message_and_data() {
         let notification = log_notification(Severity::Warning, "m", json!({"a": 1}));

@@ -7,6 +7,7 @@ use crate::domain::{Caller, JournalId, Role, Tenant, TenantId, User, UserId};
 use crate::gateway::wire::{self, Parsed};
 use crate::session::properties::world::{World, proposal, say};
 
+/// Asserts S0.2.
 #[test]
 fn socket_payloads() {
     sepal_fuzz::check("socket_payloads", |input| {

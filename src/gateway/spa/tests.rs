@@ -39,6 +39,7 @@ async fn text(response: Response) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
+/// Asserts S2.61.
 #[test]
 fn page_routes_get_the_index_and_missing_files_do_not() {
     for path in [

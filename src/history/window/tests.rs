@@ -86,6 +86,7 @@ fn count(entry: &Entry) -> u64 {
     }
 }
 
+/// Asserts S0.33, S2.63, S3.35.
 #[test]
 fn a_window_leaves_a_tenth_and_what_is_taken_free() {
     let check = |max_tokens, window, expected| {
@@ -129,6 +130,7 @@ fn the_newest_turn_begins_with_its_question() {
     check("uannucr", None, 5);
 }
 
+/// Asserts S0.13, S3.5.
 #[test]
 fn the_newest_groups_that_fit_are_kept_and_the_newest_turn_always() {
     fn check(shape: &str, (tokens, messages): (Option<u64>, Option<usize>), expected: usize) {
@@ -165,6 +167,7 @@ fn shape(shown: &Window) -> String {
     shown.entries.iter().map(letter).collect()
 }
 
+/// Asserts S2.9.
 #[test]
 fn results_are_shortened_before_the_question_or_half_of_the_past_goes() {
     fn check(all: &str, most: u64, expected: &str) {
@@ -222,6 +225,7 @@ fn check_pairs(shown: &Window, all: &[Arc<Weighed>]) {
 }
 
 proptest! {
+    /// Asserts S3.41, O15.
     #[test]
     fn the_question_and_all_after_it_are_shown_whatever_the_past_is(
         shape in any_shape(),
@@ -248,6 +252,7 @@ proptest! {
         prop_assert_eq!(shown.tokens, shown.entries.iter().map(|entry| count(entry)).sum::<u64>());
     }
 
+    /// Asserts S2.9.
     #[test]
     fn what_is_retained_is_enough_for_every_later_window(
         shape in any_shape(),

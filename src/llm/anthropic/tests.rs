@@ -54,6 +54,7 @@ fn the_version_stands_in_a_path_once() {
     check("http://h/x?a=1", "http://h/x/v1/messages?a=1");
 }
 
+/// Asserts S2.15.
 #[test]
 fn a_limit_of_the_answer_is_always_sent_and_never_more_than_the_model_can() {
     fn check(model: &str, wanted: Option<u32>, expected: u32) {

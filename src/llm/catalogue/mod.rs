@@ -184,6 +184,7 @@ mod tests {
         }
     }
 
+    /// Asserts S2.21.
     #[test]
     fn the_file_is_sound_and_holds_the_models_of_the_requirements() {
         let catalogue: Catalogue = serde_json::from_str(include_str!("models.json")).unwrap();
@@ -300,6 +301,7 @@ mod tests {
         }
     }
 
+    /// Asserts S3.11.
     #[test]
     fn settings_win_and_an_unknown_model_is_described_carefully() {
         let own = Model {

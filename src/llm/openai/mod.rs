@@ -182,6 +182,7 @@ mod tests {
         ChatCompletions::new(settings, net::client(&net::Settings::default()).unwrap())
     }
 
+    /// Asserts S3.3.
     #[test]
     fn the_vendor_needs_a_key_and_others_need_an_address() {
         use ProviderKind::{OpenAi, OpenAiCompatible};
@@ -227,6 +228,7 @@ mod tests {
         );
     }
 
+    /// Asserts S0.25.
     #[tokio::test]
     async fn the_placeholder_key_starts_but_asks_nobody() {
         let provider = connect(ProviderKind::OpenAi, "dummy-api-key", "").unwrap();

@@ -183,6 +183,7 @@ mod tests {
         serde_json::to_value(body(request, tools.as_deref(), dialect)).unwrap()
     }
 
+    /// Asserts S0.45.
     #[test]
     fn a_plain_request_holds_only_what_is_set() {
         let request = request(vec![Entry::User {
@@ -198,6 +199,7 @@ mod tests {
         );
     }
 
+    /// Asserts S2.18.
     #[test]
     fn limits_are_named_as_the_server_knows_them_and_zero_is_none() {
         let mut request = request(vec![]);
@@ -225,6 +227,7 @@ mod tests {
         );
     }
 
+    /// Asserts S3.8, S3.21, S3.33, S3.46.
     #[test]
     fn calls_results_and_native_blocks_take_their_places() {
         let said = Entry::Assistant {
@@ -258,6 +261,10 @@ mod tests {
         }]);
         let sent = sent(&request, VENDOR);
         let name = &sent["tools"][0]["function"]["name"];
+        let parameters = json!({"type": "object", "properties": {}});
+        let function = json!({"name": name, "description": "Reads", "parameters": parameters});
+        let tool = json!({"type": "function", "function": function});
+        assert_eq!(sent["tools"], json!([tool]));
         assert_eq!(sent["tool_choice"], json!("auto"));
         assert_eq!(
             sent["messages"].as_array().unwrap()[1..],
@@ -277,6 +284,7 @@ mod tests {
         assert!(sent["messages"][1].get("reasoning_content").is_none());
     }
 
+    /// Asserts S3.31.
     #[test]
     fn schemas_are_always_objects() {
         let empty = json!({"type": "object", "properties": {}});

@@ -9,9 +9,6 @@ use tracing::warn;
 
 use crate::domain::{CallId, Entry, ModelCall, Native};
 
-/// What a call without a recorded result gets.
-const NO_RESULT: &str = "No result of this call was recorded.";
-
 /// Stands where a conversation's first message should be.
 const BEGINS: &str = "The beginning of this conversation is not shown.";
 /// Stands where a conversation ends with the model's own words.
@@ -39,8 +36,9 @@ pub(in crate::llm) struct PairedCall<'a> {
     pub(in crate::llm) is_error: bool,
 }
 
-/// Pairs calls and results. Messages of one side that follow each other become one, because some
-/// servers insist on alternation; empty ones vanish.
+/// Pairs calls and results. A call without its result, or a result without its call, comes from old
+/// or foreign data: it is left out with a warning (S1.16). Messages of one side that follow each other
+/// become one, because some servers insist on alternation; empty ones vanish.
 pub(in crate::llm) fn pair<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> Vec<Step<'a>> {
     let mut results = results(entries.clone());
     let mut steps = Vec::with_capacity(entries.size_hint().0);
@@ -50,24 +48,23 @@ pub(in crate::llm) fn pair<'a>(entries: impl Iterator<Item = &'a Entry> + Clone)
             Entry::Note { text } => push_user(&mut steps, Cow::Owned(note(text))),
             Entry::Assistant {
                 text,
-                calls,
+                calls: asked,
                 native,
             } => {
+                let calls: Vec<_> = asked
+                    .iter()
+                    .filter_map(|call| take_result(&mut results, call))
+                    .collect();
                 if text.is_empty() && calls.is_empty() {
                     continue;
                 }
-                let calls = calls.iter().map(|call| {
-                    let (result, is_error) = take_result(&mut results, &call.id);
-                    PairedCall {
-                        call,
-                        result,
-                        is_error,
-                    }
-                });
+                // What belongs to a call is found by the call's place, so none before it may be gone.
+                let mut places = asked.iter().zip(&calls);
+                let has_places = places.all(|(asked, paired)| asked.id == paired.call.id);
                 steps.push(Step::Assistant {
                     text,
-                    native: native.as_ref(),
-                    calls: calls.collect(),
+                    native: native.as_ref().filter(|_| has_places),
+                    calls,
                 });
             }
             Entry::ToolResult { .. } => {}
@@ -155,10 +152,19 @@ fn results<'a>(entries: impl Iterator<Item = &'a Entry>) -> HashMap<&'a CallId, 
     found
 }
 
-fn take_result<'a>(results: &mut HashMap<&CallId, Outcome<'a>>, id: &CallId) -> Outcome<'a> {
-    results.remove(id).unwrap_or_else(|| {
-        warn!(call.id = %id, "Call `{id}` has no result; the model is told so");
-        (NO_RESULT, true)
+fn take_result<'a>(
+    results: &mut HashMap<&CallId, Outcome<'a>>,
+    call: &'a ModelCall,
+) -> Option<PairedCall<'a>> {
+    let Some((result, is_error)) = results.remove(&call.id) else {
+        let id = &call.id;
+        warn!(call.id = %id, tool.name = %call.name, "Leave out the call `{id}`: it has no result");
+        return None;
+    };
+    Some(PairedCall {
+        call,
+        result,
+        is_error,
     })
 }
 
@@ -179,10 +185,8 @@ fn push_user<'a>(steps: &mut Vec<Step<'a>>, text: Cow<'a, str>) {
 mod tests {
     use serde_json::json;
 
-    use super::{
-        BEGINS, GO_ON, NO_RESULT, Step, note, object_of, pair, pair_between_people, wire_ids,
-    };
-    use crate::domain::{CallId, Entry, ModelCall};
+    use super::{BEGINS, GO_ON, Step, note, object_of, pair, pair_between_people, wire_ids};
+    use crate::domain::{CallId, Entry, ModelCall, Native};
 
     fn user(text: &str) -> Entry {
         Entry::User {
@@ -234,6 +238,7 @@ mod tests {
             .join(" | ")
     }
 
+    /// Asserts S3.5.
     #[test]
     fn results_follow_their_calls_whatever_stands_between() {
         check(&[user("hi"), asks(&["x"]), result(0, "r")], "u:hi | a:[r]");
@@ -247,13 +252,42 @@ mod tests {
         );
     }
 
+    /// S1.16, S1.21: a call without its result and a result without its call are left out.
     #[test]
-    fn orphans_of_both_directions_are_repaired() {
-        check(&[asks(&["x"])], &format!("a:[{NO_RESULT}]"));
+    fn orphans_of_both_directions_are_left_out() {
+        check(&[asks(&["x"])], "");
+        check(&[user("hi"), asks(&["x"]), user("ho")], "u:hi\n\nho");
+        check(&[asks(&["x", "y", "z"]), result(1, "2")], "a:[2]");
         check(&[user("hi"), result(0, "r")], "u:hi");
         check(&[asks(&["x"]), result(0, "1"), result(0, "2")], "a:[1]");
     }
 
+    #[test]
+    fn blocks_that_are_found_by_the_place_of_a_call_go_with_a_call_before_it() {
+        fn check(results: &[usize], has_native: bool) {
+            let mut said = asks(&["x", "y"]);
+            if let Entry::Assistant { text, native, .. } = &mut said {
+                "I look".clone_into(text);
+                *native = Some(Native {
+                    family: "f".to_owned(),
+                    blocks: json!([]),
+                });
+            }
+            let results = results.iter().map(|index| result(*index, "r"));
+            let entries: Vec<Entry> = [said].into_iter().chain(results).collect();
+            let steps = pair(entries.iter());
+            let [Step::Assistant { native, .. }] = steps.as_slice() else {
+                panic!("one message: {steps:?}")
+            };
+            assert_eq!(native.is_some(), has_native, "{entries:?}");
+        }
+        check(&[0, 1], true);
+        check(&[0], true);
+        check(&[], true);
+        check(&[1], false);
+    }
+
+    /// Asserts S3.41.
     #[test]
     fn empty_messages_vanish_and_notes_are_marked() {
         let empty = Entry::Assistant {
@@ -273,7 +307,9 @@ mod tests {
     #[test]
     fn a_provider_id_that_cannot_be_used_is_replaced_by_ours() {
         let long = "x".repeat(41);
-        let entries = [asks(&["same", "same", "", &long])];
+        let results = (0..4).map(|index| result(index, "r"));
+        let asked = asks(&["same", "same", "", &long]);
+        let entries: Vec<Entry> = [asked].into_iter().chain(results).collect();
         let steps = pair(entries.iter());
         let ids = wire_ids(&steps, |_| true);
         let of = |index| ids[&CallId::new(1, index)];
@@ -308,8 +344,8 @@ mod tests {
         check(&[user("hi")], "u:hi");
         check(&[], &format!("u:{begins}"));
         check(
-            &[user(" \n"), asks(&["x"])],
-            &format!("u:{begins} | a:[{NO_RESULT}]"),
+            &[user(" \n"), asks(&["x"]), result(0, "r")],
+            &format!("u:{begins} | a:[r]"),
         );
         check(
             &[says("a"), user("b"), says("c")],
@@ -319,7 +355,11 @@ mod tests {
 
     #[test]
     fn an_id_that_the_vendor_refuses_is_replaced_by_ours() {
-        let entries = [asks(&["fine", "functions.read:0"])];
+        let entries = [
+            asks(&["fine", "functions.read:0"]),
+            result(0, "r"),
+            result(1, "r"),
+        ];
         let steps = pair(entries.iter());
         let ids = wire_ids(&steps, |id| !id.contains('.'));
         assert_eq!(ids[&CallId::new(1, 0)], "fine");

@@ -86,6 +86,7 @@ where
 mod tests {
     use super::Text;
 
+    /// Asserts S0.2.
     #[test]
     fn a_text_may_be_anything_and_is_never_fatal() {
         for (json, expected) in [

@@ -313,6 +313,7 @@ mod tests {
         }
     }
 
+    /// Asserts S0.39, S0.47, S1.8.
     #[tokio::test(start_paused = true)]
     async fn pauses_grow_and_the_last_error_stays() {
         let told = tell((0..5).map(|_| Refused(limited(None))).collect()).await;
@@ -324,6 +325,17 @@ mod tests {
         );
         assert_eq!(told.took, Duration::from_secs(7));
         assert_eq!(told.left, 1);
+    }
+
+    /// S0.47: exponential, and no pause is longer than the longest.
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let retry = RetryConfig {
+            max_retries: 7,
+            ..RetryConfig::default()
+        };
+        let pauses = retry.pauses().map(|pause| pause.as_secs());
+        assert_eq!(pauses.collect::<Vec<_>>(), [1, 2, 4, 8, 16, 30, 30]);
     }
 
     #[tokio::test(start_paused = true)]

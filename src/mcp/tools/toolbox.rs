@@ -218,6 +218,7 @@ mod tests {
             .collect()
     }
 
+    /// Asserts S3.4, S3.16, S3.42.
     #[test]
     fn names_are_unique_and_lead_to_their_server() {
         let mut toolbox = Toolbox::default();

@@ -13,10 +13,10 @@ use serde_json::json;
 
 use self::world::{World, answer, approve, digests, proposal, reject, say};
 use super::{
-    Command, Decision, Edit, Failure, ModelChoice, Outcome, Output, PolicyEffect, Proposal,
+    Answer, Command, Decision, Edit, Failure, ModelChoice, Outcome, Output, PolicyEffect, Proposal,
     Reasoning, Resolution, Rule, SessionState, Turn,
 };
-use crate::domain::{CallId, Code, Digest, ModelRequestId};
+use crate::domain::{CallId, Code, Digest, MicroUsd, ModelRequestId, TokenUsage};
 
 /// One random step: what to do, and two numbers to choose by.
 type Step = (u8, u8, u8);
@@ -119,7 +119,15 @@ fn command(world: &World, (what, a, b): Step) -> Command {
         },
         2..=5 => Command::Answered {
             request,
-            answer: answer("text", some_calls(a.wrapping_add(1), b)),
+            answer: Answer {
+                usage: TokenUsage {
+                    input_tokens: u64::from(a),
+                    output_tokens: u64::from(b),
+                    ..TokenUsage::default()
+                },
+                cost: (b % 3 > 0).then_some(MicroUsd(u64::from(b))),
+                ..answer("text", some_calls(a.wrapping_add(1), b))
+            },
         },
         6..=8 => approve(&call),
         9 => reject(&call, (b % 2 == 0).then_some("no")),
@@ -218,6 +226,7 @@ fn rules(world: &mut World, seed: u8) {
 proptest! {
     #![proptest_config(config())]
 
+    /// S1.2, S1.4, S1.17, S2.29, S2.31, S2.37, S2.44, S3.27, O4: the checks are those of `World`.
     #[test]
     fn a_session_keeps_its_promises_whatever_happens(
         seed in any::<u8>(),

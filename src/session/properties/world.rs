@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::domain::{
     Actor, CallId, CommitId, Digest, EngineId, Entry, GatewayId, JournalId, Memo, RunsIn,
-    RunsInKind, SandboxId, Timestamp, TokenUsage, ToolAnnotations, ToolRef, UserId, Weighed,
+    RunsInKind, SandboxId, Timestamp, TokenUsage, ToolAnnotations, ToolRef, Totals, UserId, Weighed,
 };
 use crate::session::{
     Answer, CallStatus, Command, Commit, ContextSize, Cut, Decider, Decision, Effect, Event,
@@ -266,11 +266,7 @@ impl World {
         let (was, is) = (&before.control, &self.state.control);
         assert_eq!(commit.seq, was.seq);
         assert_eq!(commit.last_seq(), is.seq, "`seq` has no gap");
-        assert!(
-            is.totals.total_tokens >= was.totals.total_tokens,
-            "totals never fall"
-        );
-        assert!(is.totals.cost >= was.totals.cost);
+        check_totals(was.totals, is.totals, &commit.events);
         let mut step = before.clone();
         for event in &commit.events {
             let entries = step.entries.clone();
@@ -289,6 +285,7 @@ impl World {
     }
 
     fn check_event(&mut self, event: &Event, after: &SessionState) {
+        check_status(event, after);
         match event {
             Event::Decided {
                 call,
@@ -319,6 +316,8 @@ impl World {
             }
             Event::Thinking { model, .. } => {
                 check_pairs(&after.entries);
+                let turn = after.control.turn.as_ref().unwrap();
+                assert!(turn.queue.is_empty(), "the queue is cleared first");
                 let choice = after.control.model.as_ref().unwrap();
                 assert_eq!(*model, choice.model, "a request asks what was chosen last");
                 self.asked.clone_from(model);
@@ -559,6 +558,48 @@ pub(crate) fn wanted_calls(state: &SessionState) -> BTreeSet<CallId> {
         Effect::AskModel { .. } => None,
     });
     calls.collect()
+}
+
+/// What was used is the sum over all requests, and never falls (S1.4).
+fn check_totals(was: Totals, is: Totals, events: &[Event]) {
+    let mut sum = was;
+    for event in events {
+        if let Event::Said { usage, cost, .. } | Event::Answered { usage, cost, .. } = event {
+            sum += (*usage, *cost);
+        }
+    }
+    assert_eq!(is, sum, "totals are the sum of all requests");
+    assert!(is.total_tokens >= was.total_tokens, "totals never fall");
+    assert!(is.cost >= was.cost, "totals never fall");
+}
+
+/// Each event leaves its call where it says (S2.29).
+fn check_status(event: &Event, after: &SessionState) {
+    let status = |id: &CallId| {
+        let turn = after.control.turn.as_ref().unwrap();
+        &turn.call(id).unwrap().status
+    };
+    let is_right = match event {
+        Event::Queued { calls } => calls
+            .iter()
+            .all(|call| matches!(status(&call.id), CallStatus::Pending { asked: false })),
+        Event::ApprovalAsked { call, .. } => {
+            matches!(status(&call.id), CallStatus::Pending { asked: true })
+        }
+        Event::Decided { call, verdict, .. } => match verdict {
+            Verdict::Approved => matches!(status(call), CallStatus::Approved { .. }),
+            Verdict::TakenBack => matches!(status(call), CallStatus::Pending { .. }),
+            Verdict::Rejected => {
+                matches!(status(call), CallStatus::Ended { status, .. } if status == "rejected")
+            }
+        },
+        Event::Started { call, .. } => matches!(status(call), CallStatus::Executing { .. }),
+        Event::Ended { call, outcome, .. } => {
+            matches!(status(call), CallStatus::Ended { status, .. } if status == outcome.status())
+        }
+        _ => true,
+    };
+    assert!(is_right, "{event:?} leaves its call elsewhere");
 }
 
 /// Every call has exactly one result before anything else is said.

@@ -19,6 +19,7 @@ pub(super) fn answer_calls(world: &mut World, tools: &[&str]) {
     world.answer("I will", calls);
 }
 
+/// Asserts S3.23.
 #[test]
 fn a_plain_turn_makes_two_commits() {
     let mut world = World::new();
@@ -66,6 +67,7 @@ fn calls_that_end_together_are_one_commit_and_the_model_is_asked_once() {
     assert_eq!(world.journal.len(), 9);
 }
 
+/// Asserts S2.30, S2.32, S2.33, S2.35.
 #[test]
 fn cards_go_out_one_by_one_with_their_place_and_any_may_be_decided() {
     let mut world = World::new();
@@ -85,6 +87,7 @@ fn cards_go_out_one_by_one_with_their_place_and_any_may_be_decided() {
     assert_eq!(world.started(), [calls[1].clone(), calls[2].clone()]);
 }
 
+/// Asserts S2.34, O2.
 #[test]
 fn a_rejection_gives_the_model_a_result_with_the_reason() {
     let mut world = World::new();
@@ -238,6 +241,7 @@ fn messages_left_at_the_end_of_a_turn_start_the_next() {
     assert_eq!(world.journal.len(), 3);
 }
 
+/// Asserts S2.44.
 #[test]
 fn stopping_ends_every_call_and_then_the_turn() {
     let mut world = World::new();
@@ -330,17 +334,33 @@ fn approvals_older_than_fifteen_minutes_are_asked_again_at_take_over() {
     assert_eq!(world.started().len(), 2);
 }
 
+/// S0.60, S3.14, S3.29: the model's last words are the answer; where it has none, ours are, and it
+/// reads them later as its own.
 #[test]
 fn a_turn_ends_when_it_has_asked_the_model_as_often_as_it_may() {
-    let mut world = World::new();
-    world.rules.max_iterations = 1;
-    world.tell(&say("go")).unwrap();
-    answer_calls(&mut world, &["a"]);
-    assert!(matches!(
-        world.events().last(),
-        Some(Event::Answered { finish, .. }) if finish == "max_iterations"
-    ));
-    assert!(world.started().is_empty());
+    assert_eq!(World::new().rules.max_iterations, 25);
+    let ours = "Reached maximum tool call iterations without a final answer.";
+    for (said, expected) in [("I will", "I will"), ("", ours)] {
+        let mut world = World::new();
+        world.rules.max_iterations = 2;
+        world.tell(&say("go")).unwrap();
+        answer_calls(&mut world, &["a"]);
+        let call = world.queue()[0].clone();
+        world.tell(&approve(&call)).unwrap();
+        world.finish(&call);
+        world.answer(said, vec![proposal("a", json!({}))]);
+        assert!(matches!(
+            world.events().last(),
+            Some(Event::Answered { text, finish, .. })
+                if text == expected && finish == "max_iterations"
+        ));
+        assert_eq!(world.started(), [call], "the last call does not run");
+        let remembered = &***world.state.entries.last().unwrap();
+        assert!(matches!(
+            remembered,
+            Entry::Assistant { text, calls, .. } if text == expected && calls.is_empty()
+        ));
+    }
 }
 
 #[test]

@@ -75,6 +75,7 @@ mod tests {
 
     use super::{pack, unpack};
 
+    /// Asserts S2.10, O9.
     #[tokio::test]
     async fn both_forms_come_back_and_a_body_that_looks_like_gzip_stays_itself() {
         for body in [&b"state"[..], b"", &[0x1f, 0x8b, 8, 0]] {

@@ -77,6 +77,7 @@ async fn without_a_terminal_tools_run_only_when_told() {
     }
 }
 
+/// Asserts S0.49.
 #[tokio::test]
 async fn a_daemon_answers_this_machine_without_a_key() {
     let (folder, model) = (TempDir::new().unwrap(), ModelStub::start().await);

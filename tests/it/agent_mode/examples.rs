@@ -38,6 +38,7 @@ fn loaded(path: &Path) -> config::Loaded {
     config::load(&sources).unwrap_or_else(|problems| panic!("{}: {problems}", path.display()))
 }
 
+/// Asserts S0.25.
 #[test]
 fn every_example_warns_of_its_dummy_key_and_names_the_variable() {
     for path in examples() {
@@ -50,6 +51,7 @@ fn every_example_warns_of_its_dummy_key_and_names_the_variable() {
     }
 }
 
+/// Asserts S0.42.
 #[test]
 fn yaml_and_json_of_one_name_say_the_same() {
     for path in examples() {
@@ -63,6 +65,7 @@ fn yaml_and_json_of_one_name_say_the_same() {
     }
 }
 
+/// Asserts S0.26, S0.42, S0.64.
 #[tokio::test]
 async fn every_example_runs_as_an_agent_with_the_scripted_model() {
     for path in examples() {

@@ -21,6 +21,7 @@ async fn connect(app: &TestApp, key: &str, client: TestClient) -> Option<Running
         .ok()
 }
 
+/// Asserts S0.48, S1.9, S1.20.
 #[tokio::test]
 async fn a_member_with_a_key_asks_the_agent() {
     let app = TestApp::start().await;

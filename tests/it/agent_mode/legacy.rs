@@ -99,6 +99,7 @@ fn call(text: &str) -> Value {
     json!({"name": "process", "arguments": {"input": text}})
 }
 
+/// Asserts S0.49, S0.50, S1.9.
 #[tokio::test]
 async fn an_old_client_lists_and_calls_the_tool() {
     let app = TestApp::start().await;
@@ -120,6 +121,7 @@ async fn an_old_client_lists_and_calls_the_tool() {
     );
 }
 
+/// Asserts S0.51.
 #[tokio::test]
 async fn the_bare_text_is_given_to_whoever_asks_for_it() {
     let app = TestApp::start().await;
@@ -132,6 +134,7 @@ async fn the_bare_text_is_given_to_whoever_asks_for_it() {
     assert_eq!(answer, expected);
 }
 
+/// Asserts S0.49, S0.50.
 #[tokio::test]
 async fn a_single_post_is_answered_right_away() {
     let app = TestApp::start().await;

@@ -1,9 +1,12 @@
 //! The real program with an MCP client at its pipes.
 
+use std::process::Stdio;
+
 use rmcp::model::ClientRequest;
 use rmcp::service::PeerRequestOptions;
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Child;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -36,13 +39,25 @@ async fn start(approves: Option<bool>, env: &[(&str, &str)]) -> Agent {
     }
 }
 
+/// Asserts S0.4, S0.31, S0.32, S0.48, S0.53, S0.62, S1.9, S1.13, S1.20.
 #[tokio::test]
 async fn one_tool_answers_and_the_prompt_holds_the_question() {
-    let template = ("SPL_LLM_PROMPT_TEMPLATE", "Answer this: {{input}}");
-    let mut agent = start(None, &[template]).await;
+    let said = [
+        ("SPL_LLM_PROMPT_TEMPLATE", "Answer this: {{input}}"),
+        ("SPL_AGENT_NAME", "clock"),
+        ("SPL_AGENT_VERSION", "1.0.0"),
+    ];
+    let mut agent = start(None, &said).await;
+    let server = agent.client.peer_info().unwrap();
+    let server = serde_json::to_value(&server.server_info).unwrap();
+    assert_eq!(server["name"], "clock");
+    assert_eq!(server["version"], "1.0.0");
     let tools = agent.client.list_all_tools().await.unwrap();
     assert_eq!(tools.len(), 1);
     assert_eq!(tools[0].name, "process");
+    let description = tools[0].description.as_deref().unwrap();
+    let expected = "Process tool for handling user queries with LLM";
+    assert!(description.starts_with(expected), "{description}");
     let schema = serde_json::to_value(&tools[0].input_schema).unwrap();
     assert_eq!(schema["required"], json!(["input"]));
     let description = &schema["properties"]["input"]["description"];
@@ -68,6 +83,42 @@ async fn one_tool_answers_and_the_prompt_holds_the_question() {
     drop(agent.folder);
 }
 
+/// S0.57: whatever is logged, the client's pipe carries MCP alone.
+#[tokio::test]
+async fn standard_output_carries_the_protocol_and_standard_error_the_log() {
+    let (folder, model) = (TempDir::new().unwrap(), ModelStub::start().await);
+    let mut command = sepal(&folder);
+    with_model(&mut command, &model).arg("agent");
+    let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"}}});
+    let mut input = process.stdin.take().unwrap();
+    let line = format!("{hello}\n");
+    input.write_all(line.as_bytes()).await.unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let first = tokio::time::timeout(DEADLINE, lines.next_line()).await;
+    let mut told = vec![first.unwrap().unwrap().unwrap()];
+    drop(input);
+    let mut log = String::new();
+    let mut errors = process.stderr.take().unwrap();
+    let reading = errors.read_to_string(&mut log);
+    tokio::time::timeout(DEADLINE, reading)
+        .await
+        .unwrap()
+        .unwrap();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        told.push(line);
+    }
+    for line in &told {
+        let message: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(message["jsonrpc"], "2.0", "{line}");
+    }
+    assert!(log.contains("INFO"), "the level is info: {log}");
+    assert!(!log.contains("DEBUG"), "{log}");
+}
+
+/// Asserts S0.54, S1.10.
 #[tokio::test]
 async fn progress_and_log_reach_the_client_as_far_as_it_wants() {
     let mut agent = start(None, &[]).await;
@@ -86,6 +137,7 @@ async fn set_level(client: &Running, level: &str) {
     client.send_request(request).await.unwrap();
 }
 
+/// Asserts S0.58, S1.13.
 #[tokio::test]
 async fn a_wrong_call_is_told_and_a_broken_model_is_an_error_of_the_tool() {
     let agent = start(None, &[]).await;
@@ -153,6 +205,7 @@ async fn a_client_that_leaves_in_the_middle_ends_the_program() {
         .unwrap();
 }
 
+/// Asserts S0.48.
 #[tokio::test]
 async fn after_a_kill_the_next_start_answers() {
     let Agent {
@@ -215,6 +268,7 @@ async fn asked_to(
     (agent, read)
 }
 
+/// Asserts S1.1, S1.13, S1.20.
 #[tokio::test]
 async fn a_call_runs_when_the_person_at_the_client_says_so() {
     let (mut agent, read) = asked_for_a_file(Some(true), "elicit, web, deny").await;

@@ -317,6 +317,7 @@ fn assert_none(rule: &str, wrong: &[String]) {
     assert!(wrong.is_empty(), "{rule}:\n  {}", wrong.join("\n  "));
 }
 
+/// Asserts S0.66.
 #[test]
 fn a_layer_uses_only_what_stands_below_it() {
     assert_none(

@@ -18,6 +18,7 @@ async fn keyless() -> TestApp {
     .await
 }
 
+/// Asserts S2.22.
 #[tokio::test]
 async fn without_a_key_the_session_says_where_to_add_one_and_goes_on_when_it_is_there() {
     let app = keyless().await;

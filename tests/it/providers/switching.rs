@@ -128,6 +128,7 @@ async fn what_is_in_flight_is_answered_by_whom_it_was_asked_and_a_change_counts_
     );
 }
 
+/// Asserts S2.2, S2.3, S2.4, S2.5, S2.17.
 #[tokio::test]
 async fn the_query_of_the_handshake_names_the_model() {
     let app = open_app().await;

@@ -47,6 +47,7 @@ async fn insist(socket: &mut TestSocket, text: &str) -> Vec<Value> {
     }
 }
 
+/// Asserts S2.8.
 #[tokio::test]
 async fn a_session_on_redis_is_there_after_a_restart() {
     let redis = RedisServer::start();
@@ -66,6 +67,7 @@ async fn a_session_on_redis_is_there_after_a_restart() {
     assert_eq!(socket.wait_for_answer().await, "Again");
 }
 
+/// Asserts S2.23.
 #[tokio::test]
 async fn an_answer_that_comes_while_redis_is_away_is_kept_until_it_is_back() {
     let mut redis = RedisServer::start();

@@ -40,6 +40,7 @@ fn refusal(folder: &Path, redis: &str) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
+/// Asserts S2.1, S2.23.
 #[test]
 fn a_start_without_its_redis_names_address_cause_and_setting() {
     let folder = TempDir::new().unwrap();

@@ -33,6 +33,7 @@ async fn use_sandbox(app: &TestApp, socket: &mut TestSocket) {
     assert_eq!(socket.wait_for_answer().await, "Done");
 }
 
+/// Asserts S2.7, O6.
 #[tokio::test]
 async fn a_session_in_use_is_shown_with_its_sandbox_until_it_is_deleted() {
     let redis = RedisServer::start();
@@ -144,6 +145,7 @@ async fn a_session_whose_time_is_over_leaves_the_list_and_one_that_waits_stays()
         .expect("the row stays");
 }
 
+/// Asserts S2.7.
 #[tokio::test]
 async fn the_gateway_that_runs_the_session_is_its_owner_and_the_other_one_takes_over() {
     let pair = Pair::start().await;

@@ -38,6 +38,7 @@ fn ids(found: &Value) -> Vec<String> {
         .collect()
 }
 
+/// Asserts S2.54.
 #[tokio::test]
 async fn members_may_read_the_list_and_only_admins_may_spend_money() {
     let app = TestApp::start().await;
@@ -73,6 +74,7 @@ async fn members_may_read_the_list_and_only_admins_may_spend_money() {
     assert_eq!(app.model.requests().len(), 2);
 }
 
+/// Asserts S2.54.
 #[tokio::test]
 async fn every_provider_is_listed_and_one_that_fails_is_named() {
     let other = ModelStub::start().await;
@@ -148,6 +150,7 @@ async fn a_default_that_is_not_listed_is_replaced_in_new_sessions() {
     assert!(path.contains("gemini-2.0-flash"), "{path}");
 }
 
+/// Asserts S2.55.
 #[tokio::test]
 async fn a_check_tells_what_works_what_is_unknown_and_what_is_broken() {
     for vendor in [Vendor::Messages, Vendor::Gemini] {

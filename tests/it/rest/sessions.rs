@@ -98,6 +98,7 @@ async fn pages(
     }
 }
 
+/// Asserts S1.5.
 #[tokio::test]
 async fn the_transcript_in_pages_is_what_the_socket_showed() {
     let app = TestApp::start().await;
@@ -218,6 +219,7 @@ async fn a_message_and_a_decision_by_post_are_the_sockets_commands() {
         .problem(400, "invalid_arguments");
 }
 
+/// Asserts S3.18.
 #[tokio::test]
 async fn the_models_and_the_system_are_described() {
     let app = TestApp::start().await;

@@ -134,6 +134,7 @@ async fn who_has_a_share_leaves_room_for_others_and_gives_idle_ones_up_first(hou
     house.close().await;
 }
 
+/// Asserts O6.
 async fn what_nobody_uses_ends_after_its_time_and_a_use_renews_it(house: House) {
     let idle = Duration::from_millis(400);
     let runtime = room(&house, 9, idle);

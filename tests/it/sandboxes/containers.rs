@@ -19,6 +19,7 @@ behind_each_door!(
     a_killed_life_is_cleaned_by_the_next_and_nobody_elses_is_touched,
 );
 
+/// Asserts S2.11, S2.52, S2.53.
 async fn the_engine_holds_every_wall_and_keeps_no_log(door: Door) {
     let house = House::docker(door).await;
     let served = house.serve(1, Bounds::default()).await;
@@ -90,6 +91,7 @@ async fn an_image_runs_with_its_own_entry_point_behind_the_same_walls(door: Door
     house.close().await;
 }
 
+/// Asserts S2.11, S2.53.
 async fn servers_of_a_session_are_containers_of_their_own(door: Door) {
     let house = House::docker(door).await;
     let bundled = house.serve(1, Bounds::default()).await;

@@ -27,6 +27,7 @@ fn with(bounds: Bounds, launch: Launch) -> Launch {
     Launch { bounds, ..launch }
 }
 
+/// Asserts S2.52.
 async fn too_much_memory_ends_the_sandbox_and_the_next_one_works(house: House) {
     let bounds = Bounds {
         memory_bytes: 64 << 20,
@@ -110,6 +111,7 @@ async fn a_fork_bomb_is_held_and_can_be_ended(house: House) {
     house.close().await;
 }
 
+/// Asserts S2.52.
 async fn half_a_processor_is_half_a_processor(house: House) {
     let burn = "my $first = $$; for (1 .. 3) { last unless fork } my $end = time + 3; \
                 1 while time < $end; exit if $$ != $first; 1 while wait > 0; my @used = times; \

@@ -19,6 +19,7 @@ super::on_every_runtime!(
     what_cannot_be_started_is_said,
 );
 
+/// Asserts S2.11, S2.46, S2.48, S2.50, O11.
 async fn the_bundled_server_works_on_the_sessions_files(house: House) {
     let served = house.serve(1, Bounds::default()).await;
     let written = json!({ "path": "a/b.txt", "content": "hello" });
@@ -39,6 +40,7 @@ async fn the_bundled_server_works_on_the_sessions_files(house: House) {
     house.close().await;
 }
 
+/// Asserts S2.52.
 async fn nobody_answers_from_inside(house: House) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -134,6 +136,7 @@ async fn there_is_no_way_to_more_rights(house: House) {
     house.close().await;
 }
 
+/// Asserts S2.51, O10.
 async fn a_workspace_is_seen_by_its_own_sandbox_only(house: House) {
     house.run_launch(house.bash(1, "echo one > mine")).await;
     let look = "cat mine 2>/dev/null; ls -A /workspace/.. | tr '\\n' ' '";

@@ -90,6 +90,7 @@ async fn a_result_over_stdio_that_is_too_large_ends_its_call_at_once_and_the_ser
     assert_eq!(logs.matches("started").count(), 2, "{logs}");
 }
 
+/// Asserts S0.52.
 #[tokio::test]
 async fn a_result_over_http_that_is_too_large_ends_its_call_at_once() {
     const MANY: usize = 100_000_000;
@@ -107,6 +108,7 @@ async fn a_result_over_http_that_is_too_large_ends_its_call_at_once() {
     }
 }
 
+/// Asserts S0.52.
 #[tokio::test]
 async fn a_refusal_that_names_no_call_ends_it_at_once_and_what_is_unknown_stays_unknown() {
     for (answer, status, said) in [

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Api, operator, shell, wait_for_health};
 use crate::support::{TestApp, TestSocket};
 
+/// Asserts S2.57, S2.58, S2.59, O5.
 #[tokio::test]
 async fn only_admins_add_and_every_problem_is_named() {
     let app = TestApp::start().await;
@@ -52,6 +53,7 @@ async fn only_admins_add_and_every_problem_is_named() {
     );
 }
 
+/// Asserts S2.58.
 #[tokio::test]
 async fn what_would_install_a_package_is_refused_at_once() {
     let app = TestApp::with_sandbox().await;
@@ -85,6 +87,7 @@ async fn what_would_install_a_package_is_refused_at_once() {
     assert_eq!(status, 200, "{changed}");
 }
 
+/// Asserts S2.57, S2.58, S2.59.
 #[tokio::test]
 async fn names_are_taken_once_and_each_entry_has_its_keepers() {
     let app = TestApp::start_with(&[
@@ -129,6 +132,7 @@ async fn names_are_taken_once_and_each_entry_has_its_keepers() {
     assert_eq!(status, 404);
 }
 
+/// Asserts S2.12, S2.60.
 #[tokio::test]
 async fn the_operators_file_serves_every_tenant_and_edits_by_hand_load_while_running() {
     let app = TestApp::with_sandbox().await;
@@ -166,6 +170,23 @@ async fn the_operators_file_serves_every_tenant_and_edits_by_hand_load_while_run
         "by-hand"
     );
     assert_eq!(read()["mcpServers"].get("by-hand"), None);
+}
+
+/// S2.59: the last of its four answers.
+#[tokio::test]
+async fn an_entry_that_cannot_be_written_is_an_error_of_ours_and_is_not_there() {
+    let app = TestApp::start().await;
+    let person = operator(&app, "house").await;
+    let api = Api::new(&app, &person);
+    // No file can be written where a folder is.
+    std::fs::create_dir(app.folder.path().join("data/mcp-config.json")).unwrap();
+    let body = json!({ "name": "a", "config": { "command": "x" } });
+    let (status, problem) = api.refused(Method::POST, "/api/mcp/add", &body).await;
+    assert_eq!(status, 500, "{problem}");
+    assert_eq!(problem["code"], "internal", "{problem}");
+    assert_eq!(problem["detail"], "internal error", "{problem}");
+    let (status, _) = api.refused(Method::GET, "/api/mcp/a", &Value::Null).await;
+    assert_eq!(status, 404);
 }
 
 #[tokio::test]

@@ -56,6 +56,7 @@ async fn its_tools_are_offered_at_once_and_a_call_runs_in_its_own_place() {
     assert!(server["definitionTokens"].as_u64().unwrap() > 0);
 }
 
+/// Asserts S0.52, S0.61, S1.9.
 #[tokio::test]
 async fn a_server_that_dies_during_a_call_says_why_and_the_next_call_starts_it_again() {
     let app = TestApp::with_sandbox().await;
@@ -156,6 +157,7 @@ async fn a_flood_on_stderr_is_bounded_and_without_secrets() {
     }
 }
 
+/// Asserts S1.23, S1.27.
 #[tokio::test]
 async fn three_hundred_tools_are_offered_and_lists_and_switches_narrow_them() {
     let app = TestApp::with_sandbox().await;
@@ -194,6 +196,7 @@ async fn three_hundred_tools_are_offered_and_lists_and_switches_narrow_them() {
     assert!(names.contains(&"t1".to_owned()));
 }
 
+/// Asserts S0.61.
 #[tokio::test]
 async fn the_same_tool_name_of_two_servers_leads_to_each_of_them() {
     let app = TestApp::with_sandbox().await;
@@ -259,6 +262,7 @@ async fn a_server_that_does_not_start_gives_its_last_words_and_a_reason() {
     );
 }
 
+/// Asserts S2.56, O12.
 #[tokio::test]
 async fn asking_for_health_starts_nothing() {
     let app = TestApp::with_sandbox().await;

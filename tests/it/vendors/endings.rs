@@ -11,6 +11,7 @@ async fn open(vendor: Vendor) -> (TestApp, TestSocket) {
     (app, ana)
 }
 
+/// Asserts S2.27.
 #[tokio::test]
 async fn a_call_that_the_end_cut_off_is_not_run_and_the_model_is_told() {
     for vendor in Vendor::ALL {

@@ -1,5 +1,7 @@
 //! The same stories on every kind of provider, through the whole app.
 
+use sepal::domain::TokenUsage;
+use sepal::llm::Catalogue;
 use serde_json::json;
 
 use crate::model_stub::{Reply, Vendor};
@@ -30,6 +32,7 @@ async fn two_files(app: &TestApp, ana: &mut TestSocket) {
     assert_eq!(ana.wait_for_answer().await, "Done");
 }
 
+/// Asserts S0.43, S2.13, S3.1, S3.2, S3.32, S3.40.
 #[tokio::test]
 async fn two_calls_are_approved_run_and_answered_in_one_batch() {
     for vendor in Vendor::ALL {
@@ -113,6 +116,7 @@ async fn a_busy_vendor_is_asked_again_and_the_client_is_told() {
     }
 }
 
+/// Asserts S2.3.
 #[tokio::test]
 async fn a_wrong_key_fails_the_turn_and_not_the_session() {
     for vendor in [Vendor::Messages, Vendor::Gemini] {
@@ -133,6 +137,7 @@ async fn a_wrong_key_fails_the_turn_and_not_the_session() {
     }
 }
 
+/// Asserts S2.22.
 #[tokio::test]
 async fn without_a_key_every_client_is_told_so_whoever_the_vendor_is() {
     for name in ["anthropic", "claude", "gemini", "google"] {
@@ -146,5 +151,93 @@ async fn without_a_key_every_client_is_told_so_whoever_the_vendor_is() {
         let auth = json!({ "token": ana.key });
         let refused = TestSocket::try_open(app.address, auth).await.err().unwrap();
         assert_eq!(refused, "missing_api_key", "{name}");
+    }
+}
+
+/// The model that the last request asked; Gemini's stands in the path.
+fn asked_model(app: &TestApp) -> String {
+    let asked = app.model.requests().pop().unwrap();
+    let path = asked.uri.path().rsplit('/').next().unwrap_or_default();
+    let in_path = path.split(':').next().unwrap_or_default();
+    let in_body = asked.body["model"].as_str();
+    in_body.unwrap_or(in_path).to_owned()
+}
+
+/// S2.14, S2.15, S2.16, S2.17.
+#[tokio::test]
+async fn each_vendor_has_its_default_model_and_takes_another_at_run_time() {
+    for (vendor, provider, default, other) in [
+        (
+            Vendor::Gemini,
+            "gemini",
+            "gemini-2.0-flash-exp",
+            "gemini-1.5-pro",
+        ),
+        (
+            Vendor::Messages,
+            "anthropic",
+            "claude-sonnet-4-5-20250929",
+            "claude-haiku-4-5-20251001",
+        ),
+        (Vendor::Chat, "openai", "gpt-4o", "gpt-4o-mini"),
+    ] {
+        let nothing_said = [
+            PLAIN[0],
+            ("LLM_PROVIDER", provider),
+            ("SPL_LLM_MODEL", ""),
+            ("OPENAI_API_KEY", "sk"),
+        ];
+        let app = TestApp::start_as(vendor, &nothing_said).await;
+        let person = app.person("acme").await;
+        for (query, model) in [("", default), (&*format!("&model={other}"), other)] {
+            let auth = json!({ "token": person.key });
+            let socket = TestSocket::try_open_at(app.address, auth, query).await;
+            let mut socket = socket.unwrap();
+            assert_eq!(socket.ready["model"], model);
+            app.model.will_say("hi");
+            socket.say("hello").await;
+            assert_eq!(socket.wait_for_answer().await, "hi");
+            assert_eq!(asked_model(&app), model);
+        }
+    }
+}
+
+/// S1.8.
+#[tokio::test]
+async fn an_answer_of_each_vendor_has_text_calls_tokens_a_cost_and_a_time() {
+    for (vendor, model) in [
+        (Vendor::Chat, "gpt-4o"),
+        (Vendor::Messages, "claude-sonnet-4-5-20250929"),
+        (Vendor::Gemini, "gemini-1.5-pro"),
+    ] {
+        let app = TestApp::start_as(vendor, &[PLAIN[0], ("SPL_LLM_MODEL", model)]).await;
+        let mut ana = app.socket("acme").await;
+        let call = ("no_such_tool", json!({"a": 1}));
+        app.model
+            .will(Reply::answer("I look", &[call]))
+            .then_say("Done");
+        ana.say("look").await;
+        let said = ana.wait_for("agent:message").await;
+        assert_eq!(said.text(), "I look", "{vendor:?}");
+        let called = &said.rest()["calls"][0];
+        assert_eq!(called["name"], "no_such_tool", "{vendor:?}");
+        assert_eq!(called["args"], json!({"a": 1}), "{vendor:?}");
+        let answer = ana.wait_for("agent:response").await;
+        assert_eq!(answer.text(), "Done");
+        let answer = answer.rest();
+        let usage: TokenUsage = serde_json::from_value(answer["usage"].clone()).unwrap();
+        assert_eq!(
+            (usage.total(), usage.is_estimated),
+            (18, false),
+            "{vendor:?}"
+        );
+        let price = Catalogue::built_in().price(&usage, model).unwrap();
+        assert!(price.as_usd() > 0.0, "{vendor:?}");
+        assert_eq!(answer["cost"], price.as_usd(), "{vendor:?}");
+        assert!(answer["durationMs"].is_u64(), "{vendor:?}");
+        let usage = ana.wait_for("session:usage").await;
+        assert_eq!(usage.args[0]["totalTokens"], 36, "{vendor:?}");
+        let total = usage.args[0]["totalCost"].as_f64().unwrap();
+        assert!(total >= 2.0 * price.as_usd(), "{vendor:?} {total}");
     }
 }

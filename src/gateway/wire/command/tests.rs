@@ -22,6 +22,7 @@ fn caller() -> Caller {
     Caller { user, tenant }
 }
 
+/// Asserts S2.40.
 #[test]
 fn every_example_parses() {
     for spec in COMMANDS {
@@ -51,6 +52,7 @@ fn a_message_is_a_text_or_an_object() {
     }
 }
 
+/// Asserts S0.2.
 #[test]
 fn wrong_types_are_refused_in_words() {
     let cases: Vec<(&str, Vec<Value>, Code)> = vec![

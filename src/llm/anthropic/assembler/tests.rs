@@ -210,6 +210,7 @@ fn thoughts_are_kept_where_they_stood_if_they_are_signed() {
     );
 }
 
+/// Asserts S0.43, S3.2, S3.32.
 #[test]
 fn reasons_are_read_as_the_vendor_spells_them() {
     for (reason, expected) in [

@@ -75,6 +75,7 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
+/// Asserts S3.9.
 #[test]
 fn a_plain_request_holds_only_what_is_set() {
     let mut request = request(vec![user("hi")]);
@@ -94,6 +95,7 @@ fn a_plain_request_holds_only_what_is_set() {
     assert!(sent.get("system").is_none(), "{sent}");
 }
 
+/// Asserts S3.8, O3.
 #[test]
 fn one_batch_is_answered_in_one_message_and_people_speak_after_it() {
     let calls = vec![
@@ -160,11 +162,14 @@ fn odd_conversations_become_ones_that_the_vendor_takes() {
         "u"
     );
     let asks = |text| says(text, vec![call(0, "", json!(null))], None);
-    assert_eq!(roles(vec![user("a"), asks("")]), "uau");
+    let answered = || result(0, "r", false);
+    assert_eq!(roles(vec![user("a"), asks(""), answered()]), "uau");
+    assert_eq!(roles(vec![user("a"), asks("")]), "u");
+    assert_eq!(roles(vec![user("a"), asks("b")]), "uau");
     assert_eq!(
         roles(vec![
             asks(" "),
-            result(0, "r", false),
+            answered(),
             says("b", vec![], None),
             user("c")
         ]),

@@ -238,6 +238,7 @@ fn signatures_are_kept_with_their_parts() {
     );
 }
 
+/// Asserts S3.2, S3.32, S3.40.
 #[test]
 fn reasons_are_read_as_the_vendor_spells_them() {
     for (reason, expected) in [

@@ -63,6 +63,7 @@ fn calls(json: &str) -> String {
     format!(r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{json}]}}}}]}}"#)
 }
 
+/// Asserts S2.27.
 #[test]
 fn text_thoughts_and_reasons_are_read_as_servers_spell_them() {
     check(
@@ -123,6 +124,7 @@ fn usage_is_found_in_odd_places_and_the_last_counts() {
     );
 }
 
+/// Asserts S3.32.
 #[test]
 fn a_whole_answer_is_read_like_a_stream() {
     check(

@@ -46,6 +46,7 @@ const WAYS_OUT: [&str; 22] = [
     r"$'..\x2ftmp\x2fout\x2fsecret'",
 ];
 
+/// Asserts O10.
 async fn no_path_and_no_link_leads_out_of_the_workspace(house: House) {
     let mut place = Place::new(house).await;
     assert_eq!(place.attack(TEMPT).await.printed(), "tempted\n");
@@ -96,6 +97,7 @@ const SWAP: &str = "perl -e 'my $end = time + 4; while (time < $end) {
       }
     }'; echo swapped";
 
+/// Asserts O10.
 async fn a_link_that_comes_and_goes_leads_nowhere(house: House) {
     let mut place = Place::new(house).await;
     assert_eq!(place.attack(READY).await.printed(), "ready\n");
