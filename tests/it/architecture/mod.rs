@@ -55,10 +55,6 @@ const LONG_FILES: &[(&str, &str)] = &[
         "session/properties/world.rs",
         "the random world of the property tests is one state machine",
     ),
-    (
-        "session/decide/queue.rs",
-        "one rule after the other, each with its table",
-    ),
     ("session/decide/turn.rs", "one rule after the other"),
     ("session/event.rs", "one list of what can happen"),
 ];
