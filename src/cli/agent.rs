@@ -27,7 +27,7 @@ pub(super) struct AgentArgs {
     #[arg(long, value_name = "TEXT")]
     call: Option<String>,
     /// Who decides about calls of tools: this terminal, nobody, or everything may run.
-    #[arg(long, value_enum, requires = "call", default_value_t = Approve::SessionRequest)]
+    #[arg(long, value_enum, requires = "call", default_value_t = Approve::Ask)]
     approve: Approve,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct AgentArgs {
 enum Approve {
     /// Ask on the terminal; without one, nothing may run.
     #[default]
-    SessionRequest,
+    Ask,
     /// Everything may run.
     Auto,
     /// Nothing may run.
@@ -73,7 +73,7 @@ pub(super) async fn run(args: AgentArgs, loaded: &Loaded) -> anyhow::Result<Exit
         return Ok(ExitCode::SUCCESS);
     };
     let ways = match args.approve {
-        Approve::SessionRequest => [ApprovalWay::Elicit],
+        Approve::Ask => [ApprovalWay::Elicit],
         Approve::Auto => [ApprovalWay::Auto],
         Approve::Deny => [ApprovalWay::Deny],
     };
