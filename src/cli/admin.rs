@@ -190,6 +190,7 @@ async fn tenant(tenancy: &Tenancy, command: TenantCommand) -> anyhow::Result<()>
 }
 
 async fn user(tenancy: &Tenancy, command: UserCommand) -> anyhow::Result<()> {
+    let admin = tenancy.administration();
     match command {
         UserCommand::Add {
             name,
@@ -214,41 +215,30 @@ async fn user(tenancy: &Tenancy, command: UserCommand) -> anyhow::Result<()> {
         UserCommand::List { of } => list_users(tenancy, &of.tenant).await?,
         UserCommand::Role { name, role, of } => {
             let user = find(tenancy, &of, &name).await?;
-            tenancy
-                .administration()
-                .set_role(&user.tenant, &user.id, role.into())
-                .await?;
+            admin.set_role(&user.tenant, &user.id, role.into()).await?;
             say("Done.");
         }
         UserCommand::InstallationAdmin { name, whether, of } => {
             let user = find(tenancy, &of, &name).await?;
             let is_admin = whether == Whether::Yes;
-            tenancy
-                .administration()
+            admin
                 .set_installation_admin(&user.tenant, &user.id, is_admin)
                 .await?;
             say("Done.");
         }
         UserCommand::Disable { name, of } => {
             let user = find(tenancy, &of, &name).await?;
-            tenancy
-                .administration()
-                .disable_user(&user.tenant, &user.id)
-                .await?;
+            admin.disable_user(&user.tenant, &user.id).await?;
             say("Done. Open connections end within seconds.");
         }
         UserCommand::Enable { name, of } => {
             let user = find(tenancy, &of, &name).await?;
-            tenancy
-                .administration()
-                .enable_user(&user.tenant, &user.id)
-                .await?;
+            admin.enable_user(&user.tenant, &user.id).await?;
             say("Done.");
         }
         UserCommand::Password { name, of } => {
             let user = find(tenancy, &of, &name).await?;
-            tenancy
-                .administration()
+            admin
                 .set_password(&user.tenant, &user.id, &read_password()?)
                 .await?;
             say("Done. Earlier sign-ins have ended.");

@@ -127,7 +127,7 @@ impl Outlet for FeedBroadcaster {
         match what {
             What::Delta(delta) => tell(&|| SessionUpdate::Delta(delta.clone())),
             What::Progress(call, news) => {
-                tell(&|| SessionUpdate::Progress(call.clone(), news.clone()))
+                tell(&|| SessionUpdate::Progress(call.clone(), news.clone()));
             }
             What::Notice(notice) => tell(&|| SessionUpdate::Notice(notice.clone())),
             What::Event(_)

@@ -61,11 +61,7 @@ impl LiveSession {
         mut self: Box<Self>,
         may_leave: impl Fn(&mpsc::Receiver<Message>, u64) -> bool,
     ) {
-        // The session list may lag behind a gateway that ended between a commit and its row.
         let _live = instruments().session_opened();
-        self.replica
-            .projection
-            .tell(&self.replica.key, &self.replica.state.control);
         self.replica.show_all();
         // What is needed for a moment only lies in boxes: this task waits with thousands of its kind.
         Box::pin(self.recover()).await;
@@ -81,9 +77,7 @@ impl LiveSession {
                     biased;
                     () = self.stop.cancelled() => break,
                     () = tokio::time::sleep_until(settle_at), if self.replica.unsettled.is_some() => {
-                        self.replica.expect_settled();
-                        Box::pin(self.replica.catch_up()).await;
-                        Box::pin(self.look()).await;
+                        Box::pin(self.settle()).await;
                         continue;
                     }
                     message = self.mailbox.recv() => message,
@@ -129,6 +123,13 @@ impl LiveSession {
             idle_since = Instant::now();
         }
         Box::pin(self.end()).await;
+    }
+
+    /// Looks what became of a commit of which that is not known, and goes on from there.
+    async fn settle(&mut self) {
+        self.replica.expect_settled();
+        self.replica.catch_up().await;
+        self.look().await;
     }
 
     /// Gives everything back; who watches is told if what was shown does not hold.

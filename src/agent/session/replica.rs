@@ -92,8 +92,10 @@ impl Replica {
         found.map_or("gone", |offer| offer.kind().as_str())
     }
 
-    /// Brings watchers that were here before this task up to date.
+    /// Brings watchers that were here before this task up to date, and the session list, which may lag
+    /// behind a gateway that ended between a commit and its row.
     pub(super) fn show_all(&self) {
+        self.projection.tell(&self.key, &self.state.control);
         if self.feed.is_watched() && self.state.control.version > 0 {
             self.feed.show(What::Moved(self.state.control.seq));
             self.feed.show(What::Queue(self.queue()));

@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use crate::domain::{
     Actor, CallId, CommitId, Digest, EngineId, Entry, GatewayId, JournalId, Memo, RunsIn,
-    RunsInKind, SandboxId, Timestamp, TokenUsage, ToolAnnotations, ToolRef, Totals, UserId, Weighed,
+    RunsInKind, SandboxId, Timestamp, TokenUsage, ToolAnnotations, ToolRef, Totals, UserId,
+    Weighed,
 };
 use crate::session::{
     Answer, CallStatus, Command, Commit, ContextSize, Cut, Decider, Decision, Effect, Event,
