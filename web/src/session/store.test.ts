@@ -1,7 +1,7 @@
 import { createPinia, setActivePinia } from 'pinia'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { queueCall } from '@/approval/testing'
-import { usePerson } from '@/shell/person'
+import { usePerson } from '@/stores/person'
 import { rest, type Me } from '@/wire/rest'
 import { newest, no, settled, sockets, systemReady } from '@/wire/testing'
 import type { RunningTurn, StoredEvent, SystemReady } from '@/wire/types'

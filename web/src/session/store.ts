@@ -1,9 +1,9 @@
 /** The open session: the pure fold with a socket around it. */
 import { defineStore } from 'pinia'
 import { computed, ref, shallowRef, watch } from 'vue'
-import { usePerson } from '@/shell/person'
-import { useSessions } from '@/shell/sessions'
-import { noteVersion } from '@/shell/version'
+import { usePerson } from '@/stores/person'
+import { useSessions } from '@/stores/sessions'
+import { noteVersion } from '@/stores/version'
 import { frameBytesOf, refused, SessionLink, type LinkState, type Position, type Wanted } from '@/wire/link'
 import { rest, RequestError } from '@/wire/rest'
 import type {
@@ -20,8 +20,8 @@ import type {
   SystemReady,
 } from '@/wire/types'
 import { carryOver } from './carry'
-import { useDecisions } from './decisions'
 import { MAX_TEXT_BYTES, type Action, type Failure } from './commandFailure'
+import { useDecisions } from './decisions'
 import { applyDelta, arrival, EMPTY, fold, isObject, mergeQueue, withRunning, withWaiting, type Delta } from './fold'
 import { keepOutbox, randomHex, recallOutbox, type Unsent } from './unsent'
 

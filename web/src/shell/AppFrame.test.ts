@@ -3,14 +3,14 @@ import { createPinia, setActivePinia } from 'pinia'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { defineComponent, h, ref } from 'vue'
 import { createMemoryHistory, createRouter } from 'vue-router'
+import { nextTask } from '@/browser/pace'
 import { i18n } from '@/locales'
 import ServerPage from '@/pages/ServerPage.vue'
+import { isNarrow } from '@/rail/rail'
+import { usePerson } from '@/stores/person'
+import { UNDO_MS, useSessions } from '@/stores/sessions'
 import { rest, type Me, type ServerItem, type SessionItem } from '@/wire/rest'
 import AppFrame from './AppFrame.vue'
-import { nextTask } from './pace'
-import { usePerson } from './person'
-import { isNarrow } from './rail'
-import { UNDO_MS, useSessions } from './sessions'
 
 vi.mock('@/wire/listLink', () => ({ ListLink: class { open() {} close() {} } }))
 

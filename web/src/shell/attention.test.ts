@@ -2,10 +2,10 @@ import { flushPromises, mount } from '@vue/test-utils'
 import { createPinia, setActivePinia } from 'pinia'
 import { beforeEach, expect, it } from 'vitest'
 import { defineComponent } from 'vue'
+import { usePerson } from '@/stores/person'
+import { useSessions } from '@/stores/sessions'
 import type { SessionItem } from '@/wire/rest'
 import { nameTab, showAttention } from './attention'
-import { usePerson } from './person'
-import { useSessions } from './sessions'
 
 const ITEM: SessionItem = { id: 'a', title: 'a', createdAt: '', updatedAt: '', state: 'waiting', waiting: 2, version: 1 }
 

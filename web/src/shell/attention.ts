@@ -1,8 +1,8 @@
 /** Every tab says in its title and its icon how many calls wait for the person, whatever it shows. */
 import { onBeforeUnmount, ref, watchEffect } from 'vue'
-import { usePerson } from './person'
-import { waitingIn } from './rail'
-import { useSessions } from './sessions'
+import { waitingIn } from '@/rail/rail'
+import { usePerson } from '@/stores/person'
+import { useSessions } from '@/stores/sessions'
 
 const name = ref('')
 

@@ -1,6 +1,6 @@
 import { createPinia, setActivePinia } from 'pinia'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { usePerson } from '@/shell/person'
+import { usePerson } from '@/stores/person'
 import { rest, type Me } from './rest'
 
 interface Asked {

@@ -1,8 +1,8 @@
 /** Whether the rail is narrow (wide screens) or its sheet is open (phones), and how its list is grouped. */
 import { ref, watch } from 'vue'
+import { recall, remember } from '@/browser/remember'
 import { t, locale } from '@/locales'
 import type { SessionItem } from '@/wire/rest'
-import { recall, remember } from './remember'
 
 export const isSheetOpen = ref(false)
 export const isNarrow = ref(recall('rail') === 'narrow')

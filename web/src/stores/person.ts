@@ -1,8 +1,8 @@
 /** Who is signed in, and what the installation says about itself. */
 import { defineStore } from 'pinia'
 import { computed, ref, shallowRef } from 'vue'
+import { forgetTyped } from '@/browser/remember'
 import { rest, RequestError, useCsrfToken, watchDoor, type Installation, type Me } from '@/wire/rest'
-import { forgetTyped } from './remember'
 import { useSessions } from './sessions'
 import { noteVersion } from './version'
 
