@@ -1,12 +1,12 @@
 /** The sentences about a call that the card, the tray and the ledger row share. */
 import { locale, t } from '@/locales'
 import { dateTime } from '@/locales/format'
+import { inOneLine } from '@/text/oneLine'
+import { visibleHost } from '@/text/visible'
 import type { QueueCall, RunsIn } from '@/wire/types'
 import { changesOneFile, describeCall } from './describe'
 import { mayBeRounded } from './exact'
 import { fileText } from './fileFacts'
-import { inOneLine } from './oneLine'
-import { visibleHost } from './visible'
 import { changesWhatIsThere } from './whatIsThere'
 
 export type CueKind = 'drift' | 'destructive' | 'leaves' | 'first' | 'file'

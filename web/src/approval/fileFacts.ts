@@ -1,8 +1,8 @@
 /** What is known of the file that a call would write, in words. */
 import { t } from '@/locales'
 import { byteSize } from '@/locales/format'
+import { byteCount, shownLineCount } from '@/text/fold'
 import type { FileFacts } from '@/wire/types'
-import { byteCount, shownLineCount } from './fold'
 
 /** Where it is said: `cue` stands alone, `telling` in a row beside other words. */
 export function fileText(file: FileFacts, where: 'cue' | 'telling'): string {

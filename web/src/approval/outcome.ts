@@ -1,7 +1,7 @@
 /** What became of a call that is decided, in words. */
 import { t } from '@/locales'
+import { visibleText } from '@/text/visible'
 import type { QueueCall } from '@/wire/types'
-import { visibleText } from './visible'
 
 /** `waiting`: how many calls it still waits for. */
 export function outcomeOf(call: QueueCall, me: string | undefined, waiting: number): string {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import type { QueueCall } from '@/wire/types'
-import { firstLineOf, inOneLine } from './oneLine'
 import { tellingOf } from './telling'
 
 describe('tellingOf', () => {
@@ -30,17 +29,5 @@ describe('tellingOf with what is known of the file', () => {
     [{ exists: true, bytes: 12, isText: false }, 'replaces 12 bytes · 1 line, 1 byte'],
   ])('%j: %s', (file, expected) => {
     expect(tellingOf({ name: 'write_file', args: { path: 'a', content: 'x' }, file })).toBe(expected)
-  })
-})
-
-describe('inOneLine', () => {
-  it('counts what it leaves out, by characters as they are and not as they are drawn', () => {
-    expect(inOneLine(`${'a'.repeat(60)}${'\u202E'.repeat(100)}${'b'.repeat(60)}`)).toBe(`${'a'.repeat(60)}… 100 more characters …${'b'.repeat(60)}`)
-    expect(inOneLine('👍'.repeat(300))).toContain('180 more characters')
-  })
-
-  it('gives the whole text where leaving out would save no room', () => {
-    expect(inOneLine('x'.repeat(130))).toBe('x'.repeat(130))
-    expect(firstLineOf('')).toBe('')
   })
 })

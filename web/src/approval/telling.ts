@@ -1,10 +1,10 @@
 /** What tells one call from the next, in the row beside its heading: the command, the size, else the arguments. */
 import { t } from '@/locales'
+import { byteCount, shownLineCount } from '@/text/fold'
+import { firstLineOf, inOneLine } from '@/text/oneLine'
 import type { JsonObject, QueueCall } from '@/wire/types'
 import { headingKeys } from './describe'
 import { fileText } from './fileFacts'
-import { byteCount, shownLineCount } from './fold'
-import { firstLineOf, inOneLine } from './oneLine'
 import { thingOf, type Thing } from './rows'
 
 /** Shown first, as they say most. */
