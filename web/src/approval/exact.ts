@@ -2,7 +2,7 @@
  * Whole numbers that JavaScript cannot hold. The gateway keeps integers of 64 bits exactly, the parser of the socket
  * rounds those above 2^53, and a rounded one that is sent back would run. Anything larger is a double there as well.
  */
-import { asObject } from './schema'
+import { asObject } from '@/wire/json'
 
 const LARGEST_INTEGER = 2 ** 64
 

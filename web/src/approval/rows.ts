@@ -1,7 +1,7 @@
 /** Which parts of the arguments are drawn in which way. */
+import { asObject } from '@/wire/json'
 import type { JsonObject } from '@/wire/types'
 import { commandKeyOf, describeCall, pathKeyOf } from './describe'
-import { asObject } from './schema'
 
 export interface ArgumentRow {
   key: string

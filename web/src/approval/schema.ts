@@ -2,6 +2,7 @@
  * What the editor needs of JSON Schema: which schemas fit into a form, and the first thing that is wrong.
  * The server checks again; patterns are left to it, as a hostile one could stop the page.
  */
+import { asObject } from '@/wire/json'
 import type { JsonObject } from '@/wire/types'
 
 export type FieldKind = 'line' | 'long' | 'number' | 'integer' | 'boolean' | 'choice'
@@ -138,10 +139,6 @@ function isOfType(value: unknown, type: unknown): boolean {
     case 'null': return value === null
     default: return true
   }
-}
-
-export function asObject(value: unknown): JsonObject | null {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : null
 }
 
 function textOf(value: unknown): string | undefined {

@@ -1,4 +1,5 @@
 /** What somebody pasted: a configuration in JSON, a command line, or an address. Pure. */
+import { isObject } from '@/wire/json'
 import type { ServerConfig } from '@/wire/rest'
 
 export type Recognised =
@@ -129,10 +130,6 @@ export function words(line: string): string[] {
   }
   if (word !== null) found.push(word)
   return found
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function isServer(value: unknown): value is Record<string, unknown> {

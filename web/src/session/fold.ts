@@ -2,6 +2,7 @@
  * The transcript as a fold of the session's events: pure, without clock or I/O. The same function reads
  * `system:ready.state.transcript.events`, older pages and live events, so that they cannot look different.
  */
+import { isObject } from '@/wire/json'
 import type {
   AgentError,
   CallStatus,
@@ -531,10 +532,6 @@ function thoughtOf({ text, durationMs, leftOutBytes }: JsonObject): Thought {
 /** A note about what holds from the next request on; it belongs to no answer. */
 export function isSetting(note: Note): boolean {
   return note.what === 'model' || note.what === 'window'
-}
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function stringOf(value: unknown): string | undefined {

@@ -4,6 +4,7 @@ import { computed, ref, shallowRef, watch } from 'vue'
 import { usePerson } from '@/stores/person'
 import { useSessions } from '@/stores/sessions'
 import { noteVersion } from '@/stores/version'
+import { isObject } from '@/wire/json'
 import { frameBytesOf, refused, SessionLink, type LinkState, type Position, type Wanted } from '@/wire/link'
 import { rest, RequestError } from '@/wire/rest'
 import type {
@@ -22,7 +23,7 @@ import type {
 import { carryOver } from './carry'
 import { MAX_TEXT_BYTES, type Action, type Failure } from './commandFailure'
 import { useDecisions } from './decisions'
-import { applyDelta, arrival, EMPTY, fold, isObject, mergeQueue, withRunning, withWaiting, type Delta } from './fold'
+import { applyDelta, arrival, EMPTY, fold, mergeQueue, withRunning, withWaiting, type Delta } from './fold'
 import { keepOutbox, randomHex, recallOutbox, type Unsent } from './unsent'
 
 export interface Trouble {
