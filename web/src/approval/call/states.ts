@@ -1,6 +1,6 @@
 /** Which drawing stands for which state of a call. */
+import type { GlyphState } from '@/glyph/StateGlyph.vue'
 import type { CallStatus, CallView } from '@/wire/types'
-import type { GlyphState } from '../glyph/StateGlyph.vue'
 
 const GLYPHS: Readonly<Record<CallStatus, GlyphState>> = {
   pending: 'waits',

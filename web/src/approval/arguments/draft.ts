@@ -4,6 +4,12 @@ import type { Field, Problem } from './schema'
 
 export type Draft = ReadonlyMap<string, string>
 
+/** What was typed into an edit: by field, or as JSON where there is no form. */
+export interface EditDraft {
+  fields: ReadonlyMap<string, string>
+  json: string | null
+}
+
 /** What a field shows: the draft, else the argument as text. */
 export function fieldText(field: Field, args: JsonObject, draft: Draft): string {
   const typed = draft.get(field.key)

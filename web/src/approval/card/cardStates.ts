@@ -1,13 +1,8 @@
 /** What a person began on a card, by call: going to another card, or out of the tray, loses none of it. */
 import { ref } from 'vue'
+import type { EditDraft } from '@/approval/arguments/draft'
 
 export type CardMode = 'look' | 'reason' | 'edit'
-
-/** What was typed into an edit: by field, or as JSON where there is no form. */
-export interface EditDraft {
-  fields: ReadonlyMap<string, string>
-  json: string | null
-}
 
 export interface CardState {
   mode: CardMode

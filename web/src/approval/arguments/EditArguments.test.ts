@@ -1,9 +1,9 @@
 import { mount, type VueWrapper } from '@vue/test-utils'
 import { afterEach, describe, expect, it } from 'vitest'
+import { queueCall } from '@/approval/testing'
 import type { QueueCall } from '@/wire/types'
 import EditArguments from './EditArguments.vue'
 import { fieldsOf, problemOf } from './schema'
-import { queueCall } from './testing'
 
 let wrapper: VueWrapper
 

@@ -1,6 +1,6 @@
 /** What the tray lists and what becomes of it; pure. */
+import { needsItsOwnLook } from '@/approval/call/facts'
 import type { QueueCall } from '@/wire/types'
-import { needsItsOwnLook } from './facts'
 
 export interface Listed {
   /** The calls of the tray in their order; empty means that there is nothing to show. */

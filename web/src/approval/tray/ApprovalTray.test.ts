@@ -1,11 +1,11 @@
 import { mount, type DOMWrapper, type VueWrapper } from '@vue/test-utils'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { nextTick, reactive } from 'vue'
+import { NOW, queueCall } from '@/approval/testing'
 import { GUARD_MS } from '@/browser/guard'
 import { dateTime } from '@/locales/format'
 import type { QueueCall } from '@/wire/types'
 import ApprovalTray from './ApprovalTray.vue'
-import { NOW, queueCall } from './testing'
 
 let wrapper: VueWrapper<InstanceType<typeof ApprovalTray>>
 let composer: HTMLTextAreaElement

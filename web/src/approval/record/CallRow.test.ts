@@ -1,8 +1,8 @@
 import { mount } from '@vue/test-utils'
 import { describe, expect, it } from 'vitest'
+import { callView } from '@/approval/testing'
 import type { CallView } from '@/wire/types'
 import CallRow from './CallRow.vue'
-import { callView } from './testing'
 
 function row(change: Partial<CallView>, progress?: string) {
   return mount(CallRow, { props: { call: callView(change), me: 'ana', progress } })
