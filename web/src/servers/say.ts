@@ -1,12 +1,12 @@
 /** Words for servers that two pages say. */
+import type { GlyphState } from '@/glyph/StateGlyph.vue'
 import { t } from '@/locales'
 import { shortCount } from '@/locales/format'
-import type { GlyphState } from '@/glyph/StateGlyph.vue'
+import { looseLines, type FieldProblem } from '@/servers/entry/change'
+import { fromWords } from '@/servers/entry/lines'
+import type { Clash } from '@/servers/entry/meanwhile'
+import type { Draft } from '@/servers/entry/secrets'
 import { RequestError, type ServerConfig, type ServerItem } from '@/wire/rest'
-import { looseLines, type FieldProblem } from './change'
-import { fromWords } from './lines'
-import type { Clash } from './meanwhile'
-import type { Draft } from './secrets'
 
 /** Where it runs, what it offers and what that costs. */
 export function facts(item: ServerItem): string {
