@@ -6,10 +6,10 @@ import { nextTick } from 'vue'
 import { createMemoryHistory, createRouter } from 'vue-router'
 import { nextTask } from '@/browser/pace'
 import { i18n } from '@/locales'
+import { useSession } from '@/session/store/session'
 import StatusBar from '@/shell/StatusBar.vue'
 import { usePerson } from '@/stores/person'
 import type { SandboxState, SystemReady } from '@/wire/types'
-import { useSession } from './store'
 import TroubleStrip from './TroubleStrip.vue'
 
 const SANDBOX: SandboxState = { kind: 'docker', network: 'none', ok: true }

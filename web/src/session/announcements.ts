@@ -1,10 +1,10 @@
 /** What a person who cannot see the page is told: whole sentences, once each. */
 import { watch } from 'vue'
 import { t } from '@/locales'
+import { failureWords } from '@/session/entries/turnFailure'
+import type { useSession } from '@/session/store/session'
 import { reading } from '@/stores/appearance'
 import { alertAloud, announce } from '@/ui/announcer'
-import type { useSession } from './store'
-import { failureWords } from './turnFailure'
 
 /** The calls of one batch arrive one by one; they are one sentence. */
 const BATCH_MS = 150

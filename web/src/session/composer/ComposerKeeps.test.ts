@@ -4,11 +4,11 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { nextTick } from 'vue'
 import { createMemoryHistory, createRouter } from 'vue-router'
 import { i18n } from '@/locales'
+import { useSession } from '@/session/store/session'
 import { usePerson } from '@/stores/person'
 import { rest, type Me } from '@/wire/rest'
 import { newest, no, settled, sockets, systemReady } from '@/wire/testing'
 import ComposerForm from './ComposerForm.vue'
-import { useSession } from './store'
 
 vi.mock('socket.io-client', async () => (await import('@/wire/testing')).fakeIo())
 

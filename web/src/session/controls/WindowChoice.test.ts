@@ -3,8 +3,8 @@ import { createPinia, setActivePinia } from 'pinia'
 import { expect, it, vi } from 'vitest'
 import { createMemoryHistory, createRouter } from 'vue-router'
 import { i18n } from '@/locales'
+import { useSession } from '@/session/store/session'
 import { newest, settled, systemReady } from '@/wire/testing'
-import { useSession } from './store'
 import WindowChoice from './WindowChoice.vue'
 
 vi.mock('socket.io-client', async () => (await import('@/wire/testing')).fakeIo())

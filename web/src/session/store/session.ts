@@ -1,6 +1,8 @@
 /** The open session: the pure fold with a socket around it. */
 import { defineStore } from 'pinia'
 import { computed, ref, shallowRef, watch } from 'vue'
+import { carryOver } from '@/session/conversation/carry'
+import { applyDelta, arrival, EMPTY, fold, mergeQueue, withRunning, withWaiting, type Delta } from '@/session/conversation/fold'
 import { usePerson } from '@/stores/person'
 import { useSessions } from '@/stores/sessions'
 import { noteVersion } from '@/stores/version'
@@ -20,10 +22,8 @@ import type {
   StoredEvent,
   SystemReady,
 } from '@/wire/types'
-import { carryOver } from './carry'
 import { MAX_TEXT_BYTES, type Action, type Failure } from './commandFailure'
 import { useDecisions } from './decisions'
-import { applyDelta, arrival, EMPTY, fold, mergeQueue, withRunning, withWaiting, type Delta } from './fold'
 import { keepOutbox, randomHex, recallOutbox, type Unsent } from './unsent'
 
 export interface Trouble {

@@ -4,10 +4,10 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { nextTick } from 'vue'
 import { recall } from '@/browser/remember'
 import { i18n } from '@/locales'
+import { EMPTY, withRunning } from '@/session/conversation/fold'
+import { useSession } from '@/session/store/session'
 import { usePerson } from '@/stores/person'
 import ComposerForm from './ComposerForm.vue'
-import { EMPTY, withRunning } from './fold'
-import { useSession } from './store'
 
 beforeEach(() => setActivePinia(createPinia()))
 

@@ -9,10 +9,10 @@ import { assertiveText } from '@/ui/announcer'
 import '@/models/KeyChange.vue'
 import { usePerson } from '@/stores/person'
 import { rest, type ProviderItem } from '@/wire/rest'
-import { announceSession } from './announcements'
+import { announceSession } from '@/session/announcements'
 import EntryNote from './EntryNote.vue'
-import { EMPTY, fold, type NoteEntry } from './fold'
-import { useSession } from './store'
+import { EMPTY, fold, type NoteEntry } from '@/session/conversation/fold'
+import { useSession } from '@/session/store/session'
 
 const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/:rest(.*)*', component: { render: () => null } }] })
 

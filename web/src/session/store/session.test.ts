@@ -6,7 +6,7 @@ import { rest, type Me } from '@/wire/rest'
 import { newest, no, settled, sockets, systemReady } from '@/wire/testing'
 import type { RunningTurn, StoredEvent, SystemReady } from '@/wire/types'
 import { failureWords } from './commandFailure'
-import { useSession } from './store'
+import { useSession } from './session'
 
 vi.mock('socket.io-client', async () => (await import('@/wire/testing')).fakeIo())
 

@@ -4,9 +4,9 @@ import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { nextTick } from 'vue'
 import { i18n } from '@/locales'
 import { loadMarkdown } from '@/markdown/engine'
+import { EMPTY, fold } from '@/session/conversation/fold'
+import { useSession } from '@/session/store/session'
 import { systemReady } from '@/wire/testing'
-import { EMPTY, fold } from './fold'
-import { useSession } from './store'
 import TranscriptView from './TranscriptView.vue'
 
 let page: VueWrapper
