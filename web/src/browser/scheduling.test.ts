@@ -1,7 +1,7 @@
 import { flushPromises, mount } from '@vue/test-utils'
 import { expect, it } from 'vitest'
 import { h, nextTick, ref } from 'vue'
-import { aTaskLater, inOwnTask, nextTask } from './pace'
+import { aTaskLater, inOwnTask, nextTask } from './scheduling'
 
 const Part = inOwnTask({ render: () => h('p', 'part') })
 const Page = { render: () => h('main', [h('h1', 'page'), h(Part)]) }
