@@ -1,6 +1,6 @@
 /** Whether the rail is narrow (wide screens) or its sheet is open (phones), and how its list is grouped. */
 import { ref, watch } from 'vue'
-import { recall, remember } from '@/browser/remember'
+import { recall, remember } from '@/browser/storage'
 import { t, locale } from '@/locales'
 import type { SessionItem } from '@/wire/rest'
 

@@ -1,6 +1,6 @@
 /** Theme, density and the send key: choices of this browser, set on the root element. */
 import { ref, watch } from 'vue'
-import { recall, remember } from '@/browser/remember'
+import { recall, remember } from '@/browser/storage'
 
 export type Theme = 'system' | 'light' | 'dark'
 export type Density = 'compact' | 'comfortable'

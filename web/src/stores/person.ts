@@ -1,7 +1,7 @@
 /** Who is signed in, and what the installation says about itself. */
 import { defineStore } from 'pinia'
 import { computed, ref, shallowRef } from 'vue'
-import { forgetTyped } from '@/browser/remember'
+import { forgetTyped } from '@/browser/storage'
 import { rest, RequestError, useCsrfToken, watchDoor, type Installation, type Me } from '@/wire/rest'
 import { useSessions } from './sessions'
 import { noteVersion } from './version'

@@ -1,5 +1,5 @@
 /** Messages that the server has not confirmed, kept by the browser per person and session. */
-import { recall, remember } from '@/browser/remember'
+import { recall, remember } from '@/browser/storage'
 import type { CommandError } from '@/wire/types'
 
 export interface Unsent {
