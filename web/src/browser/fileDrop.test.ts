@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest'
-import { guardDrops, refusedFiles } from './drops'
+import { guardDrops, refusedFiles } from './fileDrop'
 
 const place = document.createElement('div')
 place.innerHTML = '<textarea></textarea><p>text</p>'
