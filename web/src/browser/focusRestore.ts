@@ -1,7 +1,7 @@
 /** Focus that was inside and lost its element goes to a given place, never to `body`. */
 import { onBeforeUnmount, onMounted, type Ref } from 'vue'
 
-export function useKeptFocus(root: Ref<HTMLElement | undefined>, restore: () => void): void {
+export function useFocusRestore(root: Ref<HTMLElement | undefined>, restore: () => void): void {
   let last: Element | null = null
   let observer: MutationObserver | undefined
 
