@@ -3,13 +3,13 @@ import { onBeforeUnmount, onMounted, type Ref } from 'vue'
 
 export const GUARD_MS = 400
 
-export interface Guard {
+export interface InputGuard {
   /** Something appeared, changed or moved: decisions do nothing for a moment. */
   touch(): void
   isArmed(): boolean
 }
 
-export function createGuard(now: () => number = () => performance.now()): Guard {
+export function createInputGuard(now: () => number = () => performance.now()): InputGuard {
   let changedAt = now()
   return {
     touch: () => void (changedAt = now()),
@@ -18,8 +18,8 @@ export function createGuard(now: () => number = () => performance.now()): Guard 
 }
 
 /** Also touched when the tray or what stands around it changes its size, as then the buttons move. */
-export function useGuard(root: Ref<HTMLElement | undefined>): Guard {
-  const guard = createGuard()
+export function useInputGuard(root: Ref<HTMLElement | undefined>): InputGuard {
+  const guard = createInputGuard()
   let observer: ResizeObserver | undefined
   onMounted(() => {
     window.addEventListener('resize', guard.touch)
