@@ -1,7 +1,7 @@
 import { flushPromises, mount } from '@vue/test-utils'
 import { expect, it, vi } from 'vitest'
 import { defineComponent, h } from 'vue'
-import { LaterOverlay } from './LaterOverlay'
+import { LazyOverlay } from './LazyOverlay'
 
 const Overlay = defineComponent({
   props: { defaultOpen: Boolean },
@@ -9,7 +9,7 @@ const Overlay = defineComponent({
 })
 
 function show(load: () => Promise<{ default: typeof Overlay } | undefined>) {
-  return mount(LaterOverlay, { props: { load, popup: 'menu' }, slots: { default: () => h('button', 'more') }, attachTo: document.body })
+  return mount(LazyOverlay, { props: { load, popup: 'menu' }, slots: { default: () => h('button', 'more') }, attachTo: document.body })
 }
 
 it('loads the overlay with the first press, and opens it', async () => {

@@ -9,7 +9,7 @@ export type Load = () => Promise<{ default: Component } | undefined>
 export const loadMenu: Load = () => import('@nuxt/ui/components/DropdownMenu.vue')
 export const loadPopover: Load = () => import('@nuxt/ui/components/Popover.vue')
 
-export const LaterOverlay = defineComponent({
+export const LazyOverlay = defineComponent({
   inheritAttrs: false,
   props: {
     load: { type: Function as PropType<Load>, required: true },
