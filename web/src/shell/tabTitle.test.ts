@@ -5,7 +5,7 @@ import { defineComponent } from 'vue'
 import { usePerson } from '@/stores/person'
 import { useSessions } from '@/stores/sessions'
 import type { SessionItem } from '@/wire/rest'
-import { nameTab, showAttention } from './attention'
+import { nameTab, showAttention } from './tabTitle'
 
 const ITEM: SessionItem = { id: 'a', title: 'a', createdAt: '', updatedAt: '', state: 'waiting', waiting: 2, version: 1 }
 
