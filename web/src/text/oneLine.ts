@@ -1,7 +1,7 @@
 /** Text of any length in one line: hidden characters visible, and what is left out counted, never cut silently. */
 import { t } from '@/locales'
 import { count } from '@/locales/format'
-import { visibleText } from './visible'
+import { visibleText } from './hiddenCharacters'
 
 const LINE_CHARACTERS = 120
 /** Leaving out less than this would save no room. */

@@ -1,8 +1,8 @@
 /** The sentences about a call that the card, the tray and the ledger row share. */
 import { locale, t } from '@/locales'
 import { dateTime } from '@/locales/format'
+import { visibleHost } from '@/text/hiddenCharacters'
 import { inOneLine } from '@/text/oneLine'
-import { visibleHost } from '@/text/visible'
 import type { QueueCall, RunsIn } from '@/wire/types'
 import { changesOneFile, describeCall } from './describe'
 import { mayBeRounded } from './exact'

@@ -1,6 +1,6 @@
 /** What became of a call that is decided, in words. */
 import { t } from '@/locales'
-import { visibleText } from '@/text/visible'
+import { visibleText } from '@/text/hiddenCharacters'
 import type { QueueCall } from '@/wire/types'
 
 /** `waiting`: how many calls it still waits for. */

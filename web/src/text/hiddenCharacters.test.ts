@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { hasHidden, visible, visibleHost, visibleText } from './visible'
+import { hasHidden, visible, visibleHost, visibleText } from './hiddenCharacters'
 
 function check(input: string, expected: string): void {
   expect(visibleText(input)).toBe(expected)
