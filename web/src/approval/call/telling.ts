@@ -1,6 +1,6 @@
 /** What tells one call from the next, in the row beside its heading: the command, the size, else the arguments. */
 import { t } from '@/locales'
-import { byteCount, shownLineCount } from '@/text/fold'
+import { byteCount, shownLineCount } from '@/text/foldMiddle'
 import { firstLineOf, inOneLine } from '@/text/oneLine'
 import type { JsonObject, QueueCall } from '@/wire/types'
 import { headingKeys } from './describe'

@@ -1,6 +1,6 @@
 /** What of a scrolled text is not in view yet, counted exactly: nobody approves what a window's edge has cut. */
 import { onBeforeUnmount, onMounted, ref, type Ref } from 'vue'
-import { characterCount, lineCount } from '@/text/fold'
+import { characterCount, lineCount } from '@/text/foldMiddle'
 
 export interface Unseen {
   /** Lines of the text itself, however they are wrapped, of which something is below the edge. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { byteCount, characterCount, foldMiddle, lineCount, shownLineCount } from './fold'
+import { byteCount, characterCount, foldMiddle, lineCount, shownLineCount } from './foldMiddle'
 
 describe('foldMiddle', () => {
   const limits = { maxCharacters: 10, maxLines: 4 }
