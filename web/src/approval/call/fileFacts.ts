@@ -4,8 +4,8 @@ import { byteSize } from '@/locales/format'
 import { byteCount, shownLineCount } from '@/text/foldMiddle'
 import type { FileFacts } from '@/wire/types'
 
-/** Where it is said: `cue` stands alone, `telling` in a row beside other words. */
-export function fileText(file: FileFacts, where: 'cue' | 'telling'): string {
+/** Where it is said: `cue` stands alone, `summary` in a row beside other words. */
+export function fileText(file: FileFacts, where: 'cue' | 'summary'): string {
   if (!file.exists) return t(`approval.file.${where}New`)
   if (file.lines !== undefined) return t(`approval.file.${where}Lines`, { lines: file.lines })
   return t(`approval.file.${where}Bytes`, { size: byteSize(file.bytes) })

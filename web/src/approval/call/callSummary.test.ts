@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { QueueCall } from '@/wire/types'
-import { tellingOf } from './telling'
+import { summaryOf } from './callSummary'
 
-describe('tellingOf', () => {
+describe('summaryOf', () => {
   it.each<[string, Record<string, unknown>, string]>([
     ['execute_command', { command: 'npm test', timeoutMs: 5 }, 'npm test'],
     ['execute_command', { command: '\n\nrm -r a\nls\n' }, 'rm -r a … 3 more lines'],
@@ -16,11 +16,11 @@ describe('tellingOf', () => {
     ['create_issue', { body: 'text', title: 'A, b: c' }, 'title: "A, b: c", body: "text"'],
     ['now', {}, ''],
   ])('%s %j: %s', (name, args, expected) => {
-    expect(tellingOf({ name, args })).toBe(expected)
+    expect(summaryOf({ name, args })).toBe(expected)
   })
 })
 
-describe('tellingOf with what is known of the file', () => {
+describe('summaryOf with what is known of the file', () => {
   it.each<[QueueCall['file'], string]>([
     [{ exists: false, bytes: 0, isText: false }, 'new file · 1 line, 1 byte'],
     [{ exists: true, lines: 120, bytes: 840, isText: true }, 'replaces 120 lines · 1 line, 1 byte'],
@@ -28,6 +28,6 @@ describe('tellingOf with what is known of the file', () => {
     [{ exists: true, bytes: 999_960, isText: false }, 'replaces 1 MB · 1 line, 1 byte'],
     [{ exists: true, bytes: 12, isText: false }, 'replaces 12 bytes · 1 line, 1 byte'],
   ])('%j: %s', (file, expected) => {
-    expect(tellingOf({ name: 'write_file', args: { path: 'a', content: 'x' }, file })).toBe(expected)
+    expect(summaryOf({ name: 'write_file', args: { path: 'a', content: 'x' }, file })).toBe(expected)
   })
 })

@@ -8,16 +8,16 @@ import { fileText } from './fileFacts'
 import { thingOf, type Thing } from './rows'
 
 /** Shown first, as they say most. */
-const TELLING_KEYS = ['path', 'url', 'uri', 'query', 'q', 'title', 'subject', 'name', 'to', 'id']
+const SUMMARY_KEYS = ['path', 'url', 'uri', 'query', 'q', 'title', 'subject', 'name', 'to', 'id']
 const REPLACEMENT_CHARACTERS = 48
 
-export function tellingOf(call: Pick<QueueCall, 'name' | 'args' | 'file'>): string {
+export function summaryOf(call: Pick<QueueCall, 'name' | 'args' | 'file'>): string {
   const args = call.args ?? {}
   const thing = thingOf(call.name, args)
   // The rest of a command's arguments is on the card; the command is what one has to see of it.
   if (thing.kind === 'command') return firstLineOf(thing.text)
   const said = [...headingKeys({ name: call.name, args }), ...keysOf(thing)]
-  const file = call.file === undefined ? '' : fileText(call.file, 'telling')
+  const file = call.file === undefined ? '' : fileText(call.file, 'summary')
   return [file, ofThing(thing), asText(args, said)].filter((part) => part !== '').join(' · ')
 }
 
@@ -37,7 +37,7 @@ function ofThing(thing: Thing): string {
 
 /** Values as JSON, so that none can pretend to be two. */
 function asText(args: JsonObject, said: readonly string[]): string {
-  const rank = (key: string) => (TELLING_KEYS.includes(key) ? TELLING_KEYS.indexOf(key) : TELLING_KEYS.length)
+  const rank = (key: string) => (SUMMARY_KEYS.includes(key) ? SUMMARY_KEYS.indexOf(key) : SUMMARY_KEYS.length)
   const parts = Object.keys(args)
     .filter((key) => !said.includes(key))
     .sort((left, right) => rank(left) - rank(right))
