@@ -5,8 +5,8 @@ import { visibleHost } from '@/text/hiddenCharacters'
 import { inOneLine } from '@/text/oneLine'
 import type { QueueCall, RunsIn } from '@/wire/types'
 import { changesOneFile, describeCall } from './describe'
-import { mayBeRounded } from './exact'
 import { fileText } from './fileFacts'
+import { hasUnsafeInteger } from './unsafeIntegers'
 import { changesWhatIsThere } from './whatIsThere'
 
 export type CueKind = 'drift' | 'destructive' | 'leaves' | 'first' | 'file'
@@ -67,7 +67,7 @@ function textOf(kind: CueKind, call: QueueCall): string {
 
 /** Such a call is never part of an approval of all. */
 export function needsItsOwnLook(call: QueueCall): boolean {
-  return isDrifted(call) || (call.argsText === undefined && mayBeRounded(call.args)) || (leavesSandbox(call) && isCalledDestructive(call))
+  return isDrifted(call) || (call.argsText === undefined && hasUnsafeInteger(call.args)) || (leavesSandbox(call) && isCalledDestructive(call))
 }
 
 function isDrifted(call: QueueCall): boolean {

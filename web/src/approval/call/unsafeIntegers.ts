@@ -7,9 +7,9 @@ import { asObject } from '@/wire/json'
 const LARGEST_INTEGER = 2 ** 64
 
 /** Whether a number in the value may differ in its last digits from the one that the gateway has. */
-export function mayBeRounded(value: unknown): boolean {
+export function hasUnsafeInteger(value: unknown): boolean {
   if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value) <= LARGEST_INTEGER
-  if (Array.isArray(value)) return value.some(mayBeRounded)
+  if (Array.isArray(value)) return value.some(hasUnsafeInteger)
   const object = asObject(value)
-  return object !== null && Object.values(object).some(mayBeRounded)
+  return object !== null && Object.values(object).some(hasUnsafeInteger)
 }
