@@ -6,8 +6,8 @@ import { inOneLine } from '@/text/oneLine'
 import type { QueueCall, RunsIn } from '@/wire/types'
 import { changesOneFile, describeCall } from './describe'
 import { fileText } from './fileFacts'
+import { changesExisting } from './overwrites'
 import { hasUnsafeInteger } from './unsafeIntegers'
-import { changesWhatIsThere } from './whatIsThere'
 
 export type CueKind = 'drift' | 'destructive' | 'leaves' | 'first' | 'file'
 
@@ -49,7 +49,7 @@ export function coarseDuration(ms: number): string {
 export function cuesOf(call: QueueCall): Cue[] {
   const cues: (CueKind | false)[] = [
     isDrifted(call) && 'drift',
-    isCalledDestructive(call) && (leavesSandbox(call) || changesWhatIsThere(call)) && 'destructive',
+    isCalledDestructive(call) && (leavesSandbox(call) || changesExisting(call)) && 'destructive',
     leavesSandbox(call) && 'leaves',
     call.firstUse && 'first',
     changesOneFile({ ...call, args: call.args ?? {} }) && 'file',
