@@ -3,9 +3,9 @@ import { t } from '@/locales'
 import { byteCount, shownLineCount } from '@/text/foldMiddle'
 import { firstLineOf, inOneLine } from '@/text/oneLine'
 import type { JsonObject, QueueCall } from '@/wire/types'
+import { thingOf, type Thing } from './argumentRows'
 import { headingKeys } from './describe'
 import { fileText } from './fileFacts'
-import { thingOf, type Thing } from './rows'
 
 /** Shown first, as they say most. */
 const SUMMARY_KEYS = ['path', 'url', 'uri', 'query', 'q', 'title', 'subject', 'name', 'to', 'id']
