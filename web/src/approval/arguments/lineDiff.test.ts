@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { changeCounts, diffRows, withGaps } from './lines'
+import { changeCounts, diffRows, withGaps } from './lineDiff'
 
 describe('diffRows', () => {
   function check(before: string, after: string, expected: string[]): void {
