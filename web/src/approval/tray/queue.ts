@@ -1,5 +1,5 @@
 /** What the tray lists and what becomes of it; pure. */
-import { needsItsOwnLook } from '@/approval/call/facts'
+import { needsItsOwnLook } from '@/approval/call/cues'
 import type { QueueCall } from '@/wire/types'
 
 export interface Listed {
