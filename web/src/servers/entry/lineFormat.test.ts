@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { fromPairs, fromWords, lines, pairs, toWords } from './lines'
+import { fromPairs, fromWords, lines, pairs, toWords } from './lineFormat'
 
 it('reads what it writes', () => {
   const env = { A: '1=2', B: ' x ' }
