@@ -4,7 +4,7 @@ import { t } from '@/locales'
 import { shortCount } from '@/locales/format'
 import { looseLines, type FieldProblem } from '@/servers/entry/change'
 import { fromWords } from '@/servers/entry/lineFormat'
-import type { Clash } from '@/servers/entry/meanwhile'
+import type { Conflict } from '@/servers/entry/mergeConflicts'
 import type { Draft } from '@/servers/entry/secrets'
 import { RequestError, type ServerConfig, type ServerItem } from '@/wire/rest'
 
@@ -62,8 +62,8 @@ export function looseProblems(draft: Draft): FieldProblem[] {
 }
 
 /** What somebody else changed meanwhile, each at its field. */
-export function clashProblems(clashes: Clash[], now: ServerConfig): FieldProblem[] {
-  return clashes.map(({ field, name, isOurs }) => {
+export function conflictProblems(conflicts: Conflict[], now: ServerConfig): FieldProblem[] {
+  return conflicts.map(({ field, name, isOurs }) => {
     if (name !== undefined) return { field: `${field}.${name}`, message: t('servers.edit.clash') }
     if (!isOurs) return { field, message: t('servers.edit.changedMeanwhile') }
     const value = oneLine(now[field])

@@ -5,7 +5,7 @@ import { isPlace, patchOf } from './change'
 /** Where an entry's values go: who trusts it, or types a value for it, has looked at these. */
 const WHERE = ['transport', 'url', 'command', 'args', 'cwd', 'containerImage']
 
-export interface Clash {
+export interface Conflict {
   field: keyof ServerConfig
   /** In a map: the name whose value is meant. */
   name?: string
@@ -19,9 +19,9 @@ type Values = Record<string, string | null> | null | undefined
  * What has to be looked at before the change is sent: what both changed, and not to the same, and where the values
  * go. What a mask hides looks the same before and after.
  */
-export function clashes(base: ServerConfig, patch: ServerPatch, now: ServerConfig): Clash[] {
+export function conflictsOf(base: ServerConfig, patch: ServerPatch, now: ServerConfig): Conflict[] {
   const theirs = patchOf(base, now)
-  return (Object.keys(theirs) as (keyof ServerConfig)[]).flatMap((field): Clash[] => {
+  return (Object.keys(theirs) as (keyof ServerConfig)[]).flatMap((field): Conflict[] => {
     if (isPlace(field)) return names(patch[field], theirs[field]).map((name) => ({ field, name, isOurs: true }))
     const isOurs = Object.hasOwn(patch, field)
     if (isOurs) return JSON.stringify(patch[field]) === JSON.stringify(theirs[field]) ? [] : [{ field, isOurs }]
@@ -30,7 +30,7 @@ export function clashes(base: ServerConfig, patch: ServerPatch, now: ServerConfi
 }
 
 /** The entry as it is now, with the change on top. */
-export function onTop(now: ServerConfig, patch: ServerPatch): ServerConfig {
+export function rebase(now: ServerConfig, patch: ServerPatch): ServerConfig {
   const changed = Object.entries(patch).map(([field, change]) => {
     const isNamed = change !== null && isPlace(field)
     return [field, isNamed ? withoutNull({ ...now[field], ...(change as object) }) : change]

@@ -1,12 +1,12 @@
 /** Saves a changed entry: first the entry, then what was typed for its secrets, so that nothing goes to the old place. */
 import { rest, RequestError, type ServerConfig, type ServerItem, type ServerPatch } from '@/wire/rest'
 import { givenAgain } from './change'
-import { clashes, type Clash } from './meanwhile'
+import { conflictsOf, type Conflict } from './mergeConflicts'
 
-/** Where it stopped. What was done until then is in `Kept`. */
+/** Where it stopped. What was done until then is in `Saved`. */
 export type Step = 'entry' | 'secrets'
 
-export interface Kept {
+export interface Saved {
   /** The entry as the server has it now; `null` while it is the old one. */
   item: ServerItem | null
   /** Secrets that had to go before the change, and whose new value is not stored yet. */
@@ -15,21 +15,21 @@ export interface Kept {
   stored: string[]
 }
 
-export class NotKept extends Error {
+export class SaveFailed extends Error {
   constructor(
     readonly step: Step,
-    readonly kept: Kept,
+    readonly saved: Saved,
     readonly reason: unknown,
   ) {
-    super('not kept')
+    super('not saved')
   }
 }
 
 /** Somebody else changed what has to be looked at first: nothing was sent. */
-export class Meanwhile extends Error {
+export class EditConflict extends Error {
   constructor(
     readonly item: ServerItem,
-    readonly clashes: Clash[],
+    readonly conflicts: Conflict[],
   ) {
     super('changed meanwhile')
   }
@@ -43,30 +43,30 @@ export interface Change {
   leaving: string[]
 }
 
-/** Rejects with `NotKept` only. */
-export async function keepEntry(name: string, { base, patch, typed, leaving }: Change): Promise<Kept> {
-  const kept: Kept = { item: null, removed: [], stored: [] }
+/** Rejects with `SaveFailed` only. */
+export async function saveEntry(name: string, { base, patch, typed, leaving }: Change): Promise<Saved> {
+  const saved: Saved = { item: null, removed: [], stored: [] }
   let step: Step = 'entry'
   try {
     await look()
-    if (Object.keys(patch).length > 0) kept.item = await change()
+    if (Object.keys(patch).length > 0) saved.item = await change()
     step = 'secrets'
     for (const [secret, value] of Object.entries(typed)) {
       await rest.setServerSecret(name, secret, value)
-      kept.stored.push(secret)
-      kept.removed = kept.removed.filter((other) => other !== secret)
+      saved.stored.push(secret)
+      saved.removed = saved.removed.filter((other) => other !== secret)
     }
-    return kept
+    return saved
   } catch (error) {
-    throw new NotKept(step, kept, error)
+    throw new SaveFailed(step, saved, error)
   }
 
   /** The server takes whatever comes last. What comes between this look and the change is still told afterwards. */
   async function look() {
     const now = await rest.server(name)
     // Who may no longer see it hears that from the change itself.
-    const found = now.config ? clashes(base, patch, now.config) : []
-    if (found.length > 0) throw new Meanwhile(now, found)
+    const found = now.config ? conflictsOf(base, patch, now.config) : []
+    if (found.length > 0) throw new EditConflict(now, found)
   }
 
   /** A refusal that names nothing but secrets is about values that go along: those that came again take their place. */
@@ -78,7 +78,7 @@ export async function keepEntry(name: string, { base, patch, typed, leaving }: C
       if (!inTheWay) throw error
       for (const secret of inTheWay) {
         await rest.deleteServerSecret(name, secret)
-        kept.removed.push(secret)
+        saved.removed.push(secret)
       }
       return rest.changeServer(name, patch)
     }

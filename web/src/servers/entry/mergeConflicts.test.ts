@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import type { ServerConfig, ServerPatch } from '@/wire/rest'
-import { clashes, onTop } from './meanwhile'
+import { conflictsOf, rebase } from './mergeConflicts'
 
 const BASE: ServerConfig = { command: 'tracker', args: ['--serve'], env: { LANG: '••••', MODE: '••••' }, timeout: 5 }
 
 describe('what somebody else did meanwhile', () => {
   const check = (patch: ServerPatch, theirs: Partial<ServerConfig>, expected: string[]) =>
     expect(
-      clashes(BASE, patch, { ...BASE, ...theirs }).map(({ field, name = '', isOurs }) => `${field} ${name} ${isOurs ? 'both' : 'theirs'}`),
+      conflictsOf(BASE, patch, { ...BASE, ...theirs }).map(({ field, name = '', isOurs }) => `${field} ${name} ${isOurs ? 'both' : 'theirs'}`),
     ).toEqual(expected)
 
   it('clashes where both changed the same, and not to the same', () => {
@@ -37,12 +37,12 @@ describe('what somebody else did meanwhile', () => {
 describe('a change on top of it', () => {
   it('keeps what only they changed', () => {
     const now = { ...BASE, timeout: 9, env: { LANG: '••••', MORE: '••••' } }
-    expect(onTop(now, { args: null, command: 'mine', env: { LANG: null, MODE: 'fast' } })).toEqual({
+    expect(rebase(now, { args: null, command: 'mine', env: { LANG: null, MODE: 'fast' } })).toEqual({
       command: 'mine',
       timeout: 9,
       env: { MORE: '••••', MODE: 'fast' },
     })
-    expect(onTop(now, { env: null, headers: { A: '1' } })).toEqual({ ...BASE, timeout: 9, env: undefined, headers: { A: '1' } })
-    expect(onTop(now, {})).toEqual(now)
+    expect(rebase(now, { env: null, headers: { A: '1' } })).toEqual({ ...BASE, timeout: 9, env: undefined, headers: { A: '1' } })
+    expect(rebase(now, {})).toEqual(now)
   })
 })
