@@ -2,7 +2,7 @@
 import type { GlyphState } from '@/glyph/StateGlyph.vue'
 import { t } from '@/locales'
 import { shortCount } from '@/locales/format'
-import { looseLines, type FieldProblem } from '@/servers/entry/change'
+import { looseLines, type FieldProblem } from '@/servers/entry/entryPatch'
 import { fromWords } from '@/servers/entry/lineFormat'
 import type { Conflict } from '@/servers/entry/mergeConflicts'
 import type { Draft } from '@/servers/entry/secrets'

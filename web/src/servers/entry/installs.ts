@@ -1,6 +1,6 @@
 /** Commands that fetch a package before they start it, which a sandbox without network cannot. The server says the same. */
 import type { ServerConfig } from '@/wire/rest'
-import { transportOf } from './change'
+import { transportOf } from './entryPatch'
 
 const RUNNERS = new Set(['npx', 'bunx', 'pnpx', 'uvx', 'pipx', 'dlx'])
 /** Programs that fetch by the word after their name. */

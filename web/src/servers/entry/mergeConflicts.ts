@@ -1,6 +1,6 @@
 /** What somebody else did to an entry while it was changed here. Pure. */
 import type { ServerConfig, ServerPatch } from '@/wire/rest'
-import { isPlace, patchOf } from './change'
+import { isPlace, patchOf } from './entryPatch'
 
 /** Where an entry's values go: who trusts it, or types a value for it, has looked at these. */
 const WHERE = ['transport', 'url', 'command', 'args', 'cwd', 'containerImage']

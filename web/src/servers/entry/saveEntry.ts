@@ -1,6 +1,6 @@
 /** Saves a changed entry: first the entry, then what was typed for its secrets, so that nothing goes to the old place. */
 import { rest, RequestError, type ServerConfig, type ServerItem, type ServerPatch } from '@/wire/rest'
-import { givenAgain } from './change'
+import { givenAgain } from './entryPatch'
 import { conflictsOf, type Conflict } from './mergeConflicts'
 
 /** Where it stopped. What was done until then is in `Saved`. */

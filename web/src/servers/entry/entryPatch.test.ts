@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ServerConfig } from '@/wire/rest'
-import { changedByOthers, givenAgain, looseLines, patchOf, placed, strayMasks } from './change'
+import { changedByOthers, givenAgain, looseLines, patchOf, placed, strayMasks } from './entryPatch'
 
 const STORED: ServerConfig = {
   enabled: true,
