@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ServerItem } from '@/wire/rest'
-import { costOf } from './say'
+import { costOf } from './serverWords'
 
 const item = (enabledTools: number | null, definitionTokens: number | null, enabled = true) =>
   ({ name: 'a', enabled, enabledTools, definitionTokens }) as ServerItem
