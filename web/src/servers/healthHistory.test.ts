@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { stepsOf, totals } from './day'
+import { stepsOf, totals } from './healthHistory'
 
 it('fills the day and keeps what was seen in its place', () => {
   const now = Date.parse('2026-11-22T05:10:00Z')
