@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readWindows, windowsText } from './windows'
+import { readWindows, windowsText } from './contextWindows'
 
 describe('windows of single models', () => {
   it.each([
