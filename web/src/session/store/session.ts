@@ -24,7 +24,7 @@ import type {
 } from '@/wire/types'
 import { MAX_TEXT_BYTES, type Action, type Failure } from './commandFailure'
 import { useDecisions } from './decisions'
-import { keepOutbox, randomHex, recallOutbox, type Unsent } from './unsent'
+import { keepOutbox, randomHex, recallOutbox, type Unsent } from './outbox'
 
 export interface Trouble {
   code: string
