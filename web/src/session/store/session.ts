@@ -1,8 +1,8 @@
 /** The open session: the pure fold with a socket around it. */
 import { defineStore } from 'pinia'
 import { computed, ref, shallowRef, watch } from 'vue'
-import { carryOver } from '@/session/conversation/carry'
 import { applyDelta, arrival, EMPTY, fold, mergeQueue, withRunning, withWaiting, type Delta } from '@/session/conversation/fold'
+import { retainStreamed } from '@/session/conversation/retainStreamed'
 import { usePerson } from '@/stores/person'
 import { useSessions } from '@/stores/sessions'
 import { noteVersion } from '@/stores/version'
@@ -304,7 +304,7 @@ export const useSession = defineStore('session', () => {
     const { running, waiting, title, model: chosen, provider: by, seq } = conversation.value
     const folded = fold(EMPTY, events)
     const whole = withWaiting({ ...folded, running, title, model: chosen, provider: by, seq }, waiting)
-    conversation.value = mergeQueue(carryOver(conversation.value, whole), queue.value)
+    conversation.value = mergeQueue(retainStreamed(conversation.value, whole), queue.value)
   }
 
   /** Gives the reason when the server could never take it; then nothing was sent. */

@@ -5,7 +5,7 @@ import type { Conversation, Entry, SaidEntry } from './fold'
  * text of an answer that broke off. Entries are matched by their event, because a key made of a turn that began on
  * an older page is another one once that page is here.
  */
-export function carryOver(before: Conversation, after: Conversation): Conversation {
+export function retainStreamed(before: Conversation, after: Conversation): Conversation {
   const entries = [...after.entries]
   for (const said of before.entries) {
     if (said.kind !== 'said' || !(said.reasoning || said.text)) continue
