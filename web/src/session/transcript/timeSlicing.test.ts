@@ -1,7 +1,7 @@
 import { mount } from '@vue/test-utils'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { defineComponent, h, nextTick, ref } from 'vue'
-import { nextSlice, useSlices } from './slices'
+import { nextSlice, useSlices } from './timeSlicing'
 
 const total = ref(0)
 
