@@ -8,3 +8,11 @@ export function isObject(value: unknown): value is JsonObject {
 export function asObject(value: unknown): JsonObject | null {
   return isObject(value) ? value : null
 }
+
+export function stringOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+export function numberOf(value: unknown): number {
+  return typeof value === 'number' ? value : 0
+}

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { QueueCall, RunningTurn, StoredEvent } from '@/wire/types'
-import { applyDelta, arrival, EMPTY, fold, mergeQueue, withRunning, withWaiting, type Conversation, type Delta } from './fold'
+import { EMPTY, type Conversation } from './conversation'
+import { arrival, fold, mergeQueue, withWaiting } from './fold'
+import { applyDelta, withRunning, type Delta } from './streaming'
 
 const ana = { id: 'u1', name: 'Ana' }
 

@@ -1,4 +1,4 @@
-import type { Conversation, Entry, SaidEntry } from './fold'
+import type { Conversation, Entry, SaidEntry } from './conversation'
 
 /**
  * Puts back what only a page that watched could know, after the stored events were folded anew: reasoning, and the

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { CallStatus } from '@/wire/types'
-import type { CallEntry, Entry } from './fold'
+import type { CallEntry, Entry } from './conversation'
 import { marginsOf, outcomes, rows, visible, WINDOW, type Row } from './rows'
 
 function callEntry(n: number, status: CallStatus): CallEntry {

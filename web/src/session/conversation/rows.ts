@@ -1,7 +1,7 @@
 /** Entries as the transcript lays them out: calls stand together, and a long run of finished ones folds. */
 import { exitCodeOf } from '@/approval/call/callStatus'
 import type { CallStatus } from '@/wire/types'
-import type { CallEntry, Entry } from './fold'
+import type { CallEntry, Entry } from './conversation'
 
 /** The most transcript entries that are in the DOM at once. */
 export const WINDOW = 150

@@ -11,7 +11,8 @@ import { usePerson } from '@/stores/person'
 import { rest, type ProviderItem } from '@/wire/rest'
 import { announceSession } from '@/session/announcements'
 import EntryNote from './EntryNote.vue'
-import { EMPTY, fold, type NoteEntry } from '@/session/conversation/fold'
+import { EMPTY, type NoteEntry } from '@/session/conversation/conversation'
+import { fold } from '@/session/conversation/fold'
 import { useSession } from '@/session/store/session'
 
 const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/:rest(.*)*', component: { render: () => null } }] })

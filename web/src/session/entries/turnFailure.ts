@@ -1,6 +1,6 @@
 /** Why a turn failed, in words, and what a person can do about it in place. */
 import { i18n } from '@/locales'
-import { isSetting, type Entry } from '@/session/conversation/fold'
+import { isSetting, type Entry } from '@/session/conversation/conversation'
 
 export type Remedy = 'key' | 'changeKey' | 'model' | 'context'
 

@@ -1,7 +1,9 @@
 /** The open session: the pure fold with a socket around it. */
 import { defineStore } from 'pinia'
 import { computed, ref, shallowRef, watch } from 'vue'
-import { applyDelta, arrival, EMPTY, fold, mergeQueue, withRunning, withWaiting, type Delta } from '@/session/conversation/fold'
+import { EMPTY } from '@/session/conversation/conversation'
+import { arrival, fold, mergeQueue, withWaiting } from '@/session/conversation/fold'
+import { applyDelta, withRunning, type Delta } from '@/session/conversation/streaming'
 import { retainStreamed } from '@/session/conversation/retainStreamed'
 import { usePerson } from '@/stores/person'
 import { useSessions } from '@/stores/sessions'
