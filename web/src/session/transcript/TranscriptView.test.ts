@@ -68,3 +68,19 @@ it('shows the newest answer, leads back to the one before, and asks again only f
   expect(page.findAll('.md').map((text) => text.text())).toEqual(['hi'])
   vi.restoreAllMocks()
 })
+
+it('gives back a message that is taken back to be edited, though it is gone by then', async () => {
+  const session = show()
+  session.unsent = [{ clientMessageId: 'm1', text: 'not like this' }]
+  const unsend = vi.spyOn(session, 'unsend').mockImplementation(async () => {
+    session.unsent = []
+    await nextTick()
+    return true
+  })
+  await nextTick()
+  await page.get('[aria-label^="Edit"]').trigger('click')
+  await vi.waitFor(() => expect(page.emitted('edit')).toEqual([['not like this']]))
+  expect(unsend).toHaveBeenCalledWith('m1')
+  expect(page.find('.unsent').exists()).toBe(false)
+  vi.restoreAllMocks()
+})
