@@ -2,7 +2,7 @@
 import { ref, watch } from 'vue'
 import { recall, remember } from '@/browser/storage'
 import { t, locale } from '@/locales'
-import type { SessionItem } from '@/wire/rest'
+import type { SessionItem } from '@/wire/restTypes'
 
 export const isSheetOpen = ref(false)
 export const isNarrow = ref(recall('rail') === 'narrow')

@@ -1,5 +1,5 @@
 /** The last 24 hours of a server in even steps, with words for those who do not see the strip. Pure. */
-import type { ServerDay } from '@/wire/rest'
+import type { ServerDay } from '@/wire/restTypes'
 
 export interface Step {
   /** Milliseconds since the epoch. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ServerItem } from '@/wire/rest'
+import type { ServerItem } from '@/wire/restTypes'
 import { costOf } from './serverWords'
 
 const item = (enabledTools: number | null, definitionTokens: number | null, enabled = true) =>

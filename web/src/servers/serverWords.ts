@@ -6,15 +6,16 @@ import { looseLines, type FieldProblem } from '@/servers/entry/entryPatch'
 import { fromWords } from '@/servers/entry/lineFormat'
 import type { Conflict } from '@/servers/entry/mergeConflicts'
 import type { Draft } from '@/servers/entry/secrets'
-import { RequestError, type ServerConfig, type ServerItem } from '@/wire/rest'
+import { RequestError } from '@/wire/request'
+import type { ServerConfig, ServerItem } from '@/wire/restTypes'
 
 /** Where it runs, what it offers and what that costs. */
 export function facts(item: ServerItem): string {
   const { toolCount, enabledTools, definitionTokens } = item
   return [
     t(`servers.where.${item.source === 'bundled' ? 'bundled' : item.transport}`),
-    toolCount === null ? '' : t('servers.tools', { enabled: enabledTools ?? toolCount, total: toolCount }),
-    definitionTokens === null ? '' : t('servers.tokens', { n: shortCount(definitionTokens) }),
+    typeof toolCount === 'number' ? t('servers.tools', { enabled: enabledTools ?? toolCount, total: toolCount }) : '',
+    typeof definitionTokens === 'number' ? t('servers.tokens', { n: shortCount(definitionTokens) }) : '',
     t(`servers.source.${item.source}`),
   ]
     .filter(Boolean)
@@ -27,7 +28,7 @@ const MANY_TOOLS = 100
 /** What it costs that the model is told of so many tools; nothing where they are few. */
 export function costOf(items: ServerItem[]): string {
   const enabled = items.filter((item) => item.enabled)
-  const total = (of: (item: ServerItem) => number | null) => enabled.reduce((sum, item) => sum + (of(item) ?? 0), 0)
+  const total = (of: (item: ServerItem) => number | null | undefined) => enabled.reduce((sum, item) => sum + (of(item) ?? 0), 0)
   const tools = total((item) => item.enabledTools)
   if (tools <= MANY_TOOLS) return ''
   return t('servers.manyTools', { tools, tokens: shortCount(total((item) => item.definitionTokens)) })

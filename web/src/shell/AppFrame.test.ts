@@ -9,7 +9,8 @@ import ServerPage from '@/pages/ServerPage.vue'
 import { isNarrow } from '@/rail/rail'
 import { usePerson } from '@/stores/person'
 import { UNDO_MS, useSessions } from '@/stores/sessions'
-import { rest, type Me, type ServerItem, type SessionItem } from '@/wire/rest'
+import { rest } from '@/wire/rest'
+import type { Me, ServerItem, SessionItem } from '@/wire/restTypes'
 import AppFrame from './AppFrame.vue'
 
 vi.mock('@/wire/listLink', () => ({ ListLink: class { open() {} close() {} } }))
@@ -28,8 +29,8 @@ beforeEach(() => {
   vi.spyOn(rest, 'deleteSession').mockResolvedValue(undefined)
   vi.spyOn(rest, 'server').mockResolvedValue(SERVER)
   vi.spyOn(rest, 'serverTools').mockResolvedValue({ items: [] })
-  vi.spyOn(rest, 'serverDay').mockResolvedValue({ stepSeconds: 300, steps: [] })
-  usePerson().enter({ user: { id: 'ana', name: 'Ana', role: 'owner' }, tenant: { id: 't', name: 't' }, csrfToken: '', installation: { name: '', version: '' }, authMode: 'password', encrypted: true } satisfies Me)
+  vi.spyOn(rest, 'serverDay').mockResolvedValue({ name: 'files', status: 'unknown', consecutiveFailures: 0, stepSeconds: 300, steps: [] })
+  usePerson().enter({ user: { id: 'ana', name: 'Ana', role: 'owner', installationAdmin: false }, tenant: { id: 't', name: 't' }, csrfToken: '', installation: { name: '', version: '' }, authMode: 'password', encrypted: true } satisfies Me)
 })
 afterEach(() => {
   page.unmount()

@@ -2,7 +2,9 @@
 import { defineStore } from 'pinia'
 import { computed, ref, shallowRef } from 'vue'
 import { forgetTyped } from '@/browser/storage'
-import { rest, RequestError, useCsrfToken, watchDoor, type Installation, type Me } from '@/wire/rest'
+import { RequestError, setCsrfToken, watchSignIn } from '@/wire/request'
+import { rest } from '@/wire/rest'
+import type { Installation, Me } from '@/wire/restTypes'
 import { useSessions } from './sessions'
 import { noteVersion } from './version'
 
@@ -25,7 +27,7 @@ export const usePerson = defineStore('person', () => {
   let lastId: string | null = null
 
   function enter(answer: Me): void {
-    useCsrfToken(answer.csrfToken)
+    setCsrfToken(answer.csrfToken)
     if (lastId !== null && lastId !== answer.user.id) sessions.reset()
     lastId = answer.user.id
     me.value = answer
@@ -87,7 +89,7 @@ export const usePerson = defineStore('person', () => {
     return id !== undefined && id === me.value?.user.id
   }
 
-  watchDoor({ onSignedOut: lost, renew })
+  watchSignIn({ onSignedOut: lost, renew })
 
   return { me, isAdmin, installation, needsSetup, isKnown, enter, identify, identifyLater, signOut, lost }
 })

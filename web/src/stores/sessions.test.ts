@@ -1,6 +1,7 @@
 import { createPinia, setActivePinia } from 'pinia'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { rest, type Me, type SessionItem } from '@/wire/rest'
+import { rest } from '@/wire/rest'
+import type { Me, SessionItem } from '@/wire/restTypes'
 import { usePerson } from './person'
 import { useSessions } from './sessions'
 
@@ -8,7 +9,7 @@ const item = (id: string): SessionItem => ({ id, title: id, createdAt: '2026-11-
 
 function me(id: string): Me {
   return {
-    user: { id, name: id, role: 'member' },
+    user: { id, name: id, role: 'member', installationAdmin: false },
     tenant: { id: 't', name: 't' },
     csrfToken: '',
     installation: { name: 'Sepal', version: '0.1.0' },

@@ -1,7 +1,8 @@
 /** The list in the rail. Deleting is undoable for ten seconds because it is only told to the server afterwards. */
 import { defineStore } from 'pinia'
 import { computed, ref, shallowRef } from 'vue'
-import { rest, type SessionItem } from '@/wire/rest'
+import { rest } from '@/wire/rest'
+import type { SessionItem } from '@/wire/restTypes'
 
 export const UNDO_MS = 10_000
 
@@ -30,7 +31,7 @@ export const useSessions = defineStore('sessions', () => {
     try {
       const page = await rest.sessions(null)
       // What waits is shown first, however long ago it began to wait.
-      const waiting = page.nextCursor === null ? [] : (await rest.sessions(null, 'waiting')).items
+      const waiting = !page.nextCursor ? [] : (await rest.sessions(null, 'waiting')).items
       // An answer that was overtaken knows less than what is shown.
       if (turn !== asked) return
       const known = new Map(items.value.map((item) => [item.id, item]))
@@ -40,7 +41,7 @@ export const useSessions = defineStore('sessions', () => {
       const older = hasOlder ? items.value.filter((item) => !fresh.has(item.id) && item.updatedAt < oldest) : []
       const more = new Map([...older, ...waiting.filter((item) => !fresh.has(item.id))].map((item) => [item.id, item]))
       items.value = [...page.items, ...inOrder([...more.values()])].map((item) => newer(known.get(item.id), item))
-      if (!hasOlder) nextCursor.value = page.nextCursor
+      if (!hasOlder) nextCursor.value = page.nextCursor ?? null
       isFailed.value = false
     } catch {
       if (turn === asked) isFailed.value = true
@@ -54,7 +55,7 @@ export const useSessions = defineStore('sessions', () => {
     if (reader !== readers) return
     const known = new Set(items.value.map((item) => item.id))
     items.value = [...items.value, ...page.items.filter((item) => !known.has(item.id))]
-    nextCursor.value = page.nextCursor
+    nextCursor.value = page.nextCursor ?? null
   }
 
   /** What a socket of this page already knows need not be asked for. */

@@ -7,7 +7,8 @@ import { createMemoryHistory, createRouter, type Router } from 'vue-router'
 import { i18n } from '@/locales'
 import { useSession } from '@/session/store/session'
 import TroubleStrip from '@/session/TroubleStrip.vue'
-import { rest, RequestError } from '@/wire/rest'
+import { RequestError } from '@/wire/request'
+import { rest } from '@/wire/rest'
 import { usePerson } from './person'
 
 type Version = typeof import('./version')

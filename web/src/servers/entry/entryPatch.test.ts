@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ServerConfig } from '@/wire/rest'
+import type { ServerConfig } from '@/wire/restTypes'
 import { changedByOthers, givenAgain, looseLines, patchOf, placed, strayMasks } from './entryPatch'
 
 const STORED: ServerConfig = {

@@ -1,5 +1,5 @@
 /** A stored entry that is being changed: what to send of it, and what stands in the way. Pure. */
-import type { ServerConfig, ServerPatch } from '@/wire/rest'
+import type { ServerConfig, ServerPatch } from '@/wire/restTypes'
 import { MASK, PLACES, type Draft, type Place } from './secrets'
 
 type Map = Record<string, string>

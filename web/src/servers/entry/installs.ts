@@ -1,5 +1,5 @@
 /** Commands that fetch a package before they start it, which a sandbox without network cannot. The server says the same. */
-import type { ServerConfig } from '@/wire/rest'
+import type { ServerConfig } from '@/wire/restTypes'
 import { transportOf } from './entryPatch'
 
 const RUNNERS = new Set(['npx', 'bunx', 'pnpx', 'uvx', 'pipx', 'dlx'])

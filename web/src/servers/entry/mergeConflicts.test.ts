@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ServerConfig, ServerPatch } from '@/wire/rest'
+import type { ServerConfig, ServerPatch } from '@/wire/restTypes'
 import { conflictsOf, rebase } from './mergeConflicts'
 
 const BASE: ServerConfig = { command: 'tracker', args: ['--serve'], env: { LANG: '••••', MODE: '••••' }, timeout: 5 }

@@ -1,5 +1,5 @@
 /** What somebody else did to an entry while it was changed here. Pure. */
-import type { ServerConfig, ServerPatch } from '@/wire/rest'
+import type { ServerConfig, ServerPatch } from '@/wire/restTypes'
 import { isPlace, patchOf } from './entryPatch'
 
 /** Where an entry's values go: who trusts it, or types a value for it, has looked at these. */

@@ -1,6 +1,6 @@
 /** What somebody pasted: a configuration in JSON, a command line, or an address. Pure. */
 import { isObject } from '@/wire/json'
-import type { ServerConfig } from '@/wire/rest'
+import type { ServerConfig } from '@/wire/restTypes'
 
 export type Recognised =
   | { kind: 'json' | 'command' | 'image' | 'url'; servers: { name: string; config: ServerConfig }[] }

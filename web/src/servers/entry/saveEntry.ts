@@ -1,5 +1,7 @@
 /** Saves a changed entry: first the entry, then what was typed for its secrets, so that nothing goes to the old place. */
-import { rest, RequestError, type ServerConfig, type ServerItem, type ServerPatch } from '@/wire/rest'
+import { RequestError } from '@/wire/request'
+import { rest } from '@/wire/rest'
+import type { ServerConfig, ServerItem, ServerPatch } from '@/wire/restTypes'
 import { givenAgain } from './entryPatch'
 import { conflictsOf, type Conflict } from './mergeConflicts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ServerConfig } from '@/wire/rest'
+import type { ServerConfig } from '@/wire/restTypes'
 import { plainSecrets, references, seal, sealAgain, toSend, unseal, type Draft } from './secrets'
 
 const draft = (config: ServerConfig): Draft => ({ config, secrets: {}, plain: [] })

@@ -1,5 +1,5 @@
 /** Secrets in a server's entry: what looks like one stands in it as `${secret:NAME}`, its value beside it. Pure. */
-import type { ServerConfig } from '@/wire/rest'
+import type { ServerConfig } from '@/wire/restTypes'
 
 /** An entry that is being written, with what its references stand for. */
 export interface Draft {

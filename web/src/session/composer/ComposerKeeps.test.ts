@@ -6,7 +6,8 @@ import { createMemoryHistory, createRouter } from 'vue-router'
 import { i18n } from '@/locales'
 import { useSession } from '@/session/store/session'
 import { usePerson } from '@/stores/person'
-import { rest, type Me } from '@/wire/rest'
+import { rest } from '@/wire/rest'
+import type { Me } from '@/wire/restTypes'
 import { newest, no, settled, sockets, systemReady } from '@/wire/testing'
 import ComposerForm from './ComposerForm.vue'
 
@@ -15,7 +16,7 @@ vi.mock('socket.io-client', async () => (await import('@/wire/testing')).fakeIo(
 let form: VueWrapper<InstanceType<typeof ComposerForm>>
 let session: ReturnType<typeof useSession>
 
-const ana = { user: { id: 'ana', name: 'Ana', role: 'member' }, csrfToken: 'x', installation: { name: 'Sepal', version: '1.0.0' } } as Me
+const ana = { user: { id: 'ana', name: 'Ana', role: 'member', installationAdmin: false }, csrfToken: 'x', installation: { name: 'Sepal', version: '1.0.0' } } as Me
 
 beforeEach(() => {
   vi.useFakeTimers()

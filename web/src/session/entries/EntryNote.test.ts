@@ -8,7 +8,8 @@ import { assertiveText } from '@/ui/announcer'
 // Loaded beforehand, as the chunk that a person would wait for.
 import '@/models/KeyChange.vue'
 import { usePerson } from '@/stores/person'
-import { rest, type ProviderItem } from '@/wire/rest'
+import { rest } from '@/wire/rest'
+import type { ProviderItem } from '@/wire/restTypes'
 import { announceSession } from '@/session/announcements'
 import EntryNote from './EntryNote.vue'
 import { EMPTY, type NoteEntry } from '@/session/conversation/conversation'
@@ -62,9 +63,9 @@ it.each([
 })
 
 it('changes a refused key in place, and only for one that works', async () => {
-  const item: ProviderItem = { id: 'own', kind: 'openai', baseUrl: 'https://a.example/v1', hasKey: true, models: ['m'], source: 'tenant', isDefault: false }
+  const item: ProviderItem = { id: 'own', kind: 'openai', baseUrl: 'https://a.example/v1', api: 'auto', hasKey: true, models: ['m'], contextWindows: {}, source: 'tenant', isDefault: false }
   vi.spyOn(rest, 'providers').mockResolvedValue({ items: [item] })
-  const test = vi.spyOn(rest, 'testProvider').mockResolvedValueOnce({ ok: false, latencyMs: 1, models: [], error: { code: 'provider_rejected', message: 'no such key' } })
+  const test = vi.spyOn(rest, 'testProvider').mockResolvedValueOnce({ ok: false, latencyMs: 1, models: [], error: { code: 'provider_rejected', message: 'no such key' }, isDefault: false })
   const put = vi.spyOn(rest, 'putProvider').mockResolvedValue(item)
   usePerson().me = { user: { id: 'ana', name: 'Ana', role: 'owner' } } as never
   useSession().conversation = { ...useSession().conversation, provider: 'own' }
@@ -78,7 +79,7 @@ it('changes a refused key in place, and only for one that works', async () => {
   expect(page.get('[role=alert]').text()).toContain('no such key')
   expect(put).not.toHaveBeenCalled()
 
-  test.mockResolvedValueOnce({ ok: true, latencyMs: 1, models: ['m'], model: 'm' })
+  test.mockResolvedValueOnce({ ok: true, latencyMs: 1, models: ['m'], model: 'm', isDefault: false })
   await page.get('input').setValue('sk-right')
   await page.get('form').trigger('submit')
   await flushPromises()

@@ -2,7 +2,7 @@
 import { usePerson } from '@/stores/person'
 import { useSessions } from '@/stores/sessions'
 import { refused } from '@/wire/link'
-import { RequestError } from '@/wire/rest'
+import { RequestError } from '@/wire/request'
 import type { Ack, DecideAll, Decision, JsonObject, Settlement } from '@/wire/types'
 import type { Action } from './commandFailure'
 import { useDecisions } from './decisions'

@@ -2,7 +2,8 @@ import { createPinia, setActivePinia } from 'pinia'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { queueCall } from '@/approval/testing'
 import { usePerson } from '@/stores/person'
-import { rest, type Me } from '@/wire/rest'
+import { rest } from '@/wire/rest'
+import type { Me } from '@/wire/restTypes'
 import { newest, no, settled, sockets, systemReady } from '@/wire/testing'
 import type { RunningTurn, StoredEvent, SystemReady } from '@/wire/types'
 import { failureWords } from './commandFailure'
@@ -35,7 +36,7 @@ function reload(user: string | null = 'ana'): void {
 
 function me(id: string): Me {
   return {
-    user: { id, name: id, role: 'member' },
+    user: { id, name: id, role: 'member', installationAdmin: false },
     tenant: { id: 't', name: 't' },
     csrfToken: 'x',
     installation: { name: 'Sepal', version: '1.0.0' },
