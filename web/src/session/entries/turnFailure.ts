@@ -14,7 +14,7 @@ const REMEDIES: Readonly<Record<string, readonly Remedy[]>> = {
 /** Asked again, these go on: there are new requests to spend, or a key was added elsewhere meanwhile. */
 const WORTH_ANOTHER: ReadonlySet<string> = new Set(['max_iterations', 'missing_api_key'])
 
-export function failureWords(code: string): string {
+export function turnFailureWords(code: string): string {
   const { t, te } = i18n.global
   const key = `failure.${code}`
   return te(key) ? t(key) : t('failure.other')
