@@ -1,4 +1,5 @@
 /** Reads what the server tells of the open session, in order, and asks for what it missed. */
+import { createFrameBuffer } from '@/browser/frameBuffer'
 import { EMPTY } from '@/session/conversation/conversation'
 import { arrival, fold, mergeQueue, withWaiting } from '@/session/conversation/fold'
 import { retainStreamed } from '@/session/conversation/retainStreamed'
@@ -7,7 +8,6 @@ import { useSessions } from '@/stores/sessions'
 import { noteVersion } from '@/stores/version'
 import { isObject } from '@/wire/json'
 import type { JsonObject, QueueCall, SandboxState, SessionUsage, StoredEvent, SystemReady } from '@/wire/types'
-import { createFrameBuffer } from './frameBuffer'
 import { noteSaved, type Connection, type SessionState } from './state'
 
 /** Whoever keeps what was typed is told when it may have arrived. */
