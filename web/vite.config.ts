@@ -72,7 +72,8 @@ export default defineConfig({
       autoImport: false,
       dts: false,
       colorMode: false,
-      experimental: { componentDetection: true },
+      // Besides what is named in the sources (`UButton`): what ui/LazyOverlay.ts loads by its path.
+      experimental: { componentDetection: ['DropdownMenu', 'Popover'] },
       theme: { colors: ['primary', 'secondary', 'success', 'info', 'warning', 'error'], transitions: false },
       icon: { clientBundle: { scan: { globInclude: ['src/**/*.{vue,ts}'], globExclude: ['node_modules'] } } },
       ui: {

@@ -23,6 +23,9 @@ story('a fresh context is begun from the details at any time, and the transcript
   await session.answer(1)
   await details.click()
   await begin.waitFor()
+  // What lies over the transcript hides it.
+  const ground = await page.getByRole('dialog').evaluate((panel) => getComputedStyle(panel).backgroundColor)
+  assert.notEqual(ground, 'rgba(0, 0, 0, 0)')
   await isAccessible(page, 'the details with the fresh context')
   await begin.click()
   await session.says('New context. The model no longer sees what is above.').waitFor()
