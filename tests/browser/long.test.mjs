@@ -10,7 +10,7 @@ closeBrowserAtTheEnd()
 after(() => model.close())
 
 const TURNS = 150
-/** PAGE: what is drawn at most. */
+/** What is drawn at most, as `WINDOW` of the page says. */
 const MOST_DRAWN = 150
 /** The best of these openings counts, as the machine may be busy with other tests. */
 const OPENINGS = 5

@@ -1,6 +1,6 @@
 /**
- * Fails the build when a page needs more bytes than PAGE section 11 allows: every chunk and style that a route
- * needs before it is usable, as brotli, and the fonts as they are.
+ * Fails the build when a page needs more bytes than its budget: every chunk and style that a route needs before it is
+ * usable, as brotli, and the fonts as they are.
  */
 import { readFileSync, readdirSync, rmSync, statSync, existsSync } from 'node:fs'
 import { join } from 'node:path'

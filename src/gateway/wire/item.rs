@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use super::frame::frame_in;
 use crate::agent::{Frame, ListUpdate};
+use crate::gateway::word_list;
 use crate::store::records::SessionRow;
 
 /// The namespace of what concerns a person, whatever session they look at.
@@ -22,7 +23,8 @@ pub struct SessionItem {
     pub(in crate::gateway) created_at: String,
     /// When something was last said or done.
     pub(in crate::gateway) updated_at: String,
-    /// `idle`, `running`, `waiting` or `failed`.
+    /// What it does.
+    #[schema(value_type = word_list::SessionState)]
     pub(in crate::gateway) state: &'static str,
     /// Calls that wait for a person.
     pub(in crate::gateway) waiting: u64,
