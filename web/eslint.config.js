@@ -3,7 +3,7 @@ import { defineConfig, globalIgnores } from 'eslint/config'
 import tseslint from 'typescript-eslint'
 
 export default defineConfig([
-  globalIgnores(['node_modules/', 'dist/']),
+  globalIgnores(['node_modules/', 'dist/', '**/*.generated.ts']),
   tseslint.configs.strict,
   pluginVue.configs['flat/recommended'],
   {

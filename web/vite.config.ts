@@ -7,9 +7,9 @@ import { defineConfig, type Plugin } from 'vitest/config'
 const PRELOADED_FONT = /atkinson-hyperlegible-(next|mono)-latin-400-normal.*\.woff2$/
 
 /** What every page needs. */
-const BASE = /vite\/preload-helper|node_modules\/(@vue|vue|vue-router|pinia|vue-i18n|@intlify)\/|web\/src\/(styles|locales|wire\/(base|rest)|shell\/(?!AppFrame|SessionRail|RailItem|RailButton|RailSheet|StatusBar|LaterOverlay))/
+const BASE = /vite\/preload-helper|node_modules\/(@vue|vue|vue-router|pinia|vue-i18n|@intlify)\/|web\/src\/(styles|locales|browser\/(?!frameBuffer|inputGuard|focusRestore|timeouts)|stores|wire\/(base|json|request|rest)|ui\/(?!LazyOverlay|ChoiceGroup)|rail\/(rail\.ts|WaitingBadge)|shell\/tabTitle)/
 /** What a session needs before its first word can be read. */
-const SESSION = /web\/src\/(session\/|pages\/(SessionPage|PageHead)|shell\/(AppFrame|SessionRail|RailItem|RailButton|StatusBar|LaterOverlay))|node_modules\/(socket\.io-client|engine\.io-client|socket\.io-parser)\//
+const SESSION = /web\/src\/(session\/|pages\/SessionPage|shell\/(AppFrame|PageHead|StatusBar)|rail\/(SessionRail|RailItem|RailButton)|ui\/LazyOverlay)|node_modules\/(socket\.io-client|engine\.io-client|socket\.io-parser)\//
 
 /** Font files have hashed names, so their preload links can only be written after bundling. */
 function preloadFonts(): Plugin {
@@ -72,7 +72,8 @@ export default defineConfig({
       autoImport: false,
       dts: false,
       colorMode: false,
-      experimental: { componentDetection: true },
+      // Besides what is named in the sources (`UButton`): what ui/LazyOverlay.ts loads by its path.
+      experimental: { componentDetection: ['DropdownMenu', 'Popover'] },
       theme: { colors: ['primary', 'secondary', 'success', 'info', 'warning', 'error'], transitions: false },
       icon: { clientBundle: { scan: { globInclude: ['src/**/*.{vue,ts}'], globExclude: ['node_modules'] } } },
       ui: {
@@ -88,7 +89,7 @@ export default defineConfig({
   resolve: {
     alias: {
       // Ours draws what is in the bundle and nothing else.
-      '@iconify/vue': fileURLToPath(new URL('./src/shell/iconify.ts', import.meta.url)),
+      '@iconify/vue': fileURLToPath(new URL('./src/ui/iconify.ts', import.meta.url)),
       '@': fileURLToPath(new URL('./src', import.meta.url)),
       // Our messages are compiled by locales/icu.ts; vue-i18n's own compiler is not shipped.
       'vue-i18n': 'vue-i18n/dist/vue-i18n.runtime.esm-bundler.js',

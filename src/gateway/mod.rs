@@ -13,6 +13,7 @@ mod openapi;
 pub mod socket;
 mod spa;
 pub mod wire;
+mod word_list;
 
 use std::sync::Arc;
 use std::time::Duration;

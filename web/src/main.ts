@@ -3,13 +3,13 @@ import './styles/main.css'
 import { createPinia } from 'pinia'
 import { createApp } from 'vue'
 import App from './App.vue'
+import { guardDrops } from './browser/fileDrop'
+import { nextTask } from './browser/scheduling'
 import { i18n } from './locales'
 import { router } from './router'
-import { applyAppearance } from './shell/appearance'
-import { guardDrops } from './shell/drops'
-import { nextTask } from './shell/pace'
-import { usePerson } from './shell/person'
-import { watchForNewVersion } from './shell/version'
+import { applyAppearance } from './stores/appearance'
+import { usePerson } from './stores/person'
+import { watchForNewVersion } from './stores/version'
 
 /** In a few tasks: a slow phone paints between them, and hears the person. */
 async function start(): Promise<void> {

@@ -1,6 +1,6 @@
 /** The routes. Every page but the frame is a chunk of its own, so that signing in loads little. */
 import { createRouter, createWebHistory, type RouteLocationNormalized } from 'vue-router'
-import { usePerson } from '@/shell/person'
+import { usePerson } from '@/stores/person'
 import { basePath } from '@/wire/base'
 
 /** Pages that a person sees before being known. */

@@ -17,6 +17,7 @@ use crate::gateway::GatewayState;
 use crate::gateway::auth::{self, Entered};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Body;
+use crate::gateway::word_list;
 use crate::tenancy::SignedIn;
 
 /// How long a ticket opens a socket.
@@ -40,7 +41,8 @@ pub(super) struct Me {
     /// Goes into `X-CSRF-Token` on everything but GET; empty without a cookie.
     csrf_token: String,
     installation: Installation,
-    /// `password` or `none`.
+    /// How people sign in.
+    #[schema(value_type = word_list::SignInMode)]
     auth_mode: &'static str,
     /// Whether the browser's connection is encrypted.
     encrypted: bool,
@@ -50,7 +52,8 @@ pub(super) struct Me {
 struct MyUser {
     id: String,
     name: String,
-    /// `viewer`, `member`, `admin` or `owner`.
+    /// What they may do.
+    #[schema(value_type = word_list::UserRole)]
     role: &'static str,
     /// Whether they also administer the installation.
     #[serde(rename = "installationAdmin")]

@@ -14,6 +14,7 @@ use crate::gateway::GatewayState;
 use crate::gateway::auth::TenantAdmin;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, OptionalBody, Query, required};
+use crate::gateway::word_list;
 use crate::llm::{ProviderKind, Windows};
 use crate::providers::{Draft, KeyChange, Offer, Source, Trial};
 
@@ -30,7 +31,8 @@ pub(super) struct ProvidersList {
 pub(super) struct ProviderItem {
     /// Its name.
     id: String,
-    /// `openai`, `anthropic`, `gemini`, `openai-compatible` or `scripted`.
+    /// What it speaks.
+    #[schema(value_type = word_list::ProviderWire)]
     kind: &'static str,
     /// Its address; `null` = the vendor's own.
     base_url: Option<String>,
@@ -45,7 +47,8 @@ pub(super) struct ProviderItem {
     context_window: Option<u64>,
     /// The same by model; goes before the catalogue.
     context_windows: BTreeMap<String, u64>,
-    /// `settings` (read-only), `installation` or `tenant`.
+    /// Where it is kept; `settings` are read-only.
+    #[schema(value_type = word_list::ProviderSource)]
     source: &'static str,
     /// Whether it answers in new sessions.
     is_default: bool,

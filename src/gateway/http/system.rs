@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use crate::domain::{Caller, Enforcement, SandboxKind};
 use crate::gateway::GatewayState;
 use crate::gateway::error::Problem;
+use crate::gateway::word_list;
 use crate::llm::ProviderKind;
 
 /// The name of the check of the sandbox.
@@ -96,8 +97,8 @@ pub struct ModelInfo {
 /// What seals tools in.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct SandboxInfo {
-    /// `docker`, `bubblewrap` or `none`.
-    #[schema(value_type = String)]
+    /// What it is.
+    #[schema(value_type = word_list::SandboxKind)]
     pub kind: SandboxKind,
     /// What can be reached from inside: `none`.
     pub network: String,
@@ -123,23 +124,23 @@ pub struct DiskPressure {
     pub min_free_bytes: u64,
 }
 
-/// What holds each limit in force: `cgroup`, `rlimit`, `quota`, `watchdog` or `none`.
+/// What holds each limit in force.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct SandboxLimits {
     /// Memory of all processes together.
-    #[schema(value_type = String)]
+    #[schema(value_type = word_list::LimitMeans)]
     pub memory: Enforcement,
     /// Processor time.
-    #[schema(value_type = String)]
+    #[schema(value_type = word_list::LimitMeans)]
     pub cpu: Enforcement,
     /// Processes and threads.
-    #[schema(value_type = String)]
+    #[schema(value_type = word_list::LimitMeans)]
     pub processes: Enforcement,
     /// The life of a sandbox.
-    #[schema(value_type = String)]
+    #[schema(value_type = word_list::LimitMeans)]
     pub time: Enforcement,
     /// The size of the workspace.
-    #[schema(value_type = String)]
+    #[schema(value_type = word_list::LimitMeans)]
     pub workspace: Enforcement,
 }
 

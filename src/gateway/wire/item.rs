@@ -1,5 +1,6 @@
 //! A session as lists show it, over REST and to whoever listens to their list.
 
+use crate::gateway::word_list;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -22,7 +23,8 @@ pub struct SessionItem {
     pub(in crate::gateway) created_at: String,
     /// When something was last said or done.
     pub(in crate::gateway) updated_at: String,
-    /// `idle`, `running`, `waiting` or `failed`.
+    /// What it does.
+    #[schema(value_type = word_list::SessionState)]
     pub(in crate::gateway) state: &'static str,
     /// Calls that wait for a person.
     pub(in crate::gateway) waiting: u64,

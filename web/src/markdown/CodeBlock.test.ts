@@ -10,7 +10,7 @@ import { ALLOWED_ATTRIBUTES, ALLOWED_CLASS, ALLOWED_TAGS, PAYLOADS } from './pay
 beforeAll(loadMarkdown)
 
 const copied = vi.hoisted(() => vi.fn<(text: string) => Promise<boolean>>(async () => true))
-vi.mock('@/shell/clipboard', () => ({ copyText: copied }))
+vi.mock('@/browser/clipboard', () => ({ copyText: copied }))
 
 const SOURCE = 'fn main() {\n    let a = "<b>&amp;\u202E";\t// c\n}'
 const RUST = '```rust\n' + SOURCE + '\n```'

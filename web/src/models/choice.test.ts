@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Model } from '@/wire/rest'
+import type { Model } from '@/wire/restTypes'
 import { cannotUseTools, choices, price } from './choice'
 
 function model(id: string, more: Partial<Model> = {}): Model {

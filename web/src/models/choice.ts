@@ -1,5 +1,5 @@
 /** The list of the model picker, as a pure function. */
-import type { Model } from '@/wire/rest'
+import type { Model } from '@/wire/restTypes'
 
 /** One model with what stands beside it. */
 export interface Choice {

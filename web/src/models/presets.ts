@@ -1,5 +1,5 @@
 /** What a new provider can be, with the addresses that its programs use by themselves. */
-import type { ProviderKind } from '@/wire/rest'
+import type { ProviderKind } from '@/wire/restTypes'
 
 export interface Preset {
   /** Also the proposed id. */

@@ -5,8 +5,8 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { nextTick } from 'vue'
 import { createMemoryHistory, createRouter } from 'vue-router'
 import { i18n } from '@/locales'
-import { usePerson } from '@/shell/person'
-import type { Me, ServerItem, ServerTool, ToolDecision } from '@/wire/rest'
+import { usePerson } from '@/stores/person'
+import type { Me, ServerItem, ServerTool, ToolDecision } from '@/wire/restTypes'
 import NewServerPage from './NewServerPage.vue'
 import ServerPage from './ServerPage.vue'
 
@@ -43,7 +43,7 @@ afterEach(() => {
 })
 
 function tool(hash: string, more: Partial<ServerTool>): ServerTool {
-  return { name: 'wipe', modelName: 'wipe', description: `What ${hash} does`, schema: { type: 'object' }, annotations: {}, hash, enabled: true, effect: 'ask', ...more }
+  return { name: 'wipe', modelName: 'wipe', description: `What ${hash} does`, schema: { type: 'object' }, annotations: {}, hash, enabled: true, needsTasks: false, effect: 'ask', ...more }
 }
 
 /** As the gateway does it. */
@@ -62,7 +62,7 @@ function decided(decision: ToolDecision): Response {
 async function open(source: ServerItem['source'], user: Partial<Me['user']>) {
   const installation = { name: 'Sepal', version: '0.1.0' }
   usePerson().enter({
-    user: { id: 'ana', name: 'Ana', role: 'member', ...user },
+    user: { id: 'ana', name: 'Ana', role: 'member', installationAdmin: false, ...user },
     tenant: { id: 't', name: 't' },
     csrfToken: 'x',
     installation,

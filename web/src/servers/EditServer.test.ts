@@ -3,7 +3,7 @@ import { flushPromises, mount, type VueWrapper } from '@vue/test-utils'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { createMemoryHistory, createRouter } from 'vue-router'
 import { i18n } from '@/locales'
-import type { ServerConfig, ServerItem } from '@/wire/rest'
+import type { ServerConfig, ServerItem } from '@/wire/restTypes'
 import EditServer from './EditServer.vue'
 
 const CONFIG: ServerConfig = {

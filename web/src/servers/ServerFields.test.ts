@@ -3,7 +3,7 @@ import { mount } from '@vue/test-utils'
 import { expect, it } from 'vitest'
 import { defineComponent, h, ref } from 'vue'
 import { i18n } from '@/locales'
-import { seal, type Draft } from './secrets'
+import { seal, type Draft } from '@/servers/entry/secrets'
 import ServerFields from './ServerFields.vue'
 
 it('keeps what is typed, and seals what looks like a secret when the field is left', async () => {

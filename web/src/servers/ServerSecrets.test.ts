@@ -2,7 +2,7 @@
 import { mount } from '@vue/test-utils'
 import { expect, it } from 'vitest'
 import { i18n } from '@/locales'
-import type { ServerConfig, ServerItem } from '@/wire/rest'
+import type { ServerConfig, ServerItem } from '@/wire/restTypes'
 import ServerSecrets from './ServerSecrets.vue'
 
 function words(config: ServerConfig): string {

@@ -1,10 +1,10 @@
 /** What a person who cannot see the page is told: whole sentences, once each. */
 import { watch } from 'vue'
 import { t } from '@/locales'
-import { alertAloud, announce } from '@/shell/announcer'
-import { reading } from '@/shell/appearance'
-import { failureWords } from './turnFailure'
-import type { useSession } from './store'
+import { turnFailureWords } from '@/session/entries/turnFailure'
+import type { useSession } from '@/session/store/session'
+import { reading } from '@/stores/appearance'
+import { alertAloud, announce } from '@/ui/announcer'
 
 /** The calls of one batch arrive one by one; they are one sentence. */
 const BATCH_MS = 150
@@ -33,7 +33,7 @@ export function announceSession(session: ReturnType<typeof useSession>): void {
     (entry, before) => {
       // Opening a session is not news; a turn that ends while the page is open is.
       if (!before || !entry || entry.seq <= before.seq) return
-      if (entry.kind === 'note' && entry.note.what === 'failed') return alertAloud(failureWords(entry.note.error.code))
+      if (entry.kind === 'note' && entry.note.what === 'failed') return alertAloud(turnFailureWords(entry.note.error.code))
       if (entry.kind !== 'said' || entry.role !== 'answer') return
       const text = spoken(entry.text)
       if (text) announce(text)

@@ -3,14 +3,15 @@ import { createPinia, setActivePinia } from 'pinia'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { defineComponent, h, ref } from 'vue'
 import { createMemoryHistory, createRouter } from 'vue-router'
+import { nextTask } from '@/browser/scheduling'
 import { i18n } from '@/locales'
 import ServerPage from '@/pages/ServerPage.vue'
-import { rest, type Me, type ServerItem, type SessionItem } from '@/wire/rest'
+import { isNarrow } from '@/rail/rail'
+import { usePerson } from '@/stores/person'
+import { UNDO_MS, useSessions } from '@/stores/sessions'
+import { rest } from '@/wire/rest'
+import type { Me, ServerItem, SessionItem } from '@/wire/restTypes'
 import AppFrame from './AppFrame.vue'
-import { nextTask } from './pace'
-import { usePerson } from './person'
-import { isNarrow } from './rail'
-import { UNDO_MS, useSessions } from './sessions'
 
 vi.mock('@/wire/listLink', () => ({ ListLink: class { open() {} close() {} } }))
 
@@ -28,8 +29,8 @@ beforeEach(() => {
   vi.spyOn(rest, 'deleteSession').mockResolvedValue(undefined)
   vi.spyOn(rest, 'server').mockResolvedValue(SERVER)
   vi.spyOn(rest, 'serverTools').mockResolvedValue({ items: [] })
-  vi.spyOn(rest, 'serverDay').mockResolvedValue({ stepSeconds: 300, steps: [] })
-  usePerson().enter({ user: { id: 'ana', name: 'Ana', role: 'owner' }, tenant: { id: 't', name: 't' }, csrfToken: '', installation: { name: '', version: '' }, authMode: 'password', encrypted: true } satisfies Me)
+  vi.spyOn(rest, 'serverDay').mockResolvedValue({ name: 'files', status: 'unknown', consecutiveFailures: 0, stepSeconds: 300, steps: [] })
+  usePerson().enter({ user: { id: 'ana', name: 'Ana', role: 'owner', installationAdmin: false }, tenant: { id: 't', name: 't' }, csrfToken: '', installation: { name: '', version: '' }, authMode: 'password', encrypted: true } satisfies Me)
 })
 afterEach(() => {
   page.unmount()

@@ -4,7 +4,7 @@
  */
 import { io, type Socket } from 'socket.io-client'
 import { basePath } from './base'
-import type { SessionItem } from './rest'
+import type { SessionItem } from './restTypes'
 
 export interface ListHandlers {
   /** Connected, or something was missed: the list is to be read again. */

@@ -1,7 +1,8 @@
 import { createPinia, setActivePinia } from 'pinia'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { usePerson } from '@/shell/person'
-import { rest, type Me } from './rest'
+import { usePerson } from '@/stores/person'
+import { rest } from './rest'
+import type { Me } from './restTypes'
 
 interface Asked {
   path: string
@@ -31,7 +32,7 @@ beforeEach(() => {
   setActivePinia(createPinia())
   asked = []
   me = {
-    user: { id: 'ana', name: 'Ana', role: 'owner' },
+    user: { id: 'ana', name: 'Ana', role: 'owner', installationAdmin: false },
     tenant: { id: 't', name: 't' },
     csrfToken: 'first',
     installation: { name: 'Sepal', version: '0.1.0' },

@@ -2,6 +2,7 @@
  * What crosses the wire, as docs/protocol.md and the server's event table name it,
  * and the view models that the reducer makes of it.
  */
+import type { components } from './rest.generated'
 
 export type Seq = number
 
@@ -32,7 +33,7 @@ export interface RunsIn {
 export type JsonObject = Record<string, unknown>
 
 /** Hints of the MCP server about its tool; claims, not facts. */
-export interface ToolAnnotations {
+export type ToolAnnotations = {
   title?: string
   readOnlyHint?: boolean
   destructiveHint?: boolean
@@ -136,14 +137,8 @@ export interface Settlement {
   happened: boolean
 }
 
-/** A journaled event as `system:ready.state.transcript` and the events route give it. */
-export interface StoredEvent {
-  seq: Seq
-  at: string
-  event: string
-  /** Exactly the arguments of the live socket event. */
-  args: unknown[]
-}
+/** A journaled event as `system:ready.state.transcript` and the events route give it: its `args` are those of the live one. */
+export type StoredEvent = components['schemas']['EventItem']
 
 export interface WaitingMessage {
   text: string

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use crate::domain::{Digest, McpServerConfig, RunsIn, ToolAnnotations};
 use crate::gateway::error::ApiError;
 use crate::gateway::extract::required;
+use crate::gateway::word_list;
 use crate::servers::{
     Health, LogLine, NewServer, Phase, ServerReport, TestReport, ToolChange, ToolReport,
 };
@@ -21,9 +22,11 @@ use crate::session::PolicyEffect;
 pub(in crate::gateway) struct Server {
     /// Its name.
     name: String,
-    /// `bundled`, `settings`, `installation` or `tenant`.
+    /// Where it is kept.
+    #[schema(value_type = word_list::ServerSource)]
     source: &'static str,
-    /// `stdio`, `stdio-docker`, `http` or `sse`.
+    /// How it is spoken to.
+    #[schema(value_type = word_list::ServerTransport)]
     transport: &'static str,
     /// Whether sessions get it.
     enabled: bool,
@@ -40,7 +43,8 @@ pub(in crate::gateway) struct Server {
     /// Where its calls run: `{ kind: sandbox | container | remote, hosts }`.
     #[schema(value_type = Object)]
     runs_in: RunsIn,
-    /// `healthy`, `unhealthy`, `reconnecting`, `disconnected` or `unknown`.
+    /// How it is.
+    #[schema(value_type = word_list::ServerStatus)]
     status: &'static str,
     /// How many tools it offers; null until it was listed.
     tool_count: Option<usize>,
@@ -185,7 +189,8 @@ pub(in crate::gateway) struct TestServerResponse {
 
 #[derive(Serialize, ToSchema)]
 struct TestPhase {
-    /// `start`, `handshake` or `tools`.
+    /// Which it is.
+    #[schema(value_type = word_list::TestPhaseName)]
     name: &'static str,
     /// Milliseconds.
     ms: u64,
@@ -250,8 +255,8 @@ pub(in crate::gateway) struct ServerTool {
     enabled: bool,
     /// Whether it works only as a task: then the model is not told of it, enabled or not.
     needs_tasks: bool,
-    /// `ask`, `allow` or `deny`.
-    #[schema(value_type = String)]
+    /// What is done with its calls.
+    #[schema(value_type = word_list::ToolEffect)]
     effect: PolicyEffect,
     /// Since when it is another than the one that the tenant said yes to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -348,7 +353,8 @@ pub(in crate::gateway) struct McpHealth {
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct ServerHealth {
     name: String,
-    /// `healthy`, `unhealthy`, `reconnecting`, `disconnected` or `unknown`.
+    /// How it is.
+    #[schema(value_type = word_list::ServerStatus)]
     pub(super) status: &'static str,
     last_check: Option<String>,
     last_success: Option<String>,

@@ -9,6 +9,7 @@ use crate::domain::{Caller, Code, Role, Scope};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query, required};
+use crate::gateway::word_list;
 use crate::providers::{DefaultFor, Wanted};
 use crate::session::ModelChoice;
 
@@ -21,6 +22,7 @@ pub(super) struct ModelDefaults {
     model: String,
     /// Who said so: `own`, `tenant`, `installation`, or `settings` where nobody did or what they said
     /// cannot answer.
+    #[schema(value_type = word_list::ModelDefaultSource)]
     source: &'static str,
     /// What I chose for mine.
     own: Option<DefaultModel>,

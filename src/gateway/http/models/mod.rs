@@ -22,6 +22,7 @@ use crate::domain::{Caller, Code, Role};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Query;
+use crate::gateway::word_list;
 
 /// The routes below `/api/models`.
 pub(super) fn routes() -> OpenApiRouter<GatewayState> {
@@ -70,7 +71,8 @@ pub(super) struct CheckedModels {
 pub(super) struct CheckedProvider {
     /// Its name.
     provider: String,
-    /// What it speaks: `openai`, `anthropic`, `gemini`, `openai-compatible`, `scripted`.
+    /// What it speaks.
+    #[schema(value_type = word_list::ProviderWire)]
     kind: &'static str,
     /// What came of a small real request to each model.
     models: Vec<CheckedModel>,

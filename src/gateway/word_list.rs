@@ -1,0 +1,55 @@
+//! Closed lists of words in answers, as the description of the REST door gives them: whoever makes a
+//! client of it, as our page does, knows every word that may come.
+
+use utoipa::openapi::schema::Type;
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+/// The types exist in the description alone. `tests/it` holds every answer against it.
+macro_rules! word_lists {
+    ($($(#[doc = $doc:literal])+ $name:ident = $($word:literal)|+;)+) => {$(
+        $(#[doc = $doc])+
+        pub(in crate::gateway) enum $name {}
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                let words = ObjectBuilder::new()
+                    .schema_type(Type::String)
+                    .description(Some(concat!($($doc),+).trim()))
+                    .enum_values(Some([$($word),+]));
+                RefOr::T(words.into())
+            }
+        }
+
+        impl ToSchema for $name {}
+    )+};
+}
+
+word_lists! {
+    /// What a session does.
+    SessionState = "idle" | "running" | "waiting" | "failed";
+    /// How people sign in.
+    SignInMode = "password" | "none";
+    /// What a person may do in a tenant.
+    UserRole = "viewer" | "member" | "admin" | "owner";
+    /// What a model provider speaks.
+    ProviderWire = "openai" | "anthropic" | "gemini" | "openai-compatible" | "scripted";
+    /// Where a model provider is kept.
+    ProviderSource = "settings" | "installation" | "tenant";
+    /// Who chose the model of new sessions.
+    ModelDefaultSource = "own" | "tenant" | "installation" | "settings";
+    /// What seals tools in.
+    SandboxKind = "docker" | "bubblewrap" | "none";
+    /// What holds a limit in force.
+    LimitMeans = "cgroup" | "rlimit" | "quota" | "watchdog" | "none";
+    /// Where an MCP server is kept.
+    ServerSource = "bundled" | "settings" | "installation" | "tenant";
+    /// How an MCP server is spoken to.
+    ServerTransport = "stdio" | "stdio-docker" | "http" | "sse";
+    /// How an MCP server is.
+    ServerStatus = "healthy" | "unhealthy" | "reconnecting" | "disconnected" | "unknown";
+    /// What is done with a call of a tool.
+    ToolEffect = "ask" | "allow" | "deny";
+    /// A step of trying out an MCP server.
+    TestPhaseName = "start" | "handshake" | "tools";
+}

@@ -1,0 +1,47 @@
+/** What of a conversation the model reads, and how a person begins anew. */
+import assert from 'node:assert/strict'
+import { after } from 'node:test'
+import { isAccessible } from './support/axe.mjs'
+import { ModelStandIn } from './support/model.mjs'
+import { closeBrowserAtTheEnd, story } from './support/story.mjs'
+
+closeBrowserAtTheEnd()
+after(() => model.close())
+
+const model = await ModelStandIn.start()
+
+/** What the model was sent last, without the system prompt. */
+const lastAsked = () => model.requests.at(-1).messages.filter(({ role }) => role !== 'system')
+const systemPrompt = (request) => request.messages.filter(({ role }) => role === 'system')
+
+story('a fresh context is begun from the details at any time, and the transcript stays', { env: model.env }, async ({ page, session }) => {
+  // An answer has details too.
+  const details = page.locator('header').getByRole('button', { name: 'Details' })
+  const begin = page.getByRole('button', { name: 'Start with fresh context' })
+  model.willSay('A zebra.')
+  await session.say('Which animal has stripes?')
+  await session.answer(1)
+  await details.click()
+  await begin.waitFor()
+  // What lies over the transcript hides it.
+  const ground = await page.getByRole('dialog').evaluate((panel) => getComputedStyle(panel).backgroundColor)
+  assert.notEqual(ground, 'rgba(0, 0, 0, 0)')
+  await isAccessible(page, 'the details with the fresh context')
+  await begin.click()
+  await session.says('New context. The model no longer sees what is above.').waitFor()
+  await begin.waitFor({ state: 'hidden' })
+
+  model.willStream(['It ', 'depends', '.'], { paceMs: 600 })
+  await session.say('And now?')
+  await session.stopButton.waitFor()
+  await details.click()
+  await begin.click()
+  await page.getByText('The agent is working. Stop it first.').waitFor()
+  await page.keyboard.press('Escape')
+  await session.answer(2)
+  assert.equal(await session.log.getByText('Which animal has stripes?').count(), 1)
+  assert.equal(await session.log.getByText('A zebra.').count(), 1)
+  assert.deepEqual(lastAsked().map(({ role, content }) => [role, content]), [['user', 'And now?']])
+  assert.ok(systemPrompt(model.requests[0]).length > 0)
+  assert.deepEqual(systemPrompt(model.requests.at(-1)), systemPrompt(model.requests[0]))
+})

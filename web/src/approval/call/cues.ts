@@ -1,0 +1,54 @@
+/** What a person should look at in this call, and whether it needs a look of its own. */
+import { t } from '@/locales'
+import { dateTime } from '@/locales/format'
+import type { QueueCall } from '@/wire/types'
+import { changesOneFile } from './describe'
+import { fileText } from './fileFacts'
+import { changesExisting } from './overwrites'
+import { hasUnsafeInteger } from './unsafeIntegers'
+
+export type CueKind = 'drift' | 'destructive' | 'leaves' | 'first' | 'file'
+
+export interface Cue {
+  kind: CueKind
+  text: string
+}
+
+const MAX_CUES = 4
+
+/** Only true ones, at most four, gravest first. */
+export function cuesOf(call: QueueCall): Cue[] {
+  const cues: (CueKind | false)[] = [
+    isDrifted(call) && 'drift',
+    isCalledDestructive(call) && (leavesSandbox(call) || changesExisting(call)) && 'destructive',
+    leavesSandbox(call) && 'leaves',
+    call.firstUse && 'first',
+    changesOneFile({ ...call, args: call.args ?? {} }) && 'file',
+  ]
+  return cues
+    .filter((kind): kind is CueKind => kind !== false)
+    .slice(0, MAX_CUES)
+    .map((kind) => ({ kind, text: textOf(kind, call) }))
+}
+
+function textOf(kind: CueKind, call: QueueCall): string {
+  if (kind === 'file' && call.file !== undefined) return fileText(call.file, 'cue')
+  return t(`approval.cue.${kind}`, { when: call.drift ? dateTime(call.drift.since) : '' })
+}
+
+/** Such a call is never part of an approval of all. */
+export function needsItsOwnLook(call: QueueCall): boolean {
+  return isDrifted(call) || (call.argsText === undefined && hasUnsafeInteger(call.args)) || (leavesSandbox(call) && isCalledDestructive(call))
+}
+
+function isDrifted(call: QueueCall): boolean {
+  return call.drift !== undefined
+}
+
+function isCalledDestructive(call: QueueCall): boolean {
+  return call.annotations?.destructiveHint === true
+}
+
+function leavesSandbox(call: QueueCall): boolean {
+  return call.runsIn !== undefined && call.runsIn.kind !== 'sandbox'
+}

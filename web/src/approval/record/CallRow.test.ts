@@ -1,0 +1,97 @@
+import { mount } from '@vue/test-utils'
+import { describe, expect, it } from 'vitest'
+import { callView } from '@/approval/testing'
+import type { CallView } from '@/wire/types'
+import CallRow from './CallRow.vue'
+
+function row(change: Partial<CallView>, progress?: string) {
+  return mount(CallRow, { props: { call: callView(change), me: 'ana', progress } })
+}
+
+describe('CallRow', () => {
+  it.each<[Partial<CallView>, string[]]>([
+    [{ decidedBy: { id: 'ana', name: 'Ana' }, durationMs: 1_200 }, ['Done', 'execute_command', 'ls -l', 'you, once', '1.2']],
+    [{ decidedBy: { id: 'bo', name: 'Bo' }, edited: true }, ['Bo, edited']],
+    [{ status: 'rejected', decidedBy: { id: 'bo', name: 'Bo' }, reason: 'not on main' }, ['Refused', 'Bo: not on main']],
+    [{ status: 'failed' }, ['Failed']],
+    [{ status: 'cancelled' }, ['Stopped']],
+  ])('says what became of %j', (change, words) => {
+    const text = row(change).text()
+    for (const word of words) expect(text).toContain(word)
+  })
+
+  it('is not green when the command ended with another code than 0', () => {
+    const wrapper = row({ exitCode: 3 })
+    expect(wrapper.text()).toContain('Exit 3')
+    expect(wrapper.text()).not.toContain('Done')
+    expect(wrapper.get('.row-word').classes()).toContain('row-failed')
+    expect(wrapper.find('.glyph-failed').exists()).toBe(true)
+    expect(row({ exitCode: 0 }).get('.row-word').classes()).toContain('row-done')
+  })
+
+  it.each(['rejected', 'cancelled', 'failed'] as const)('gives no time for what never ran and is %s', (status) => {
+    expect(row({ status, durationMs: 0 }).text()).not.toContain('ms')
+  })
+
+  it('shows hidden characters in the one line, and counts the lines that it leaves out', () => {
+    const text = row({ args: { command: 'a\u202Eb\nc' } }).text()
+    expect(text).toContain('a⟦U+202E⟧b … 1 more line')
+    expect(text).not.toContain('⟦U+000A⟧')
+  })
+
+  it('counts the characters that it leaves out of a long line', () => {
+    expect(row({ args: { command: 'x'.repeat(1_000) } }).text()).toContain('760 more characters')
+  })
+
+  it('stops its own call', async () => {
+    const wrapper = row({ status: 'executing' }, '3 of 7')
+    expect(wrapper.text()).toContain('3 of 7')
+    await wrapper.get('.row-stop').trigger('click')
+    expect(wrapper.get('.row-stop').attributes('aria-label')).toBe('Stop: Run a command')
+    expect(wrapper.emitted('stop')).toEqual([['call_1_0']])
+  })
+
+  it('asks what became of a call that the server lost', async () => {
+    const wrapper = row({ status: 'unknown', cause: 'the server `far` was told to stop; it may go on' })
+    expect(wrapper.get('.row-unknown-form').text()).toContain('the server `far` was told to stop; it may go on')
+    expect(wrapper.text()).toContain('It is not known what became of this. It may have happened.')
+    await wrapper.get('.row-unknown-form button').trigger('click')
+    expect(wrapper.emitted('settle')).toEqual([[{ callId: 'call_1_0', happened: true }]])
+  })
+
+  it('keeps the word of the person who settled it', () => {
+    const wrapper = row({ status: 'unknown', settled: { happened: true, by: { id: 'bo', name: 'Bo' } } })
+    expect(wrapper.text()).toContain('Bo: it happened')
+    expect(wrapper.find('.row-unknown-form').exists()).toBe(false)
+    expect(row({ status: 'unknown', settled: { happened: false, by: { id: 'ana', name: 'Ana' } } }).text()).toContain('you: it did not happen')
+  })
+
+  it('opens to arguments, output and hash', async () => {
+    const wrapper = row({ output: `\u001b[31mred\u001b[0m\n${'line\n'.repeat(400)}`, digest: 'abc123', truncated: { bytes: 12_345, link: 'https://evil.example/' } })
+    expect(wrapper.find('.row-record').exists()).toBe(false)
+    await wrapper.get('.row-toggle').trigger('click')
+    expect(wrapper.get('.ansi-red').text()).toBe('red')
+    expect(wrapper.text()).toContain('152 more lines. Show all 402')
+    expect(wrapper.text()).toContain('abc123')
+    expect(wrapper.text()).toContain('12,345 bytes of it were left out in the middle and are not kept.')
+    expect(wrapper.find('a').exists()).toBe(false)
+  })
+
+  it('keeps the focus when it is settled', async () => {
+    const unknown = callView({ status: 'unknown' })
+    const wrapper = mount(CallRow, { props: { call: unknown }, attachTo: document.body })
+    const happened = wrapper.get<HTMLButtonElement>('.row-unknown-form button')
+    happened.element.focus()
+    await wrapper.setProps({ call: { ...unknown, settled: { happened: true } } })
+    await Promise.resolve()
+    expect(document.activeElement).toBe(wrapper.get('.row-toggle').element)
+    wrapper.unmount()
+  })
+
+  it('shows both the edited and the original arguments', async () => {
+    const wrapper = row({ originalArgs: { command: 'rm -rf /' }, edited: true })
+    await wrapper.get('.row-toggle').trigger('click')
+    expect(wrapper.text()).toContain('rm -rf /')
+    expect(wrapper.text()).toContain('ls -l')
+  })
+})

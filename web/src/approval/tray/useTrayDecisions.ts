@@ -1,0 +1,84 @@
+/** The decisions of a tray: none is made by a key or click that was on its way before, and each is made once. */
+import { watch, type Ref } from 'vue'
+import type { useCardStates } from '@/approval/card/cardStates'
+import type { InputGuard } from '@/browser/inputGuard'
+import type { DecideAll, Decision, QueueCall, Settlement } from '@/wire/types'
+import type { useInFlightDecisions } from './inFlightDecisions'
+import type { Listed } from './queue'
+
+interface Emit {
+  (event: 'decide', decision: Decision): void
+  (event: 'decide-all', decision: DecideAll): void
+  (event: 'undecide', callId: string): void
+  (event: 'settle', settlement: Settlement): void
+}
+
+interface Tray {
+  guard: InputGuard
+  sent: ReturnType<typeof useInFlightDecisions>
+  states: ReturnType<typeof useCardStates>
+  listed: Readonly<Ref<Listed>>
+  isOpen(call: QueueCall): boolean
+  /** Opens the card of a call that waits again. */
+  show(callId: string): void
+  /** Opens the next card after this call. */
+  goOn(after: string | null): void
+}
+
+export function useTrayDecisions(emit: Emit, { guard, sent, states, listed, isOpen, show, goOn }: Tray) {
+  function decide(decision: Decision): void {
+    const call = listed.value.calls.find(({ callId }) => callId === decision.callId)
+    if (!guard.isArmed() || call === undefined || !isOpen(call)) return
+    mark([decision.callId])
+    emit('decide', decision)
+    goOn(decision.callId)
+  }
+
+  function takeBack(callId: string): void {
+    if (!guard.isArmed()) return
+    // On the server taking back what still waits there would refuse it.
+    if (sent.isSent(callId)) return emit('undecide', callId)
+    mark([callId])
+    emit('decide', { callId, approved: false, takeBack: true })
+    show(callId)
+  }
+
+  function settle(settlement: Settlement): void {
+    if (!guard.isArmed()) return
+    mark([settlement.callId])
+    emit('settle', settlement)
+    goOn(settlement.callId)
+  }
+
+  function decideAll(decision: DecideAll): void {
+    mark(decision.callIds)
+    emit('decide-all', decision)
+    goOn(decision.callIds.at(-1) ?? null)
+  }
+
+  /** What was begun on their cards is kept until the server has decided, as it may refuse. */
+  function mark(callIds: string[]): void {
+    sent.mark(callIds)
+    for (const callId of callIds) states.change(callId, { mode: 'look' })
+  }
+
+  return { decide, takeBack, settle, decideAll }
+}
+
+/** What the server says meanwhile: answers to what was sent, and what somebody else decided. */
+export function watchAnswers(calls: () => QueueCall[], { sent, states }: Pick<Tray, 'sent' | 'states'>, linger: (call: QueueCall) => void): void {
+  watch(
+    () => calls().map((call) => ({ ...call })),
+    (now, before = []) => {
+      for (const was of before) {
+        const is = now.find(({ callId }) => callId === was.callId)
+        if (sent.isMarked(was.callId) && (is === undefined || is.status !== was.status || is.digest !== was.digest)) {
+          sent.forget([was.callId])
+        } else if (was.status === 'pending' && is?.status !== 'pending' && is?.decidedBy !== undefined) {
+          linger(is)
+        }
+        if (is?.status !== 'pending') states.forget(was.callId)
+      }
+    },
+  )
+}

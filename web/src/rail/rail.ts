@@ -1,0 +1,48 @@
+/** Whether the rail is narrow (wide screens) or its sheet is open (phones), and how its list is grouped. */
+import { ref, watch } from 'vue'
+import { recall, remember } from '@/browser/storage'
+import { t, locale } from '@/locales'
+import type { SessionItem } from '@/wire/restTypes'
+
+export const isSheetOpen = ref(false)
+export const isNarrow = ref(recall('rail') === 'narrow')
+watch(isNarrow, (value) => remember('rail', value ? 'narrow' : null))
+
+export interface Group {
+  name: string
+  items: SessionItem[]
+}
+
+/** What waits for this person in the sessions that are listed, and where it began to wait first. */
+export function waitingIn(items: readonly SessionItem[]): { count: number; first: SessionItem | null } {
+  const waiting = items.filter((item) => item.waiting > 0)
+  return { count: waiting.reduce((sum, item) => sum + item.waiting, 0), first: waiting.at(-1) ?? null }
+}
+
+const DAY_MS = 86_400_000
+
+/** What waits for a person comes first, then by day. */
+export function groups(items: readonly SessionItem[], now: Date): Group[] {
+  const waiting = items.filter((item) => item.waiting > 0)
+  const out: Group[] = waiting.length > 0 ? [{ name: t('rail.waiting'), items: waiting }] : []
+  for (const item of items) {
+    if (item.waiting > 0) continue
+    const name = dayName(new Date(item.updatedAt), now)
+    const last = out[out.length - 1]
+    if (last?.name === name) last.items.push(item)
+    else out.push({ name, items: [item] })
+  }
+  return out
+}
+
+function dayName(at: Date, now: Date): string {
+  const days = Math.round((startOfDay(now) - startOfDay(at)) / DAY_MS)
+  if (days <= 0) return t('rail.today')
+  if (days === 1) return t('rail.yesterday')
+  if (days < 7) return new Intl.DateTimeFormat(locale(), { weekday: 'long' }).format(at)
+  return new Intl.DateTimeFormat(locale(), { month: 'long', year: 'numeric' }).format(at)
+}
+
+function startOfDay(date: Date): number {
+  return new Date(date.getFullYear(), date.getMonth(), date.getDate()).getTime()
+}

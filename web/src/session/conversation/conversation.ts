@@ -1,0 +1,113 @@
+/** A session as it is read: what was said and done, what is being said, and what waits to be read. */
+import type { AgentError, CallView, JsonObject, Person, Seq, WaitingMessage } from '@/wire/types'
+
+interface Placed {
+  /** Stable over the whole life of the entry, also from streaming to finished. */
+  key: string
+  seq: Seq
+  at: string
+  /** Which of several answers to the same message it belongs to. */
+  version?: Version
+}
+
+/** A part of an answer that was asked for again; `group` is the key of the first answer. */
+export interface Version {
+  group: string
+  /** From 1. */
+  n: number
+}
+
+export interface UserEntry extends Placed {
+  kind: 'user'
+  text: string
+  author: Person | null
+  clientMessageId: string | undefined
+}
+
+export interface Spent {
+  model: string | undefined
+  usage: JsonObject | undefined
+  cost: number | null | undefined
+  durationMs: number | undefined
+  finish: string | undefined
+}
+
+export interface SaidEntry extends Placed {
+  kind: 'said'
+  text: string
+  reasoning: string
+  reasoningMs: number | null
+  /** Bytes of the reasoning that are not kept. */
+  reasoningLeftOut?: number
+  /** `said` goes with calls, `answer` ends the turn, `cut` was stopped or broke off. */
+  role: 'said' | 'answer' | 'cut'
+  spent: Spent | null
+}
+
+export interface CallEntry extends Placed {
+  kind: 'call'
+  call: CallView
+}
+
+export type Note =
+  | { what: 'failed'; error: AgentError }
+  | { what: 'stopped' }
+  | { what: 'reset' }
+  | { what: 'compacted'; strategy: string; before: number; after: number }
+  | { what: 'dropped'; calls: number; isFiltered: boolean }
+  | { what: 'model'; model: string }
+  | { what: 'window'; whole: boolean }
+
+export interface NoteEntry extends Placed {
+  kind: 'note'
+  note: Note
+}
+
+export type Entry = UserEntry | SaidEntry | CallEntry | NoteEntry
+
+export interface Retry {
+  attempt: number
+  maxAttempts: number
+  /** Milliseconds since the epoch. */
+  until: number
+}
+
+export interface Running {
+  turn: number
+  iteration: number
+  attempt: number
+  text: string
+  reasoning: string
+  model: string | null
+  since: string
+  /** A newer attempt replaced text that was already read. */
+  restarted: boolean
+  /** The text of this iteration became an entry; what still trickles in is already known. */
+  isClosed: boolean
+  retry: Retry | null
+  reasoningFrom: number | null
+  reasoningMs: number | null
+}
+
+export interface Conversation {
+  /** The newest event that was folded; what comes next must be `seq + 1`. */
+  seq: Seq
+  entries: Entry[]
+  running: Running | null
+  waiting: WaitingMessage[]
+  title: string | null
+  /** What the session was switched to; null while nothing of that is known. */
+  model: string | null
+  provider: string | null
+  /** How many answers there are to one message, by the key of the first. */
+  versions: ReadonlyMap<string, number>
+  /** The version that is being made: whatever comes before the next message belongs to it. */
+  version: Version | null
+}
+
+export const EMPTY: Conversation = { seq: 0, entries: [], running: null, waiting: [], title: null, model: null, provider: null, versions: new Map(), version: null }
+
+/** A note about what holds from the next request on; it belongs to no answer. */
+export function isSetting(note: Note): boolean {
+  return note.what === 'model' || note.what === 'window'
+}

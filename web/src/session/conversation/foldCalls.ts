@@ -1,0 +1,82 @@
+/** What events say of calls: each call is one entry, from the moment that the model asks for it to its end. */
+import { isObject, stringOf } from '@/wire/json'
+import type { CallStatus, CallView, JsonObject, Person, QueueCall } from '@/wire/types'
+import type { Draft, Place, Told } from './draft'
+
+export function approvalRequired(draft: Draft, { place, data }: Told): void {
+  updateCall(draft, place, data, { status: 'pending' })
+}
+
+export function decided(draft: Draft, { place, data }: Told): void {
+  const isTakenBack = data.scope === 'taken_back'
+  const status: CallStatus = isTakenBack ? 'pending' : data.approved ? 'approved' : 'rejected'
+  const before = draft.callEntry(stringOf(data.callId) ?? '')?.call
+  const edited = data.edited === true
+  updateCall(draft, place, data, {
+    status,
+    edited,
+    decidedBy: isTakenBack ? undefined : (data.by as Person | undefined),
+    reason: isTakenBack ? undefined : stringOf(data.reason),
+    ...(edited && isObject(data.args) && before ? { originalArgs: before.originalArgs ?? before.args } : {}),
+  })
+}
+
+export function started(draft: Draft, { place, data }: Told): void {
+  updateCall(draft, place, data, { status: 'executing' })
+}
+
+export function ended(draft: Draft, { place, text, data }: Told): void {
+  updateCall(draft, place, data, {
+    status: (stringOf(data.status) ?? 'completed') as CallStatus,
+    output: text,
+    ...defined({
+      durationMs: data.durationMs as number | undefined,
+      exitCode: data.exitCode as number | undefined,
+      truncated: data.truncated as CallView['truncated'],
+      cause: stringOf(data.cause),
+    }),
+  })
+}
+
+/** A person said whether a call of unknown outcome happened; the row keeps their word. */
+export function settled(draft: Draft, place: Place, data: JsonObject): void {
+  const by = isObject(data.by) ? (data.by as unknown as Person) : undefined
+  updateCall(draft, place, data, defined({ settled: { happened: data.happened === true, by } }))
+}
+
+/** The call queue knows the latest state of its calls, and the arguments of an edited one. */
+export function mergeCall(draft: Draft, call: QueueCall): void {
+  const entry = draft.callEntry(call.callId)
+  if (!entry) return
+  const { status, decidedBy, reason, edited, args, originalArgs, digest } = call
+  draft.replace({
+    ...entry,
+    call: { ...entry.call, ...defined({ status, decidedBy, reason, edited, args, originalArgs, digest }) },
+  })
+}
+
+export function updateCall(draft: Draft, place: Place, data: JsonObject, change: Partial<CallView>): void {
+  const callId = stringOf(data.callId)
+  if (!callId) return
+  const facts = defined({
+    name: stringOf(data.name),
+    server: stringOf(data.server),
+    args: isObject(data.args) ? data.args : undefined,
+    digest: stringOf(data.digest),
+  })
+  const known = draft.callEntry(callId)
+  if (known) {
+    draft.replace({ ...known, call: { ...known.call, ...facts, ...change } })
+    return
+  }
+  // The page of history may begin after the call was asked.
+  const call: CallView = { callId, name: '', server: '', args: {}, status: 'pending', edited: false, ...facts, ...change }
+  draft.push({ kind: 'call', key: callId, ...place, call })
+}
+
+/** Without the keys that are undefined, so that spreading it never wipes what is known. */
+function defined<T extends object>(value: T): { [K in keyof T]?: NonNullable<T[K]> } {
+  return Object.fromEntries(Object.entries(value).filter(([, v]) => v !== undefined)) as {
+    [K in keyof T]?: NonNullable<T[K]>
+  }
+}

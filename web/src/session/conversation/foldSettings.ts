@@ -1,0 +1,31 @@
+/** What events say of the session itself: its title, its model, and how much of the past the model reads. */
+import { isObject, numberOf, stringOf } from '@/wire/json'
+import type { Draft, Told } from './draft'
+import { settled } from './foldCalls'
+
+export function changed(draft: Draft, { place, data }: Told): void {
+  if (typeof data.title === 'string') draft.state.title = data.title
+  if (typeof data.model === 'string') {
+    draft.state.model = data.model
+    draft.state.provider = stringOf(data.provider) ?? draft.state.provider
+    draft.note(place, { what: 'model', model: data.model })
+  }
+  if (typeof data.wholeWindow === 'boolean') draft.note(place, { what: 'window', whole: data.wholeWindow })
+  if (typeof data.withdrawn === 'string') withdraw(draft, data.withdrawn)
+  if (isObject(data.settled)) settled(draft, place, data.settled)
+}
+
+export function compacted(draft: Draft, { place, data }: Told): void {
+  const tokens = (value: unknown) => (isObject(value) ? numberOf(value.tokens) : 0)
+  const strategy = stringOf(data.strategy) ?? ''
+  draft.note(place, { what: 'compacted', strategy, before: tokens(data.before), after: tokens(data.after) })
+}
+
+export function contextReset(draft: Draft, { place }: Told): void {
+  draft.note(place, { what: 'reset' })
+}
+
+function withdraw(draft: Draft, clientMessageId: string): void {
+  draft.state.waiting = draft.state.waiting.filter((message) => message.clientMessageId !== clientMessageId)
+  draft.remove((entry) => entry.kind === 'user' && entry.clientMessageId === clientMessageId)
+}

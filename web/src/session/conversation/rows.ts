@@ -1,0 +1,136 @@
+/** Entries as the transcript lays them out: calls stand together, and a long run of finished ones folds. */
+import { exitCodeOf } from '@/approval/call/callStatus'
+import type { CallStatus } from '@/wire/types'
+import type { CallEntry, Entry } from './conversation'
+
+/** The most transcript entries that are in the DOM at once. */
+export const WINDOW = 150
+/** A run of more finished calls than this is one row until it is opened. */
+export const FOLDED_CALLS = 5
+
+export interface CallsRow {
+  kind: 'calls'
+  key: string
+  calls: CallEntry[]
+  isFoldable: boolean
+}
+
+/** Stands above an answer that has others beside it. */
+export interface VersionsRow {
+  kind: 'versions'
+  key: string
+  group: string
+  /** The one that is shown, from 1. */
+  n: number
+  of: number
+}
+
+export type Row = Exclude<Entry, CallEntry> | CallsRow | VersionsRow
+
+export interface Versions {
+  /** How many there are, by group. */
+  of: ReadonlyMap<string, number>
+  /** The one that a person chose; by itself the newest is shown. */
+  shown?: ReadonlyMap<string, number>
+  /** The group whose newest version is being made, and may have no entry yet. */
+  open?: string | null
+}
+
+const NO_VERSIONS: Versions = { of: new Map() }
+
+const FINISHED: ReadonlySet<CallStatus> = new Set<CallStatus>(['completed', 'failed', 'cancelled', 'rejected'])
+
+export function rows(entries: readonly Entry[], versions: Versions = NO_VERSIONS): Row[] {
+  const out: Row[] = []
+  const headed = new Set<string>()
+  for (const entry of entries) {
+    const { version } = entry
+    if (version && version.n !== shownVersion(versions, version.group)) continue
+    if (version && !headed.has(version.group)) {
+      headed.add(version.group)
+      out.push(...headOf(versions, version.group))
+    }
+    const last = out[out.length - 1]
+    if (entry.kind !== 'call') out.push(entry)
+    else if (last?.kind === 'calls') last.calls.push(entry)
+    else out.push({ kind: 'calls', key: `c${entry.key}`, calls: [entry], isFoldable: false })
+  }
+  for (const row of out) {
+    if (row.kind === 'calls') row.isFoldable = isFoldable(row.calls)
+  }
+  const { open } = versions
+  if (open && !headed.has(open)) out.push(...headOf(versions, open))
+  return out
+}
+
+export function shownVersion({ of, shown }: Versions, group: string): number {
+  return shown?.get(group) ?? of.get(group) ?? 1
+}
+
+function headOf(versions: Versions, group: string): VersionsRow[] {
+  const of = versions.of.get(group) ?? 1
+  return of < 2 ? [] : [{ kind: 'versions', key: `v${group}`, group, n: shownVersion(versions, group), of }]
+}
+
+/** What the margin of a row tells that the row above it has not told already. */
+export interface Margin {
+  author: boolean
+  minute: boolean
+}
+
+export interface Told {
+  kind: string
+  key: string
+  at?: string
+  author?: { id: string } | null
+  calls?: CallEntry[]
+}
+
+/** A message without an author was read while the agent worked: it is of the person who looks (`me`). */
+export function marginsOf(all: readonly Told[], me: string | undefined): Map<string, Margin> {
+  const margins = new Map<string, Margin>()
+  let before = { who: '', minute: NaN }
+  for (const row of all) {
+    if (row.kind === 'versions') continue
+    if (row.kind === 'note') {
+      before = { who: '', minute: NaN }
+      continue
+    }
+    const who = row.kind === 'user' ? `user ${row.author?.id ?? me ?? ''}` : 'agent'
+    const minute = Math.floor(Date.parse(row.at ?? row.calls?.[0]?.at ?? '') / 60_000)
+    const author = who !== before.who
+    margins.set(row.key, { author, minute: author || minute !== before.minute })
+    before = { who, minute }
+  }
+  return margins
+}
+
+function isFoldable(calls: readonly CallEntry[]): boolean {
+  return calls.length > FOLDED_CALLS && calls.every(({ call }) => FINISHED.has(call.status))
+}
+
+export interface OutcomeCount {
+  status: CallStatus
+  /** Only of commands that ended with another code than 0. */
+  exitCode: number | null
+  n: number
+}
+
+/** How many calls ended how, in the order of their first. */
+export function outcomes(calls: readonly CallEntry[]): OutcomeCount[] {
+  const counts = new Map<string, OutcomeCount>()
+  for (const { call } of calls) {
+    const exitCode = exitCodeOf(call)
+    const key = `${call.status} ${exitCode}`
+    const count = counts.get(key) ?? { status: call.status, exitCode, n: 0 }
+    counts.set(key, { ...count, n: count.n + 1 })
+  }
+  return [...counts.values()]
+}
+
+/** The slice of a list that is drawn. `end` is null while the end of the list is followed. */
+export function visible<T>(all: readonly T[], end: number | null): { items: T[]; start: number; end: number } {
+  const last = Math.min(end ?? all.length, all.length)
+  const start = Math.max(0, last - WINDOW)
+  return { items: all.slice(start, last), start, end: last }
+}

@@ -1,0 +1,143 @@
+import { flushPromises, mount, type VueWrapper } from '@vue/test-utils'
+import { createPinia, setActivePinia } from 'pinia'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { defineComponent, nextTick } from 'vue'
+import { createMemoryHistory, createRouter } from 'vue-router'
+import { i18n } from '@/locales'
+import { assertiveText } from '@/ui/announcer'
+// Loaded beforehand, as the chunk that a person would wait for.
+import '@/models/KeyChange.vue'
+import { usePerson } from '@/stores/person'
+import { rest } from '@/wire/rest'
+import type { ProviderItem } from '@/wire/restTypes'
+import { announceSession } from '@/session/announcements'
+import EntryNote from './EntryNote.vue'
+import { EMPTY, type NoteEntry } from '@/session/conversation/conversation'
+import { fold } from '@/session/conversation/fold'
+import { useSession } from '@/session/store/session'
+
+const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/:rest(.*)*', component: { render: () => null } }] })
+
+let page: VueWrapper
+let seq: number
+
+beforeEach(() => {
+  setActivePinia(createPinia())
+  seq = 0
+})
+afterEach(() => {
+  page.unmount()
+  document.body.innerHTML = ''
+})
+
+function add(event: string, ...args: unknown[]): void {
+  const session = useSession()
+  const place = { seq: ++seq, at: '2026-11-23T10:00:00Z' }
+  const last = args.pop() as object
+  session.conversation = fold(session.conversation, [{ ...place, event, args: [...args, { ...last, ...place }] }])
+}
+
+function fail(code: string, retryable = false): void {
+  add('user:message', 'go', {})
+  add('agent:error', 'no', { code, retryable, turn: 1 })
+  const entry = useSession().conversation.entries.at(-1) as NoteEntry
+  page = mount(EntryNote, {
+    props: { entry },
+    attachTo: document.body,
+    global: { plugins: [i18n, router] },
+  })
+}
+
+const ways = () => page.findAll('.ways button, .ways a').map((way) => way.text())
+
+it.each([
+  ['missing_api_key', false, ['Retry', 'Add a key', 'Choose a model']],
+  ['provider_rejected', true, ['Retry', 'Choose a model']],
+  ['context_overflow', false, ['Choose a model', 'Begin a new context']],
+  ['max_iterations', false, ['Retry', 'Choose a model', 'Begin a new context']],
+  ['budget_exhausted', false, ['Choose a model']],
+  ['provider_unavailable', true, ['Retry']],
+])('offers after %s what helps', (code, retryable, expected) => {
+  fail(code, retryable)
+  expect(ways()).toEqual(expected)
+})
+
+it('changes a refused key in place, and only for one that works', async () => {
+  const item: ProviderItem = { id: 'own', kind: 'openai', baseUrl: 'https://a.example/v1', api: 'auto', hasKey: true, models: ['m'], contextWindows: {}, source: 'tenant', isDefault: false }
+  vi.spyOn(rest, 'providers').mockResolvedValue({ items: [item] })
+  const test = vi.spyOn(rest, 'testProvider').mockResolvedValueOnce({ ok: false, latencyMs: 1, models: [], error: { code: 'provider_rejected', message: 'no such key' }, isDefault: false })
+  const put = vi.spyOn(rest, 'putProvider').mockResolvedValue(item)
+  usePerson().me = { user: { id: 'ana', name: 'Ana', role: 'owner' } } as never
+  useSession().conversation = { ...useSession().conversation, provider: 'own' }
+  fail('provider_rejected', true)
+  expect(ways()).toEqual(['Retry', 'Change the key', 'Choose a model'])
+  await page.findAll('.ways button')[1]?.trigger('click')
+  await vi.waitFor(() => expect(page.find('input').exists()).toBe(true))
+  await page.get('input').setValue('sk-wrong')
+  await page.get('form').trigger('submit')
+  await flushPromises()
+  expect(page.get('[role=alert]').text()).toContain('no such key')
+  expect(put).not.toHaveBeenCalled()
+
+  test.mockResolvedValueOnce({ ok: true, latencyMs: 1, models: ['m'], model: 'm', isDefault: false })
+  await page.get('input').setValue('sk-right')
+  await page.get('form').trigger('submit')
+  await flushPromises()
+  expect(put).toHaveBeenCalledWith('own', { kind: 'openai', scope: 'tenant', baseUrl: 'https://a.example/v1', models: ['m'], apiKey: 'sk-right' })
+  expect(page.emitted('retry')).toHaveLength(1)
+  expect(page.find('input').exists()).toBe(false)
+  vi.restoreAllMocks()
+})
+
+it('offers to ask again once another model is chosen, and nothing once it went on', async () => {
+  fail('context_overflow')
+  add('session:changed', { model: 'larger', provider: 'p' })
+  await nextTick()
+  expect(ways()).toEqual(['Retry', 'Choose a model', 'Begin a new context'])
+  add('user:message', 'shorter', {})
+  await nextTick()
+  expect(ways()).toEqual([])
+})
+
+it.each([
+  ['agent:response', ['I begin', { turn: 1, finish: 'content_filter', droppedCalls: 2 }], "The provider's filter stopped the following answer. 2 calls that it asked for were dropped and did not run."],
+  ['agent:response', ['', { turn: 1, finish: 'stop', droppedCalls: 1 }], '1 call that named no tool was dropped.'],
+  [
+    'context:compacted',
+    [{ strategy: 'shorten-results', results: 3, before: { messages: 9, tokens: 41_000 }, after: { messages: 9, tokens: 17_000 } }],
+    '41,000 tokens before, 17,000 after. Everything is still here.',
+  ],
+])('says what became of the context and of calls: %s', (event, args, words) => {
+  add('user:message', 'go', {})
+  add(event, ...args)
+  const entry = useSession().conversation.entries.find((found) => found.kind === 'note') as NoteEntry
+  page = mount(EntryNote, { props: { entry }, attachTo: document.body, global: { plugins: [i18n, router] } })
+  expect(page.text()).toContain(words)
+  const last = useSession().conversation.entries.at(-1)
+  expect(last?.kind).toBe(event === 'agent:response' ? 'said' : 'note')
+})
+
+it('begins a new context', async () => {
+  fail('context_overflow')
+  const reset = vi.spyOn(useSession(), 'resetHistory').mockResolvedValue({ ok: true })
+  const button = page.findAll('button').find((way) => way.text() === 'Begin a new context')
+  await button?.trigger('click')
+  expect(reset).toHaveBeenCalledOnce()
+  add('history:reset', {})
+  await nextTick()
+  expect(ways()).toEqual([])
+})
+
+it('is said aloud when it happens, and not when an old session is opened', async () => {
+  const session = useSession()
+  assertiveText.value = ''
+  page = mount(defineComponent({ setup: () => (announceSession(session), () => null) }))
+  const place = { seq: 1, at: '2026-11-23T10:00:00Z' }
+  const failed = (at: number) => ({ ...place, seq: at, event: 'agent:error', args: ['no', { code: 'max_iterations', turn: at, seq: at }] })
+  session.conversation = fold(EMPTY, [failed(1)])
+  await nextTick()
+  expect(assertiveText.value).toBe('')
+  session.conversation = fold(session.conversation, [failed(2)])
+  await nextTick()
+  expect(assertiveText.value).toBe('The agent asked the model as often as one turn allows.')
+})

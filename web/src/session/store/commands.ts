@@ -1,0 +1,103 @@
+/** What a person asks of the open session, and what is said when it did not happen. */
+import { usePerson } from '@/stores/person'
+import { useSessions } from '@/stores/sessions'
+import { refused } from '@/wire/link'
+import { RequestError } from '@/wire/request'
+import type { Ack, DecideAll, Decision, JsonObject, Settlement } from '@/wire/types'
+import type { Action } from './commandFailure'
+import { useDecisions } from './decisions'
+import { noteSaved, type Connection, type SessionState } from './state'
+
+export function sessionCommands(state: SessionState, connection: Connection) {
+  const { conversation, failure, id, stopping, typist } = state
+  const person = usePerson()
+  const sessions = useSessions()
+  const decisions = useDecisions()
+
+  async function command(name: string, payload: JsonObject = {}): Promise<Ack> {
+    const { link } = connection
+    const ack: Ack = link ? await link.request(name, payload) : refused('offline')
+    if (!ack.ok && ack.error.code === 'unauthorized') person.lost()
+    return ack
+  }
+
+  /** Says what did not happen. What was left undone in another session is told with that session's name. */
+  async function reporting(action: Action, answer: Promise<Ack>): Promise<Ack> {
+    const [owner, title] = [typist.value, conversation.value.title ?? undefined]
+    const { link } = connection
+    failure.value = null
+    const ack = await answer
+    if (ack.ok) {
+      if (link === connection.link) noteSaved(state)
+    } else if (ack.error.code === 'left') {
+      if (owner === typist.value) failure.value = { action: 'left', error: ack.error, title }
+    } else if (link === connection.link && ack.error.code !== 'taken_back') {
+      failure.value = { action, error: ack.error }
+    }
+    return ack
+  }
+
+  /** Deciding is idempotent, so a decision made while the connection is away still arrives. */
+  async function decide(decision: Decision): Promise<Ack> {
+    const { link } = connection
+    return reporting('decide', link ? decisions.decide(link, decision) : Promise.resolve(refused('offline')))
+  }
+
+  async function decideAll(decision: DecideAll): Promise<Ack> {
+    const { link } = connection
+    return reporting('decide', link ? decisions.decideAll(link, decision) : Promise.resolve(refused('offline')))
+  }
+
+  /** A decision that was not sent yet is not sent any more. */
+  function undecide(callId: string): void {
+    if (connection.link) decisions.takeBack(connection.link, callId)
+  }
+
+  /** Names the turn, so that it can be kept until it is acknowledged and never stops a later one. */
+  async function stop(): Promise<Ack> {
+    const turn = conversation.value.running?.turn
+    const { link } = connection
+    if (!link || turn === undefined || stopping.value === turn) return { ok: true }
+    stopping.value = turn
+    const ack = await reporting('stop', link.keep('agent:cancel', { turn }))
+    if (link === connection.link && stopping.value === turn) stopping.value = null
+    return ack
+  }
+
+  async function rename(title: string): Promise<void> {
+    const sessionId = id.value
+    if (sessionId === null) return
+    failure.value = null
+    try {
+      await sessions.rename(sessionId, title)
+      if (sessionId === id.value) conversation.value = { ...conversation.value, title }
+    } catch (error) {
+      if (sessionId === id.value) noteFailure(state, 'rename', error)
+    }
+  }
+
+  return {
+    deciding: decisions.deciding,
+    forgetDecisions: decisions.forget,
+    command,
+    decide,
+    decideAll,
+    undecide,
+    stop,
+    rename,
+    settle: (settlement: Settlement) => reporting('settle', command('tool:outcome', { ...settlement })),
+    stopCall: (callId: string) => reporting('stopCall', command('tool:cancel', { callId })),
+    withdraw: (clientMessageId: string) => reporting('withdraw', command('message:withdraw', { clientMessageId })),
+    retryTurn: () => reporting('retry', command('turn:retry')),
+    chooseModel: ({ id: model, provider }: { id: string; provider: string }) => command('session:model', { model, provider }),
+    chooseWindow: (whole: boolean) => command('session:window', { whole }),
+    resetHistory: () => command('history:reset'),
+  }
+}
+
+/** Says that a request was refused or never arrived. */
+export function noteFailure({ failure }: SessionState, action: Action, error: unknown): void {
+  const isAnswer = error instanceof RequestError
+  const code = isAnswer ? error.code : 'offline'
+  failure.value = { action, error: { ...refused(code).error, message: isAnswer ? error.message : '' } }
+}

@@ -1,0 +1,157 @@
+/** Reads what the server tells of the open session, in order, and asks for what it missed. */
+import { createFrameBuffer } from '@/browser/frameBuffer'
+import { EMPTY } from '@/session/conversation/conversation'
+import { arrival, fold, mergeQueue, withWaiting } from '@/session/conversation/fold'
+import { retainStreamed } from '@/session/conversation/retainStreamed'
+import { applyDelta, withRunning, type Delta } from '@/session/conversation/streaming'
+import { useSessions } from '@/stores/sessions'
+import { noteVersion } from '@/stores/version'
+import { isObject } from '@/wire/json'
+import type { JsonObject, QueueCall, SandboxState, SessionUsage, StoredEvent, SystemReady } from '@/wire/types'
+import { noteSaved, type Connection, type SessionState } from './state'
+
+/** Whoever keeps what was typed is told when it may have arrived. */
+export interface Delivery {
+  keep(): void
+  confirmArrived(): void
+}
+
+export function useEventStream(state: SessionState, connection: Connection, delivery: Delivery) {
+  const { conversation, queue, ready } = state
+  const sessions = useSessions()
+  const deltas = createFrameBuffer<Delta>(appendText)
+  /** All events that the conversation is made of, the oldest first. */
+  let events: StoredEvent[] = []
+  let isResuming = false
+
+  function onReady(message: SystemReady): void {
+    const { queue: asked, running, transcript, usage, waiting } = message.state
+    isResuming = false
+    deltas.clear()
+    connection.newId = message.sessionId
+    delivery.keep()
+    noteVersion(message.version)
+    if (!message.resumed) {
+      events = [...transcript.events]
+      state.hasOlder.value = transcript.more
+      const folded = fold(EMPTY, events)
+      const begun = { ...folded, seq: Math.max(folded.seq, message.seq), title: message.title, model: null, provider: null }
+      conversation.value = withWaiting(withRunning(begun, running), waiting)
+      state.progress.value = {}
+    } else if (running) {
+      conversation.value = withRunning(conversation.value, running)
+    }
+    ready.value = message
+    state.usage.value = usage
+    takeQueue(asked.calls)
+    delivery.confirmArrived()
+  }
+
+  function onEvent(event: string, args: unknown[]): void {
+    const last = args[args.length - 1]
+    const data: JsonObject = isObject(last) ? last : {}
+    switch (event) {
+      case 'agent:delta':
+        return deltas.add({ ...(data as unknown as Delta), text: String(args[0] ?? '') })
+      case 'tool:progress':
+        return showProgress(data)
+      case 'tool:queue':
+        return takeQueue((data.calls ?? []) as QueueCall[])
+      case 'session:usage':
+        state.usage.value = data as unknown as SessionUsage
+        return
+      case 'system:sandbox':
+        if (ready.value) ready.value = { ...ready.value, sandbox: data.sandbox as SandboxState }
+        return
+      case 'system:message':
+        return showRetry(data)
+    }
+    if (typeof data.seq === 'number') receive({ seq: data.seq, at: String(data.at ?? ''), event, args })
+    else if (event === 'agent:error') state.trouble.value = { code: String(data.code ?? ''), text: String(args[0] ?? '') }
+  }
+
+  function receive(event: StoredEvent): void {
+    deltas.flush()
+    const kind = arrival(conversation.value.seq, event.seq)
+    if (kind === 'known') return
+    if (kind === 'gap') return resume()
+    events.push(event)
+    conversation.value = fold(conversation.value, [event])
+    noteSaved(state)
+    delivery.confirmArrived()
+    tellRail(event)
+  }
+
+  /** Asks for what came after the last event that was folded. */
+  function resume(): void {
+    const journalId = ready.value?.journalId
+    if (isResuming || !journalId || !connection.link) return
+    isResuming = true
+    void connection.link.request('session:resume', { lastSeq: conversation.value.seq, journalId }).then(() => {
+      isResuming = false
+    })
+  }
+
+  function takeQueue(calls: QueueCall[]): void {
+    queue.value = calls
+    conversation.value = mergeQueue(conversation.value, calls)
+    if (state.id.value !== null) sessions.patch(state.id.value, { waiting: waitingCalls() })
+  }
+
+  function waitingCalls(): number {
+    return queue.value.filter((call) => call.status === 'pending').length
+  }
+
+  function appendText(pieces: Delta[]): void {
+    let { running } = conversation.value
+    for (const piece of pieces) {
+      const result = applyDelta(running, piece, Date.now())
+      running = result.running
+      if (result.isGap) resume()
+    }
+    conversation.value = { ...conversation.value, running }
+  }
+
+  function showProgress(data: JsonObject): void {
+    const callId = String(data.callId ?? '')
+    const share = typeof data.progress === 'number' && typeof data.total === 'number' ? `${data.progress}/${data.total}` : ''
+    const text = [data.message, share].filter(Boolean).join(' ')
+    state.progress.value = { ...state.progress.value, [callId]: text }
+  }
+
+  function showRetry(data: JsonObject): void {
+    const { running } = conversation.value
+    if (data.code !== 'model_retry' || !running) return
+    const [attempt, maxAttempts] = [Number(data.attempt), Number(data.maxAttempts)]
+    const retry = { attempt, maxAttempts, until: Date.now() + Number(data.delayMs) }
+    conversation.value = { ...conversation.value, running: { ...running, retry } }
+  }
+
+  function tellRail(event: StoredEvent): void {
+    if (state.id.value === null) return
+    const { running, title } = conversation.value
+    const now = waitingCalls() > 0 ? 'waiting' : running !== null ? 'running' : lastFailed() ? 'failed' : 'idle'
+    sessions.touch(state.id.value, { state: now, updatedAt: event.at, ...(title === null ? {} : { title }) })
+  }
+
+  function lastFailed(): boolean {
+    const last = conversation.value.entries.at(-1)
+    return last?.kind === 'note' && last.note.what === 'failed'
+  }
+
+  /** A call may have been asked on the older page and answered on the newer one, so all is folded again. */
+  function prepend(older: readonly StoredEvent[]): void {
+    events = [...older, ...events]
+    const { running, waiting, title, model, provider, seq } = conversation.value
+    const whole = withWaiting({ ...fold(EMPTY, events), running, title, model, provider, seq }, waiting)
+    conversation.value = mergeQueue(retainStreamed(conversation.value, whole), queue.value)
+  }
+
+  function clear(): void {
+    deltas.clear()
+    events = []
+    isResuming = false
+  }
+
+  return { onReady, onEvent, prepend, oldest: () => events[0], clear }
+}

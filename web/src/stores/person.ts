@@ -1,0 +1,95 @@
+/** Who is signed in, and what the installation says about itself. */
+import { defineStore } from 'pinia'
+import { computed, ref, shallowRef } from 'vue'
+import { forgetTyped } from '@/browser/storage'
+import { RequestError, setCsrfToken, watchSignIn } from '@/wire/request'
+import { rest } from '@/wire/rest'
+import type { Installation, Me } from '@/wire/restTypes'
+import { useSessions } from './sessions'
+import { noteVersion } from './version'
+
+/** How long a server that could not say who is signed in is left alone. */
+const ASK_AGAIN_MS = 3_000
+
+export const usePerson = defineStore('person', () => {
+  const sessions = useSessions()
+  const me = shallowRef<Me | null>(null)
+  const installation = shallowRef<Installation | null>(null)
+  const needsSetup = ref(false)
+  /** May manage people, providers and servers of the team. */
+  const isAdmin = computed(() => {
+    const user = me.value?.user
+    return user?.installationAdmin === true || user?.role === 'owner' || user?.role === 'admin'
+  })
+  /** `me` was asked and answered, with a person or with "nobody". */
+  const isKnown = ref(false)
+  let timer: ReturnType<typeof setTimeout> | null = null
+  let lastId: string | null = null
+
+  function enter(answer: Me): void {
+    setCsrfToken(answer.csrfToken)
+    if (lastId !== null && lastId !== answer.user.id) sessions.reset()
+    lastId = answer.user.id
+    me.value = answer
+    installation.value = answer.installation
+    noteVersion(answer.installation.version)
+    needsSetup.value = false
+    isKnown.value = true
+  }
+
+  /** Rejects only when the server could not be asked. */
+  async function identify(): Promise<void> {
+    try {
+      enter(await rest.me())
+    } catch (error) {
+      if (!(error instanceof RequestError) || error.status !== 401) throw error
+      me.value = null
+      installation.value = error.problem.installation ?? null
+      if (installation.value) noteVersion(installation.value.version)
+      needsSetup.value = error.problem.setupNeeded ?? false
+      isKnown.value = true
+    }
+  }
+
+  async function signOut(): Promise<void> {
+    // Afterwards there is no right to delete any more.
+    await sessions.finishRemoval(false)
+    try {
+      await rest.signOut()
+    } catch (error) {
+      // Whoever is out already is where they want to be.
+      if (!(error instanceof RequestError) || error.status !== 401) throw error
+    }
+    forgetTyped()
+    sessions.reset()
+    me.value = null
+  }
+
+  /** The server no longer knows the cookie; the address stays, so that signing in leads back. */
+  function lost(): void {
+    me.value = null
+  }
+
+  /** Asks until the server says who is signed in, for a page that is there already. */
+  function identifyLater(): void {
+    timer ??= setTimeout(() => {
+      timer = null
+      if (!isKnown.value) identify().catch(identifyLater)
+    }, ASK_AGAIN_MS)
+  }
+
+  async function renew(): Promise<boolean> {
+    const id = me.value?.user.id
+    try {
+      await identify()
+    } catch {
+      return false
+    }
+    // What one person asked for is not done in the name of another.
+    return id !== undefined && id === me.value?.user.id
+  }
+
+  watchSignIn({ onSignedOut: lost, renew })
+
+  return { me, isAdmin, installation, needsSetup, isKnown, enter, identify, identifyLater, signOut, lost }
+})

@@ -1,0 +1,73 @@
+/**
+ * The types of the REST door as the page names them. They are those of its description; by hand stands here only what
+ * the description leaves open, and that has to fit into it.
+ */
+import type { components } from './rest.generated'
+import type { ToolAnnotations } from './types'
+
+type Schemas = components['schemas']
+
+/** A type of the description with some fields said more exactly; a field that it does not have does not compile. */
+type Exactly<T, Fields extends { [Name in keyof Fields]: Name extends keyof T ? T[Name] : never }> = Omit<T, keyof Fields> & Fields
+
+export type Installation = Schemas['Installation']
+export type Me = Schemas['Me']
+
+export type SessionState = Schemas['SessionState']
+export type SessionItem = Schemas['SessionItem']
+
+export type Model = Schemas['AvailableModel']
+export type Models = Schemas['AvailableModels']
+export type ModelDefaults = Schemas['ModelDefaults']
+
+export type ProviderKind = Schemas['ProviderWire']
+export type ProviderItem = Schemas['ProviderItem']
+export type ProviderChange = Schemas['PutProviderRequest']
+export type ProviderTest = Schemas['ProviderTested']
+
+/** The entry of an MCP server as files and `/api/mcp` spell it (docs/mcp-servers.md). */
+export type ServerConfig = {
+  transport?: Schemas['ServerTransport']
+  enabled?: boolean
+  description?: string
+  toolPrefix?: string
+  includeTools?: string[]
+  excludeTools?: string[]
+  timeout?: number
+  trusted?: boolean
+  command?: string
+  args?: string[]
+  env?: Record<string, string>
+  cwd?: string
+  containerImage?: string
+  containerEnv?: Record<string, string>
+  workspace?: 'none' | 'ro' | 'rw'
+  network?: 'none' | string[]
+  url?: string
+  headers?: Record<string, string>
+}
+
+/** A JSON merge patch of an entry: `null` removes a member, or a name in a map. */
+export type ServerPatch = {
+  [Field in keyof ServerConfig]?: ServerConfig[Field] extends Record<string, string> | undefined
+    ? Record<string, string | null> | null
+    : ServerConfig[Field] | null
+}
+
+export type ServerItem = Exactly<Schemas['Server'], { config?: ServerConfig | null }>
+export type ServerTool = Exactly<Schemas['ServerTool'], { annotations: ToolAnnotations }>
+/** What is decided about a tool, and the `hash` of the definition that was read. */
+export type ToolDecision = Exactly<Schemas['ToolRequest'], { effect?: Schemas['ToolEffect'] | null }>
+export type ServerTest = Schemas['TestServerResponse']
+/** What the gateway saw of a server in the last 24 hours. */
+export type ServerDay = Schemas['ServerDay']
+
+export type System = Schemas['SystemInfo']
+
+/** A refusal. Some say more than the description knows, each of its own kind. */
+export type Problem = Partial<Schemas['Problem']> & {
+  installation?: Installation
+  setupNeeded?: boolean
+  /** The tool as it is now, where its definition is another than the one that was decided about. */
+  tool?: ServerTool
+}
