@@ -1,11 +1,11 @@
 //! A session as lists show it, over REST and to whoever listens to their list.
 
-use crate::gateway::word_list;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::frame::{Frame, frame_in};
 use crate::agent::ListUpdate;
+use crate::gateway::word_list;
 use crate::store::records::SessionRow;
 
 /// The namespace of what concerns a person, whatever session they look at.
