@@ -17,7 +17,7 @@ use sepal::app::{self, Purpose};
 use sepal::config::{self, Flag, Loaded, Log, LogOutput, Preset, Sources};
 use sepal::gateway::Check;
 use sepal::store::{Access, Store};
-use sepal::telemetry::Telemetry;
+use sepal::telemetry::{Telemetry, redact};
 use sepal::tenancy::{Clock, Tenancy};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -51,7 +51,7 @@ struct Options {
     /// Folder that holds what outlives the process.
     #[arg(long, global = true, value_name = "FOLDER")]
     data_dir: Option<String>,
-    /// Least serious log entries: trace, debug, info, warn, error.
+    /// Least serious log entries: trace (or silly), debug, info, warn, error, fatal, panic.
     #[arg(long, global = true, value_name = "LEVEL")]
     log_level: Option<String>,
 }
@@ -134,7 +134,13 @@ pub(crate) fn run() -> ExitCode {
     });
     match done {
         Ok(code) => code,
-        Err(error) => fail(&error),
+        Err(error) => {
+            // A log of its own keeps why the process ended; on standard error it is said anyway.
+            if log.output != LogOutput::Stderr {
+                tracing::error!(fatal = true, "{}", redact(&format!("{error:#}")));
+            }
+            fail(&error)
+        }
     }
 }
 

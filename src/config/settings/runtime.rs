@@ -60,6 +60,10 @@ pub enum LogLevel {
     Warn,
     /// What is broken.
     Error,
+    /// What the process cannot go on with, and panics.
+    Fatal,
+    /// Panics.
+    Panic,
 }
 
 /// Where the log goes (S0.24).

@@ -32,7 +32,10 @@ const LEVELS: &[Word] = &[
     Word::Is("info"),
     Word::Is("warn"),
     Word::Is("error"),
+    Word::Is("fatal"),
+    Word::Is("panic"),
     Word::Alias("warning", "warn"),
+    Word::Alias("silly", "trace"),
 ];
 const FORMATS: &[Word] = &[Word::Is("text"), Word::Is("json")];
 /// What speaks to a model (C12).
@@ -72,7 +75,7 @@ const AUTH_MODES: &[Word] = &[Word::Is("password"), Word::Is("none"), Word::Late
 
 settings! { since "0.1":
     "runtime.log.level" ["SPL_LOG_LEVEL"] OneOf(LEVELS), Is("info"),
-        "The least serious entries that are logged.";
+        "The least serious entries that are logged; `fatal`: what the process cannot go on with, and panics; `panic`: those alone; `silly` is another word for `trace`.";
     "runtime.log.output" ["SPL_LOG_OUTPUT"] Text, Is("stderr"),
         "Where the log goes: `stderr`, `stdout`, or the path of a file that is appended to.";
     "runtime.log.format" ["SPL_LOG_FORMAT"] OneOf(FORMATS), Is("text"),
