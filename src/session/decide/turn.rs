@@ -191,6 +191,7 @@ impl Draft<'_> {
                 is_first_use,
                 since: self.inputs.now,
                 status: CallStatus::Pending { asked: false },
+                result: None,
             })
         });
         calls.collect()

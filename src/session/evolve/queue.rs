@@ -146,6 +146,7 @@ impl Control {
                 status: outcome.status().into(),
                 by,
             };
+            call.result = Some(outcome.beginning());
             lost = call
                 .facts
                 .as_ref()

@@ -81,6 +81,10 @@ export interface QueueCall {
   mayDecide: boolean
   approvers?: Person[]
   status: CallStatus
+  /** The beginning of what a completed call gave. */
+  result?: string
+  /** The beginning of why a call gave nothing. */
+  error?: string
   decidedBy?: Person
   reason?: string
   edited: boolean
