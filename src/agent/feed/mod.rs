@@ -187,6 +187,8 @@ pub struct SessionView {
     pub answer: Option<RunningAnswer>,
     /// Messages that wait for the next model request.
     pub waiting: Vec<WaitingMessage>,
+    /// What the engine calls the session's container, while it runs here.
+    pub container: Option<String>,
 }
 
 impl SessionView {

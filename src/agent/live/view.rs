@@ -81,6 +81,7 @@ impl LiveSession {
             }),
             answer,
             waiting: control.waiting.clone(),
+            container: self.parts.tools.site().container,
         };
         Joined { signals, view }
     }

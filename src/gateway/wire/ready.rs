@@ -54,6 +54,9 @@ pub fn ready(view: &SessionView, ready: &Ready<'_>) -> Frame {
             })).collect::<Vec<_>>(),
         },
     });
+    if let (Some(what), Some(container)) = (what.as_object_mut(), &view.container) {
+        what.insert("containerId".to_owned(), json!(container));
+    }
     if let (Some(what), Some(installation)) = (what.as_object_mut(), ready.installation.as_object())
     {
         what.extend(
