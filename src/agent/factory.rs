@@ -11,7 +11,7 @@ use super::tools::SessionTools;
 use crate::domain::{SandboxId, SessionId, SessionKey, TenantId, Tool, UserId};
 use crate::history::{self, PromptError};
 use crate::llm::catalogue::Model;
-use crate::llm::{Catalogue, RetryConfig};
+use crate::llm::{Catalogue, Overrides, RetryConfig};
 use crate::session::{Control, ModelChoice};
 use crate::telemetry::traces::Traces;
 
@@ -98,6 +98,8 @@ impl AgentParts {
             || ORDINARY_ANSWER.min(window / 4),
             u64::from,
         );
+        let longest = self.longest_answer(choice).map(u64::from);
+        let answer = longest.map_or(answer, |longest| answer.min(longest));
         let taken = match tokens + answer {
             // A guess must not leave the past without any room.
             taken if model.is_window_assumed => taken.min(window / 2),
@@ -171,9 +173,16 @@ impl AgentParts {
     /// What is known or assumed of a model.
     pub(super) fn describe(&self, choice: &ModelChoice) -> Model {
         let offer = self.providers.find(&self.tenant, &choice.provider);
-        let said = offer.map(|offer| offer.windows().clone());
-        self.catalogue
-            .describe(&choice.model, &said.unwrap_or_default())
+        let nothing = Overrides::default();
+        let said = offer.as_ref().map_or(&nothing, |offer| offer.said());
+        self.catalogue.describe(&choice.model, said)
+    }
+
+    /// Tokens of the longest answer of a model, if somebody said so.
+    pub(super) fn longest_answer(&self, choice: &ModelChoice) -> Option<u32> {
+        let offer = self.providers.find(&self.tenant, &choice.provider)?;
+        let said = offer.said().max_outputs.get(&choice.model)?;
+        u32::try_from(*said).ok()
     }
 }
 

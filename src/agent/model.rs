@@ -189,13 +189,16 @@ impl Asking {
                 "Results of the running turn are shown in a short form"
             );
         }
+        let longest = self.parts.longest_answer(&self.choice);
+        let at_most = |most: u32| longest.map_or(most, |longest| most.min(longest));
         let request = llm::Request {
             model: self.choice.model.clone(),
             system: (!system.is_empty()).then_some(system),
             entries: shown.entries.clone().into(),
             tools,
             temperature: self.parts.temperature,
-            max_tokens: self.parts.max_tokens,
+            max_tokens: self.parts.max_tokens.map(at_most),
+            max_output: longest,
         };
         Ok((request, shown))
     }
@@ -270,7 +273,7 @@ impl Asking {
             reasoning: Reasoning::of(answer.reasoning, thinking.took_ms()),
             native: answer.native,
             usage,
-            cost: self.parts.catalogue.price(&usage, &self.choice.model),
+            cost: self.parts.describe(&self.choice).price(&usage),
             finish: answer.finish.map_or("stop", llm::Finish::as_str).to_owned(),
         }
     }

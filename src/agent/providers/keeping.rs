@@ -1,6 +1,7 @@
 //! Adding, changing and removing providers while the server runs. Keys are sealed before they are
 //! kept, and never leave again but to their own provider.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use reqwest::Url;
@@ -9,7 +10,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::offer::{Offer, ProviderSettings, Source};
 use super::{Kept, Providers};
 use crate::domain::{Code, Scope, Timestamp};
-use crate::llm::{self, ProviderKind, Windows};
+use crate::llm::catalogue::Price;
+use crate::llm::{self, Overrides, ProviderKind, Windows};
 use crate::session::Refusal;
 use crate::store;
 use crate::store::records::ProviderRow;
@@ -20,6 +22,8 @@ const MOST: usize = 50;
 const MOST_MODELS: usize = 500;
 /// Tokens that a window may have.
 const WINDOWS: std::ops::RangeInclusive<u64> = 1_024..=u32::MAX as u64;
+/// Tokens that an answer may have.
+const MAX_OUTPUTS: std::ops::RangeInclusive<u64> = 1..=u32::MAX as u64;
 /// The longest address, key or name of a model, in bytes.
 const MAX_BYTES: usize = 2_048;
 
@@ -36,6 +40,10 @@ pub struct Draft {
     pub models: Vec<String>,
     /// What is said of the windows of its models.
     pub windows: Windows,
+    /// Tokens of the longest answer, by model; `None` = what is kept stays.
+    pub max_outputs: Option<BTreeMap<String, u64>>,
+    /// Prices by model; `None` = what is kept stays.
+    pub prices: Option<BTreeMap<String, Price>>,
     /// Its key.
     pub key: KeyChange,
 }
@@ -135,6 +143,8 @@ impl Providers {
             KeyChange::Set(key) => checked_key(&key)?,
             KeyChange::Keep => kept_key(stored.as_deref(), draft.kind, base_url.as_ref())?,
         };
+        let kept = stored.as_deref().map(|offer| offer.said().clone());
+        let kept = kept.unwrap_or_default();
         let settings = ProviderSettings {
             reach: llm::Settings {
                 id: id.to_owned(),
@@ -145,7 +155,17 @@ impl Providers {
             },
             models: checked_models(&draft.models)?,
             api: checked_api(draft.api)?,
-            windows: checked_windows(draft.windows)?,
+            said: Overrides {
+                windows: checked_windows(draft.windows)?,
+                max_outputs: match draft.max_outputs {
+                    Some(given) => checked_max_outputs(given)?,
+                    None => kept.max_outputs,
+                },
+                prices: match draft.prices {
+                    Some(given) => checked_prices(given)?,
+                    None => kept.prices,
+                },
+            },
         };
         let offer = Offer::connect(settings, Source::Added(scope.clone()), self.client(scope));
         match &offer.problem {
@@ -226,8 +246,8 @@ impl Providers {
             base_url: offer.base_url().map(ToOwned::to_owned),
             api: offer.api().map(ToOwned::to_owned),
             models: offer.models().to_vec(),
-            windows: (*offer.windows() != Windows::default())
-                .then(|| serde_json::to_string(offer.windows()).unwrap_or_default()),
+            windows: (*offer.said() != Overrides::default())
+                .then(|| serde_json::to_string(offer.said()).unwrap_or_default()),
             sealed_key: sealed_key.transpose()?,
             updated_at: Timestamp(jiff::Timestamp::now().as_millisecond()),
         })
@@ -260,7 +280,7 @@ impl Providers {
             },
             models: row.models.clone(),
             api: row.api.clone(),
-            windows: windows_of(&row),
+            said: said_of(&row),
         };
         let client = self.client(&row.scope);
         let mut offer = Offer::connect(settings, Source::Added(row.scope.clone()), client);
@@ -381,8 +401,37 @@ fn checked_windows(windows: Windows) -> Result<Windows, Refusal> {
     Ok(windows)
 }
 
+fn checked_max_outputs(given: BTreeMap<String, u64>) -> Result<BTreeMap<String, u64>, Refusal> {
+    if !given.values().all(|tokens| MAX_OUTPUTS.contains(tokens)) {
+        let text = format!(
+            "the longest answer of a model has {} to {} tokens",
+            MAX_OUTPUTS.start(),
+            MAX_OUTPUTS.end()
+        );
+        let field = "maxOutputs";
+        return Err(Refusal::of_field(Code::InvalidArguments, field, text));
+    }
+    named("maxOutputs", given)
+}
+
+fn checked_prices(given: BTreeMap<String, Price>) -> Result<BTreeMap<String, Price>, Refusal> {
+    named("prices", given)
+}
+
+/// Refuses too many models, and names that no model has.
+fn named<T>(
+    field: &'static str,
+    given: BTreeMap<String, T>,
+) -> Result<BTreeMap<String, T>, Refusal> {
+    let names: Vec<String> = given.keys().cloned().collect();
+    match checked_models(&names) {
+        Ok(_) => Ok(given),
+        Err(refused) => Err(Refusal::of_field(Code::InvalidArguments, field, refused.message)),
+    }
+}
+
 /// What was kept; a form that this release does not know says nothing.
-fn windows_of(row: &ProviderRow) -> Windows {
+fn said_of(row: &ProviderRow) -> Overrides {
     let kept = row.windows.as_deref().map(serde_json::from_str);
     kept.and_then(Result::ok).unwrap_or_default()
 }

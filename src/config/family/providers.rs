@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Fields, Member, Members, has_problem, path};
 use crate::config::check::{Raw, is_name};
 use crate::config::problem::did_you_mean;
-use crate::config::settings::model_window;
+use crate::config::settings::{model_max_output, model_price, model_window};
 use crate::config::table::{PROVIDERS, find, provider_kind};
 use crate::config::value::{Resolved, Values, checked, variable};
 use crate::config::{Problem, ProviderKind, Source, Sources};
@@ -27,6 +27,36 @@ const OF_DEFAULT: &[(&str, &str)] = &[
     (API, "api"),
     (CONTEXT_WINDOW, "context_window"),
 ];
+/// What a field says of single models.
+struct OfModels {
+    field: &'static str,
+    is_right: fn(&str) -> bool,
+    what: &'static str,
+    accepted: &'static str,
+}
+
+const OF_MODELS: &[OfModels] = &[
+    OfModels {
+        field: "context_windows",
+        is_right: |text| model_window(text).is_some(),
+        what: "window",
+        accepted: "`model=tokens`, for example `qwen3:8b=40960`",
+    },
+    OfModels {
+        field: "max_outputs",
+        is_right: |text| model_max_output(text).is_some(),
+        what: "longest answer",
+        accepted: "`model=tokens`, for example `qwen3:8b=8192`",
+    },
+    OfModels {
+        field: "prices",
+        is_right: |text| model_price(text).is_some(),
+        what: "price",
+        accepted: "`model=input/output[/cached[/cache write]]` in US dollars per million tokens, \
+                   for example `qwen3:8b=0.1/0.4`",
+    },
+];
+
 /// The vendors in the order in which a key makes one the default.
 const VENDORS: [&str; 3] = ["openai", "anthropic", "gemini"];
 const OPENAI: &str = "openai";
@@ -53,7 +83,7 @@ pub(in crate::config) fn fill(
     if let Some(default) = &default {
         gathering.describe(default);
     }
-    gathering.check_windows();
+    gathering.check_models();
     gathering.check(default.as_deref());
     let notices = gathering.notices(default.as_deref());
     (gathering.entries, notices)
@@ -263,23 +293,31 @@ impl Gathering<'_> {
         }
     }
 
-    /// Refuses windows of single models that say none.
-    fn check_windows(&mut self) {
+    /// Refuses what is said of single models and says nothing.
+    fn check_models(&mut self) {
         for (name, fields) in &self.entries {
-            let Some(given) = fields.get("context_windows") else {
-                continue;
-            };
-            let texts = given.value.as_array().into_iter().flatten();
-            let wrong = texts
-                .filter_map(Value::as_str)
-                .find(|text| model_window(text).is_none());
-            if let Some(wrong) = wrong {
-                self.problems.push(Problem {
-                    path: path(&PROVIDERS, name, "context_windows"),
-                    source: Some(given.source.clone()),
-                    what: format!("`{wrong}` is no window of a model"),
-                    accepted: "`model=tokens`, for example `qwen3:8b=40960`".to_owned(),
-                });
+            for OfModels {
+                field,
+                is_right,
+                what,
+                accepted,
+            } in OF_MODELS
+            {
+                let Some(given) = fields.get(field) else {
+                    continue;
+                };
+                let texts = given.value.as_array().into_iter().flatten();
+                let wrong = texts
+                    .filter_map(Value::as_str)
+                    .find(|text| !is_right(text));
+                if let Some(wrong) = wrong {
+                    self.problems.push(Problem {
+                        path: path(&PROVIDERS, name, field),
+                        source: Some(given.source.clone()),
+                        what: format!("`{wrong}` is no {what} of a model"),
+                        accepted: (*accepted).to_owned(),
+                    });
+                }
             }
         }
     }

@@ -119,6 +119,16 @@ pub const PROVIDERS: Family = Family {
             FieldKind::Texts,
             "The same for single models, as `model=tokens`; goes before the catalogue.",
         ),
+        field(
+            "max_outputs",
+            FieldKind::Texts,
+            "Tokens of the longest answer of single models, as `model=tokens`; goes before the catalogue.",
+        ),
+        field(
+            "prices",
+            FieldKind::Texts,
+            "What single models cost in US dollars per million tokens, as `model=input/output`, then perhaps `/cached` and `/cache write`; goes before the catalogue.",
+        ),
     ],
     env: &[],
 };

@@ -3,7 +3,7 @@
 use secrecy::ExposeSecret as _;
 
 use super::{check_refused, env, loaded, yaml};
-use crate::config::{ProviderKind, Sources};
+use crate::config::{ModelPrice, ProviderKind, Sources};
 
 /// The default, its model, and every entry as `name kind key url`.
 fn providers(sources: &Sources) -> (String, String, Vec<String>) {
@@ -237,6 +237,46 @@ fn windows_are_said_for_a_provider_and_for_single_models() {
         (other.context_window, other.context_windows.len()),
         (None, 0)
     );
+}
+
+/// S3.11.
+#[test]
+fn longest_answers_and_prices_are_said_for_single_models() {
+    let entry = |fields: &str| {
+        yaml(&format!(
+            "agent: {{llm: {{providers: {{gemini: {{api_key: k, {fields}}}}}}}}}"
+        ))
+    };
+    let file = entry("maxOutputs: ['a=9', 'b:8b=8192'], prices: ['a=1/2', 'b=x=0.1/0.4/0/0.2']");
+    let gemini = loaded(&file).settings.llm.providers["gemini"].clone();
+    let said: Vec<(&str, u64)> = gemini
+        .max_outputs
+        .iter()
+        .map(|(model, tokens)| (model.as_str(), *tokens))
+        .collect();
+    assert_eq!(said, [("a", 9), ("b:8b", 8_192)]);
+    let plain = ModelPrice {
+        input: 1.0,
+        output: 2.0,
+        cached: None,
+        cache_write: None,
+    };
+    assert_eq!(gemini.prices["a"], plain);
+    let whole = ModelPrice {
+        input: 0.1,
+        output: 0.4,
+        cached: Some(0.0),
+        cache_write: Some(0.2),
+    };
+    assert_eq!(gemini.prices["b=x"], whole);
+    for wrong in ["a", "=1/2", "a=1", "a=1/x", "a=-1/2", "a=1/2/3/4/5", "a=1/1e7", "a=NaN/1"] {
+        let told = format!("`{wrong}` is no price of a model");
+        check_refused(&entry(&format!("prices: ['{wrong}']")), &[&told]);
+    }
+    for wrong in ["a", "a=0", "a=many"] {
+        let told = format!("`{wrong}` is no longest answer of a model");
+        check_refused(&entry(&format!("maxOutputs: ['{wrong}']")), &[&told]);
+    }
 }
 
 #[test]

@@ -10,11 +10,12 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::agent::providers::{Draft, KeyChange, Offer, Source, Trial};
-use crate::domain::{Caller, Code, Scope};
+use crate::domain::{Caller, Code, MicroUsd, Scope};
 use crate::gateway::GatewayState;
 use crate::gateway::auth::TenantAdmin;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, OptionalBody, Query, required};
+use crate::llm::catalogue::Price;
 use crate::llm::{ProviderKind, Windows};
 
 /// The providers that I may use.
@@ -45,6 +46,10 @@ pub(super) struct ProviderItem {
     context_window: Option<u64>,
     /// The same by model; goes before the catalogue.
     context_windows: BTreeMap<String, u64>,
+    /// Tokens of the longest answer, by model; goes before the catalogue.
+    max_outputs: BTreeMap<String, u64>,
+    /// What its models cost; goes before the catalogue.
+    prices: BTreeMap<String, TokenPrice>,
     /// `settings` (read-only), `installation` or `tenant`.
     source: &'static str,
     /// Whether it answers in new sessions.
@@ -52,6 +57,52 @@ pub(super) struct ProviderItem {
     /// Why it cannot answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
+}
+
+/// US dollars per million tokens of one model.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct TokenPrice {
+    /// Input that was not cached.
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    input: f64,
+    /// Input that was; absent or `null` = like other input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    cached: Option<f64>,
+    /// Input that the provider put into its cache; absent or `null` = like other input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    cache_write: Option<f64>,
+    /// Output, reasoning included.
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    output: f64,
+}
+
+impl TokenPrice {
+    fn of(price: &Price) -> Self {
+        let usd = |micro: u64| MicroUsd(micro).as_usd();
+        Self {
+            input: usd(price.input),
+            cached: price.cached.map(usd),
+            cache_write: price.cache_write.map(usd),
+            output: usd(price.output),
+        }
+    }
+
+    /// The price as it is counted; none, if it is no amount.
+    fn checked(self) -> Option<Price> {
+        let all = [Some(self.input), self.cached, self.cache_write, Some(self.output)];
+        let mut said = all.into_iter().flatten();
+        let micro = |usd: f64| MicroUsd::from_usd(usd).0;
+        said.all(|usd| (0.0..=1e6).contains(&usd)).then(|| Price {
+            above: 0,
+            input: micro(self.input),
+            cached: self.cached.map(micro),
+            cache_write: self.cache_write.map(micro),
+            output: micro(self.output),
+        })
+    }
 }
 
 /// What a provider is to be.
@@ -81,6 +132,11 @@ pub(super) struct PutProviderRequest {
     context_window: Option<u64>,
     /// The same by model; goes before the catalogue.
     context_windows: Option<BTreeMap<String, u64>>,
+    /// Tokens of the longest answer, by model; goes before the catalogue. Absent or `null` keeps what
+    /// is stored.
+    max_outputs: Option<BTreeMap<String, u64>>,
+    /// What its models cost; goes before the catalogue. Absent or `null` keeps what is stored.
+    prices: Option<BTreeMap<String, TokenPrice>>,
     /// `tenant`, or `installation` for everybody; absent = where it is, else the tenant.
     #[schema(pattern = "^(tenant|installation)$")]
     scope: Option<String>,
@@ -263,6 +319,17 @@ fn draft(body: PutProviderRequest) -> Result<Draft, ApiError> {
         let text = "`kind` is `openai`, `anthropic`, `gemini`, `openai-compatible` or `scripted`";
         ApiError::of_field(Code::InvalidArguments, "kind", text)
     })?;
+    let priced = |(model, price): (String, TokenPrice)| Some((model, price.checked()?));
+    let prices = match body.prices {
+        Some(given) => {
+            let checked: Option<BTreeMap<String, Price>> = given.into_iter().map(priced).collect();
+            Some(checked.ok_or_else(|| {
+                let text = "a price is 0 to 1000000 US dollars per million tokens";
+                ApiError::of_field(Code::InvalidArguments, "prices", text)
+            })?)
+        }
+        None => None,
+    };
     Ok(Draft {
         kind,
         base_url: body.base_url,
@@ -272,12 +339,15 @@ fn draft(body: PutProviderRequest) -> Result<Draft, ApiError> {
             usual: body.context_window,
             of_models: body.context_windows.unwrap_or_default(),
         },
+        max_outputs: body.max_outputs,
+        prices,
         key: body.api_key,
     })
 }
 
 fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
     let whose = (&caller.tenant.id, &caller.user.id);
+    let said = offer.said();
     ProviderItem {
         id: offer.id().to_owned(),
         kind: offer.kind().as_str(),
@@ -285,8 +355,14 @@ fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
         api: offer.api().unwrap_or("auto").to_owned(),
         has_key: offer.has_key(),
         models: offer.models().to_vec(),
-        context_window: offer.windows().usual,
-        context_windows: offer.windows().of_models.clone(),
+        context_window: said.windows.usual,
+        context_windows: said.windows.of_models.clone(),
+        max_outputs: said.max_outputs.clone(),
+        prices: said
+            .prices
+            .iter()
+            .map(|(model, price)| (model.clone(), TokenPrice::of(price)))
+            .collect(),
         source: match &offer.source {
             Source::Settings => "settings",
             Source::Added(Scope::Installation) => "installation",
