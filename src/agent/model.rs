@@ -13,7 +13,7 @@ use crate::history::{self, Limits, Past};
 use crate::llm::{self, ModelEvent, Progress};
 use crate::session::{
     Answer, Command, ContextSize, Cut, Failure, ModelChoice, Proposal, Reasoning, Refusal,
-    Resolution, Shortened,
+    Resolution, SHORTEN_RESULTS, Shortened,
 };
 use crate::telemetry::instruments;
 
@@ -57,6 +57,7 @@ impl Asking {
             Ok(asked) => asked,
             Err(failure) => return failed(failure),
         };
+        self.tell_cut(&shown);
         let mut thinking = Thinking::default();
         let mut watch = Watch::start(provider.kind(), self.span(provider.kind(), &request));
         let answer = llm::ask(provider, request, self.parts.retry, |progress| {
@@ -81,7 +82,11 @@ impl Asking {
                 {
                     tracing::warn!(
                         ?error,
-                        ?cut,
+                        is_shortening = cut.is_shortening,
+                        before.messages = cut.before.messages,
+                        before.tokens = cut.before.tokens,
+                        after.messages = cut.after.messages,
+                        after.tokens = cut.after.tokens,
                         "The request did not fit; less of the past is shown"
                     );
                     return Command::Overflowed {
@@ -175,20 +180,6 @@ impl Asking {
             );
             return Err(refused(Code::ContextOverflow, text));
         }
-        if shown.left_out > 0 {
-            tracing::info!(
-                left_out = shown.left_out,
-                "Older entries do not fit and were left out"
-            );
-        }
-        if shown.shortened > 0 {
-            tracing::info!(
-                results = shown.shortened,
-                before = shown.whole_tokens,
-                after = shown.tokens,
-                "Results of the running turn are shown in a short form"
-            );
-        }
         let longest = self.parts.longest_answer(&self.choice);
         let at_most = |most: u32| longest.map_or(most, |longest| most.min(longest));
         let request = llm::Request {
@@ -201,6 +192,52 @@ impl Asking {
             max_output: longest,
         };
         Ok((request, shown))
+    }
+
+    /// Says in the log what of the past the request does not hold, and tells whoever watches of older
+    /// entries that fell out (S0.12). That results are short is an event of the answer.
+    fn tell_cut(&self, shown: &history::Window) {
+        let after = ContextSize {
+            messages: shown.entries.len() as u64,
+            tokens: shown.tokens,
+        };
+        if shown.shortened > 0 {
+            tracing::info!(
+                strategy = SHORTEN_RESULTS,
+                results = shown.shortened,
+                before.messages = after.messages,
+                before.tokens = shown.whole_tokens,
+                after.messages = after.messages,
+                after.tokens = after.tokens,
+                "Results of the running turn are shown in a short form"
+            );
+        }
+        if shown.left_out == 0 {
+            return;
+        }
+        let before = ContextSize {
+            messages: self.entries.len() as u64,
+            tokens: shown.left_out_tokens.saturating_add(shown.whole_tokens),
+        };
+        tracing::info!(
+            strategy = "delete-old",
+            left_out = shown.left_out,
+            before.messages = before.messages,
+            before.tokens = before.tokens,
+            after.messages = after.messages,
+            after.tokens = after.tokens,
+            "Older entries do not fit and were left out"
+        );
+        let (left_out, tokens) = (shown.left_out, shown.left_out_tokens);
+        self.feed.announce(What::Notice(Notice {
+            text: format!(
+                "Older messages do not fit and are not read: {left_out}, about {tokens} tokens"
+            ),
+            code: "context_left_out".into(),
+            turn: self.turn,
+            retry: None,
+            cut: Some((before, after)),
+        }));
     }
 
     fn span(&self, kind: llm::ProviderKind, request: &llm::Request) -> Option<RequestSpan> {
@@ -231,6 +268,7 @@ impl Asking {
                     code: "model_retry".into(),
                     turn: self.turn,
                     retry: Some((attempt, max_attempts, delay, code)),
+                    cut: None,
                 }));
             }
         }

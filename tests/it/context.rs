@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::model_stub::Reply;
-use crate::support::{TestApp, TestSocket};
+use crate::support::{Log, Said, TestApp, TestSocket};
 
 const OVERFLOW: &str = r#"{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}"#;
 
@@ -40,6 +40,50 @@ async fn older_messages_fall_out_and_the_client_is_told() {
         second.seq(),
         "the oldest message that is still read"
     );
+}
+
+/// S0.12.
+#[tokio::test]
+async fn every_cut_is_logged_and_told_with_messages_and_tokens_before_and_after() {
+    let log = Log::start();
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "none"), ("SPL_CHAT_MAX_MESSAGES", "4")]).await;
+    let mut ana = app.socket("acme").await;
+    for text in ["one", "two"] {
+        turn(&app, &mut ana, text).await;
+    }
+    assert!(!log.text().contains("were left out"), "everything fits");
+    turn(&app, &mut ana, "three").await;
+    let is_cut = |said: &&Said| {
+        said.name == "system:message" && said.rest()["code"] == "context_left_out"
+    };
+    let told = ana.log.iter().filter(is_cut).cloned().collect::<Vec<_>>();
+    assert_eq!(told.len(), 1, "{told:?}");
+    let told = told[0].rest();
+    assert_eq!(told["before"]["messages"], 5, "{told}");
+    assert_eq!(told["after"]["messages"], 4, "{told}");
+    let tokens = |of: &Value, side: &str| of[side]["tokens"].as_u64().unwrap();
+    assert!(tokens(told, "after") < tokens(told, "before"), "{told}");
+    let logged = |cut: &Value| {
+        let text = log.text();
+        let fields = ["before", "after"].map(|side| {
+            let (messages, tokens) = (&cut[side]["messages"], &cut[side]["tokens"]);
+            format!("{side}.messages={messages} {side}.tokens={tokens}")
+        });
+        let is_there = text.lines().any(|line| fields.iter().all(|it| line.contains(it)));
+        assert!(is_there, "no line with {fields:?} in {text}");
+    };
+    logged(told);
+
+    // The same of a cut that the provider forces.
+    app.model
+        .will(Reply::fail(400, &[], OVERFLOW))
+        .then_say("fits");
+    ana.say("four").await;
+    let cut = ana.wait_for("context:compacted").await;
+    let cut = &cut.args[0];
+    assert!(tokens(cut, "after") < tokens(cut, "before"), "{cut}");
+    assert_eq!(ana.wait_for_answer().await, "fits");
+    logged(cut);
 }
 
 #[tokio::test]

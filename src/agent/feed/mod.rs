@@ -19,7 +19,7 @@ pub use self::usage::{LeftOut, UsageState};
 use crate::agent::answer::{Delta, DeltaKind, Merged, RunningAnswer};
 use crate::domain::{CallId, Code, Timestamp};
 use crate::mcp::ToolProgress;
-use crate::session::{Call, Event, ModelChoice, WaitingMessage};
+use crate::session::{Call, ContextSize, Event, ModelChoice, WaitingMessage};
 
 /// Signals that a slow watcher may be behind before it has to catch up from the journal.
 const RING: usize = 16;
@@ -154,6 +154,9 @@ pub struct Notice {
     pub turn: u64,
     /// For a retry: the coming attempt, the last one, and the wait before it.
     pub retry: Option<(u32, u32, Duration, Code)>,
+    /// For a cut of the context: how large it was, and how large the request is.
+    #[serde(default)]
+    pub cut: Option<(ContextSize, ContextSize)>,
 }
 
 /// What somebody who joins is told first.
