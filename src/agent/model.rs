@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::answer::DeltaKind;
+use super::cut;
 use super::factory::{AgentParts, Standing};
 use super::feed::{Feed, Notice, Ticket, What};
 use super::trace::{RequestSpan, TurnTrace};
@@ -13,7 +14,7 @@ use crate::history::{self, Limits, Past};
 use crate::llm::{self, ModelEvent, Progress};
 use crate::session::{
     Answer, Command, ContextSize, Cut, Failure, ModelChoice, Proposal, Reasoning, Refusal,
-    Resolution, SHORTEN_RESULTS, Shortened,
+    Resolution, Shortened,
 };
 use crate::telemetry::instruments;
 
@@ -57,7 +58,7 @@ impl Asking {
             Ok(asked) => asked,
             Err(failure) => return failed(failure),
         };
-        self.tell_cut(&shown);
+        cut::tell(&self.feed, (self.turn, self.entries.len()), &shown);
         let mut thinking = Thinking::default();
         let mut watch = Watch::start(provider.kind(), self.span(provider.kind(), &request));
         let answer = llm::ask(provider, request, self.parts.retry, |progress| {
@@ -80,15 +81,7 @@ impl Asking {
                 if matches!(error, llm::Error::Overflow { .. })
                     && let Some(cut) = self.cut(&shown)
                 {
-                    tracing::warn!(
-                        ?error,
-                        is_shortening = cut.is_shortening,
-                        before.messages = cut.before.messages,
-                        before.tokens = cut.before.tokens,
-                        after.messages = cut.after.messages,
-                        after.tokens = cut.after.tokens,
-                        "The request did not fit; less of the past is shown"
-                    );
+                    cut::log_overflow(&error, &cut);
                     return Command::Overflowed {
                         turn,
                         iteration,
@@ -169,6 +162,7 @@ impl Asking {
         } = standing.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
         let shown = history::window(self.past(), limits, llm::tokens::estimate);
         let needed = tokens + shown.tokens;
+        tracing::debug!(tokens = needed, "Estimated tokens being sent: {needed}");
         // What is only assumed refuses nothing: the provider knows better.
         if let Some(window) = window.filter(|window| needed > *window) {
             // The newest message alone, or the tools alone, are too large: no cut can help.
@@ -192,52 +186,6 @@ impl Asking {
             max_output: longest,
         };
         Ok((request, shown))
-    }
-
-    /// Says in the log what of the past the request does not hold, and tells whoever watches of older
-    /// entries that fell out (S0.12). That results are short is an event of the answer.
-    fn tell_cut(&self, shown: &history::Window) {
-        let after = ContextSize {
-            messages: shown.entries.len() as u64,
-            tokens: shown.tokens,
-        };
-        if shown.shortened > 0 {
-            tracing::info!(
-                strategy = SHORTEN_RESULTS,
-                results = shown.shortened,
-                before.messages = after.messages,
-                before.tokens = shown.whole_tokens,
-                after.messages = after.messages,
-                after.tokens = after.tokens,
-                "Results of the running turn are shown in a short form"
-            );
-        }
-        if shown.left_out == 0 {
-            return;
-        }
-        let before = ContextSize {
-            messages: self.entries.len() as u64,
-            tokens: shown.left_out_tokens.saturating_add(shown.whole_tokens),
-        };
-        tracing::info!(
-            strategy = "delete-old",
-            left_out = shown.left_out,
-            before.messages = before.messages,
-            before.tokens = before.tokens,
-            after.messages = after.messages,
-            after.tokens = after.tokens,
-            "Older entries do not fit and were left out"
-        );
-        let (left_out, tokens) = (shown.left_out, shown.left_out_tokens);
-        self.feed.announce(What::Notice(Notice {
-            text: format!(
-                "Older messages do not fit and are not read: {left_out}, about {tokens} tokens"
-            ),
-            code: "context_left_out".into(),
-            turn: self.turn,
-            retry: None,
-            cut: Some((before, after)),
-        }));
     }
 
     fn span(&self, kind: llm::ProviderKind, request: &llm::Request) -> Option<RequestSpan> {

@@ -27,5 +27,6 @@ pub use problem::{Problem, Problems, Source};
 pub use settings::{
     Access, Agent, ApiFlavour, ApprovalWay, Auth, AuthMode, Chat, CompactionStrategy, Http, Limits,
     Llm, Log, LogFormat, LogLevel, LogOutput, Metrics, ModelPrice, ProviderEntry, ProviderKind,
-    Retry, Runtime, Sandbox, SandboxDriver, Settings, Socket, Stdio, Store, Telemetry, Tool, Transports,
+    Retry, Runtime, Sandbox, SandboxDriver, Settings, Socket, Stdio, Store, Telemetry, Tool,
+    Transports,
 };

@@ -11,7 +11,7 @@ use crate::domain::{
 };
 
 /// Characters of a result that a queue tells: it is told again with every change of one of its calls.
-pub const MAX_RESULT_CHARS: usize = 500;
+const MAX_RESULT_CHARS: usize = 500;
 
 /// What is known about the tool of a call at the moment it was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -100,6 +100,21 @@ mod tests {
         }
     }
 
+    fn grave() {
+        tracing::error!(fatal = true, "one-fatal");
+        tracing::error!(panic.location = "a:1", "one-panic");
+    }
+
+    fn light() {
+        tracing::trace!("one-trace");
+        tracing::info!("one-info");
+    }
+
+    fn errors() {
+        tracing::error!("one-error");
+        tracing::error!(target: "hyper", "one-foreign");
+    }
+
     /// What of one entry of each kind is written at that level.
     fn written(level: LogLevel) -> Vec<&'static str> {
         let output = Written::default();
@@ -109,12 +124,9 @@ mod tests {
             .with(Levels::new(level))
             .with(layer.with_ansi(false));
         tracing::subscriber::with_default(subscriber, || {
-            tracing::trace!("one-trace");
-            tracing::info!("one-info");
-            tracing::error!("one-error");
-            tracing::error!(fatal = true, "one-fatal");
-            tracing::error!(panic.location = "a:1", "one-panic");
-            tracing::error!(target: "hyper", "one-foreign");
+            grave();
+            errors();
+            light();
         });
         let text = String::from_utf8(output.0.lock().unwrap().clone()).unwrap();
         [

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError};
 use reqwest::Url;
 use secrecy::{ExposeSecret as _, SecretString};
 
+use super::checks::{checked_api, checked_max_outputs, checked_models, checked_windows, named};
 use super::offer::{Offer, ProviderSettings, Source};
 use super::{Kept, Providers};
 use crate::domain::{Code, Scope, Timestamp};
@@ -18,12 +19,6 @@ use crate::store::records::ProviderRow;
 
 /// Providers that one scope may add.
 const MOST: usize = 50;
-/// Models that one provider may offer.
-const MOST_MODELS: usize = 500;
-/// Tokens that a window may have.
-const WINDOWS: std::ops::RangeInclusive<u64> = 1_024..=u32::MAX as u64;
-/// Tokens that an answer may have.
-const MAX_OUTPUTS: std::ops::RangeInclusive<u64> = 1..=u32::MAX as u64;
 /// The longest address, key or name of a model, in bytes.
 const MAX_BYTES: usize = 2_048;
 
@@ -157,14 +152,8 @@ impl Providers {
             api: checked_api(draft.api)?,
             said: Overrides {
                 windows: checked_windows(draft.windows)?,
-                max_outputs: match draft.max_outputs {
-                    Some(given) => checked_max_outputs(given)?,
-                    None => kept.max_outputs,
-                },
-                prices: match draft.prices {
-                    Some(given) => checked_prices(given)?,
-                    None => kept.prices,
-                },
+                max_outputs: checked_max_outputs(draft.max_outputs.unwrap_or(kept.max_outputs))?,
+                prices: named("prices", draft.prices.unwrap_or(kept.prices))?,
             },
         };
         let offer = Offer::connect(settings, Source::Added(scope.clone()), self.client(scope));
@@ -367,82 +356,8 @@ fn checked_key(key: &SecretString) -> Result<Option<SecretString>, Refusal> {
     Ok(Some(bare.into()))
 }
 
-fn checked_models(models: &[String]) -> Result<Vec<String>, Refusal> {
-    let mut checked: Vec<String> = Vec::new();
-    for model in models {
-        let model = model.trim();
-        let fits = !model.is_empty() && model.len() <= 256 && !model.chars().any(char::is_control);
-        if !fits || checked.len() == MOST_MODELS {
-            let text =
-                format!("`models` are at most {MOST_MODELS} names of at most 256 characters");
-            return Err(Refusal::of_field(Code::InvalidArguments, "models", text));
-        }
-        if checked.iter().all(|known| known != model) {
-            checked.push(model.to_owned());
-        }
-    }
-    Ok(checked)
-}
-
-fn checked_windows(windows: Windows) -> Result<Windows, Refusal> {
-    let said = windows.usual.iter().chain(windows.of_models.values());
-    let fits = said.into_iter().all(|tokens| WINDOWS.contains(tokens));
-    if !fits || windows.of_models.len() > MOST_MODELS {
-        let text = format!(
-            "a context window has {} to {} tokens, and at most {MOST_MODELS} models have their own",
-            WINDOWS.start(),
-            WINDOWS.end()
-        );
-        let field = "contextWindow";
-        return Err(Refusal::of_field(Code::InvalidArguments, field, text));
-    }
-    let names: Vec<String> = windows.of_models.keys().cloned().collect();
-    checked_models(&names)?;
-    Ok(windows)
-}
-
-fn checked_max_outputs(given: BTreeMap<String, u64>) -> Result<BTreeMap<String, u64>, Refusal> {
-    if !given.values().all(|tokens| MAX_OUTPUTS.contains(tokens)) {
-        let text = format!(
-            "the longest answer of a model has {} to {} tokens",
-            MAX_OUTPUTS.start(),
-            MAX_OUTPUTS.end()
-        );
-        let field = "maxOutputs";
-        return Err(Refusal::of_field(Code::InvalidArguments, field, text));
-    }
-    named("maxOutputs", given)
-}
-
-fn checked_prices(given: BTreeMap<String, Price>) -> Result<BTreeMap<String, Price>, Refusal> {
-    named("prices", given)
-}
-
-/// Refuses too many models, and names that no model has.
-fn named<T>(
-    field: &'static str,
-    given: BTreeMap<String, T>,
-) -> Result<BTreeMap<String, T>, Refusal> {
-    let names: Vec<String> = given.keys().cloned().collect();
-    match checked_models(&names) {
-        Ok(_) => Ok(given),
-        Err(refused) => Err(Refusal::of_field(Code::InvalidArguments, field, refused.message)),
-    }
-}
-
 /// What was kept; a form that this release does not know says nothing.
 fn said_of(row: &ProviderRow) -> Overrides {
     let kept = row.windows.as_deref().map(serde_json::from_str);
     kept.and_then(Result::ok).unwrap_or_default()
-}
-
-fn checked_api(api: Option<String>) -> Result<Option<String>, Refusal> {
-    match api.as_deref() {
-        None | Some("auto" | "chat") => Ok(api),
-        Some(_) => {
-            let text = "`api` is `auto` or `chat`, and both mean Chat Completions: it is the only \
-                        interface of OpenAI that this version speaks";
-            Err(Refusal::of_field(Code::InvalidArguments, "api", text))
-        }
-    }
 }

@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::domain::{Code, Scope};
 use crate::llm::{
-    self, KeyFault, ListedModel, ModelStream, Provider, ProviderKind, Overrides, Request,
+    self, KeyFault, ListedModel, ModelStream, Overrides, Provider, ProviderKind, Request,
 };
 use crate::session::Refusal;
 

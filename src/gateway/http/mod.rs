@@ -10,6 +10,7 @@ mod models;
 mod providers;
 mod sessions;
 mod system;
+mod token_price;
 
 pub use auth::Installation;
 pub use metrics::open_metrics;

@@ -9,13 +9,13 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::token_price::{TokenPrice, checked_prices};
 use crate::agent::providers::{Draft, KeyChange, Offer, Source, Trial};
-use crate::domain::{Caller, Code, MicroUsd, Scope};
+use crate::domain::{Caller, Code, Scope};
 use crate::gateway::GatewayState;
 use crate::gateway::auth::TenantAdmin;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, OptionalBody, Query, required};
-use crate::llm::catalogue::Price;
 use crate::llm::{ProviderKind, Windows};
 
 /// The providers that I may use.
@@ -57,52 +57,6 @@ pub(super) struct ProviderItem {
     /// Why it cannot answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
-}
-
-/// US dollars per million tokens of one model.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct TokenPrice {
-    /// Input that was not cached.
-    #[schema(minimum = 0, maximum = 1_000_000)]
-    input: f64,
-    /// Input that was; absent or `null` = like other input.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0, maximum = 1_000_000)]
-    cached: Option<f64>,
-    /// Input that the provider put into its cache; absent or `null` = like other input.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0, maximum = 1_000_000)]
-    cache_write: Option<f64>,
-    /// Output, reasoning included.
-    #[schema(minimum = 0, maximum = 1_000_000)]
-    output: f64,
-}
-
-impl TokenPrice {
-    fn of(price: &Price) -> Self {
-        let usd = |micro: u64| MicroUsd(micro).as_usd();
-        Self {
-            input: usd(price.input),
-            cached: price.cached.map(usd),
-            cache_write: price.cache_write.map(usd),
-            output: usd(price.output),
-        }
-    }
-
-    /// The price as it is counted; none, if it is no amount.
-    fn checked(self) -> Option<Price> {
-        let all = [Some(self.input), self.cached, self.cache_write, Some(self.output)];
-        let mut said = all.into_iter().flatten();
-        let micro = |usd: f64| MicroUsd::from_usd(usd).0;
-        said.all(|usd| (0.0..=1e6).contains(&usd)).then(|| Price {
-            above: 0,
-            input: micro(self.input),
-            cached: self.cached.map(micro),
-            cache_write: self.cache_write.map(micro),
-            output: micro(self.output),
-        })
-    }
 }
 
 /// What a provider is to be.
@@ -319,17 +273,6 @@ fn draft(body: PutProviderRequest) -> Result<Draft, ApiError> {
         let text = "`kind` is `openai`, `anthropic`, `gemini`, `openai-compatible` or `scripted`";
         ApiError::of_field(Code::InvalidArguments, "kind", text)
     })?;
-    let priced = |(model, price): (String, TokenPrice)| Some((model, price.checked()?));
-    let prices = match body.prices {
-        Some(given) => {
-            let checked: Option<BTreeMap<String, Price>> = given.into_iter().map(priced).collect();
-            Some(checked.ok_or_else(|| {
-                let text = "a price is 0 to 1000000 US dollars per million tokens";
-                ApiError::of_field(Code::InvalidArguments, "prices", text)
-            })?)
-        }
-        None => None,
-    };
     Ok(Draft {
         kind,
         base_url: body.base_url,
@@ -340,7 +283,7 @@ fn draft(body: PutProviderRequest) -> Result<Draft, ApiError> {
             of_models: body.context_windows.unwrap_or_default(),
         },
         max_outputs: body.max_outputs,
-        prices,
+        prices: body.prices.map(checked_prices).transpose()?,
         key: body.api_key,
     })
 }

@@ -358,20 +358,7 @@ async fn windows_of_a_provider_and_of_its_models_are_kept_and_used() {
     assert_eq!(usage.args[0]["context"]["windowAssumed"], true);
 }
 
-/// S3.11.
-#[tokio::test]
-async fn prices_and_longest_answers_of_a_provider_are_kept_used_and_listed() {
-    let app = open_app().await;
-    let other = ModelStub::start().await;
-    let (person, client) = admin(&app, "acme").await;
-    let mut body = compatible(&other, KEY, &["small", "big"]);
-    let prices = json!({
-        "small": {"input": 0.5, "output": 2.0}, "gpt-4o": {"input": 1.0, "output": 1.0, "cached": 0.0},
-    });
-    body["prices"] = prices.clone();
-    body["maxOutputs"] = json!({"small": 1_000});
-    let item = add(&client, "other", body.clone()).await;
-    assert_eq!((&item["prices"], &item["maxOutputs"]), (&prices, &body["maxOutputs"]));
+async fn refuses_what_no_model_has(client: &Client, body: &Value) {
     for (field, wrong) in [
         ("prices", json!({"small": {"input": -1.0, "output": 1.0}})),
         ("prices", json!({"small": {"input": 1e7, "output": 1.0}})),
@@ -385,15 +372,44 @@ async fn prices_and_longest_answers_of_a_provider_are_kept_used_and_listed() {
         let answer = client.put("/api/providers/other", refused).await;
         assert_eq!(answer.status, 400, "{wrong}: {}", answer.text);
     }
+}
+
+/// S3.11.
+#[tokio::test]
+async fn prices_and_longest_answers_of_a_provider_are_kept_used_and_listed() {
+    let app = open_app().await;
+    let other = ModelStub::start().await;
+    let (person, client) = admin(&app, "acme").await;
+    let mut body = compatible(&other, KEY, &["small", "big"]);
+    let prices = json!({
+        "small": {"input": 0.5, "output": 2.0}, "gpt-4o": {"input": 1.0, "output": 1.0, "cached": 0.0},
+    });
+    body["prices"] = prices.clone();
+    body["maxOutputs"] = json!({"small": 1_000});
+    let item = add(&client, "other", body.clone()).await;
+    assert_eq!(
+        (&item["prices"], &item["maxOutputs"]),
+        (&prices, &body["maxOutputs"])
+    );
+    refuses_what_no_model_has(&client, &body).await;
     // Whoever changes something else keeps them.
     let fields = body.as_object_mut().unwrap();
-    (fields.remove("prices"), fields.remove("maxOutputs"));
-    assert_eq!(client.put("/api/providers/other", body.clone()).await.status, 200);
+    fields.retain(|name, _| name != "prices" && name != "maxOutputs");
+    assert_eq!(
+        client
+            .put("/api/providers/other", body.clone())
+            .await
+            .status,
+        200
+    );
 
     let app = app.restart().await;
     let client = Client::with_key(&app, &person.key);
     let kept = client.get("/api/providers/other").await.json();
-    assert_eq!((&kept["prices"], &kept["maxOutputs"]), (&prices, &json!({"small": 1_000})));
+    assert_eq!(
+        (&kept["prices"], &kept["maxOutputs"]),
+        (&prices, &json!({"small": 1_000}))
+    );
     let listed = client.get("/api/models/available").await.json();
     let listed = listed["models"].as_array().unwrap();
     let is_small = |model: &&Value| model["provider"] == "other" && model["id"] == "small";
