@@ -86,7 +86,8 @@ pub const PROVIDERS: Family = Family {
     shown: "agent.llm.providers.<name>",
     doc: "Providers that exist beside each other, so that a session may choose. A vendor's variables \
           make or fill the entry of that vendor, and `agent.llm.*` the entry of the default provider; \
-          an entry is needed only for what those cannot say.",
+          an entry is needed only for what those cannot say. `mistral` and `cohere` are names that \
+          say where they are: entries of the kind `openai-compatible` with address and model filled in.",
     fields: &[
         field(
             "kind",

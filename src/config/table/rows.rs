@@ -188,14 +188,15 @@ settings! { since "0.1":
     "agent.chat.session_budget" ["SPL_CHAT_SESSION_BUDGET" "CHAT_SESSION_BUDGET"] Number(0.0, 1e9), Is("0.0"),
         "US dollars that one session may cost; 0 = no limit, and the only value of this version.";
     "agent.llm.provider" ["SPL_LLM_PROVIDER" "LLM_PROVIDER"] Provider,
-        Words("the first of `openai`, `anthropic`, `gemini` with a key, `openai-compatible` with only a base URL, else `scripted`"),
-        "Who runs the model unless a session chose otherwise: a kind, or a name of `agent.llm.providers`; `scripted` follows a script and needs no key.";
+        Words("the first of `openai`, `anthropic`, `gemini`, `mistral`, `cohere` with a key, `openai-compatible` with only a base URL, else `scripted`"),
+        "Who runs the model unless a session chose otherwise: a kind, `mistral`, `cohere`, or a name of `agent.llm.providers`; `scripted` follows a script and needs no key.";
     "agent.llm.api_key" ["SPL_LLM_API_KEY" "LLM_API_KEY"]
         / "openai" "OPENAI_API_KEY" / "anthropic" "ANTHROPIC_API_KEY" / "gemini" "GEMINI_API_KEY"
         Secret, Words("none"),
         "The key of the default provider; a vendor's variable goes to that vendor. Prefer the environment to the file.";
     "agent.llm.base_url" ["SPL_LLM_BASE_URL" "LLM_BASE_URL"]
         / "openai" "OPENAI_BASE_URL" / "anthropic" "ANTHROPIC_BASE_URL" / "gemini" "GEMINI_BASE_URL"
+        / "mistral" "MISTRAL_API_KEY" / "cohere" "COHERE_API_KEY"
         Url, Words("the provider's own"),
         "Where the default provider's API is, with its version path.";
     "agent.llm.api" ["SPL_LLM_API" "LLM_API"] OneOf(FLAVOURS), Is("auto"),

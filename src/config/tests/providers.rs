@@ -100,11 +100,11 @@ fn a_named_provider_is_the_default_and_aliases_are_folded() {
         &["`Local` is neither", "did you mean `local`?"],
     );
     check_refused(
-        &env(&[("LLM_PROVIDER", "cohere")]),
+        &env(&[("LLM_PROVIDER", "elsewhere")]),
         &[
             "agent.llm.provider",
             "LLM_PROVIDER",
-            "`cohere` is neither",
+            "`elsewhere` is neither",
             "`anthropic`",
         ],
     );
@@ -157,6 +157,61 @@ fn the_environment_beats_the_file_and_our_names_beat_the_vendors() {
     ])
     .env;
     check(&sources, "anthropic", "x", &["anthropic anthropic own -"]);
+}
+
+/// S3.40, and S3.34: a variable for each key.
+#[test]
+fn gemini_mistral_and_cohere_are_known_by_name() {
+    let mistral = "mistral openai-compatible k https://api.mistral.ai/v1";
+    let cohere = "cohere openai-compatible k https://api.cohere.ai/compatibility/v1";
+    for (name, key, model, entry) in [
+        (
+            "gemini",
+            "GEMINI_API_KEY",
+            "gemini-2.0-flash-exp",
+            "gemini gemini k -",
+        ),
+        (
+            "google",
+            "GEMINI_API_KEY",
+            "gemini-2.0-flash-exp",
+            "gemini gemini k -",
+        ),
+        (
+            "mistral",
+            "MISTRAL_API_KEY",
+            "mistral-large-latest",
+            mistral,
+        ),
+        ("cohere", "COHERE_API_KEY", "command-a-03-2025", cohere),
+    ] {
+        let canonical = if name == "google" { "gemini" } else { name };
+        let named = env(&[("LLM_PROVIDER", name), (key, "k")]);
+        check(&named, canonical, model, &[entry]);
+        // A key alone chooses its vendor.
+        check(&env(&[(key, "k")]), canonical, model, &[entry]);
+        let own = env(&[
+            ("LLM_PROVIDER", name),
+            ("SPL_LLM_API_KEY", "k"),
+            ("LLM_MODEL", "m"),
+        ]);
+        check(&own, canonical, "m", &[entry]);
+    }
+    let filed = yaml("agent: {llm: {providers: {mistral: {apiKey: k}, openai: {apiKey: o}}}}");
+    check(&filed, "openai", "gpt-4o", &[mistral, "openai openai o -"]);
+    // Somebody's own server of that name gets neither address nor key.
+    let mut own = yaml(
+        "agent: {llm: {provider: mistral, model: m, providers: {mistral: {baseURL: 'http://localhost:1/v1'}}}}",
+    );
+    own.env = env(&[("MISTRAL_API_KEY", "k")]).env;
+    check(
+        &own,
+        "mistral",
+        "m",
+        &["mistral openai-compatible - http://localhost:1/v1"],
+    );
+    let notices = loaded(&env(&[("LLM_PROVIDER", "cohere")])).notices;
+    assert!(notices[0].contains("COHERE_API_KEY"), "{notices:?}");
 }
 
 #[test]
