@@ -1,6 +1,7 @@
 //! What a session's agent is made of: model, tools, sandbox and rules, chosen once per session.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::home::Home;
 use super::place::SandboxPlace;
@@ -51,6 +52,8 @@ pub struct AgentFactory {
     pub temperature: Option<f64>,
     /// The longest answer; sent only when set.
     pub max_tokens: Option<u32>,
+    /// How long a turn may go on without a person (S0.58).
+    pub turn_limit: Option<Duration>,
     /// Where sandboxed tools run.
     pub place: Arc<SandboxPlace>,
     /// The MCP servers of the installation and its tenants.
@@ -74,6 +77,7 @@ pub struct AgentParts {
     pub(super) retry: RetryConfig,
     pub(super) temperature: Option<f64>,
     pub(super) max_tokens: Option<u32>,
+    pub(super) turn_limit: Option<Duration>,
     pub(super) tools: Arc<SessionTools>,
     pub(super) traces: Traces,
     pub(super) agent_name: Arc<str>,
@@ -140,6 +144,7 @@ impl AgentFactory {
             retry: self.retry,
             temperature: self.temperature,
             max_tokens: self.max_tokens,
+            turn_limit: self.turn_limit,
             tools: Arc::new(SessionTools::new(
                 self.servers.clone(),
                 Arc::clone(&self.place),

@@ -59,6 +59,9 @@ pub struct Chat {
     pub max_messages: Option<NonZeroU32>,
     /// Model requests of one turn.
     pub max_llm_iterations: NonZeroU32,
+    /// How long a turn may go on without a person; `None` = as long as it takes.
+    #[serde(rename = "turn_timeout_s", deserialize_with = "read::zero_is_never")]
+    pub turn_limit: Option<Duration>,
     /// What happens to history that does not fit, the first way that suffices.
     pub compaction_strategy: Vec<CompactionStrategy>,
 }

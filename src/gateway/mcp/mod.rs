@@ -37,6 +37,10 @@ pub struct Exposure {
     /// Whether a client of this very machine needs no key.
     pub admits_local: bool,
 }
+    /// Whether each message of a client and its answer are logged.
+    pub logs_messages: bool,
+    /// How long a question may take, approvals included.
+    pub turn_limit: Option<Duration>,
 
 /// What runs on behalf of clients, and how it is ended.
 #[derive(Debug, Clone)]

@@ -131,6 +131,7 @@ impl AgentServer {
                 text,
                 ways: &exposure.approval,
                 has_page: exposure.has_page,
+                limit: exposure.turn_limit,
                 stop,
             };
             let asked = question.ask(&door).await;

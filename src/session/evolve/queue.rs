@@ -107,6 +107,9 @@ impl Control {
             }
         });
         if let Some(turn) = &mut self.turn {
+            if matches!(by, Decider::Person(_)) {
+                turn.attended = Some(at);
+            }
             turn.rejected.extend(rejected);
         }
     }
