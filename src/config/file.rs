@@ -229,6 +229,7 @@ impl Reader<'_> {
 fn known_keys() -> impl Iterator<Item = &'static str> {
     let aliases = KEY_ALIASES.iter().map(|(alias, _)| *alias);
     let settings = SETTINGS.iter().map(|definition| definition.key);
+    let aliases = aliases.filter(|alias| alias.contains('.'));
     let families = FAMILIES.iter().map(|family| family.key);
     settings
         .chain(aliases)
