@@ -2,10 +2,12 @@
 //!
 //! [`Sessions`] is the one corridor: every door tells, watches and reads sessions through it.
 
+mod ahead;
 mod answer;
 mod broken;
 mod clock;
 mod creations;
+mod cut;
 mod effects;
 mod factory;
 mod feed;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::fence::Fence;
 use super::home::Home;
@@ -31,16 +32,18 @@ const CALL_LIMIT: Duration = Duration::from_mins(1);
 
 /// The tools of one session. Each server starts at the first call of it (USERS 12).
 pub struct SessionTools {
-    servers: Servers,
+    pub(super) servers: Servers,
     /// What keeps the workspaces of this gateway; others with the same name reach them too.
     /// Known as soon as there are sandboxes.
     engine: OnceLock<String>,
-    place: Arc<SandboxPlace>,
+    pub(super) place: Arc<SandboxPlace>,
     home: Home,
     /// Never held across an await.
     view: Mutex<Arc<View>>,
     /// Never held across an await.
     links: Mutex<BTreeMap<String, Arc<Link>>>,
+    /// Connects before the first call; `None` = not begun. Never held across an await.
+    pub(super) ahead: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
 impl SessionTools {
@@ -52,6 +55,7 @@ impl SessionTools {
             place,
             home,
             links: Mutex::default(),
+            ahead: Mutex::default(),
         }
     }
 
@@ -306,6 +310,17 @@ impl SessionTools {
         let before = self.refresh().await;
         let image = self.look_up_image(&before, call).await;
         let (tool, server) = self.check(&before, call, image.as_ref())?;
+        let opened = self.open(&server).await?;
+        let view = self.refresh().await;
+        if Arc::ptr_eq(&view, &before) && opened.image == image {
+            return Ok((tool, server, opened));
+        }
+        let (tool, server) = self.check(&view, call, opened.image.as_ref())?;
+        Ok((tool, server, opened))
+    }
+
+    /// The session's open connection to a server, made if need be.
+    pub(super) async fn open(&self, server: &ServerEntry) -> Result<Held, Box<Outcome>> {
         let link = Arc::clone(self.links().entry(server.name.clone()).or_default());
         let sandbox = if server.is_remote() {
             self.home.first().clone()
@@ -320,18 +335,12 @@ impl SessionTools {
             })?
         };
         let holder = self.home.holder();
-        let opened = link.connect(&server, &self.servers, (&holder, &sandbox));
+        let opened = link.connect(server, &self.servers, (&holder, &sandbox));
         let opened = opened.await;
-        let opened = opened.map_err(|failure| {
+        opened.map_err(|failure| {
             tracing::warn!(mcp.server = %server.name, error = failure.text, "A server does not start");
             Box::new(failed(failure.code, format!("not run: {}", failure.told())))
-        })?;
-        let view = self.refresh().await;
-        if Arc::ptr_eq(&view, &before) && opened.image == image {
-            return Ok((tool, server, opened));
-        }
-        let (tool, server) = self.check(&view, call, opened.image.as_ref())?;
-        Ok((tool, server, opened))
+        })
     }
 
     async fn look_up_image(&self, view: &View, call: &Call) -> Option<ImageId> {
@@ -383,6 +392,7 @@ impl SessionTools {
 
     /// Ends everything that runs for the session; its workspace stays.
     pub(super) async fn close(&self) {
+        self.end_ahead();
         let links = std::mem::take(&mut *self.links());
         let closing = links.values().map(|link| link.close());
         futures::future::join_all(closing).await;
