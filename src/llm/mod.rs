@@ -36,6 +36,7 @@ mod text;
 pub mod tokens;
 mod verdict;
 mod weave;
+mod wire_log;
 
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
 pub use catalogue::{Catalogue, Overrides, Windows};

@@ -23,7 +23,7 @@ use crate::config::{Log, LogFormat, LogLevel, LogOutput};
 use level::Levels;
 
 pub use metrics::{Present, instruments};
-pub use redact::{redact, redact_args};
+pub use redact::{redact, redact_args, redact_json};
 pub use relay::{LogEntry, subscribe};
 
 /// Why the log cannot be set up.
