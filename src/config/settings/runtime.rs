@@ -103,6 +103,8 @@ pub enum LogFormat {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transports {
+    /// Whether messages of MCP clients are logged.
+    pub debug: bool,
     /// Standard input and output.
     pub stdio: Stdio,
     /// The listener.

@@ -84,6 +84,8 @@ settings! { since "0.1":
         "Whether a start without a command means `sepal agent` where HTTP is off; the command itself answers either way.";
     "runtime.transports.stdio.buffer_size" ["SPL_STDIO_BUFFER_SIZE"] Whole(1024, 64 * MIB), Is("8192"),
         "Bytes that are read from standard input at once.";
+    "runtime.transports.debug" ["SPL_MCP_DEBUG"] Flag, Is("false"),
+        "Whether each message of MCP clients to the agent (`/mcp`, `/sse` with `/message`, standard input) and its answer are logged at `debug`, without what looks like a secret.";
     "runtime.transports.http.enabled" ["SPL_HTTP_ENABLED"] Flag, Is("true"),
         "Whether the gateway listens; a file that turns it off means `sepal agent`.";
     "runtime.transports.http.host" ["SPL_HTTP_HOST" "HOST"] Host,

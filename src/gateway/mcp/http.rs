@@ -15,6 +15,7 @@ use hyper::body::{Frame, SizeHint};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::doors::Doors;
+use super::logged::Logged;
 use super::{Exposure, Life, legacy};
 use crate::domain::{Code, Share};
 use crate::gateway::GatewayState;
@@ -40,7 +41,11 @@ pub fn routes(gateway: &GatewayState, exposure: Arc<Exposure>, life: Life) -> Ro
         .with_cancellation_token(doors.life.stop.child_token());
     let served = doors.clone();
     let manager = Arc::clone(&doors.manager);
-    let service = StreamableHttpService::new(move || Ok(served.server()), manager, config);
+    let service = StreamableHttpService::new(
+        move || Ok(Logged::at("/mcp", served.server())),
+        manager,
+        config,
+    );
     Router::new()
         .route_service("/mcp", service)
         .merge(legacy::routes(&doors))

@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::doors::Doors;
+use super::logged::{self, Logged};
 use super::question::{Door, Heard, News};
 use crate::domain::{Caller, Code, UserId};
 use crate::gateway::error::ApiError;
@@ -160,7 +161,8 @@ async fn serve(
     ),
     stop: CancellationToken,
 ) {
-    match doors.server().serve_with_ct(transport, stop).await {
+    let server = Logged::at("/sse", doors.server());
+    match server.serve_with_ct(transport, stop).await {
         Ok(running) => {
             if let Err(error) = running.waiting().await {
                 tracing::error!(%error, "A client's server broke off");
@@ -250,6 +252,10 @@ struct SingleParams {
 /// S0.50: the request of the documentation has neither `jsonrpc` nor `id`.
 async fn answer_now(doors: &Doors, caller: Caller, message: Value, shape: Shape) -> Response {
     let refuse = |text: String| ApiError::new(Code::InvalidArguments, text).into_response();
+    let is_logged = doors.exposure.logs_messages;
+    if is_logged {
+        logged::log("/message", "request", "tools/call", &message);
+    }
     let call: SingleCall = match serde_json::from_value(message) {
         Ok(call) => call,
         Err(error) => return refuse(format!("the body is no call of a tool: {error}")),
@@ -268,6 +274,9 @@ async fn answer_now(doors: &Doors, caller: Caller, message: Value, shape: Shape)
     };
     let result: CallToolResult = server.answer(caller, text, NobodyThere).await;
     let answer = json!({ "jsonrpc": "2.0", "id": call.id, "result": result });
+    if is_logged {
+        logged::log("/message", "answer", "tools/call", &answer);
+    }
     Json(shaped(answer, shape)).into_response()
 }
 
