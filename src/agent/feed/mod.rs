@@ -190,6 +190,8 @@ pub struct SessionView {
     pub answer: Option<RunningAnswer>,
     /// Messages that wait for the next model request.
     pub waiting: Vec<WaitingMessage>,
+    /// Tokens of history that the settings let the model read; `None` = as many as its window holds.
+    pub configured_max_tokens: Option<u64>,
     /// What the engine calls the session's container, while it runs here.
     pub container: Option<String>,
 }

@@ -81,6 +81,7 @@ impl LiveSession {
             }),
             answer,
             waiting: control.waiting.clone(),
+            configured_max_tokens: self.parts.history.max_tokens,
             container: self.parts.tools.site().container,
         };
         Joined { signals, view }

@@ -34,6 +34,8 @@ pub fn ready(view: &SessionView, ready: &Ready<'_>) -> Frame {
         "provider": kind.map_or(view.model.provider.as_str(), |kind| kind.wire_name()),
         "providerId": view.model.provider,
         "model": view.model.model,
+        "configuredMaxTokens": view.configured_max_tokens,
+        "modelMaxTokens": view.usage.window,
         "sessionId": ready.session,
         "journalId": view.journal,
         "seq": view.seq,

@@ -210,6 +210,10 @@ export interface SystemReady {
   /** The configured provider. */
   providerId: string
   model: string
+  /** Tokens of history that the settings let the model read; `null` = as many as its window holds. */
+  configuredMaxTokens: number | null
+  /** Tokens that the model can read. */
+  modelMaxTokens: number
   sessionId: string
   containerId?: string
   journalId: string
