@@ -63,6 +63,23 @@ async fn a_failure_exits_with_one_and_wrong_settings_with_two() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+/// S0.58.
+#[tokio::test]
+async fn one_question_has_the_time_limit_of_a_turn() {
+    let model = ModelStub::start().await;
+    model.will_say("never heard").stall();
+    let folder = TempDir::new().unwrap();
+    let mut command = sepal(&folder);
+    with_model(&mut command, &model).env("SPL_CHAT_TURN_TIMEOUT", "1");
+    command.args(["agent", "--call", "Hi"]).stdin(Stdio::null());
+    let running = command.stderr(Stdio::piped()).output();
+    let output = tokio::time::timeout(DEADLINE, running).await;
+    let output = output.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let answer = answer(&output);
+    assert_eq!(answer["code"], "turn_timeout", "{answer}");
+}
+
 #[tokio::test]
 async fn without_a_terminal_tools_run_only_when_told() {
     let file = json!({"path": "a.txt", "content": "x"});
@@ -99,25 +116,6 @@ async fn daemon(
             let url = url.trim().trim_end_matches('/').to_owned();
             return (process, url, lines);
         }
-    };
-    let clients = loop {
-        let line = lines.next_line().await.unwrap().unwrap();
-        if let Some((_, clients)) = line.split_once("MCP clients: ") {
-            break clients.to_owned();
-        }
-    };
-    assert_eq!(clients, format!("{url}/mcp, or {url}/sse for old ones"));
-    model.will_say("It is noon.");
-    let body = json!({"method": "tools/call",
-        "params": {"name": "process", "arguments": {"input": "What time is it?"}}});
-    let post = |headers: &[(&'static str, &'static str)]| {
-        let request = TestApp::http().post(format!("{url}/message")).json(&body);
-        let headers = headers.iter();
-        headers
-            .fold(request, |request, (name, value)| {
-                request.header(*name, *value)
-            })
-            .send()
     }
 }
 
@@ -158,6 +156,25 @@ async fn the_flag_alone_makes_a_daemon_too_and_goes_with_nothing_else() {
 async fn a_daemon_answers_this_machine_without_a_key() {
     let (folder, model) = (TempDir::new().unwrap(), ModelStub::start().await);
     let (_process, url, mut lines) = daemon((&folder, &model), &["agent", "--daemon"]).await;
+    let clients = loop {
+        let line = lines.next_line().await.unwrap().unwrap();
+        if let Some((_, clients)) = line.split_once("MCP clients: ") {
+            break clients.to_owned();
+        }
+    };
+    assert_eq!(clients, format!("{url}/mcp, or {url}/sse for old ones"));
+    model.will_say("It is noon.");
+    let body = json!({"method": "tools/call",
+        "params": {"name": "process", "arguments": {"input": "What time is it?"}}});
+    let post = |headers: &[(&'static str, &'static str)]| {
+        let request = TestApp::http().post(format!("{url}/message")).json(&body);
+        let headers = headers.iter();
+        headers
+            .fold(request, |request, (name, value)| {
+                request.header(*name, *value)
+            })
+            .send()
+    };
     let answered: Value = post(&[]).await.unwrap().json().await.unwrap();
     assert_eq!(answered["result"]["content"][0]["text"], "It is noon.");
     for headers in [

@@ -100,7 +100,12 @@ async fn a_wrong_call_is_told_and_a_broken_model_is_an_error_of_the_tool() {
         .model
         .will_fail(401, &[], r#"{"error": {"message": "no"}}"#);
     let result = agent.client.call_tool(question("Hi")).await.unwrap();
-    assert!(text_of(&result).1);
+    let (text, is_error) = text_of(&result);
+    // S3.30.
+    assert!(
+        is_error && text.starts_with("Error processing request: "),
+        "{text}"
+    );
     assert_eq!(
         result.structured_content.unwrap()["code"],
         "provider_rejected"
