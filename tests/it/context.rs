@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::model_stub::Reply;
-use crate::support::{Log, Said, TestApp, TestSocket};
+use crate::rest::Client;
+use crate::support::{DEADLINE, Log, Said, TestApp, TestSocket};
 
 const OVERFLOW: &str = r#"{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}"#;
 
@@ -53,9 +54,8 @@ async fn every_cut_is_logged_and_told_with_messages_and_tokens_before_and_after(
     }
     assert!(!log.text().contains("were left out"), "everything fits");
     turn(&app, &mut ana, "three").await;
-    let is_cut = |said: &&Said| {
-        said.name == "system:message" && said.rest()["code"] == "context_left_out"
-    };
+    let is_cut =
+        |said: &&Said| said.name == "system:message" && said.rest()["code"] == "context_left_out";
     let told = ana.log.iter().filter(is_cut).cloned().collect::<Vec<_>>();
     assert_eq!(told.len(), 1, "{told:?}");
     let told = told[0].rest();
@@ -69,7 +69,9 @@ async fn every_cut_is_logged_and_told_with_messages_and_tokens_before_and_after(
             let (messages, tokens) = (&cut[side]["messages"], &cut[side]["tokens"]);
             format!("{side}.messages={messages} {side}.tokens={tokens}")
         });
-        let is_there = text.lines().any(|line| fields.iter().all(|it| line.contains(it)));
+        let is_there = text
+            .lines()
+            .any(|line| fields.iter().all(|it| line.contains(it)));
         assert!(is_there, "no line with {fields:?} in {text}");
     };
     logged(told);
@@ -216,6 +218,53 @@ async fn a_message_that_never_fits_fails_with_its_own_code() {
     let error = ana.wait_for("agent:error").await;
     assert_eq!(error.rest()["code"], "context_overflow");
     turn(&app, &mut ana, "short").await;
+}
+
+/// S3.17.
+#[tokio::test]
+async fn a_reset_keeps_the_system_prompt_and_is_told_whichever_door_asks_for_it() {
+    let prompt = ("SPL_LLM_PROMPT_TEMPLATE", "You keep bees.");
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "none"), prompt]).await;
+    let person = app.person("acme").await;
+    let mut ana = TestSocket::open(app.address, &person, None).await;
+    let mut tab = TestSocket::open(app.address, &person, Some(&ana.session())).await;
+    turn(&app, &mut ana, "one").await;
+    let path = format!("/api/sessions/{}/reset", ana.session());
+    for over_rest in [false, true] {
+        if over_rest {
+            let client = Client::with_key(&app, &person.key);
+            assert_eq!(client.post(&path, json!({})).await.ok(202)["ok"], true);
+        } else {
+            let answer = ana.ask("history:reset", &[json!({})]).await;
+            assert_eq!(answer["ok"], true, "{answer}");
+        }
+        for socket in [&mut ana, &mut tab] {
+            let told = socket.wait_for("history:reset").await;
+            assert!(told.seq().is_some(), "{told:?}");
+        }
+        turn(&app, &mut ana, "two").await;
+        assert_eq!(shown(&app), ["two"]);
+        let asked = app.model.requests().pop().unwrap();
+        assert_eq!(asked.body["messages"][0]["role"], "system");
+        assert_eq!(asked.body["messages"][0]["content"], "You keep bees.");
+    }
+    // While a turn runs there is nothing to reset; for others there is no such session.
+    app.model.will_say("never heard").stall();
+    ana.say("three").await;
+    tokio::time::timeout(DEADLINE, app.model.stalled())
+        .await
+        .unwrap();
+    let client = Client::with_key(&app, &person.key);
+    client
+        .post(&path, json!({}))
+        .await
+        .problem(409, "nothing_to_do");
+    for tenant in ["acme", "other"] {
+        let stranger = app.person(tenant).await;
+        let client = Client::with_key(&app, &stranger.key);
+        let refused = client.post(&path, json!({})).await;
+        refused.problem(404, "session_not_found");
+    }
 }
 
 #[tokio::test]
