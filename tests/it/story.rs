@@ -1,8 +1,9 @@
 //! Stories of a session over the socket: ask, steer, stop, come back.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{Said, TestApp, TestSocket};
+use crate::model_stub::Reply;
+use crate::support::{Log, Said, TestApp, TestSocket};
 
 /// The scripts below call this tool; without a sandbox the app would not offer it.
 async fn app() -> TestApp {
@@ -112,6 +113,7 @@ async fn a_message_sent_while_a_turn_runs_is_read_by_the_next_request() {
 
 #[tokio::test]
 async fn a_failed_turn_says_why_and_can_be_tried_again() {
+    let log = Log::start();
     let app = TestApp::start().await;
     app.model
         .will_fail(500, &[], "no JSON here")
@@ -121,6 +123,15 @@ async fn a_failed_turn_says_why_and_can_be_tried_again() {
     let error = ana.wait_for("agent:error").await;
     assert_eq!(error.rest()["code"], "provider_unavailable");
     assert_eq!(error.rest()["retryable"], true);
+    // S3.30: logged with its detail.
+    let text = log.text();
+    let logged = text
+        .lines()
+        .find(|line| line.contains("The model request ended for good"));
+    assert!(
+        logged.is_some_and(|line| line.contains("WARN") && line.contains("no JSON here")),
+        "{text}"
+    );
     assert_eq!(ana.ask("turn:retry", &[json!({})]).await["ok"], true);
     assert_eq!(ana.wait_for_answer().await, "Better");
 }
