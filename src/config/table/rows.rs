@@ -183,10 +183,10 @@ settings! { since "0.1":
         "Messages of history that the model is shown; 0 = no limit.";
     "agent.chat.max_llm_iterations" ["SPL_CHAT_MAX_ITERATIONS" "CHAT_MAX_ITERATIONS" "SPL_CHAT_MAX_LLM_ITERATIONS"] Whole(1, 1000), Is("25"),
         "Model requests that one turn may make.";
-    "agent.chat.compaction_strategy" ["SPL_CHAT_COMPACTION_STRATEGY" "CHAT_COMPACTION_STRATEGY"] ListOf(STRATEGIES), Is("delete-old"),
-        "What happens to history that does not fit the window: the oldest messages are left out.";
     "agent.chat.turn_timeout_s" ["SPL_CHAT_TURN_TIMEOUT" "CHAT_TURN_TIMEOUT"] Whole(0, 604_800), Is("3600"),
         "Seconds that a turn may go on without a person, at every door: since the message that began it, or since a person's last message or decision in it; while it waits for a decision, no time runs. An MCP client or `sepal agent --call` waits as long for an answer, approvals included. 0 = no limit.";
+    "agent.chat.compaction_strategy" ["SPL_CHAT_COMPACTION_STRATEGY" "CHAT_COMPACTION_STRATEGY"] ListOf(STRATEGIES), Is("delete-old"),
+        "What happens to history that does not fit the window: the oldest messages are left out.";
     "agent.chat.request_budget" ["SPL_CHAT_REQUEST_BUDGET" "CHAT_REQUEST_BUDGET"] Number(0.0, 1e9), Is("0.0"),
         "US dollars that one request may cost; 0 = no limit, and the only value of this version.";
     "agent.chat.session_budget" ["SPL_CHAT_SESSION_BUDGET" "CHAT_SESSION_BUDGET"] Number(0.0, 1e9), Is("0.0"),
@@ -196,11 +196,11 @@ settings! { since "0.1":
         "Who runs the model unless a session chose otherwise: a kind, `mistral`, `cohere`, or a name of `agent.llm.providers`; `scripted` follows a script and needs no key.";
     "agent.llm.api_key" ["SPL_LLM_API_KEY" "LLM_API_KEY"]
         / "openai" "OPENAI_API_KEY" / "anthropic" "ANTHROPIC_API_KEY" / "gemini" "GEMINI_API_KEY"
+        / "mistral" "MISTRAL_API_KEY" / "cohere" "COHERE_API_KEY"
         Secret, Words("none"),
         "The key of the default provider; a vendor's variable goes to that vendor. Prefer the environment to the file.";
     "agent.llm.base_url" ["SPL_LLM_BASE_URL" "LLM_BASE_URL"]
         / "openai" "OPENAI_BASE_URL" / "anthropic" "ANTHROPIC_BASE_URL" / "gemini" "GEMINI_BASE_URL"
-        / "mistral" "MISTRAL_API_KEY" / "cohere" "COHERE_API_KEY"
         Url, Words("the provider's own"),
         "Where the default provider's API is, with its version path.";
     "agent.llm.api" ["SPL_LLM_API" "LLM_API"] OneOf(FLAVOURS), Is("auto"),

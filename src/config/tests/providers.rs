@@ -324,7 +324,16 @@ fn longest_answers_and_prices_are_said_for_single_models() {
         cache_write: Some(0.2),
     };
     assert_eq!(gemini.prices["b=x"], whole);
-    for wrong in ["a", "=1/2", "a=1", "a=1/x", "a=-1/2", "a=1/2/3/4/5", "a=1/1e7", "a=NaN/1"] {
+    for wrong in [
+        "a",
+        "=1/2",
+        "a=1",
+        "a=1/x",
+        "a=-1/2",
+        "a=1/2/3/4/5",
+        "a=1/1e7",
+        "a=NaN/1",
+    ] {
         let told = format!("`{wrong}` is no price of a model");
         check_refused(&entry(&format!("prices: ['{wrong}']")), &[&told]);
     }
