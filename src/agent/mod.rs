@@ -2,7 +2,9 @@
 //!
 //! [`Sessions`] is the one corridor: every door tells, watches and reads sessions through it.
 
+mod ahead;
 mod cluster;
+mod cut;
 mod effects;
 mod feed;
 #[cfg(test)]

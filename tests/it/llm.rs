@@ -51,6 +51,7 @@ fn request(entries: Vec<Entry>) -> Request {
         )]),
         temperature: None,
         max_tokens: None,
+        max_output: None,
     }
 }
 

@@ -46,4 +46,5 @@ mod story;
 mod support;
 mod tenancy;
 mod traces;
+mod turn_limit;
 mod vendors;

@@ -143,6 +143,7 @@ impl Running {
     }
 
     fn ask_model(&self, wanted: &Wanted<'_>, request: (u64, u32)) -> Request {
+        wanted.parts.tools.connect_ahead(&self.tracker);
         let attempt = first_attempt(wanted.control);
         let asked = ModelRequest {
             feed: Arc::clone(wanted.feed),

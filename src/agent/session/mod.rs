@@ -110,14 +110,14 @@ impl LiveSession {
         while self.lost.is_none() {
             self.tell_presence();
             let idle_at = idle_since + self.idle_after();
-            let settle_at = self.unsettled.unwrap_or(idle_at);
+            let wake_at = self.unsettled.or_else(|| self.overdue_at());
             let mut next = self.set_aside.take();
             if next.is_none() {
                 next = tokio::select! {
                     biased;
                     () = self.stop.cancelled() => break,
-                    () = tokio::time::sleep_until(settle_at), if self.unsettled.is_some() => {
-                        Box::pin(self.settle()).await;
+                    () = tokio::time::sleep_until(wake_at.unwrap_or(idle_at)), if wake_at.is_some() => {
+                        Box::pin(self.wake()).await;
                         continue;
                     }
                     message = self.mailbox.recv() => message,

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::LiveSession;
 use crate::domain::{Actor, Holder};
-use crate::session::Refusal;
+use crate::session::{Command, Refusal};
+use crate::store::clock::now;
 
 /// How long a session stays in memory that nobody has told anything: long enough for a first message
 /// that comes at once.
@@ -26,6 +29,39 @@ impl LiveSession {
             tenant: self.key.tenant.clone(),
             user: self.owner().id.clone(),
         })
+    }
+
+    /// When the running turn has gone on for as long as it may without a person (S0.58); `None` where
+    /// another gateway runs it.
+    pub(crate) fn overdue_at(&self) -> Option<Instant> {
+        let limit = self.agent.turn_limit?;
+        let control = &self.state.control;
+        let turn = control
+            .turn
+            .as_ref()
+            .filter(|_| control.is_run_by(&self.life));
+        let alone = Duration::from_millis(now().since_ms(turn?.alone_since()?));
+        Instant::now().checked_add(limit.saturating_sub(alone))
+    }
+
+    /// What was to be done at a time of its own: to look what became of a commit, or to end a turn.
+    pub(crate) async fn wake(&mut self) {
+        if self.unsettled.is_some() {
+            return self.settle().await;
+        }
+        let turn = self.state.control.turn.as_ref().map(|turn| turn.id);
+        let is_due = self.overdue_at().is_some_and(|at| at <= Instant::now());
+        let (Some(turn), Some(limit), true) = (turn, self.agent.turn_limit, is_due) else {
+            return;
+        };
+        tracing::warn!(session.id = %self.key.session, turn, limit_s = limit.as_secs_f64(), "A turn took too long and is stopped");
+        if self.running.has_model() {
+            // Nothing of the answer may be shown after the event that ends the turn.
+            self.running.stop_model();
+            self.feed.end_answer();
+        }
+        self.outcome(Command::TimeOut { turn, limit }, None).await;
+        self.look().await;
     }
 
     /// Whether nothing goes on, and nothing that takes time to begin anew is kept for it.

@@ -81,6 +81,8 @@ impl LiveSession {
             }),
             answer,
             waiting: control.waiting.clone(),
+            configured_max_tokens: self.agent.history.max_tokens,
+            container: self.agent.tools.site().container,
         };
         Joined { signals, view }
     }

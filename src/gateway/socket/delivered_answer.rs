@@ -120,6 +120,7 @@ mod tests {
             code: "model_retry".into(),
             turn: 7,
             retry,
+            cut: None,
         };
         let mut told = told_of(7, "ab");
         told.heed(&notice(None));

@@ -84,6 +84,7 @@ impl Draft<'_> {
             return;
         };
         let (id, iteration, is_stopping) = (turn.id, turn.iteration, turn.is_stopping);
+        let overdue_ms = turn.overdue_ms;
         if turn.queue.iter().any(|call| call.is_pending()) {
             self.ask_next();
             return;
@@ -93,7 +94,9 @@ impl Draft<'_> {
             return;
         }
         if turn.queue.iter().all(|call| call.is_ended()) {
-            if is_stopping {
+            if let Some(limit_ms) = overdue_ms {
+                self.timed_out(id, limit_ms);
+            } else if is_stopping {
                 self.cancelled(id, None, None);
             } else {
                 self.ask_model(id, iteration.saturating_add(1), false);

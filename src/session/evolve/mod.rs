@@ -42,7 +42,7 @@ impl Control {
                 self.model = Some(model.clone());
                 self.created_at = at;
             }
-            Event::OwnerChanged { owner, engine } => self.hand_over(owner, engine.as_deref()),
+            Event::OwnerChanged { owner, engine } => self.hand_over((owner, engine.as_deref()), at),
             Event::TitleSet { title } => self.title = Some(title.clone()),
             Event::ModelChosen { model } => self.model = Some(model.clone()),
             Event::WindowChosen { whole } => self.reads_whole = *whole,
@@ -83,10 +83,14 @@ impl Control {
         }
     }
 
-    fn hand_over(&mut self, owner: &str, engine: Option<&str>) {
+    fn hand_over(&mut self, (owner, engine): (&str, Option<&str>), at: Timestamp) {
         self.runner = Some(owner.to_owned());
         self.runner_engine = engine.map(ToOwned::to_owned);
         self.epoch = self.epoch.saturating_add(1);
+        if let Some(turn) = &mut self.turn {
+            // Nobody ran it meanwhile.
+            turn.attended = Some(at);
+        }
         if let Some(turn) = self
             .turn
             .as_mut()

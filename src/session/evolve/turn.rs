@@ -26,7 +26,7 @@ impl Control {
                     // A retry takes nothing: it is about the same question.
                     self.question = took.iter().copied().min().or(self.question);
                 }
-                self.think(*turn, *iteration, at);
+                self.think((*turn, *iteration), !took.is_empty(), at);
             }
             Event::Said {
                 text, usage, cost, ..
@@ -59,21 +59,23 @@ impl Control {
                     turn.is_shortening_told = true;
                 }
             }
-            Event::StopRequested { .. } => {
+            Event::StopRequested { limit_ms, .. } => {
                 if let Some(turn) = &mut self.turn {
                     turn.is_stopping = true;
+                    turn.overdue_ms = *limit_ms;
                 }
             }
             _ => {}
         }
     }
 
-    fn think(&mut self, turn: u64, iteration: u32, at: Timestamp) {
+    fn think(&mut self, (turn, iteration): (u64, u32), has_taken: bool, at: Timestamp) {
         self.turns = turn;
         self.keep_decisions();
         let same = self.turn.take().filter(|running| running.id == turn);
         let max_tokens = same.as_ref().and_then(|turn| turn.max_tokens);
         let is_shortening_told = same.as_ref().is_some_and(|turn| turn.is_shortening_told);
+        let attended = same.as_ref().and_then(|turn| turn.attended);
         let (started, rejected) = same.map_or_else(
             || (at, BTreeSet::new()),
             |turn| (turn.started, turn.rejected),
@@ -92,6 +94,8 @@ impl Control {
             asked: self.model.clone(),
             max_tokens,
             is_shortening_told,
+            attended: if has_taken { Some(at) } else { attended },
+            overdue_ms: None,
         });
     }
 

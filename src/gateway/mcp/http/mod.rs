@@ -19,6 +19,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use self::context::McpContext;
 use self::legacy;
+use super::logged::Logged;
 use super::{Exposure, Life};
 use crate::domain::{Code, Share};
 use crate::gateway::GatewayState;
@@ -44,7 +45,11 @@ pub fn routes(gateway: &GatewayState, exposure: Arc<Exposure>, life: Life) -> Ro
         .with_cancellation_token(context.life.stop.child_token());
     let served = context.clone();
     let manager = Arc::clone(&context.manager);
-    let service = StreamableHttpService::new(move || Ok(served.server()), manager, config);
+    let service = StreamableHttpService::new(
+        move || Ok(Logged::at("/mcp", served.server())),
+        manager,
+        config,
+    );
     Router::new()
         .route_service("/mcp", service)
         .merge(legacy::routes(&context))
