@@ -36,6 +36,8 @@ fn exposed(settings: &Settings, has_page: bool, admits_local: bool) -> Arc<Expos
         tool: settings.tool.clone(),
         approval: settings.approval.clone(),
         has_page,
+        logs_messages: settings.runtime.transports.debug,
+        turn_limit: settings.chat.turn_limit,
         admits_local,
     })
 }
@@ -100,6 +102,7 @@ impl AgentApp {
             text,
             ways,
             has_page: false,
+            limit: self.exposure.turn_limit,
             stop,
         };
         let asked = question.ask(door).await;

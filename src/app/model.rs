@@ -6,8 +6,9 @@ use anyhow::bail;
 use tokio_util::sync::CancellationToken;
 
 use crate::config;
-use crate::domain::Code;
-use crate::llm::{self, ProviderKind, RetryConfig, Windows};
+use crate::domain::{Code, MicroUsd};
+use crate::llm::catalogue::Price;
+use crate::llm::{self, Overrides, ProviderKind, RetryConfig, Windows};
 use crate::net::{self, Guard};
 use crate::providers::Providers;
 use crate::providers::{Offer, ProviderSettings, Source, Ways};
@@ -116,11 +117,33 @@ fn provider_settings(
             pace: settings.scripted_pace,
         },
         models: entry.models.clone(),
+        said: said(entry),
+        api,
+    }
+}
+
+/// What the settings say of the provider's models.
+fn said(entry: &config::ProviderEntry) -> Overrides {
+    let price = |price: &config::ModelPrice| {
+        let micro = |usd: f64| MicroUsd::from_usd(usd).0;
+        Price {
+            above: 0,
+            input: micro(price.input),
+            cached: price.cached.map(micro),
+            cache_write: price.cache_write.map(micro),
+            output: micro(price.output),
+        }
+    };
+    let prices = entry.prices.iter();
+    Overrides {
         windows: Windows {
             usual: entry.context_window,
             of_models: entry.context_windows.clone(),
         },
-        api,
+        max_outputs: entry.max_outputs.clone(),
+        prices: prices
+            .map(|(model, said)| (model.clone(), price(said)))
+            .collect(),
     }
 }
 

@@ -259,6 +259,7 @@ fn factory(
         retry: model::retry(llm),
         temperature: llm.temperature,
         max_tokens: llm.max_tokens.map(std::num::NonZeroU32::get),
+        turn_limit: chat.turn_limit,
         place,
         servers,
         traces: Traces::default(),

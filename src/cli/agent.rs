@@ -52,6 +52,12 @@ impl AgentArgs {
         }
     }
 
+    /// Listens on HTTP; `false` where one question is asked, which needs no listener.
+    pub(super) fn become_daemon(&mut self) -> bool {
+        self.daemon = self.call.is_none();
+        self.daemon
+    }
+
     /// Whether standard output is for somebody else than the log.
     pub(super) fn needs_stdout(&self) -> bool {
         !self.daemon

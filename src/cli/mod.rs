@@ -15,9 +15,10 @@ use crate::app::{self, Purpose};
 use crate::config::{self, Flag, Loaded, Log, LogOutput, Preset, Sources};
 use crate::gateway::Check;
 use crate::store::{Access, Store};
-use crate::telemetry::Telemetry;
+use crate::telemetry::{Telemetry, redact};
 use crate::tenancy::{Clock, Tenancy};
-use clap::{Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use secrecy::ExposeSecret as _;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -33,8 +34,33 @@ const IDLE_THREAD: Duration = Duration::from_millis(100);
 struct Cli {
     #[command(flatten)]
     options: Options,
+    /// The same as `sepal agent --daemon`.
+    #[arg(long)]
+    daemon: bool,
     #[command(subcommand)]
     command: Option<Command>,
+}
+
+impl Cli {
+    /// The command line with `--daemon` at the place where the agent has it (S0.22, S0.49).
+    fn with_daemon_in_place(mut self) -> Result<Self, clap::Error> {
+        if self.daemon {
+            let place = self
+                .command
+                .get_or_insert_with(|| Command::Agent(agent::AgentArgs::default()));
+            let becomes = if let Command::Agent(args) = place {
+                args.become_daemon()
+            } else {
+                false
+            };
+            if !becomes {
+                let text =
+                    "`--daemon` is for `sepal agent` without `--call`, and for `sepal` alone";
+                return Err(Self::command().error(ErrorKind::ArgumentConflict, text));
+            }
+        }
+        Ok(self)
+    }
 }
 
 #[derive(Args, Clone)]
@@ -51,7 +77,7 @@ struct Options {
     /// Folder that holds what outlives the process.
     #[arg(long, global = true, value_name = "FOLDER")]
     data_dir: Option<String>,
-    /// Least serious log entries: trace, debug, info, warn, error.
+    /// Least serious log entries: trace (or silly), debug, info, warn, error, fatal, panic.
     #[arg(long, global = true, value_name = "LEVEL")]
     log_level: Option<String>,
 }
@@ -106,7 +132,10 @@ enum ConfigCommand {
 
 /// Runs the command line; the exit code is 0, 1 (it did not work) or 2 (wrong settings).
 pub fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::parse().with_daemon_in_place() {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
     let telemetry = match Telemetry::start() {
         Ok(telemetry) => telemetry,
         Err(error) => return fail(&anyhow::Error::new(error)),
@@ -134,7 +163,13 @@ pub fn run() -> ExitCode {
     });
     match done {
         Ok(code) => code,
-        Err(error) => fail(&error),
+        Err(error) => {
+            // A log of its own keeps why the process ended; on standard error it is said anyway.
+            if log.output != LogOutput::Stderr {
+                tracing::error!(fatal = true, "{}", redact(&format!("{error:#}")));
+            }
+            fail(&error)
+        }
     }
 }
 

@@ -21,6 +21,7 @@ An empty variable counts as not set.
 
 `$NAME` and `${NAME}` in texts of the file stand for variables of the environment; `$$` is a dollar sign.
 Keys of the file may be written in camelCase (`apiKey` for `api_key`).
+A section `llm` at the top of the file is read as `agent.llm`, as files of Saiki have it: `llm: { provider: openai, model: gpt-4o, systemPrompt: …, apiKey: $OPENAI_API_KEY }`. A key in the file itself is better left to the environment.
 Of several variables for one key the first that is set wins.
 
 An unknown key, a value of the wrong type or an impossible value stops the start, and all of them are named at once.

@@ -119,6 +119,9 @@ codes! {
     ToolTimeout = "tool_timeout", External,
         "The tool did not answer in time and was stopped.",
         "Ask for a smaller step, or raise the time limit.";
+    TurnTimeout = "turn_timeout", External,
+        "The turn went on for longer than it may without a person, and was stopped.",
+        "Ask again, for a smaller step; an operator can raise `agent.chat.turn_timeout_s` (SPL_CHAT_TURN_TIMEOUT).";
     ToolUnknownOutcome = "tool_unknown_outcome", External,
         "Nobody knows what became of a call that was sent; it may have happened.",
         "Look at the workspace and settle the call.";

@@ -10,6 +10,16 @@ use serde::{Deserialize, Serialize};
 pub struct MicroUsd(pub u64);
 
 impl MicroUsd {
+    /// An amount that people give in dollars; nothing below zero, and at most a million.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "kept between 0 and 10^12"
+    )]
+    pub fn from_usd(usd: f64) -> Self {
+        Self((usd.clamp(0.0, 1e6) * 1_000_000.0).round() as u64)
+    }
+
     /// The amount in dollars, for the wire.
     #[expect(
         clippy::cast_precision_loss,

@@ -12,6 +12,8 @@ const FUEL: u64 = 100_000;
 
 /// The template's name in its environment.
 const NAME: &str = "system prompt";
+/// The one for prompts without an input.
+const BARE: &str = "system prompt without an input";
 
 /// Whether a template reads what was asked (D17).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub enum Input<'a> {
 /// A system prompt template that renders.
 #[derive(Debug, Clone)]
 pub struct SystemPrompt {
-    /// Holds the one template, compiled.
+    /// Holds the template, compiled, and the same without its placeholders of the input.
     environment: Environment<'static>,
     /// Another name of the input; `None` where it stays empty.
     input: Option<String>,
@@ -42,12 +44,15 @@ impl SystemPrompt {
         let mut environment = Environment::new();
         environment.set_fuel(Some(FUEL));
         environment.add_template_owned(NAME, template.to_owned())?;
+        let named = match input {
+            Input::Apart => None,
+            Input::Named(name) => Some(name),
+        };
+        let bare = without_input(template, named);
+        environment.add_template_owned(BARE, bare)?;
         let prompt = Self {
             environment,
-            input: match input {
-                Input::Apart => None,
-                Input::Named(name) => Some(name.to_owned()),
-            },
+            input: named.map(ToOwned::to_owned),
         };
         prompt.render(&[], "")?;
         Ok(prompt)
@@ -58,7 +63,8 @@ impl SystemPrompt {
         self.input.is_some()
     }
 
-    /// The prompt with `{{tools}}` filled in, and `{{input}}` where the template reads it.
+    /// The prompt with `{{tools}}` filled in, and `{{input}}` where the template reads it. Without an
+    /// input, a placeholder of it goes with the full stop that follows.
     pub fn render(&self, tools: &[Tool], input: &str) -> Result<String, PromptError> {
         let tools: Vec<String> = tools
             .iter()
@@ -70,9 +76,42 @@ impl SystemPrompt {
             values.insert("input".to_owned(), input.to_owned());
             values.insert(name.clone(), input.to_owned());
         }
-        let text = self.environment.get_template(NAME)?.render(values)?;
+        let is_bare = self.input.is_none() || input.trim().is_empty();
+        let name = if is_bare { BARE } else { NAME };
+        let text = self.environment.get_template(name)?.render(values)?;
         Ok(text.trim().to_owned())
     }
+}
+
+/// The template without `{{input}}`, or the placeholder of that other name: with what would end its
+/// sentence, and one of the spaces around it. "Be kind. {{input}}. Tools: …" is not to say "Be kind. .
+/// Tools: …". Whatever else a template does with the input is its own.
+fn without_input(template: &str, named: Option<&str>) -> String {
+    let mut bare = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some((before, inner, after)) = placeholder(rest) {
+        bare.push_str(before);
+        if inner == "input" || Some(inner) == named {
+            rest = after.strip_prefix(['.', '!', '?']).unwrap_or(after);
+            if bare.ends_with(' ') || bare.is_empty() {
+                rest = rest.strip_prefix(' ').unwrap_or(rest);
+            }
+        } else {
+            let whole = rest.len() - before.len() - after.len();
+            let kept = rest.get(before.len()..before.len() + whole);
+            bare.push_str(kept.unwrap_or_default());
+            rest = after;
+        }
+    }
+    bare.push_str(rest);
+    bare
+}
+
+/// What stands before the first placeholder, its name, and what follows.
+fn placeholder(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once("{{")?;
+    let (inner, after) = rest.split_once("}}")?;
+    Some((before, inner.trim_matches('-').trim(), after))
 }
 
 /// What a person asked last; empty before the first message.
@@ -90,6 +129,34 @@ mod tests {
 
     use super::{Input, SystemPrompt};
     use crate::domain::{Tool, ToolAnnotations};
+
+    /// S0.4.
+    #[test]
+    fn without_an_input_its_placeholder_leaves_no_trace() {
+        let usual = "You are a helpful assistant. {{input}}. Available tools: {{tools}}";
+        let check = |template: &str, input: Input<'_>, asked: &str, expected: &str| {
+            let prompt = SystemPrompt::new(template, input).unwrap();
+            assert_eq!(prompt.render(&[], asked).unwrap(), expected, "{template}");
+        };
+        let bare = "You are a helpful assistant. Available tools:";
+        let named = Input::Named("query");
+        check(usual, Input::Apart, "why", bare);
+        check(usual, named, "", bare);
+        check(usual, named, " ", bare);
+        let whole = "You are a helpful assistant. why. Available tools:";
+        check(usual, named, "why", whole);
+        check("{{ input }}! Go.", Input::Apart, "", "Go.");
+        check("Now {{- input -}}.", Input::Apart, "", "Now");
+        check("Answer {{query}}", named, "", "Answer");
+        check("Say {{ input|upper }}.", Input::Apart, "", "Say .");
+        check("{% if input %}Q: {{input}}{% endif %}A", named, "", "A");
+        check(
+            "{% raw %}{{x}}{% endraw %} {{input}}.",
+            Input::Apart,
+            "",
+            "{{x}}",
+        );
+    }
 
     /// Asserts S0.3, S0.4, S0.5.
     #[test]

@@ -23,9 +23,10 @@ pub mod scripted;
 mod stream;
 pub mod tokens;
 mod transport;
+mod wire_log;
 
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
-pub use catalogue::{Catalogue, Windows};
+pub use catalogue::{Catalogue, Overrides, Windows};
 pub use error::{Error, KeyFault, Refusal};
 pub use request::cache::RequestCache;
 pub use transport::retry::{Progress, RetryConfig, ask};
@@ -131,6 +132,8 @@ pub struct Request {
     pub temperature: Option<f64>,
     /// The longest answer; sent only when set and not 0 (S0.67).
     pub max_tokens: Option<u32>,
+    /// What somebody said of the longest answer that the model can give; wins over the catalogue.
+    pub max_output: Option<u32>,
 }
 
 /// Entries of a request, oldest first; the session goes on sharing each of them.

@@ -206,6 +206,7 @@ mod tests {
             tools: Arc::from([tool]),
             temperature: None,
             max_tokens: None,
+            max_output: None,
         };
         let asked = |args| AskedCall {
             provider_id: String::new(),

@@ -187,7 +187,7 @@ mod tests {
                 },
                 models: models.collect(),
                 api: None,
-                windows: llm::Windows::default(),
+                said: llm::Overrides::default(),
             };
             Arc::new(Offer::connect(settings, Source::Settings, client.clone()))
         };

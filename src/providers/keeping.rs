@@ -1,25 +1,24 @@
 //! Adding, changing and removing providers while the server runs. Keys are sealed before they are
 //! kept, and never leave again but to their own provider.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use reqwest::Url;
 use secrecy::{ExposeSecret as _, SecretString};
 
+use super::checks::{checked_api, checked_max_outputs, checked_models, checked_windows, named};
 use super::offer::{Offer, ProviderSettings, Source};
 use super::{Providers, Registered};
 use crate::domain::{Code, Scope, Timestamp};
-use crate::llm::{self, ProviderKind, Windows};
+use crate::llm::catalogue::Price;
+use crate::llm::{self, Overrides, ProviderKind, Windows};
 use crate::session::Refusal;
 use crate::store;
 use crate::store::records::ProviderRow;
 
 /// Providers that one scope may add.
 const MOST: usize = 50;
-/// Models that one provider may offer.
-const MOST_MODELS: usize = 500;
-/// Tokens that a window may have.
-const WINDOWS: std::ops::RangeInclusive<u64> = 1_024..=u32::MAX as u64;
 /// The longest address, key or name of a model, in bytes.
 const MAX_BYTES: usize = 2_048;
 
@@ -36,6 +35,10 @@ pub struct Draft {
     pub models: Vec<String>,
     /// What is said of the windows of its models.
     pub windows: Windows,
+    /// Tokens of the longest answer, by model; `None` = what is kept stays.
+    pub max_outputs: Option<BTreeMap<String, u64>>,
+    /// Prices by model; `None` = what is kept stays.
+    pub prices: Option<BTreeMap<String, Price>>,
     /// Its key.
     pub key: KeyChange,
 }
@@ -135,6 +138,8 @@ impl Providers {
             KeyChange::Set(key) => checked_key(&key)?,
             KeyChange::Keep => kept_key(stored.as_deref(), draft.kind, base_url.as_ref())?,
         };
+        let kept = stored.as_deref().map(|offer| offer.said().clone());
+        let kept = kept.unwrap_or_default();
         let settings = ProviderSettings {
             reach: llm::Settings {
                 id: id.to_owned(),
@@ -145,7 +150,11 @@ impl Providers {
             },
             models: checked_models(&draft.models)?,
             api: checked_api(draft.api)?,
-            windows: checked_windows(draft.windows)?,
+            said: Overrides {
+                windows: checked_windows(draft.windows)?,
+                max_outputs: checked_max_outputs(draft.max_outputs.unwrap_or(kept.max_outputs))?,
+                prices: named("prices", draft.prices.unwrap_or(kept.prices))?,
+            },
         };
         let offer = Offer::connect(settings, Source::Added(scope.clone()), self.client(scope));
         match &offer.problem {
@@ -226,8 +235,8 @@ impl Providers {
             base_url: offer.base_url().map(ToOwned::to_owned),
             api: offer.api().map(ToOwned::to_owned),
             models: offer.models().to_vec(),
-            windows: (*offer.windows() != Windows::default())
-                .then(|| serde_json::to_string(offer.windows()).unwrap_or_default()),
+            windows: (*offer.said() != Overrides::default())
+                .then(|| serde_json::to_string(offer.said()).unwrap_or_default()),
             sealed_key: sealed_key.transpose()?,
             updated_at: Timestamp(jiff::Timestamp::now().as_millisecond()),
         })
@@ -260,7 +269,7 @@ impl Providers {
             },
             models: row.models.clone(),
             api: row.api.clone(),
-            windows: windows_of(&row),
+            said: said_of(&row),
         };
         let client = self.client(&row.scope);
         let mut offer = Offer::connect(settings, Source::Added(row.scope.clone()), client);
@@ -347,53 +356,8 @@ fn checked_key(key: &SecretString) -> Result<Option<SecretString>, Refusal> {
     Ok(Some(bare.into()))
 }
 
-fn checked_models(models: &[String]) -> Result<Vec<String>, Refusal> {
-    let mut checked: Vec<String> = Vec::new();
-    for model in models {
-        let model = model.trim();
-        let fits = !model.is_empty() && model.len() <= 256 && !model.chars().any(char::is_control);
-        if !fits || checked.len() == MOST_MODELS {
-            let text =
-                format!("`models` are at most {MOST_MODELS} names of at most 256 characters");
-            return Err(Refusal::of_field(Code::InvalidArguments, "models", text));
-        }
-        if checked.iter().all(|known| known != model) {
-            checked.push(model.to_owned());
-        }
-    }
-    Ok(checked)
-}
-
-fn checked_windows(windows: Windows) -> Result<Windows, Refusal> {
-    let said = windows.usual.iter().chain(windows.of_models.values());
-    let fits = said.into_iter().all(|tokens| WINDOWS.contains(tokens));
-    if !fits || windows.of_models.len() > MOST_MODELS {
-        let text = format!(
-            "a context window has {} to {} tokens, and at most {MOST_MODELS} models have their own",
-            WINDOWS.start(),
-            WINDOWS.end()
-        );
-        let field = "contextWindow";
-        return Err(Refusal::of_field(Code::InvalidArguments, field, text));
-    }
-    let names: Vec<String> = windows.of_models.keys().cloned().collect();
-    checked_models(&names)?;
-    Ok(windows)
-}
-
 /// What was kept; a form that this release does not know says nothing.
-fn windows_of(row: &ProviderRow) -> Windows {
+fn said_of(row: &ProviderRow) -> Overrides {
     let kept = row.windows.as_deref().map(serde_json::from_str);
     kept.and_then(Result::ok).unwrap_or_default()
-}
-
-fn checked_api(api: Option<String>) -> Result<Option<String>, Refusal> {
-    match api.as_deref() {
-        None | Some("auto" | "chat") => Ok(api),
-        Some(_) => {
-            let text = "`api` is `auto` or `chat`, and both mean Chat Completions: it is the only \
-                        interface of OpenAI that this version speaks";
-            Err(Refusal::of_field(Code::InvalidArguments, "api", text))
-        }
-    }
 }

@@ -4,6 +4,7 @@
 //! A session names provider and model; both are looked up at each model request. What is in flight
 //! keeps what it has, so a change never cuts an answer.
 
+mod checks;
 mod choice;
 mod defaults;
 mod keeping;

@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::domain::{Code, Scope};
 use crate::llm::{
-    self, KeyFault, ListedModel, ModelStream, Provider, ProviderKind, Request, Windows,
+    self, KeyFault, ListedModel, ModelStream, Overrides, Provider, ProviderKind, Request,
 };
 use crate::session::Refusal;
 
@@ -30,8 +30,8 @@ pub struct ProviderSettings {
     pub models: Vec<String>,
     /// Which flavour of the wire, by the name that settings use; `None` = find out.
     pub api: Option<String>,
-    /// What was said of the windows of its models.
-    pub windows: Windows,
+    /// What was said of its models.
+    pub said: Overrides,
 }
 
 /// A provider that sessions may use.
@@ -109,9 +109,9 @@ impl Offer {
         &self.settings.models
     }
 
-    /// What was said of the windows of its models.
-    pub fn windows(&self) -> &Windows {
-        &self.settings.windows
+    /// What was said of its models.
+    pub fn said(&self) -> &Overrides {
+        &self.settings.said
     }
 
     /// Whether it has a key. The key itself is never given out.

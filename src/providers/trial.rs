@@ -92,6 +92,7 @@ impl Offer {
             tools: Arc::new([]),
             temperature: None,
             max_tokens: Some(ANSWER_TOKENS),
+            max_output: None,
         };
         let once = RetryConfig {
             max_retries: 0,

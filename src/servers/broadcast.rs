@@ -155,4 +155,9 @@ impl Servers {
             futures::future::join_all(open.iter().map(|opened| opened.restart())).await;
         });
     }
+
+    /// Whether sessions connect to their servers before the first call.
+    pub(crate) fn connects_ahead(&self) -> bool {
+        self.0.file.state().connects_ahead
+    }
 }

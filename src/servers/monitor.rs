@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -16,10 +17,10 @@ use super::health::probe_schedule::Turns;
 use super::news::NewsKind;
 use super::registry::{Servers, ServersParts};
 use crate::domain::{Digest, SandboxId, Scope, Tool};
-use crate::mcp::config::FileState;
+use crate::mcp::config::{FileState, Looks};
 use crate::store;
 
-/// How often remote servers are looked at.
+/// How often remote servers are looked at unless `mcp-config.json` says otherwise.
 const EVERY: Duration = Duration::from_mins(1);
 
 /// Starts the registry; its tasks run on `tasks` until `stop`.
@@ -32,8 +33,7 @@ pub fn start(parts: ServersParts, (tasks, stop): (TaskTracker, CancellationToken
 
 /// Runs until `stop`. News are heard while looks go on, which may take long each.
 async fn run(servers: Servers, stop: CancellationToken) {
-    let mut ticks = tokio::time::interval(EVERY);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut looked = None;
     let mut turns = Turns::default();
     let mut looks = FuturesUnordered::new();
     loop {
@@ -43,7 +43,10 @@ async fn run(servers: Servers, stop: CancellationToken) {
                 turns.ended(&print);
                 None
             }
-            _ = ticks.tick() => Some(true),
+            () = until(due(looked, servers.0.file.state().looks)) => {
+                looked = Some(Instant::now());
+                Some(true)
+            }
             () = servers.0.bell.notified() => Some(false),
         };
         if let Some(all) = looks_at_all {
@@ -57,6 +60,26 @@ async fn run(servers: Servers, stop: CancellationToken) {
         while let Some(entry) = turns.next() {
             looks.push(glance(servers.clone(), entry));
         }
+    }
+}
+
+/// When all are to be looked at next: at once, then as often as `mcp-config.json` says (its changes ring
+/// the bell, and this is asked again); `None` = not again.
+fn due(looked: Option<Instant>, looks: Looks) -> Option<Instant> {
+    let Some(looked) = looked else {
+        return Some(Instant::now());
+    };
+    match looks {
+        Looks::Usual => Some(looked + EVERY),
+        Looks::Every(interval) => looked.checked_add(interval),
+        Looks::Never => None,
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -10,6 +10,9 @@ use crate::domain::{
     ToolAnnotations, ToolRef,
 };
 
+/// Characters of a result that a queue tells: it is told again with every change of one of its calls.
+const MAX_RESULT_CHARS: usize = 500;
+
 /// What is known about the tool of a call at the moment it was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolFacts {
@@ -150,6 +153,15 @@ impl Outcome {
         !matches!(self, Self::Completed { .. })
     }
 
+    /// The beginning of [`Self::text`], for a list of calls.
+    pub(super) fn beginning(&self) -> String {
+        let text = self.text();
+        match text.char_indices().nth(MAX_RESULT_CHARS) {
+            Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
+            None => text,
+        }
+    }
+
     /// What people and the model read (D9: every call has a result).
     pub fn text(&self) -> String {
         match self {
@@ -235,6 +247,10 @@ pub struct Call {
     pub since: Timestamp,
     /// Where it stands.
     pub status: CallStatus,
+    /// The beginning of what it gave, or of why it gave nothing, once it has ended (S2.28). The whole
+    /// of it is in the event of its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
     /// A door's wire form of it, made by whoever needs it first: a queue is told with every change of
     /// one of its calls.
     #[serde(skip)]

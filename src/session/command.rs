@@ -1,5 +1,7 @@
 //! What may be asked of a session, by people and by the outcomes of effects.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::call::{Outcome, Proposal};
@@ -76,6 +78,13 @@ pub enum Command {
         said_so_far: Option<String>,
         /// What it has thought aloud so far.
         thought_so_far: Option<Reasoning>,
+    },
+    /// The turn has gone on for so long without a person that it ends, unless one came meanwhile.
+    TimeOut {
+        /// Which turn.
+        turn: TurnId,
+        /// How long it may go on.
+        limit: Duration,
     },
     /// Ask again for the last answer.
     Retry,

@@ -74,6 +74,9 @@ pub enum Event {
     StopRequested {
         /// Which.
         turn: TurnId,
+        /// Because it went on for longer than so many milliseconds without a person (S0.58).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit_ms: Option<u64>,
     },
     /// Hidden. One running call is to stop.
     CallStopRequested {

@@ -23,7 +23,7 @@ mod stories;
 
 pub use call::{Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution, ToolFacts};
 pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, Shortened};
-pub use decide::{Gateway, Inputs, decide};
+pub use decide::{Gateway, Inputs, decide, overdue};
 pub use effects::{Effect, effects};
 pub use event::{
     Commit, CommitError, ContextSize, Event, ModelChoice, SCHEMA, SHORTEN_RESULTS, Verdict,

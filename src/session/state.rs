@@ -55,6 +55,13 @@ pub struct Turn {
     /// Whether people know that results of it are shown in a short form.
     #[serde(default)]
     pub is_shortening_told: bool,
+    /// When a person last said something that it took, or decided one of its calls, or another runner
+    /// took it over; without it, when it started.
+    #[serde(default)]
+    pub attended: Option<Timestamp>,
+    /// The limit in milliseconds that it stops for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overdue_ms: Option<u64>,
 }
 
 impl Turn {
@@ -64,6 +71,12 @@ impl Turn {
             turn: self.id,
             iteration: self.iteration,
         }
+    }
+
+    /// Since when it goes on without a person; `None` while it waits for one, or stops.
+    pub fn alone_since(&self) -> Option<Timestamp> {
+        let waits = self.is_stopping || self.queue.iter().any(|call| call.is_pending());
+        (!waits).then(|| self.attended.unwrap_or(self.started))
     }
 
     /// The call with that id.

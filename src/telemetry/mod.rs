@@ -1,6 +1,7 @@
 //! The log: one subscriber for the process, a hook for panics, and what keeps secrets out of both.
 //! Beside it figures and traces, which know nothing of the log.
 
+mod level;
 pub mod metrics;
 mod panic;
 mod redact;
@@ -12,8 +13,6 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tracing::level_filters::LevelFilter;
-use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::{Layered, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -21,8 +20,10 @@ use tracing_subscriber::{Layer, Registry, fmt, reload};
 
 use crate::config::{Log, LogFormat, LogLevel, LogOutput};
 
+use level::Levels;
+
 pub use metrics::{Present, instruments};
-pub use redact::{redact, redact_args};
+pub use redact::{redact, redact_args, redact_json};
 pub use relay::{LogEntry, subscribe};
 
 /// Why the log cannot be set up.
@@ -44,19 +45,19 @@ pub enum Error {
     Gone(#[source] reload::Error),
 }
 
-type Filter = reload::Layer<Targets, Registry>;
+type Filter = reload::Layer<Levels, Registry>;
 type Writer = Box<dyn Layer<Layered<Filter, Registry>> + Send + Sync>;
 
 /// The log of this process. It works from the first line of `main` on (S0.57).
 pub struct Telemetry {
-    filter: reload::Handle<Targets, Registry>,
+    filter: reload::Handle<Levels, Registry>,
     writer: reload::Handle<Writer, Layered<Filter, Registry>>,
 }
 
 impl Telemetry {
     /// Starts logging at `info` to standard error, panics included, until [`Self::configure`].
     pub fn start() -> Result<Self, Error> {
-        let (filter, filter_handle) = reload::Layer::new(filter(LogLevel::Info));
+        let (filter, filter_handle) = reload::Layer::new(Levels::new(LogLevel::Info));
         let (is_terminal, stderr) = open(&LogOutput::Stderr)?;
         let (writer, writer_handle) =
             reload::Layer::new(writer(LogFormat::Text, is_terminal, stderr));
@@ -78,23 +79,9 @@ impl Telemetry {
         let (is_terminal, output) = open(&log.output)?;
         let writer = writer(log.format, is_terminal, output);
         self.writer.reload(writer).map_err(Error::Gone)?;
-        self.filter.reload(filter(log.level)).map_err(Error::Gone)
+        let levels = Levels::new(log.level);
+        self.filter.reload(levels).map_err(Error::Gone)
     }
-}
-
-/// Our own entries at the level; those of libraries one or two steps more serious, since their
-/// `debug` would drown ours.
-fn filter(level: LogLevel) -> Targets {
-    let (ours, theirs) = match level {
-        LogLevel::Trace => (LevelFilter::TRACE, LevelFilter::DEBUG),
-        LogLevel::Debug => (LevelFilter::DEBUG, LevelFilter::INFO),
-        LogLevel::Info => (LevelFilter::INFO, LevelFilter::WARN),
-        LogLevel::Warn => (LevelFilter::WARN, LevelFilter::WARN),
-        LogLevel::Error => (LevelFilter::ERROR, LevelFilter::ERROR),
-    };
-    Targets::new()
-        .with_default(theirs)
-        .with_target(env!("CARGO_PKG_NAME"), ours)
 }
 
 /// The output, and whether a person reads it directly.
@@ -150,14 +137,15 @@ mod tests {
     use serde_json::Value;
     use tracing_subscriber::layer::SubscriberExt as _;
 
-    use super::{Error, filter, open, writer};
+    use super::level::Levels;
+    use super::{Error, open, writer};
     use crate::config::{LogFormat, LogLevel, LogOutput};
 
     /// What a file holds after one entry of ours and one of a library.
     fn written(path: &Path, level: LogLevel, format: LogFormat) -> String {
         let (is_terminal, output) = open(&LogOutput::File(path.to_owned())).unwrap();
         let subscriber = tracing_subscriber::registry()
-            .with(filter(level))
+            .with(Levels::new(level))
             .with(writer(format, is_terminal, output));
         tracing::subscriber::with_default(subscriber, || {
             let _span = tracing::info_span!("turn", session.id = "ses_1").entered();

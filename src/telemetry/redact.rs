@@ -125,9 +125,31 @@ pub fn redact_args(args: &Value) -> String {
     }
 }
 
+/// A JSON document on one line of at most `most` characters, members with secret names replaced, also
+/// in texts that hold JSON themselves. What is no JSON is a text like any other.
+pub fn redact_json(text: &str, most: usize) -> String {
+    let clean = match serde_json::from_str::<Value>(text) {
+        Ok(value) => without_secrets(&value).to_string(),
+        Err(_) => redact(text).into_owned(),
+    };
+    match clean.char_indices().nth(most) {
+        Some((cut, _)) => format!("{}…", clean.get(..cut).unwrap_or_default()),
+        None => clean,
+    }
+}
+
+/// The arguments of a call, as some providers write them: an object inside a text.
+fn inner_json(text: &str) -> Option<Value> {
+    let is_object = text.trim_start().starts_with('{');
+    is_object.then(|| serde_json::from_str(text).ok())?
+}
+
 fn without_secrets(value: &Value) -> Value {
     match value {
-        Value::String(text) => Value::String(redact(text).into_owned()),
+        Value::String(text) => Value::String(match inner_json(text) {
+            Some(inner) => without_secrets(&inner).to_string(),
+            None => redact(text).into_owned(),
+        }),
         Value::Array(items) => items.iter().map(without_secrets).collect(),
         Value::Object(members) => members
             .iter()
@@ -197,7 +219,7 @@ fn address_without_secret(scheme: &str, rest: &str) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::{redact, redact_args};
+    use super::{redact, redact_args, redact_json};
 
     #[test]
     fn what_looks_like_a_secret_is_replaced_and_the_rest_stays() {
@@ -232,6 +254,25 @@ mod tests {
     }
 
     /// Asserts S1.1.
+    #[test]
+    fn documents_are_cleaned_at_every_depth() {
+        let inner = json!({"api_token": "hush", "path": "a.txt"}).to_string();
+        let text =
+            json!({"calls": [{"arguments": inner}], "key": "k", "max_tokens": 9}).to_string();
+        let clean = redact_json(&text, 1_000);
+        assert!(
+            !clean.contains("hush") && clean.contains("a.txt"),
+            "{clean}"
+        );
+        assert!(clean.contains(r#""key":"[redacted]""#), "{clean}");
+        assert!(clean.contains(r#""max_tokens":9"#), "{clean}");
+        assert_eq!(
+            redact_json("no json, token: hush", 100),
+            "no json, token: [redacted]"
+        );
+        assert_eq!(redact_json("äöü", 2), "äö…");
+    }
+
     #[test]
     fn arguments_are_short_and_without_secrets() {
         let args = json!({"path": "a.txt", "api_token": "hush", "nested": {"password": 1}, "none_key": null});

@@ -9,10 +9,10 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
+use super::level::{FATAL_FIELD, PANIC_FIELD};
+
 /// Entries that a slow listener may be behind.
 const BEHIND: usize = 256;
-/// The message of a panic begins like this; see `panic.rs`.
-const PANIC_FIELD: &str = "panic.location";
 
 /// One entry of the log.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub struct LogEntry {
     pub level: Level,
     /// Whether it tells of a panic.
     pub is_panic: bool,
+    /// Whether it says that the process, or all that it is for, cannot go on.
+    pub is_fatal: bool,
     /// What it says.
     pub message: String,
     /// Its other fields.
@@ -64,6 +66,7 @@ impl<S: Subscriber> Layer<S> for Relay {
         let _ = self.entries.send(LogEntry {
             level: *event.metadata().level(),
             is_panic: fields.others.contains_key(PANIC_FIELD),
+            is_fatal: fields.others.contains_key(FATAL_FIELD),
             message: fields.message,
             fields: fields.others,
         });
@@ -139,11 +142,13 @@ mod tests {
         assert_eq!(heard[0].message, "Dropped `x`");
         assert_eq!(heard[0].fields["tool.name"], "a");
         assert_eq!(heard[0].fields["count"], 2);
-        assert!(!heard[0].is_panic);
+        assert!(!heard[0].is_panic && !heard[0].is_fatal);
     }
 
     #[test]
-    fn a_panic_is_known_and_a_library_is_not_heard() {
+    fn a_panic_and_a_fatal_entry_are_known_and_a_library_is_not_heard() {
+        let fatal = heard(|| tracing::error!(fatal = true, "gone"));
+        assert!(fatal[0].is_fatal && !fatal[0].is_panic);
         assert!(heard(|| tracing::error!(panic.location = "a:1", "Panicked: x"))[0].is_panic);
         assert!(heard(|| tracing::warn!(target: "hyper", "noise")).is_empty());
     }

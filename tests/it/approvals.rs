@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::model_stub::Reply;
-use crate::support::{Log, TestApp};
+use crate::support::{Log, TestApp, TestSocket};
 
 /// A command that ends only if the other one runs at the same time.
 fn meet(own: &str, other: &str) -> Value {
@@ -287,4 +287,54 @@ async fn a_call_that_arrives_meanwhile_is_not_approved_with_the_others() {
     assert_eq!(third["callId"], calls[2]["callId"], "it stays pending");
     ana.approve(&third).await;
     assert_eq!(ana.wait_for_answer().await, "Listed");
+}
+
+/// S2.28: `result` and `error` of what has ended, in short, while another call still runs.
+#[tokio::test]
+async fn a_queue_tells_the_beginning_of_what_ended_calls_gave() {
+    let app = TestApp::with_sandbox().await;
+    let long = json!({"command": "printf 'x%.0s' $(seq 2000)"});
+    let endless = json!({"command": "sleep 600"});
+    let calls = [
+        ("execute_command", long),
+        ("read_file", json!({"path": "missing.txt"})),
+        ("execute_command", endless),
+    ];
+    app.model.will(Reply::answer("", &calls)).then_say("Done");
+    let person = app.person("acme").await;
+    let mut ana = TestSocket::open(app.address, &person, None).await;
+    ana.say("do three things").await;
+    for _ in 0..3 {
+        let card = ana.wait_for_approval().await;
+        assert_eq!(card.get("result").or(card.get("error")), None, "{card}");
+        ana.approve(&card).await;
+    }
+    let is_ended = |call: &Value| call["status"] == "completed" || call["status"] == "failed";
+    let told = ana.wait_where(|said| {
+        said.name == "tool:queue" && {
+            let calls = said.args[0]["calls"].as_array().unwrap();
+            calls.iter().filter(|call| is_ended(call)).count() == 2
+        }
+    });
+    let told = told.await.args[0]["calls"].clone();
+    let check = |calls: &Value| {
+        let result = calls[0]["result"].as_str().unwrap();
+        assert!(result.contains("xxx") && result.ends_with('…'), "{result}");
+        assert_eq!(result.chars().count(), 501, "{result}");
+        assert_eq!(calls[0].get("error"), None, "{calls}");
+        assert_eq!(calls[1]["status"], "failed", "{calls}");
+        let error = calls[1]["error"].as_str().unwrap();
+        assert!(error.contains("missing.txt"), "{error}");
+        assert_eq!(calls[1].get("result"), None, "{calls}");
+        let running = calls[2].get("result").or(calls[2].get("error"));
+        assert_eq!(running, None, "{calls}");
+    };
+    check(&told);
+    // Whoever comes later sees the same.
+    let session = ana.session();
+    let mut later = TestSocket::open(app.address, &person, Some(&session)).await;
+    check(&later.ready["state"]["queue"]["calls"]);
+    let stop = json!({"callId": told[2]["callId"]});
+    assert_eq!(later.ask("tool:cancel", &[stop]).await["ok"], true);
+    assert_eq!(ana.wait_for_answer().await, "Done");
 }

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::model_stub::Reply;
-use crate::support::{TestApp, TestSocket};
+use crate::rest::Client;
+use crate::support::{DEADLINE, Log, Said, TestApp, TestSocket};
 
 const OVERFLOW: &str = r#"{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}"#;
 
@@ -41,6 +42,51 @@ async fn older_messages_fall_out_and_the_client_is_told() {
         second.seq(),
         "the oldest message that is still read"
     );
+}
+
+/// S0.12.
+#[tokio::test]
+async fn every_cut_is_logged_and_told_with_messages_and_tokens_before_and_after() {
+    let log = Log::start();
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "none"), ("SPL_CHAT_MAX_MESSAGES", "4")]).await;
+    let mut ana = app.socket("acme").await;
+    for text in ["one", "two"] {
+        turn(&app, &mut ana, text).await;
+    }
+    assert!(!log.text().contains("were left out"), "everything fits");
+    turn(&app, &mut ana, "three").await;
+    let is_cut =
+        |said: &&Said| said.name == "system:message" && said.rest()["code"] == "context_left_out";
+    let told = ana.log.iter().filter(is_cut).cloned().collect::<Vec<_>>();
+    assert_eq!(told.len(), 1, "{told:?}");
+    let told = told[0].rest();
+    assert_eq!(told["before"]["messages"], 5, "{told}");
+    assert_eq!(told["after"]["messages"], 4, "{told}");
+    let tokens = |of: &Value, side: &str| of[side]["tokens"].as_u64().unwrap();
+    assert!(tokens(told, "after") < tokens(told, "before"), "{told}");
+    let logged = |cut: &Value| {
+        let text = log.text();
+        let fields = ["before", "after"].map(|side| {
+            let (messages, tokens) = (&cut[side]["messages"], &cut[side]["tokens"]);
+            format!("{side}.messages={messages} {side}.tokens={tokens}")
+        });
+        let is_there = text
+            .lines()
+            .any(|line| fields.iter().all(|it| line.contains(it)));
+        assert!(is_there, "no line with {fields:?} in {text}");
+    };
+    logged(told);
+
+    // The same of a cut that the provider forces.
+    app.model
+        .will(Reply::fail(400, &[], OVERFLOW))
+        .then_say("fits");
+    ana.say("four").await;
+    let cut = ana.wait_for("context:compacted").await;
+    let cut = &cut.args[0];
+    assert!(tokens(cut, "after") < tokens(cut, "before"), "{cut}");
+    assert_eq!(ana.wait_for_answer().await, "fits");
+    logged(cut);
 }
 
 /// Asserts S1.5, S2.9, S2.10, S2.20.
@@ -177,6 +223,53 @@ async fn a_message_that_never_fits_fails_with_its_own_code() {
     let error = ana.wait_for("agent:error").await;
     assert_eq!(error.rest()["code"], "context_overflow");
     turn(&app, &mut ana, "short").await;
+}
+
+/// S3.17.
+#[tokio::test]
+async fn a_reset_keeps_the_system_prompt_and_is_told_whichever_door_asks_for_it() {
+    let prompt = ("SPL_LLM_PROMPT_TEMPLATE", "You keep bees.");
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "none"), prompt]).await;
+    let person = app.person("acme").await;
+    let mut ana = TestSocket::open(app.address, &person, None).await;
+    let mut tab = TestSocket::open(app.address, &person, Some(&ana.session())).await;
+    turn(&app, &mut ana, "one").await;
+    let path = format!("/api/sessions/{}/reset", ana.session());
+    for over_rest in [false, true] {
+        if over_rest {
+            let client = Client::with_key(&app, &person.key);
+            assert_eq!(client.post(&path, json!({})).await.ok(202)["ok"], true);
+        } else {
+            let answer = ana.ask("history:reset", &[json!({})]).await;
+            assert_eq!(answer["ok"], true, "{answer}");
+        }
+        for socket in [&mut ana, &mut tab] {
+            let told = socket.wait_for("history:reset").await;
+            assert!(told.seq().is_some(), "{told:?}");
+        }
+        turn(&app, &mut ana, "two").await;
+        assert_eq!(shown(&app), ["two"]);
+        let asked = app.model.requests().pop().unwrap();
+        assert_eq!(asked.body["messages"][0]["role"], "system");
+        assert_eq!(asked.body["messages"][0]["content"], "You keep bees.");
+    }
+    // While a turn runs there is nothing to reset; for others there is no such session.
+    app.model.will_say("never heard").stall();
+    ana.say("three").await;
+    tokio::time::timeout(DEADLINE, app.model.stalled())
+        .await
+        .unwrap();
+    let client = Client::with_key(&app, &person.key);
+    client
+        .post(&path, json!({}))
+        .await
+        .problem(409, "nothing_to_do");
+    for tenant in ["acme", "other"] {
+        let stranger = app.person(tenant).await;
+        let client = Client::with_key(&app, &stranger.key);
+        let refused = client.post(&path, json!({})).await;
+        refused.problem(404, "session_not_found");
+    }
 }
 
 /// S1.5, S3.17: the system prompt stays, and all who watch are told.

@@ -52,6 +52,7 @@ fn request(entries: Vec<Entry>) -> Request {
         )]),
         temperature: None,
         max_tokens: None,
+        max_output: None,
     }
 }
 

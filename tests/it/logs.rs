@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::model_stub::ModelStub;
 use crate::rest::Client;
-use crate::support::{Server, TestSocket, person};
+use crate::support::{Log, Server, TestApp, TestSocket, person};
 
 const SECRET: &str = "between the two of us";
 
@@ -63,4 +63,35 @@ async fn every_line_is_one_object_and_names_its_request_or_session() {
     let call = lines.iter().find(is_call).unwrap();
     assert_eq!(call["span"]["session.id"], socket.session().as_str());
     assert_eq!(call["span"]["call.id"], card["callId"]);
+}
+
+/// S3.21: the finest level has what goes to the model and what comes back, without secrets.
+#[tokio::test]
+async fn the_finest_level_has_requests_and_answers_of_the_model_without_secrets() {
+    const KEY: &str = "sk-test-0123456789abcdef";
+    let log = Log::start();
+    let env = [("SPL_SANDBOX", "none"), ("SPL_LLM_API_KEY", KEY)];
+    let app = TestApp::start_with(&env).await;
+    let secret = json!({"api_token": "hush-hush", "path": "a.txt"});
+    app.model.will_call("look", secret).then_say(SECRET);
+    let mut ana = app.socket("acme").await;
+    ana.say("What is between us?").await;
+    assert_eq!(ana.wait_for_answer().await, SECRET);
+    let text = log.text();
+    let ours: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("sepal::llm"))
+        .collect();
+    let traced = |what: &str, piece: &str| {
+        let of_kind = |line: &&&str| line.contains("TRACE") && line.contains(what);
+        ours.iter().filter(of_kind).any(|line| line.contains(piece))
+    };
+    assert!(traced("Request POST", "What is between us?"), "{ours:#?}");
+    assert!(traced("Answer: ", "a.txt"), "{ours:#?}");
+    // The call and its result went back with the next request.
+    assert!(traced("Request POST", "api_token"), "{ours:#?}");
+    for line in &ours {
+        assert!(!line.contains(KEY) && !line.contains("hush-hush"), "{line}");
+    }
+    assert!(text.contains("Estimated tokens being sent: "), "{text}");
 }

@@ -47,4 +47,5 @@ mod story;
 mod support;
 mod tenancy;
 mod traces;
+mod turn_limit;
 mod vendors;

@@ -220,6 +220,7 @@ async fn a_message_sent_while_a_turn_runs_is_read_by_the_next_request() {
 /// Asserts S3.6, S3.30.
 #[tokio::test]
 async fn a_failed_turn_says_why_and_can_be_tried_again() {
+    let log = Log::start();
     let app = TestApp::start().await;
     app.model
         .will_fail(500, &[], "no JSON here")
@@ -229,6 +230,15 @@ async fn a_failed_turn_says_why_and_can_be_tried_again() {
     let error = ana.wait_for("agent:error").await;
     assert_eq!(error.rest()["code"], "provider_unavailable");
     assert_eq!(error.rest()["retryable"], true);
+    // S3.30: logged with its detail.
+    let text = log.text();
+    let logged = text
+        .lines()
+        .find(|line| line.contains("The model request ended for good"));
+    assert!(
+        logged.is_some_and(|line| line.contains("WARN") && line.contains("no JSON here")),
+        "{text}"
+    );
     assert_eq!(ana.ask("turn:retry", &[json!({})]).await["ok"], true);
     assert_eq!(ana.wait_for_answer().await, "Better");
 }
@@ -428,4 +438,87 @@ async fn what_was_acknowledged_is_listed_at_once() {
         );
         ana.wait_for_answer().await;
     }
+}
+
+/// S3.18.
+#[tokio::test]
+async fn who_joins_is_told_provider_model_and_both_limits() {
+    let env = [
+        ("SPL_SANDBOX", "none"),
+        ("SPL_LLM_MODEL", "gpt-4o"),
+        ("SPL_CHAT_MAX_TOKENS", "20000"),
+    ];
+    let app = TestApp::start_with(&env).await;
+    let ana = app.socket("acme").await;
+    let told = |ready: &Value| {
+        let names = ["provider", "model", "configuredMaxTokens", "modelMaxTokens"];
+        json!(names.map(|name| ready[name].clone()))
+    };
+    let expected = json!(["openai-compatible", "gpt-4o", 20_000, 128_000]);
+    assert_eq!(told(&ana.ready), expected);
+    drop(ana);
+    let unlimited = [env[0], env[1], ("SPL_CHAT_MAX_TOKENS", "0")];
+    let app = app.restart_with(&unlimited).await;
+    let ana = app.socket("acme").await;
+    let expected = json!(["openai-compatible", "gpt-4o", null, 128_000]);
+    assert_eq!(told(&ana.ready), expected);
+}
+
+/// S3.43: what each event of a turn carries. A call with wrong arguments has a result, but was never begun.
+#[tokio::test]
+async fn the_events_of_a_turn_carry_what_the_requirements_say() {
+    let app = app().await;
+    let right = ("list_files", json!({"path": "."}));
+    let wrong = ("read_file", json!({"path": 7}));
+    app.model
+        .will(Reply::answer("Two calls", &[right, wrong]))
+        .then_say("The answer");
+    let mut ana = app.socket("acme").await;
+    ana.say("hello").await;
+    let card = ana.wait_for_approval().await;
+    ana.approve(&card).await;
+    assert_eq!(ana.wait_for_answer().await, "The answer");
+    app.model
+        .will_fail(400, &[], r#"{"error": {"message": "a wrong request"}}"#);
+    ana.say("again").await;
+    ana.wait_for("agent:error").await;
+    assert_eq!(ana.ask("history:reset", &[json!({})]).await["ok"], true);
+    ana.wait_for("history:reset").await;
+    let of = |name: &str| {
+        ana.log
+            .iter()
+            .filter(|said| said.name == name)
+            .collect::<Vec<_>>()
+    };
+
+    let thinking = of("agent:thinking");
+    assert_eq!(thinking.len(), 3, "one for each request");
+    assert_eq!(thinking[0].args.len(), 1, "no text, only its place");
+    let asked = of("agent:message");
+    let calls = asked[0].rest()["calls"].as_array().unwrap();
+    let told: Vec<(&Value, &Value)> = calls.iter().map(|it| (&it["name"], &it["args"])).collect();
+    let expected = (json!("list_files"), json!({"path": "."}));
+    assert_eq!(told[0], (&expected.0, &expected.1));
+    assert_eq!(told[1].0, "read_file");
+    let started: Vec<&Value> = of("tool:started")
+        .iter()
+        .map(|it| &it.rest()["name"])
+        .collect();
+    assert_eq!(started, ["list_files"], "what is wrong is not begun");
+    let results = of("tool:output");
+    assert_eq!(results.len(), 2, "{results:?}");
+    for result in results {
+        let is_wrong = result.rest()["name"] == "read_file";
+        let status = if is_wrong { "failed" } else { "completed" };
+        assert_eq!(result.rest()["status"], status, "{result:?}");
+        assert!(!is_wrong || result.text().contains("path"), "{result:?}");
+    }
+    let answers = of("agent:response");
+    assert_eq!((answers.len(), answers[0].text()), (1, "The answer"));
+    let error = of("agent:error").pop().unwrap();
+    assert!(error.text().contains("a wrong request"), "{error:?}");
+    assert_eq!(error.rest()["code"], "provider_rejected");
+    let reset = of("history:reset");
+    let fields: Vec<&String> = reset[0].rest().as_object().unwrap().keys().collect();
+    assert_eq!((reset[0].args.len(), fields.len()), (1, 2), "{fields:?}");
 }

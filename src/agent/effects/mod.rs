@@ -1,5 +1,6 @@
 //! What runs for a session now, brought in line with what has to run.
 
+pub(super) mod cut;
 pub(super) mod model_request;
 pub(super) mod prompts;
 pub(super) mod session_agent;
@@ -143,6 +144,7 @@ impl Running {
     }
 
     fn ask_model(&self, wanted: &Wanted<'_>, request: ModelRequestId) -> Request {
+        wanted.agent.tools.connect_ahead(&self.tracker);
         let attempt = first_attempt(wanted.control);
         let asked = ModelRequest {
             feed: Arc::clone(wanted.feed),

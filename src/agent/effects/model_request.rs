@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::cut;
 use super::session_agent::{RequestBase, SessionAgent};
 use super::tool_call::written_files;
 use super::trace::{RequestSpan, TurnTrace};
@@ -53,6 +54,7 @@ impl ModelRequest {
             Ok(asked) => asked,
             Err(failure) => return failed(failure),
         };
+        cut::tell(&self.feed, (self.request.turn, self.entries.len()), &shown);
         let mut thinking = Thinking::default();
         let mut watch = Watch::start(provider.kind(), self.span(provider.kind(), &body));
         let answer = llm::ask(provider, body, self.agent.retry, |progress| {
@@ -71,11 +73,7 @@ impl ModelRequest {
                 if matches!(error, llm::Error::Overflow { .. })
                     && let Some(cut) = self.cut(&shown)
                 {
-                    tracing::warn!(
-                        ?error,
-                        ?cut,
-                        "The request did not fit; less of the past is shown"
-                    );
+                    cut::log_overflow(&error, &cut);
                     return Command::Overflowed { request, cut };
                 }
                 tracing::warn!(?error, "The model request ended for good");
@@ -152,6 +150,7 @@ impl ModelRequest {
         } = request_base.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
         let shown = history::window(self.past(), limits, llm::tokens::estimate);
         let needed = tokens + shown.tokens;
+        tracing::debug!(tokens = needed, "Estimated tokens being sent: {needed}");
         // What is only assumed refuses nothing: the provider knows better.
         if let Some(window) = window.filter(|window| needed > *window) {
             // The newest message alone, or the tools alone, are too large: no cut can help.
@@ -163,27 +162,16 @@ impl ModelRequest {
             );
             return Err(refused(Code::ContextOverflow, text));
         }
-        if shown.left_out > 0 {
-            tracing::info!(
-                left_out = shown.left_out,
-                "Older entries do not fit and were left out"
-            );
-        }
-        if shown.shortened > 0 {
-            tracing::info!(
-                results = shown.shortened,
-                before = shown.whole_tokens,
-                after = shown.tokens,
-                "Results of the running turn are shown in a short form"
-            );
-        }
+        let longest = self.agent.longest_answer(&self.choice);
+        let at_most = |most: u32| longest.map_or(most, |longest| most.min(longest));
         let request = llm::Request {
             model: self.choice.model.clone(),
             system: (!system.is_empty()).then_some(system),
             entries: shown.entries.clone().into(),
             tools,
             temperature: self.agent.temperature,
-            max_tokens: self.agent.max_tokens,
+            max_tokens: self.agent.max_tokens.map(at_most),
+            max_output: longest,
         };
         Ok((request, shown))
     }
@@ -216,6 +204,7 @@ impl ModelRequest {
                     code: "model_retry".into(),
                     turn: self.request.turn,
                     retry: Some((attempt, max_attempts, delay, code)),
+                    cut: None,
                 }));
             }
         }
@@ -258,7 +247,7 @@ impl ModelRequest {
             reasoning: Reasoning::of(answer.reasoning, thinking.took_ms()),
             native: answer.native,
             usage,
-            cost: self.agent.catalogue.price(&usage, &self.choice.model),
+            cost: self.agent.describe(&self.choice).price(&usage),
             finish: answer.finish.map_or("stop", llm::Finish::as_str).to_owned(),
         }
     }

@@ -1,13 +1,14 @@
 //! What a session's agent is made of: model, tools, sandbox and rules, chosen once per session.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::prompts::{Prompts, Rendered};
 use super::tool_call::SessionTools;
 use crate::domain::{SandboxId, SessionId, SessionKey, TenantId, Tool, UserId};
 use crate::history::{self, PromptError};
 use crate::llm::catalogue::Model;
-use crate::llm::{Catalogue, RetryConfig};
+use crate::llm::{Catalogue, Overrides, RetryConfig};
 use crate::providers::Providers;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
@@ -51,6 +52,8 @@ pub struct AgentFactory {
     pub temperature: Option<f64>,
     /// The longest answer; sent only when set.
     pub max_tokens: Option<u32>,
+    /// How long a turn may go on without a person (S0.58).
+    pub turn_limit: Option<Duration>,
     /// Where sandboxed tools run.
     pub place: Arc<SandboxHost>,
     /// The MCP servers of the installation and its tenants.
@@ -74,6 +77,7 @@ pub struct SessionAgent {
     pub(in crate::agent) retry: RetryConfig,
     pub(in crate::agent) temperature: Option<f64>,
     pub(in crate::agent) max_tokens: Option<u32>,
+    pub(in crate::agent) turn_limit: Option<Duration>,
     pub(in crate::agent) tools: Arc<SessionTools>,
     pub(in crate::agent) traces: Traces,
     pub(in crate::agent) agent_name: Arc<str>,
@@ -98,6 +102,8 @@ impl SessionAgent {
             || ORDINARY_ANSWER.min(window / 4),
             u64::from,
         );
+        let longest = self.longest_answer(choice).map(u64::from);
+        let answer = longest.map_or(answer, |longest| answer.min(longest));
         let taken = match tokens + answer {
             // A guess must not leave the past without any room.
             taken if model.is_window_assumed => taken.min(window / 2),
@@ -138,6 +144,7 @@ impl AgentFactory {
             retry: self.retry,
             temperature: self.temperature,
             max_tokens: self.max_tokens,
+            turn_limit: self.turn_limit,
             tools: Arc::new(SessionTools::new(
                 self.servers.clone(),
                 Arc::clone(&self.place),
@@ -171,8 +178,15 @@ impl SessionAgent {
     /// What is known or assumed of a model.
     pub(in crate::agent) fn describe(&self, choice: &ModelChoice) -> Model {
         let offer = self.providers.find(&self.tenant, &choice.provider);
-        let said = offer.map(|offer| offer.windows().clone());
-        self.catalogue
-            .describe(&choice.model, &said.unwrap_or_default())
+        let nothing = Overrides::default();
+        let said = offer.as_ref().map_or(&nothing, |offer| offer.said());
+        self.catalogue.describe(&choice.model, said)
+    }
+
+    /// Tokens of the longest answer of a model, if somebody said so.
+    pub(in crate::agent) fn longest_answer(&self, choice: &ModelChoice) -> Option<u32> {
+        let offer = self.providers.find(&self.tenant, &choice.provider)?;
+        let said = offer.said().max_outputs.get(&choice.model)?;
+        u32::try_from(*said).ok()
     }
 }

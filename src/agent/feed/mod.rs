@@ -20,7 +20,7 @@ pub use self::usage::{LeftOut, UsageState};
 use self::running_answer::{Delta, DeltaKind, Merged, RunningAnswer};
 use crate::domain::{CallId, Code, Iteration, ModelRequestId, Timestamp, TurnId};
 use crate::mcp::ToolProgress;
-use crate::session::{Call, Event, ModelChoice, WaitingMessage};
+use crate::session::{Call, ContextSize, Event, ModelChoice, WaitingMessage};
 
 /// Signals that a slow watcher may be behind before it has to catch up from the journal.
 const RING: usize = 16;
@@ -160,6 +160,9 @@ pub struct Notice {
     pub turn: TurnId,
     /// For a retry: the coming attempt, the last one, and the wait before it.
     pub retry: Option<(u32, u32, Duration, Code)>,
+    /// For a cut of the context: how large it was, and how large the request is.
+    #[serde(default)]
+    pub cut: Option<(ContextSize, ContextSize)>,
 }
 
 /// What somebody who joins is told first.
@@ -193,6 +196,10 @@ pub struct SessionView {
     pub answer: Option<RunningAnswer>,
     /// Messages that wait for the next model request.
     pub waiting: Vec<WaitingMessage>,
+    /// Tokens of history that the settings let the model read; `None` = as many as its window holds.
+    pub configured_max_tokens: Option<u64>,
+    /// What the engine calls the session's container, while it runs here.
+    pub container: Option<String>,
 }
 
 impl SessionView {

@@ -119,6 +119,8 @@ fn a_view_tells_only_of_the_request_at_which_its_turn_is() {
         }),
         answer: feed.running_answer(),
         waiting: Vec::new(),
+        configured_max_tokens: None,
+        container: None,
     };
     assert!(at(None).told().is_none());
     assert!(at(Some(request(1, 1))).told().is_none());

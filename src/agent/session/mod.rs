@@ -23,7 +23,8 @@ use super::effects::{Running, Wanted};
 use super::feed::What;
 use super::mailbox::{Accepted, Message, SessionRequest, damaged, deleted, stopping, store_away};
 use crate::domain::{Code, Holder, SandboxId, UserId};
-use crate::session::{Refusal, Rules};
+use crate::session::{Command, Refusal, Rules};
+use crate::store::clock::now;
 use crate::telemetry::instruments;
 
 /// How long a session stays in memory that nobody has told anything: long enough for a first message
@@ -70,14 +71,14 @@ impl LiveSession {
         while self.replica.lost.is_none() {
             self.tell_presence();
             let idle_at = idle_since + self.idle_after();
-            let settle_at = self.replica.unsettled.unwrap_or(idle_at);
+            let wake_at = self.replica.unsettled.or_else(|| self.overdue_at());
             let mut next = self.set_aside.take();
             if next.is_none() {
                 next = tokio::select! {
                     biased;
                     () = self.stop.cancelled() => break,
-                    () = tokio::time::sleep_until(settle_at), if self.replica.unsettled.is_some() => {
-                        Box::pin(self.settle()).await;
+                    () = tokio::time::sleep_until(wake_at.unwrap_or(idle_at)), if wake_at.is_some() => {
+                        Box::pin(self.wake()).await;
                         continue;
                     }
                     message = self.mailbox.recv() => message,
@@ -123,6 +124,37 @@ impl LiveSession {
             idle_since = Instant::now();
         }
         Box::pin(self.end()).await;
+    }
+
+    /// When the running turn has gone on for as long as it may without a person (S0.58); `None` where
+    /// another gateway runs it.
+    fn overdue_at(&self) -> Option<Instant> {
+        let limit = self.replica.agent.turn_limit?;
+        let turn = self.replica.state.control.turn.as_ref();
+        let turn = turn.filter(|_| self.replica.is_run_here())?;
+        let alone = Duration::from_millis(now().since_ms(turn.alone_since()?));
+        Instant::now().checked_add(limit.saturating_sub(alone))
+    }
+
+    /// What was to be done at a time of its own: to look what became of a commit, or to end a turn.
+    async fn wake(&mut self) {
+        if self.replica.unsettled.is_some() {
+            return self.settle().await;
+        }
+        let turn = self.replica.state.control.turn.as_ref();
+        let turn = turn.map(|turn| turn.id);
+        let is_due = self.overdue_at().is_some_and(|at| at <= Instant::now());
+        let (Some(turn), Some(limit), true) = (turn, self.replica.agent.turn_limit, is_due) else {
+            return;
+        };
+        tracing::warn!(session.id = %self.replica.key.session, %turn, limit_s = limit.as_secs_f64(), "A turn took too long and is stopped");
+        if self.running.has_model() {
+            // Nothing of the answer may be shown after the event that ends the turn.
+            self.running.stop_model();
+            self.replica.feed.end_answer();
+        }
+        self.outcome(Command::TimeOut { turn, limit }, None).await;
+        self.look().await;
     }
 
     /// Looks what became of a commit of which that is not known, and goes on from there.

@@ -1,6 +1,7 @@
 //! The session as somebody who joins sees it.
 
 use super::replica::Replica;
+use crate::agent::cluster::presence::HasSite as _;
 use crate::agent::feed::{Joined, LeftOut, QueueState, SessionView, TurnView, UsageState};
 use crate::history::{self, Past};
 use crate::llm;
@@ -81,6 +82,8 @@ impl Replica {
             }),
             answer,
             waiting: control.waiting.clone(),
+            configured_max_tokens: self.agent.history.max_tokens,
+            container: self.agent.tools.site().container,
         };
         Joined { signals, view }
     }

@@ -1,5 +1,7 @@
 //! Members of the sections with free names: read from the file, laid over by the environment.
 
+mod of_models;
+mod presets;
 pub(super) mod providers;
 pub(super) mod servers;
 

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Fields, Member, Members, has_problem, path};
+use super::presets::{COMPATIBLE, PRESETS, Preset, preset};
+use super::{Fields, Member, Members, has_problem, of_models, path};
 use crate::config::check::{Raw, is_name};
 use crate::config::problem::did_you_mean;
-use crate::config::settings::model_window;
 use crate::config::table::{PROVIDERS, find, provider_kind};
 use crate::config::value::{Resolved, Values, checked, variable};
 use crate::config::{Problem, ProviderKind, Source, Sources};
@@ -30,7 +30,6 @@ const OF_DEFAULT: &[(&str, &str)] = &[
 /// The vendors in the order in which a key makes one the default.
 const VENDORS: [&str; 3] = ["openai", "anthropic", "gemini"];
 const OPENAI: &str = "openai";
-const COMPATIBLE: &str = "openai-compatible";
 const SCRIPTED: &str = "scripted";
 
 /// Gathers the entries, chooses the default, and leaves the default's address and key in `values`.
@@ -53,7 +52,7 @@ pub(in crate::config) fn fill(
     if let Some(default) = &default {
         gathering.describe(default);
     }
-    gathering.check_windows();
+    of_models::check(&gathering.entries, gathering.problems);
     gathering.check(default.as_deref());
     let notices = gathering.notices(default.as_deref());
     (gathering.entries, notices)
@@ -87,6 +86,9 @@ fn of_file(members: Vec<Member>, problems: &mut Vec<Problem>) -> Members {
                 "only one of them",
             );
             continue;
+        }
+        if let Some(preset) = preset(&name) {
+            preset.fill(&mut fields);
         }
         match provider_kind(&name) {
             Some(kind) if !fields.contains_key("kind") => {
@@ -134,10 +136,13 @@ impl Gathering<'_> {
     fn choose(&mut self) -> Option<String> {
         let given = self.values.get(PROVIDER)?;
         if let Some(name) = given.value.as_str() {
-            if provider_kind(name).is_some() || self.entries.contains_key(name) {
+            let is_known = provider_kind(name).is_some() || preset(name).is_some();
+            if is_known || self.entries.contains_key(name) {
                 return Some(name.to_owned());
             }
-            let known = VENDORS.into_iter().chain([COMPATIBLE, SCRIPTED]);
+            let presets = PRESETS.iter().map(|preset| preset.name);
+            let known = VENDORS.into_iter().chain(presets);
+            let known = known.chain([COMPATIBLE, SCRIPTED]);
             let known = known.chain(self.entries.keys().map(String::as_str));
             let hint = did_you_mean(name, known);
             self.problems.push(Problem {
@@ -165,7 +170,9 @@ impl Gathering<'_> {
             entry.is_some_and(|fields| fields.contains_key("api_key"))
                 || self.vendor(API_KEY, vendor).is_some()
         };
-        let with_key = VENDORS.into_iter().find(|vendor| has_key(vendor));
+        let presets = PRESETS.iter().map(|preset| preset.name);
+        let mut vendors = VENDORS.into_iter().chain(presets);
+        let with_key = vendors.find(|vendor| has_key(vendor));
         let has_url = self.text(BASE_URL).is_some() || self.vendor(BASE_URL, OPENAI).is_some();
         if self.text(API_KEY).is_some() {
             (OPENAI.to_owned(), "chosen because there is a key")
@@ -184,8 +191,12 @@ impl Gathering<'_> {
     /// The entry of that name; a new one gets the kind of its name.
     fn entry(&mut self, name: &str) -> &mut Fields {
         self.entries.entry(name.to_owned()).or_insert_with(|| {
-            let kind = derived(name, "as its name says");
-            Fields::from([("kind", kind)])
+            let mut fields = Fields::new();
+            match preset(name) {
+                Some(preset) => preset.fill(&mut fields),
+                None => drop(fields.insert("kind", derived(name, "as its name says"))),
+            }
+            fields
         })
     }
 
@@ -219,6 +230,17 @@ impl Gathering<'_> {
             if is_wanted {
                 self.take_variable(name, vendor, (API_KEY, "api_key"));
                 self.take_variable(name, vendor, (BASE_URL, "base_url"));
+            }
+        }
+        for preset in PRESETS {
+            let entry = self.entries.get(preset.name);
+            let kind = entry.and_then(|fields| fields.get("kind"));
+            // The key of a vendor goes to nobody else who has its name.
+            let is_its_own = kind.is_none_or(|kind| kind.value == COMPATIBLE);
+            let address = entry.and_then(|fields| fields.get("base_url"));
+            let is_there = address.is_none_or(|it| matches!(it.source, Source::Derived(_)));
+            if is_its_own && is_there {
+                self.take_variable(preset.name, preset.name, (API_KEY, "api_key"));
             }
         }
     }
@@ -260,27 +282,6 @@ impl Gathering<'_> {
             };
             let value = offered.cloned().or_else(known).unwrap_or(Value::Null);
             self.values.insert(MODEL, Resolved { value, source });
-        }
-    }
-
-    /// Refuses windows of single models that say none.
-    fn check_windows(&mut self) {
-        for (name, fields) in &self.entries {
-            let Some(given) = fields.get("context_windows") else {
-                continue;
-            };
-            let texts = given.value.as_array().into_iter().flatten();
-            let wrong = texts
-                .filter_map(Value::as_str)
-                .find(|text| model_window(text).is_none());
-            if let Some(wrong) = wrong {
-                self.problems.push(Problem {
-                    path: path(&PROVIDERS, name, "context_windows"),
-                    source: Some(given.source.clone()),
-                    what: format!("`{wrong}` is no window of a model"),
-                    accepted: "`model=tokens`, for example `qwen3:8b=40960`".to_owned(),
-                });
-            }
         }
     }
 
@@ -336,6 +337,14 @@ impl Gathering<'_> {
                 "`{key}` is the dummy of the examples, which `{name}` will refuse; set SPL_LLM_API_KEY"
             )
         });
-        notices.collect()
+        let keyless = PRESETS.iter().filter(|preset| {
+            let entry = self.entries.get(preset.name);
+            entry.is_some_and(|fields| !fields.contains_key("api_key"))
+        });
+        let keyless = keyless.map(|preset| {
+            let Preset { name, key, .. } = preset;
+            format!("`{name}` has no key and will refuse every request; set {key}")
+        });
+        notices.chain(keyless).collect()
     }
 }

@@ -59,6 +59,9 @@ pub struct Chat {
     pub max_messages: Option<NonZeroU32>,
     /// Model requests of one turn.
     pub max_llm_iterations: NonZeroU32,
+    /// How long a turn may go on without a person; `None` = as long as it takes.
+    #[serde(rename = "turn_timeout_s", deserialize_with = "read::zero_is_never")]
+    pub turn_limit: Option<Duration>,
     /// What happens to history that does not fit, the first way that suffices.
     pub compaction_strategy: Vec<CompactionStrategy>,
 }
@@ -132,22 +135,98 @@ pub struct ProviderEntry {
     /// The same by model.
     #[serde(default, deserialize_with = "windows")]
     pub context_windows: BTreeMap<String, u64>,
+    /// Tokens of the longest answer, by model.
+    #[serde(default, deserialize_with = "max_outputs")]
+    pub max_outputs: BTreeMap<String, u64>,
+    /// What they cost, by model.
+    #[serde(default, deserialize_with = "prices")]
+    pub prices: BTreeMap<String, ModelPrice>,
+}
+
+/// US dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ModelPrice {
+    /// Input that was not cached.
+    pub input: f64,
+    /// Output, reasoning included.
+    pub output: f64,
+    /// Input that was cached; `None` = like other input.
+    pub cached: Option<f64>,
+    /// Input that the provider put into its cache; `None` = like other input.
+    pub cache_write: Option<f64>,
 }
 
 /// The smallest window that can be said, in tokens.
 const MIN_WINDOW: u64 = 1_024;
 
-/// `model=tokens`; a model's name may hold a `=` itself.
+/// The highest price that can be said, in US dollars per million tokens.
+const MAX_PRICE: f64 = 1e6;
+
+/// `model=…`; a model's name may hold a `=` itself.
+fn of_model(text: &str) -> Option<(String, &str)> {
+    let (model, said) = text.rsplit_once('=')?;
+    let model = model.trim();
+    (!model.is_empty()).then(|| (model.to_owned(), said.trim()))
+}
+
+/// `model=tokens`.
 pub(in crate::config) fn model_window(text: &str) -> Option<(String, u64)> {
-    let (model, tokens) = text.rsplit_once('=')?;
-    let tokens = tokens.trim().parse().ok()?;
-    let fits = !model.trim().is_empty() && (MIN_WINDOW..=u64::from(u32::MAX)).contains(&tokens);
-    fits.then(|| (model.trim().to_owned(), tokens))
+    let (model, tokens) = of_model(text)?;
+    let tokens = tokens.parse().ok()?;
+    (MIN_WINDOW..=u64::from(u32::MAX))
+        .contains(&tokens)
+        .then_some((model, tokens))
+}
+
+/// `model=tokens`.
+pub(in crate::config) fn model_max_output(text: &str) -> Option<(String, u64)> {
+    let (model, tokens) = of_model(text)?;
+    let tokens = tokens.parse().ok()?;
+    (1..=u64::from(u32::MAX))
+        .contains(&tokens)
+        .then_some((model, tokens))
+}
+
+/// `model=input/output`, then perhaps `/cached` and `/cache write`.
+pub(in crate::config) fn model_price(text: &str) -> Option<(String, ModelPrice)> {
+    let (model, said) = of_model(text)?;
+    let said = said.split('/').map(|usd| usd.trim().parse().ok());
+    let said: Vec<f64> = said.collect::<Option<_>>()?;
+    let fits = said.iter().all(|usd| (0.0..=MAX_PRICE).contains(usd));
+    let (input, output, cached, cache_write) = match *said.as_slice() {
+        [input, output] => (input, output, None, None),
+        [input, output, cached] => (input, output, Some(cached), None),
+        [input, output, cached, write] => (input, output, Some(cached), Some(write)),
+        _ => return None,
+    };
+    let price = ModelPrice {
+        input,
+        output,
+        cached,
+        cache_write,
+    };
+    fits.then_some((model, price))
 }
 
 fn windows<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, u64>, D::Error> {
+    by_model(from, model_window)
+}
+
+fn max_outputs<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, u64>, D::Error> {
+    by_model(from, model_max_output)
+}
+
+fn prices<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, ModelPrice>, D::Error> {
+    by_model(from, model_price)
+}
+
+/// What is wrong was refused before.
+fn by_model<'de, D: Deserializer<'de>, T>(
+    from: D,
+    read: fn(&str) -> Option<(String, T)>,
+) -> Result<BTreeMap<String, T>, D::Error> {
     let texts = Vec::<String>::deserialize(from)?;
-    Ok(texts.iter().filter_map(|text| model_window(text)).collect())
+    Ok(texts.iter().filter_map(|text| read(text)).collect())
 }
 
 /// Which of OpenAI's interfaces is used.

@@ -12,11 +12,11 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-pub(in crate::config) use agent::model_window;
 pub use agent::{
-    Agent, ApiFlavour, ApprovalWay, Chat, CompactionStrategy, Llm, ProviderEntry, ProviderKind,
-    Retry, Tool,
+    Agent, ApiFlavour, ApprovalWay, Chat, CompactionStrategy, Llm, ModelPrice, ProviderEntry,
+    ProviderKind, Retry, Tool,
 };
+pub(in crate::config) use agent::{model_max_output, model_price, model_window};
 pub use runtime::{
     Access, Http, Limits, Log, LogFormat, LogLevel, LogOutput, Metrics, Runtime, Socket, Stdio,
     Transports,

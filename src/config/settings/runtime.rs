@@ -60,6 +60,10 @@ pub enum LogLevel {
     Warn,
     /// What is broken.
     Error,
+    /// What the process cannot go on with, and panics.
+    Fatal,
+    /// Panics.
+    Panic,
 }
 
 /// Where the log goes (S0.24).
@@ -99,6 +103,8 @@ pub enum LogFormat {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transports {
+    /// Whether messages of MCP clients are logged.
+    pub debug: bool,
     /// Standard input and output.
     pub stdio: Stdio,
     /// The listener.

@@ -227,7 +227,9 @@ impl Reader<'_> {
 }
 
 fn known_keys() -> impl Iterator<Item = &'static str> {
+    // A whole section is no hint for a word that nobody knows.
     let aliases = KEY_ALIASES.iter().map(|(alias, _)| *alias);
+    let aliases = aliases.filter(|alias| alias.contains('.'));
     let settings = SETTINGS.iter().map(|definition| definition.key);
     let families = FAMILIES.iter().map(|family| family.key);
     settings

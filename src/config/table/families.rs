@@ -86,7 +86,8 @@ pub const PROVIDERS: Family = Family {
     shown: "agent.llm.providers.<name>",
     doc: "Providers that exist beside each other, so that a session may choose. A vendor's variables \
           make or fill the entry of that vendor, and `agent.llm.*` the entry of the default provider; \
-          an entry is needed only for what those cannot say.",
+          an entry is needed only for what those cannot say. `mistral` and `cohere` are names that \
+          say where they are: entries of the kind `openai-compatible` with address and model filled in.",
     fields: &[
         field(
             "kind",
@@ -118,6 +119,16 @@ pub const PROVIDERS: Family = Family {
             "context_windows",
             FieldKind::Texts,
             "The same for single models, as `model=tokens`; goes before the catalogue.",
+        ),
+        field(
+            "max_outputs",
+            FieldKind::Texts,
+            "Tokens of the longest answer of single models, as `model=tokens`; goes before the catalogue.",
+        ),
+        field(
+            "prices",
+            FieldKind::Texts,
+            "What single models cost in US dollars per million tokens, as `model=input/output`, then perhaps `/cached` and `/cache write`; goes before the catalogue.",
         ),
     ],
     env: &[],

@@ -98,9 +98,12 @@ pub struct Later {
     pub env: &'static [&'static str],
 }
 
-/// Other spellings of file keys, after camelCase has been undone.
-pub(super) const KEY_ALIASES: &[(&str, &str)] =
-    &[("agent.llm.system_prompt", "agent.llm.prompt_template")];
+/// Other spellings of file keys, after camelCase has been undone. Files of Saiki have `llm` at the top
+/// (S3.37).
+pub(super) const KEY_ALIASES: &[(&str, &str)] = &[
+    ("agent.llm.system_prompt", "agent.llm.prompt_template"),
+    ("llm", "agent.llm"),
+];
 
 /// The definition of a key.
 pub fn find(key: &str) -> Option<&'static Definition> {

@@ -32,7 +32,10 @@ const LEVELS: &[Word] = &[
     Word::Is("info"),
     Word::Is("warn"),
     Word::Is("error"),
+    Word::Is("fatal"),
+    Word::Is("panic"),
     Word::Alias("warning", "warn"),
+    Word::Alias("silly", "trace"),
 ];
 const FORMATS: &[Word] = &[Word::Is("text"), Word::Is("json")];
 /// What speaks to a model (D12).
@@ -72,7 +75,7 @@ const AUTH_MODES: &[Word] = &[Word::Is("password"), Word::Is("none"), Word::Late
 
 settings! { since "0.1":
     "runtime.log.level" ["SPL_LOG_LEVEL"] OneOf(LEVELS), Is("info"),
-        "The least serious entries that are logged.";
+        "The least serious entries that are logged; `fatal`: what the process cannot go on with, and panics; `panic`: those alone; `silly` is another word for `trace`.";
     "runtime.log.output" ["SPL_LOG_OUTPUT"] Text, Is("stderr"),
         "Where the log goes: `stderr`, `stdout`, or the path of a file that is appended to.";
     "runtime.log.format" ["SPL_LOG_FORMAT"] OneOf(FORMATS), Is("text"),
@@ -81,6 +84,8 @@ settings! { since "0.1":
         "Whether a start without a command means `sepal agent` where HTTP is off; the command itself answers either way.";
     "runtime.transports.stdio.buffer_size" ["SPL_STDIO_BUFFER_SIZE"] Whole(1024, 64 * MIB), Is("8192"),
         "Bytes that are read from standard input at once.";
+    "runtime.transports.debug" ["SPL_MCP_DEBUG"] Flag, Is("false"),
+        "Whether each message of MCP clients to the agent (`/mcp`, `/sse` with `/message`, standard input) and its answer are logged at `debug`, without what looks like a secret.";
     "runtime.transports.http.enabled" ["SPL_HTTP_ENABLED"] Flag, Is("true"),
         "Whether the gateway listens; a file that turns it off means `sepal agent`.";
     "runtime.transports.http.host" ["SPL_HTTP_HOST" "HOST"] Host,
@@ -178,6 +183,8 @@ settings! { since "0.1":
         "Messages of history that the model is shown; 0 = no limit.";
     "agent.chat.max_llm_iterations" ["SPL_CHAT_MAX_ITERATIONS" "CHAT_MAX_ITERATIONS" "SPL_CHAT_MAX_LLM_ITERATIONS"] Whole(1, 1000), Is("25"),
         "Model requests that one turn may make.";
+    "agent.chat.turn_timeout_s" ["SPL_CHAT_TURN_TIMEOUT" "CHAT_TURN_TIMEOUT"] Whole(0, 604_800), Is("3600"),
+        "Seconds that a turn may go on without a person, at every door: since the message that began it, or since a person's last message or decision in it; while it waits for a decision, no time runs. An MCP client or `sepal agent --call` waits as long for an answer, approvals included. 0 = no limit.";
     "agent.chat.compaction_strategy" ["SPL_CHAT_COMPACTION_STRATEGY" "CHAT_COMPACTION_STRATEGY"] ListOf(STRATEGIES), Is("delete-old"),
         "What happens to history that does not fit the window: the oldest messages are left out.";
     "agent.chat.request_budget" ["SPL_CHAT_REQUEST_BUDGET" "CHAT_REQUEST_BUDGET"] Number(0.0, 1e9), Is("0.0"),
@@ -185,10 +192,11 @@ settings! { since "0.1":
     "agent.chat.session_budget" ["SPL_CHAT_SESSION_BUDGET" "CHAT_SESSION_BUDGET"] Number(0.0, 1e9), Is("0.0"),
         "US dollars that one session may cost; 0 = no limit, and the only value of this version.";
     "agent.llm.provider" ["SPL_LLM_PROVIDER" "LLM_PROVIDER"] Provider,
-        Words("the first of `openai`, `anthropic`, `gemini` with a key, `openai-compatible` with only a base URL, else `scripted`"),
-        "Who runs the model unless a session chose otherwise: a kind, or a name of `agent.llm.providers`; `scripted` follows a script and needs no key.";
+        Words("the first of `openai`, `anthropic`, `gemini`, `mistral`, `cohere` with a key, `openai-compatible` with only a base URL, else `scripted`"),
+        "Who runs the model unless a session chose otherwise: a kind, `mistral`, `cohere`, or a name of `agent.llm.providers`; `scripted` follows a script and needs no key.";
     "agent.llm.api_key" ["SPL_LLM_API_KEY" "LLM_API_KEY"]
         / "openai" "OPENAI_API_KEY" / "anthropic" "ANTHROPIC_API_KEY" / "gemini" "GEMINI_API_KEY"
+        / "mistral" "MISTRAL_API_KEY" / "cohere" "COHERE_API_KEY"
         Secret, Words("none"),
         "The key of the default provider; a vendor's variable goes to that vendor. Prefer the environment to the file.";
     "agent.llm.base_url" ["SPL_LLM_BASE_URL" "LLM_BASE_URL"]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use secrecy::ExposeSecret as _;
 
 use super::{check_refused, env, loaded, problems, yaml};
-use crate::config::{ApprovalWay, LogOutput, Preset, SandboxDriver, Sources};
+use crate::config::{ApprovalWay, LogLevel, LogOutput, Preset, SandboxDriver, Sources};
 use crate::domain::Most;
 
 /// Asserts S0.33, S0.67.
@@ -22,6 +22,25 @@ fn zero_means_no_limit_or_not_sent() {
     assert_eq!(settings.chat.max_tokens, None);
     assert_eq!(settings.runtime.limits.sockets, None);
     assert_eq!(settings.llm.temperature, Some(0.0));
+}
+
+/// S0.28, S0.55.
+#[test]
+fn every_level_of_the_requirements_has_its_word() {
+    for (word, level) in [
+        ("trace", LogLevel::Trace),
+        ("silly", LogLevel::Trace),
+        ("debug", LogLevel::Debug),
+        ("info", LogLevel::Info),
+        ("warn", LogLevel::Warn),
+        ("warning", LogLevel::Warn),
+        ("error", LogLevel::Error),
+        ("fatal", LogLevel::Fatal),
+        ("panic", LogLevel::Panic),
+    ] {
+        let settings = loaded(&env(&[("SPL_LOG_LEVEL", word)])).settings;
+        assert_eq!(settings.runtime.log.level, level, "{word}");
+    }
 }
 
 #[test]

@@ -127,6 +127,46 @@ fn system_prompt_is_another_name_for_the_template() {
     check_refused(&yaml(twice), &["twice"]);
 }
 
+/// S3.37.
+#[test]
+fn a_section_of_the_model_at_the_top_of_the_file_is_that_of_the_agent() {
+    let text = "llm: {provider: anthropic, model: claude-3-haiku-20240307, systemPrompt: Be kind, \
+                apiKey: $MY_KEY, providers: {openai: {apiKey: other}}}";
+    let mut sources = yaml(text);
+    sources.env = env(&[("MY_KEY", "secret")]).env;
+    let llm = loaded(&sources).settings.llm;
+    assert_eq!(
+        (
+            llm.provider.as_str(),
+            llm.model.as_str(),
+            llm.prompt_template.as_str()
+        ),
+        ("anthropic", "claude-3-haiku-20240307", "Be kind")
+    );
+    let key = |name: &str| {
+        llm.providers[name]
+            .api_key
+            .as_ref()
+            .unwrap()
+            .expose_secret()
+            .to_owned()
+    };
+    assert_eq!(
+        (key("anthropic").as_str(), key("openai").as_str()),
+        ("secret", "other")
+    );
+    // The environment wins over it like over any file, and it cannot stand beside the other one.
+    let mut sources = yaml("llm: {model: filed}");
+    sources.env = env(&[("SPL_LLM_MODEL", "set"), ("OPENAI_API_KEY", "k")]).env;
+    assert_eq!(loaded(&sources).settings.llm.model, "set");
+    let twice = "llm: {model: a}\nagent: {llm: {model: b}}";
+    check_refused(&yaml(twice), &["twice", "agent.llm.model"]);
+    check_refused(
+        &yaml("llm: {modell: a}"),
+        &["did you mean `agent.llm.model`?"],
+    );
+}
+
 /// A value that the setting takes, spelled as in the environment.
 fn sample(definition: &Definition) -> String {
     if let Fallback::Is(value) = definition.fallback {

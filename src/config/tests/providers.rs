@@ -3,7 +3,7 @@
 use secrecy::ExposeSecret as _;
 
 use super::{check_refused, env, loaded, yaml};
-use crate::config::{ProviderKind, Sources};
+use crate::config::{ModelPrice, ProviderKind, Sources};
 
 /// The default, its model, and every entry as `name kind key url`.
 fn providers(sources: &Sources) -> (String, String, Vec<String>) {
@@ -102,11 +102,11 @@ fn a_named_provider_is_the_default_and_aliases_are_folded() {
         &["`Local` is neither", "did you mean `local`?"],
     );
     check_refused(
-        &env(&[("LLM_PROVIDER", "cohere")]),
+        &env(&[("LLM_PROVIDER", "elsewhere")]),
         &[
             "agent.llm.provider",
             "LLM_PROVIDER",
-            "`cohere` is neither",
+            "`elsewhere` is neither",
             "`anthropic`",
         ],
     );
@@ -160,6 +160,61 @@ fn the_environment_beats_the_file_and_our_names_beat_the_vendors() {
     ])
     .env;
     check(&sources, "anthropic", "x", &["anthropic anthropic own -"]);
+}
+
+/// S3.40, and S3.34: a variable for each key.
+#[test]
+fn gemini_mistral_and_cohere_are_known_by_name() {
+    let mistral = "mistral openai-compatible k https://api.mistral.ai/v1";
+    let cohere = "cohere openai-compatible k https://api.cohere.ai/compatibility/v1";
+    for (name, key, model, entry) in [
+        (
+            "gemini",
+            "GEMINI_API_KEY",
+            "gemini-2.0-flash-exp",
+            "gemini gemini k -",
+        ),
+        (
+            "google",
+            "GEMINI_API_KEY",
+            "gemini-2.0-flash-exp",
+            "gemini gemini k -",
+        ),
+        (
+            "mistral",
+            "MISTRAL_API_KEY",
+            "mistral-large-latest",
+            mistral,
+        ),
+        ("cohere", "COHERE_API_KEY", "command-a-03-2025", cohere),
+    ] {
+        let canonical = if name == "google" { "gemini" } else { name };
+        let named = env(&[("LLM_PROVIDER", name), (key, "k")]);
+        check(&named, canonical, model, &[entry]);
+        // A key alone chooses its vendor.
+        check(&env(&[(key, "k")]), canonical, model, &[entry]);
+        let own = env(&[
+            ("LLM_PROVIDER", name),
+            ("SPL_LLM_API_KEY", "k"),
+            ("LLM_MODEL", "m"),
+        ]);
+        check(&own, canonical, "m", &[entry]);
+    }
+    let filed = yaml("agent: {llm: {providers: {mistral: {apiKey: k}, openai: {apiKey: o}}}}");
+    check(&filed, "openai", "gpt-4o", &[mistral, "openai openai o -"]);
+    // Somebody's own server of that name gets neither address nor key.
+    let mut own = yaml(
+        "agent: {llm: {provider: mistral, model: m, providers: {mistral: {baseURL: 'http://localhost:1/v1'}}}}",
+    );
+    own.env = env(&[("MISTRAL_API_KEY", "k")]).env;
+    check(
+        &own,
+        "mistral",
+        "m",
+        &["mistral openai-compatible - http://localhost:1/v1"],
+    );
+    let notices = loaded(&env(&[("LLM_PROVIDER", "cohere")])).notices;
+    assert!(notices[0].contains("COHERE_API_KEY"), "{notices:?}");
 }
 
 /// Asserts S2.15, S2.18.
@@ -241,6 +296,55 @@ fn windows_are_said_for_a_provider_and_for_single_models() {
         (other.context_window, other.context_windows.len()),
         (None, 0)
     );
+}
+
+/// S3.11.
+#[test]
+fn longest_answers_and_prices_are_said_for_single_models() {
+    let entry = |fields: &str| {
+        yaml(&format!(
+            "agent: {{llm: {{providers: {{gemini: {{api_key: k, {fields}}}}}}}}}"
+        ))
+    };
+    let file = entry("maxOutputs: ['a=9', 'b:8b=8192'], prices: ['a=1/2', 'b=x=0.1/0.4/0/0.2']");
+    let gemini = loaded(&file).settings.llm.providers["gemini"].clone();
+    let said: Vec<(&str, u64)> = gemini
+        .max_outputs
+        .iter()
+        .map(|(model, tokens)| (model.as_str(), *tokens))
+        .collect();
+    assert_eq!(said, [("a", 9), ("b:8b", 8_192)]);
+    let plain = ModelPrice {
+        input: 1.0,
+        output: 2.0,
+        cached: None,
+        cache_write: None,
+    };
+    assert_eq!(gemini.prices["a"], plain);
+    let whole = ModelPrice {
+        input: 0.1,
+        output: 0.4,
+        cached: Some(0.0),
+        cache_write: Some(0.2),
+    };
+    assert_eq!(gemini.prices["b=x"], whole);
+    for wrong in [
+        "a",
+        "=1/2",
+        "a=1",
+        "a=1/x",
+        "a=-1/2",
+        "a=1/2/3/4/5",
+        "a=1/1e7",
+        "a=NaN/1",
+    ] {
+        let told = format!("`{wrong}` is no price of a model");
+        check_refused(&entry(&format!("prices: ['{wrong}']")), &[&told]);
+    }
+    for wrong in ["a", "a=0", "a=many"] {
+        let told = format!("`{wrong}` is no longest answer of a model");
+        check_refused(&entry(&format!("maxOutputs: ['{wrong}']")), &[&told]);
+    }
 }
 
 #[test]

@@ -252,7 +252,7 @@ fn status_of(code: Code) -> StatusCode {
         Code::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
         Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        Code::ToolTimeout => StatusCode::GATEWAY_TIMEOUT,
+        Code::ToolTimeout | Code::TurnTimeout => StatusCode::GATEWAY_TIMEOUT,
         Code::SandboxUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         // Ours to mend: no gateway behind us answered badly.
         Code::SessionUnreadable => StatusCode::INTERNAL_SERVER_ERROR,

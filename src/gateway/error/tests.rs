@@ -122,6 +122,7 @@ fn every_situation_has_its_status() {
         (Code::ProviderUnavailable, 503),
         (Code::ProviderRejected, 502),
         (Code::ToolTimeout, 504),
+        (Code::TurnTimeout, 504),
     ] {
         check(Refusal::new(code, "x"), status, code.as_str());
     }

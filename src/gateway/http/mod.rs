@@ -10,6 +10,7 @@ mod models;
 mod providers;
 mod sessions;
 mod system;
+mod token_price;
 
 pub use auth::Installation;
 pub use metrics::open_metrics;
@@ -45,6 +46,7 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .routes(routes!(sessions::events::list_events))
         .routes(routes!(sessions::commands::send_message))
         .routes(routes!(sessions::commands::decide_call))
+        .routes(routes!(sessions::commands::reset_context))
         .merge(models::routes())
         .merge(mcp_servers::routes())
         .routes(routes!(providers::list_providers))

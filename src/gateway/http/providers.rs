@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::token_price::{TokenPrice, checked_prices};
 use crate::domain::{Caller, Code, Scope};
 use crate::gateway::GatewayState;
 use crate::gateway::auth::TenantAdmin;
@@ -47,6 +48,10 @@ pub(super) struct ProviderItem {
     context_window: Option<u64>,
     /// The same by model; goes before the catalogue.
     context_windows: BTreeMap<String, u64>,
+    /// Tokens of the longest answer, by model; goes before the catalogue.
+    max_outputs: BTreeMap<String, u64>,
+    /// What its models cost; goes before the catalogue.
+    prices: BTreeMap<String, TokenPrice>,
     /// Where it is kept; `settings` are read-only.
     #[schema(value_type = word_list::ProviderSource)]
     source: &'static str,
@@ -84,6 +89,11 @@ pub(super) struct PutProviderRequest {
     context_window: Option<u64>,
     /// The same by model; goes before the catalogue.
     context_windows: Option<BTreeMap<String, u64>>,
+    /// Tokens of the longest answer, by model; goes before the catalogue. Absent or `null` keeps what
+    /// is stored.
+    max_outputs: Option<BTreeMap<String, u64>>,
+    /// What its models cost; goes before the catalogue. Absent or `null` keeps what is stored.
+    prices: Option<BTreeMap<String, TokenPrice>>,
     /// `tenant`, or `installation` for everybody; absent = where it is, else the tenant.
     #[schema(pattern = "^(tenant|installation)$")]
     scope: Option<String>,
@@ -275,12 +285,15 @@ fn draft(body: PutProviderRequest) -> Result<Draft, ApiError> {
             usual: body.context_window,
             of_models: body.context_windows.unwrap_or_default(),
         },
+        max_outputs: body.max_outputs,
+        prices: body.prices.map(checked_prices).transpose()?,
         key: body.api_key,
     })
 }
 
 fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
     let whose = (&caller.tenant.id, &caller.user.id);
+    let said = offer.said();
     ProviderItem {
         id: offer.id().to_owned(),
         kind: offer.kind().as_str(),
@@ -288,8 +301,14 @@ fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
         api: offer.api().unwrap_or("auto").to_owned(),
         has_key: offer.has_key(),
         models: offer.models().to_vec(),
-        context_window: offer.windows().usual,
-        context_windows: offer.windows().of_models.clone(),
+        context_window: said.windows.usual,
+        context_windows: said.windows.of_models.clone(),
+        max_outputs: said.max_outputs.clone(),
+        prices: said
+            .prices
+            .iter()
+            .map(|(model, price)| (model.clone(), TokenPrice::of(price)))
+            .collect(),
         source: match &offer.source {
             Source::Settings => "settings",
             Source::Added(Scope::Installation) => "installation",

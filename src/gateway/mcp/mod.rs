@@ -4,6 +4,7 @@
 
 mod approval;
 mod http;
+mod logged;
 mod notices;
 mod question;
 mod server;
@@ -15,6 +16,8 @@ pub use http::routes;
 pub use question::{Door, Ending, Heard, News, Question, Verdict};
 pub use shown::shown;
 pub use stdio::serve_stdio;
+
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -32,6 +35,10 @@ pub struct Exposure {
     pub approval: Vec<config::ApprovalWay>,
     /// Whether people have a page where they can decide.
     pub has_page: bool,
+    /// Whether each message of a client and its answer are logged.
+    pub logs_messages: bool,
+    /// How long a question may take, approvals included.
+    pub turn_limit: Option<Duration>,
     /// Whether a client of this very machine needs no key.
     pub admits_local: bool,
 }

@@ -158,10 +158,13 @@ fn log_notification(level: Severity, message: &str, data: Value) -> ServerNotifi
     ServerNotification::CustomNotification(notification)
 }
 
-/// S0.55. Nothing is logged as `fatal` here: what ends the process is an error of its exit.
+/// S0.55: what is marked as a panic is an alert, what is marked as fatal is critical.
 fn level_of(entry: &LogEntry) -> Severity {
     if entry.is_panic {
         return Severity::Alert;
+    }
+    if entry.is_fatal {
+        return Severity::Critical;
     }
     match entry.level {
         tracing::Level::TRACE | tracing::Level::DEBUG => Severity::Debug,
@@ -182,21 +185,23 @@ mod tests {
     #[test]
     fn levels_are_those_of_the_requirements() {
         use tracing::Level;
-        for (level, is_panic, expected) in [
-            (Level::TRACE, false, Severity::Debug),
-            (Level::DEBUG, false, Severity::Debug),
-            (Level::INFO, false, Severity::Info),
-            (Level::WARN, false, Severity::Warning),
-            (Level::ERROR, false, Severity::Error),
-            (Level::ERROR, true, Severity::Alert),
+        for (level, mark, expected) in [
+            (Level::TRACE, "", Severity::Debug),
+            (Level::DEBUG, "", Severity::Debug),
+            (Level::INFO, "", Severity::Info),
+            (Level::WARN, "", Severity::Warning),
+            (Level::ERROR, "", Severity::Error),
+            (Level::ERROR, "fatal", Severity::Critical),
+            (Level::ERROR, "panic", Severity::Alert),
         ] {
             let entry = LogEntry {
                 level,
-                is_panic,
+                is_panic: mark == "panic",
+                is_fatal: mark == "fatal",
                 message: String::new(),
                 fields: Map::new(),
             };
-            assert_eq!(level_of(&entry), expected, "{level} {is_panic}");
+            assert_eq!(level_of(&entry), expected, "{level} {mark}");
         }
     }
 

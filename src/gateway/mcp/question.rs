@@ -10,15 +10,14 @@ use futures::stream::FuturesUnordered;
 use futures::{Future, StreamExt as _};
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Joined, Page, SessionRequest, Sessions, ShownEvent, What, damaged};
 use crate::config::ApprovalWay;
 use crate::domain::{CallId, Caller, Code, Iteration, SessionKey};
-use crate::session::{Call, Command, Decision, Event, Refusal};
+use crate::session::{Call, Command, Decision, Event, Refusal, overdue};
 
-/// How long one question may take, approvals included (S0.58).
-const LIMIT: Duration = Duration::from_hours(1);
 /// How long a stopped turn has to come to rest.
 const REST: Duration = Duration::from_secs(10);
 /// Events that are read at once after falling behind.
@@ -98,6 +97,8 @@ pub struct Question<'a> {
     pub ways: &'a [ApprovalWay],
     /// Whether people have a page where they can decide.
     pub has_page: bool,
+    /// How long it may take, approvals included (S0.58); `None` = as long as it takes.
+    pub limit: Option<Duration>,
     /// Stops the turn.
     pub stop: CancellationToken,
 }
@@ -146,7 +147,8 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     async fn run(mut self) -> Result<Ending, Refusal> {
-        let mut ends_at = tokio::time::Instant::now() + LIMIT;
+        let limit = self.question.limit;
+        let mut ends_at = limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut is_stopping = false;
         let mut is_late = false;
         loop {
@@ -155,27 +157,27 @@ impl Watch<'_> {
                     let events = self.events(signal).await?;
                     for event in events {
                         if let Some(ending) = self.look(&event).await {
-                            return Ok(if is_late { late() } else { ending });
+                            return Ok(if is_late { late(limit) } else { ending });
                         }
                     }
                 }
                 Some(decided) = self.asking.next() => self.decide(decided).await,
                 () = self.question.stop.cancelled(), if !is_stopping => {
                     is_stopping = true;
-                    ends_at = self.stop().await?;
+                    ends_at = Some(self.stop().await?);
                 }
-                () = tokio::time::sleep_until(ends_at) => {
+                () = until(ends_at) => {
                     if is_stopping {
-                        return Ok(if is_late { late() } else { Ending::Cancelled });
+                        return Ok(if is_late { late(limit) } else { Ending::Cancelled });
                     }
                     (is_stopping, is_late) = (true, true);
-                    ends_at = self.stop().await?;
+                    ends_at = Some(self.stop().await?);
                 }
             }
         }
     }
 
-    async fn stop(&mut self) -> Result<tokio::time::Instant, Refusal> {
+    async fn stop(&mut self) -> Result<Instant, Refusal> {
         self.asking.clear();
         let stop = Command::Stop {
             turn: None,
@@ -188,7 +190,7 @@ impl Watch<'_> {
         sessions
             .tell(self.key, caller, SessionRequest::Command(stop))
             .await?;
-        Ok(tokio::time::Instant::now() + REST)
+        Ok(Instant::now() + REST)
     }
 
     /// The shown events of a signal; after falling behind, those that were missed.
@@ -328,12 +330,16 @@ impl Question<'_> {
     }
 }
 
-fn late() -> Ending {
-    let text = format!(
-        "the question took longer than {} minutes",
-        LIMIT.as_secs() / 60
-    );
-    Ending::Failed(Code::ToolTimeout, text)
+fn late(limit: Option<Duration>) -> Ending {
+    Ending::Failed(Code::TurnTimeout, overdue(limit.unwrap_or_default()))
+}
+
+/// Resolves then; never, if there is no such time.
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
 }
 
 fn deleted() -> Refusal {

@@ -131,6 +131,7 @@ impl AgentServer {
                 text,
                 ways: &exposure.approval,
                 has_page: exposure.has_page,
+                limit: exposure.turn_limit,
                 stop,
             };
             let asked = question.ask(&door).await;
@@ -163,7 +164,14 @@ fn result(asked: Result<(SessionKey, Ending), Refusal>) -> CallToolResult {
     };
     match asked {
         Ok((_, Ending::Answered(text))) => CallToolResult::success(vec![ContentBlock::text(text)]),
-        Ok((_, Ending::Failed(code, text))) => failed(code.as_str(), &text),
+        Ok((_, Ending::Failed(code, text))) => {
+            // S3.30: what whoever asked reads instead of an answer.
+            let mut result = failed(code.as_str(), &text);
+            result.content = vec![ContentBlock::text(format!(
+                "Error processing request: {text}"
+            ))];
+            result
+        }
         Ok((_, Ending::Cancelled)) => failed("cancelled", "the question was stopped"),
         Err(refusal) => failed(refusal.code.as_str(), &refusal.message),
     }

@@ -128,6 +128,7 @@ mod tests {
             code: "model_retry".into(),
             turn: TurnId(7),
             retry,
+            cut: None,
         };
         let mut told = told_of(7, "ab");
         told.heed(&notice(None));

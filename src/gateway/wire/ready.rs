@@ -34,6 +34,8 @@ pub fn ready(view: &SessionView, ready: &Ready<'_>) -> Frame {
         "provider": kind.map_or(view.model.provider.as_str(), |kind| kind.wire_name()),
         "providerId": view.model.provider,
         "model": view.model.model,
+        "configuredMaxTokens": view.configured_max_tokens,
+        "modelMaxTokens": view.usage.window,
         "sessionId": ready.session,
         "journalId": view.journal,
         "seq": view.seq,
@@ -54,6 +56,9 @@ pub fn ready(view: &SessionView, ready: &Ready<'_>) -> Frame {
             })).collect::<Vec<_>>(),
         },
     });
+    if let (Some(what), Some(container)) = (what.as_object_mut(), &view.container) {
+        what.insert("containerId".to_owned(), json!(container));
+    }
     if let (Some(what), Some(installation)) = (what.as_object_mut(), ready.installation.as_object())
     {
         what.extend(

@@ -67,6 +67,8 @@ pub struct Window {
     pub entries: Vec<Arc<Weighed>>,
     /// How many older ones fell out.
     pub left_out: usize,
+    /// Tokens of those.
+    pub left_out_tokens: u64,
     /// Tokens of `entries`, by the counter.
     pub tokens: u64,
     /// Tokens that they would have if every result were whole.
@@ -143,9 +145,10 @@ pub fn window(past: Past<'_>, limits: Limits, count: impl Fn(&Entry) -> u64) -> 
         lengthen(kept, most.saturating_sub(turn.tokens), count)
     };
     let left_out = earlier.len() - shown.len();
-    let whole = past.entries.get(left_out..).unwrap_or_default();
+    let (gone, whole) = past.entries.split_at(left_out);
     Window {
         left_out,
+        left_out_tokens: tokens(gone, count),
         tokens: shown_tokens.saturating_add(turn.tokens),
         whole_tokens: tokens(whole, count),
         shortened: turn.shortened,

@@ -77,8 +77,8 @@ impl Messages {
     /// The longest answer that is asked for: a known model refuses more than it can say.
     fn max_tokens(&self, request: &Request) -> u32 {
         let wanted = request.max_tokens.filter(|&limit| limit > 0);
-        let known = self.catalogue.find(&request.model);
-        let longest = known.and_then(|known| u32::try_from(known.max_output).ok());
+        let known = || u32::try_from(self.catalogue.find(&request.model)?.max_output).ok();
+        let longest = request.max_output.or_else(known);
         let wanted = wanted.unwrap_or(DEFAULT_MAX_TOKENS);
         longest.map_or(wanted, |longest| wanted.min(longest))
     }

@@ -56,6 +56,20 @@ pub struct Windows {
     pub of_models: BTreeMap<String, u64>,
 }
 
+/// What an operator or an admin says of one provider's models (S3.11).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Overrides {
+    /// Their windows.
+    #[serde(flatten)]
+    pub windows: Windows,
+    /// Tokens of the longest answer, by model; they win over the catalogue.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub max_outputs: BTreeMap<String, u64>,
+    /// Prices by model; they win over the catalogue.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub prices: BTreeMap<String, Price>,
+}
+
 /// Micro-dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -94,15 +108,6 @@ impl Catalogue {
         serde_json::from_str(include_str!("models.json")).unwrap_or_default()
     }
 
-    /// The same with entries of the settings, which win.
-    #[must_use]
-    pub fn with(mut self, models: Vec<Model>) -> Self {
-        self.models
-            .retain(|known| models.iter().all(|new| new.id != known.id));
-        self.models.extend(models);
-        self
-    }
-
     /// The entry of a model, or of the model that it is a dated version of.
     pub fn find(&self, model: &str) -> Option<&Model> {
         let id = model.strip_prefix("models/").unwrap_or(model);
@@ -114,27 +119,36 @@ impl Catalogue {
         })
     }
 
-    /// The entry of a model, or conservative guesses, with the window that somebody said.
-    pub fn describe(&self, model: &str, said: &Windows) -> Model {
+    /// The entry of a model, or conservative guesses, with what somebody said of it.
+    pub fn describe(&self, model: &str, said: &Overrides) -> Model {
+        let windows = &said.windows;
         let mut described = self.find(model).cloned().unwrap_or_else(|| Model {
             id: model.to_owned(),
             name: model.to_owned(),
-            context_window: said.usual.unwrap_or(UNKNOWN_WINDOW),
+            context_window: windows.usual.unwrap_or(UNKNOWN_WINDOW),
             max_output: UNKNOWN_OUTPUT,
             prices: Vec::new(),
             abilities: vec![Ability::Tools],
-            is_window_assumed: said.usual.is_none(),
+            is_window_assumed: windows.usual.is_none(),
         });
-        if let Some(window) = said.of_models.get(model) {
+        if let Some(window) = windows.of_models.get(model) {
             described.context_window = *window;
             described.is_window_assumed = false;
         }
+        if let Some(longest) = said.max_outputs.get(model) {
+            described.max_output = *longest;
+        }
+        if let Some(price) = said.prices.get(model) {
+            described.prices = vec![*price];
+        }
         described
     }
+}
 
+impl Model {
     /// What a request cost, rounded up; none = the price is unknown, which is not free.
-    pub fn price(&self, usage: &TokenUsage, model: &str) -> Option<MicroUsd> {
-        let prices = &self.find(model)?.prices;
+    pub fn price(&self, usage: &TokenUsage) -> Option<MicroUsd> {
+        let prices = &self.prices;
         let price = prices
             .iter()
             .filter(|price| price.above == 0 || usage.input_tokens > price.above)
@@ -172,7 +186,7 @@ fn without_version(id: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ability, Catalogue, Model, Price, Windows};
+    use super::{Ability, Catalogue, Overrides, Price, Windows};
     use crate::domain::{MicroUsd, TokenUsage};
 
     fn usage(input: u64, cached: u64, output: u64) -> TokenUsage {
@@ -235,8 +249,9 @@ mod tests {
     #[test]
     fn a_price_counts_cached_tokens_apart_and_rounds_up() {
         fn check(model: &str, usage: &TokenUsage, expected: Option<u64>) {
-            let price = Catalogue::built_in().price(usage, model);
-            assert_eq!(price, expected.map(MicroUsd), "{model} {usage:?}");
+            let model = Catalogue::built_in().describe(model, &Overrides::default());
+            let price = model.price(usage);
+            assert_eq!(price, expected.map(MicroUsd), "{} {usage:?}", model.id);
         }
         check("gpt-4o", &usage(1_000_000, 0, 0), Some(2_500_000));
         check(
@@ -282,10 +297,14 @@ mod tests {
     #[test]
     fn a_window_is_what_was_said_what_is_known_or_assumed() {
         let catalogue = Catalogue::built_in();
-        let none = Windows::default();
-        let said = Windows {
+        let none = Overrides::default();
+        let windows = Windows {
             usual: Some(8_192),
             of_models: [("gpt-4o".into(), 64_000), ("qwen3:8b".into(), 40_960)].into(),
+        };
+        let said = Overrides {
+            windows,
+            ..Overrides::default()
         };
         for (model, said, window, is_assumed) in [
             ("qwen3:8b", &none, 32_768, true),
@@ -304,24 +323,37 @@ mod tests {
     /// Asserts S3.11.
     #[test]
     fn settings_win_and_an_unknown_model_is_described_carefully() {
-        let own = Model {
-            prices: vec![Price {
-                above: 0,
-                input: 1_000_000,
-                cached: None,
-                cache_write: None,
-                output: 0,
-            }],
-            ..Catalogue::default().describe("gpt-4o", &Windows::default())
+        let catalogue = Catalogue::built_in();
+        let guessed = catalogue.describe("my-own", &Overrides::default());
+        assert_eq!(
+            (guessed.context_window, guessed.max_output),
+            (32_768, 4_096)
+        );
+        assert_eq!(guessed.abilities, [Ability::Tools]);
+        assert_eq!(guessed.price(&usage(5, 0, 0)), None, "unknown is not free");
+        let price = Price {
+            above: 0,
+            input: 1_000_000,
+            cached: None,
+            cache_write: None,
+            output: 0,
         };
-        assert_eq!(
-            (own.context_window, own.abilities.as_slice()),
-            (32_768, &[Ability::Tools][..])
-        );
-        let catalogue = Catalogue::built_in().with(vec![own]);
-        assert_eq!(
-            catalogue.price(&usage(5, 0, 0), "gpt-4o"),
-            Some(MicroUsd(5))
-        );
+        let said = Overrides {
+            windows: Windows::default(),
+            max_outputs: [("gpt-4o".into(), 999), ("my-own".into(), 7_000)].into(),
+            prices: [("gpt-4o".into(), price), ("my-own".into(), price)].into(),
+        };
+        for (model, max_output) in [("gpt-4o", 999), ("my-own", 7_000)] {
+            let own = catalogue.describe(model, &said);
+            assert_eq!(own.max_output, max_output, "{model}");
+            assert_eq!(own.price(&usage(5, 0, 9)), Some(MicroUsd(5)), "{model}");
+        }
+        // Others stay as they are known, and what was kept before there were such fields is read.
+        let other = catalogue.describe("gpt-4o-mini", &said);
+        assert_eq!(other, *catalogue.find("gpt-4o-mini").unwrap());
+        let kept = r#"{"usual":8192,"of_models":{"a":2048}}"#;
+        let kept: Overrides = serde_json::from_str(kept).unwrap();
+        assert_eq!(kept.windows.usual, Some(8_192));
+        assert_eq!(kept.windows.of_models["a"], 2_048);
     }
 }

@@ -175,6 +175,7 @@ mod tests {
             tools: Arc::from([]),
             temperature: None,
             max_tokens: None,
+            max_output: None,
         }
     }
 

@@ -184,6 +184,7 @@ mod tests {
             tools: Arc::from([]),
             temperature: None,
             max_tokens: None,
+            max_output: None,
         }
     }
 

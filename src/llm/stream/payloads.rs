@@ -15,8 +15,8 @@ use reqwest::Response;
 use sse_stream::SseByteStream;
 
 use super::idle_timeout::IdleTimeout;
-use crate::llm::Error;
 use crate::llm::transport::{MAX_EVENT_BYTES, SILENCE, cut, not_text, page, too_large};
+use crate::llm::{Error, wire_log};
 
 /// The texts that events carry. A server that answers with one plain JSON document instead of a
 /// stream gives that document.
@@ -95,6 +95,9 @@ where
         };
         if is_last {
             *reading = Reading::Over;
+        }
+        if let Some(Ok(text)) = &payload {
+            wire_log::payload(provider, text);
         }
         Poll::Ready(payload)
     }

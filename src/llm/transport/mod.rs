@@ -11,7 +11,7 @@ use jiff::fmt::rfc2822;
 use reqwest::header::HeaderMap;
 use reqwest::{RequestBuilder, Response, StatusCode};
 
-use super::Error;
+use super::{Error, wire_log};
 use crate::net;
 
 /// The largest event of a stream, and the largest body that is no stream.
@@ -36,10 +36,12 @@ pub(super) async fn send(
     provider: &str,
     request: RequestBuilder,
 ) -> Result<Result<Response, Refused>, Error> {
+    wire_log::request(provider, &request);
     let response = tokio::time::timeout(SILENCE, request.send())
         .await
         .map_err(|_| silent(provider))?
         .map_err(|error| unreachable_by(provider, error))?;
+    wire_log::head(provider, &response);
     if response.status().is_success() {
         return Ok(Ok(response));
     }
@@ -48,17 +50,21 @@ pub(super) async fn send(
     // What does not come in time is not worth a second failure either.
     let body = tokio::time::timeout(SILENCE, read_at_most(response, MAX_REFUSAL_BYTES)).await;
     let body = body.unwrap_or_default();
+    let body = String::from_utf8_lossy(&body).into_owned();
+    wire_log::refusal(provider, status, &body);
     Ok(Err(Refused {
         status,
         retry_after,
-        body: String::from_utf8_lossy(&body).into_owned(),
+        body,
     }))
 }
 
 /// Reads a whole answer that is no stream.
 pub(super) async fn read_whole(provider: &str, response: Response) -> Result<Vec<u8>, Error> {
     let whole = tokio::time::timeout(SILENCE, read_to_end(provider, response)).await;
-    whole.unwrap_or_else(|_| Err(silent(provider)))
+    let whole = whole.unwrap_or_else(|_| Err(silent(provider)))?;
+    wire_log::payload(provider, &String::from_utf8_lossy(&whole));
+    Ok(whole)
 }
 
 async fn read_to_end(provider: &str, mut response: Response) -> Result<Vec<u8>, Error> {

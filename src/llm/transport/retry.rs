@@ -287,6 +287,7 @@ mod tests {
             tools: Arc::from([]),
             temperature: None,
             max_tokens: None,
+            max_output: None,
         };
         let mut pauses = Vec::new();
         let begun = Instant::now();

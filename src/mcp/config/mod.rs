@@ -16,5 +16,5 @@ pub use docker_run::as_image;
 pub use expand::{
     Expanded, Missing, Reference, References, as_written, expand, expand_text, references,
 };
-pub use file::{ConfigFile, FileError, FileState};
+pub use file::{ConfigFile, FileError, FileState, Looks};
 pub use problem::EntryProblem;

@@ -173,6 +173,12 @@ impl View {
         server.entry.config.enabled.then_some(&server.entry)
     }
 
+    /// The entries of all servers that sessions may use.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<ServerEntry>> {
+        let servers = self.ingredients.servers.iter().map(|server| &server.entry);
+        servers.filter(|entry| entry.config.enabled)
+    }
+
     /// Since when a tool is another than the one that the tenant said yes to.
     pub(crate) fn drift(&self, at: &ToolRef) -> Option<Timestamp> {
         let server = self.server(&at.server)?;

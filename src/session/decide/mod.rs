@@ -6,6 +6,8 @@ mod recovery;
 mod refusal;
 mod turn;
 
+pub use turn::overdue;
+
 use super::command::{Command, Genesis, Refusal};
 use super::event::Event;
 use super::policy::Rules;
@@ -128,6 +130,7 @@ impl<'a> Draft<'a> {
                 said_so_far,
                 thought_so_far,
             } => self.stop(*turn, said_so_far.as_deref(), thought_so_far.as_ref()),
+            Command::TimeOut { turn, limit } => self.time_out(*turn, *limit),
             Command::Retry => self.retry()?,
             Command::Withdraw { client_message_id } => self.withdraw(client_message_id)?,
             Command::ResetContext => self.reset_context()?,

@@ -86,6 +86,7 @@ impl Draft<'_> {
             return;
         };
         let (request, is_stopping) = (turn.request(), turn.is_stopping);
+        let overdue_ms = turn.overdue_ms;
         if turn.queue.iter().any(|call| call.is_pending()) {
             self.ask_next();
             return;
@@ -95,7 +96,9 @@ impl Draft<'_> {
             return;
         }
         if turn.queue.iter().all(|call| call.is_ended()) {
-            if is_stopping {
+            if let Some(limit_ms) = overdue_ms {
+                self.timed_out(request.turn, limit_ms);
+            } else if is_stopping {
                 self.cancelled(request.turn, None, None);
             } else {
                 self.ask_model(request.next(), false);

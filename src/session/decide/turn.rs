@@ -1,6 +1,7 @@
 //! Turns: messages, model requests, answers, stopping.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Draft, nothing_to_do};
 use crate::domain::{Actor, CallId, Code, Memo, ModelRequestId, Timestamp, TurnId};
@@ -190,6 +191,7 @@ impl Draft<'_> {
                 is_first_use,
                 since: self.inputs.now,
                 status: CallStatus::Pending { asked: false },
+                result: None,
             })
         });
         calls.collect()
@@ -284,7 +286,12 @@ impl Draft<'_> {
             self.cancelled(id, text, thought_so_far.cloned());
             return;
         }
-        self.push(Event::StopRequested { turn: id });
+        self.stop_calls(id, None);
+    }
+
+    /// Ends what a turn waits for; with the end of what runs, the turn ends.
+    fn stop_calls(&mut self, turn: TurnId, limit_ms: Option<u64>) {
+        self.push(Event::StopRequested { turn, limit_ms });
         let undecided = self
             .queue()
             .iter()
@@ -294,6 +301,35 @@ impl Draft<'_> {
             self.end_call(call, Outcome::Cancelled, 0);
         }
         self.advance();
+    }
+
+    /// Ends a turn that has gone on for too long without a person (S0.58): at once where the model is
+    /// asked, else with its calls.
+    pub(super) fn time_out(&mut self, turn: TurnId, limit: Duration) {
+        let running = self.control.turn.as_ref().filter(|it| it.id == turn);
+        let Some((running, since)) = running.and_then(|it| Some((it, it.alone_since()?))) else {
+            return;
+        };
+        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        if self.inputs.now.since_ms(since) < limit_ms {
+            return;
+        }
+        if running.phase == Phase::Asking {
+            self.timed_out(turn, limit_ms);
+        } else {
+            self.stop_calls(turn, Some(limit_ms));
+        }
+    }
+
+    /// Ends a turn whose time is over, every call of which has a result.
+    pub(super) fn timed_out(&mut self, turn: TurnId, limit_ms: u64) {
+        self.push(Event::TurnFailed {
+            turn,
+            code: Code::TurnTimeout,
+            text: overdue(Duration::from_millis(limit_ms)),
+            is_retryable: true,
+        });
+        self.go_on_with_waiting();
     }
 
     /// Ends a stopped turn, every call of which has a result.
@@ -385,6 +421,12 @@ impl Draft<'_> {
     pub(super) fn queue(&self) -> &[Arc<Call>] {
         self.control.turn.as_ref().map_or(&[], |turn| &turn.queue)
     }
+}
+
+/// What is said of a turn, or of a question, that took longer than it may.
+pub fn overdue(limit: Duration) -> String {
+    let seconds = limit.as_secs_f64();
+    format!("this took longer than {seconds} s and was stopped (`agent.chat.turn_timeout_s`)")
 }
 
 /// The first words of the first message.

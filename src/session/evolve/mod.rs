@@ -42,7 +42,9 @@ impl Control {
                 self.model = Some(model.clone());
                 self.created_at = at;
             }
-            Event::OwnerChanged { runner, engine } => self.hand_over(runner, engine.as_ref()),
+            Event::OwnerChanged { runner, engine } => {
+                self.hand_over((runner, engine.as_ref()), at);
+            }
             Event::TitleSet { title } => self.title = Some(title.clone()),
             Event::ModelChosen { model } => self.model = Some(model.clone()),
             Event::WindowChosen { whole } => self.reads_whole = *whole,
@@ -83,10 +85,14 @@ impl Control {
         }
     }
 
-    fn hand_over(&mut self, runner: &GatewayId, engine: Option<&EngineId>) {
+    fn hand_over(&mut self, (runner, engine): (&GatewayId, Option<&EngineId>), at: Timestamp) {
         self.runner = Some(runner.clone());
         self.runner_engine = engine.cloned();
         self.epoch = self.epoch.saturating_add(1);
+        if let Some(turn) = &mut self.turn {
+            // Nobody ran it meanwhile.
+            turn.attended = Some(at);
+        }
         if let Some(turn) = self
             .turn
             .as_mut()

@@ -107,6 +107,9 @@ impl Control {
             }
         });
         if let Some(turn) = &mut self.turn {
+            if matches!(by, Decider::Person(_)) {
+                turn.attended = Some(at);
+            }
             turn.rejected.extend(rejected);
         }
     }
@@ -146,6 +149,7 @@ impl Control {
                 status: outcome.status().into(),
                 by,
             };
+            call.result = Some(outcome.beginning());
             lost = call
                 .facts
                 .as_ref()

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::{Iteration, MicroUsd, Timestamp, TokenUsage, TurnId};
+use crate::domain::{MicroUsd, ModelRequestId, Timestamp, TokenUsage};
 use crate::session::event::{Event, SHORTEN_RESULTS};
 use crate::session::state::{Control, Ending, Phase, Turn};
 
@@ -31,7 +31,11 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
                 // A retry takes nothing: it is about the same question.
                 control.question = took.iter().copied().min().or(control.question);
             }
-            think(control, *turn, *iteration, at);
+            let request = ModelRequestId {
+                turn: *turn,
+                iteration: *iteration,
+            };
+            think(control, request, !took.is_empty(), at);
         }
         Event::Said {
             text, usage, cost, ..
@@ -64,21 +68,24 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
                 turn.is_shortening_told = true;
             }
         }
-        Event::StopRequested { .. } => {
+        Event::StopRequested { limit_ms, .. } => {
             if let Some(turn) = &mut control.turn {
                 turn.is_stopping = true;
+                turn.overdue_ms = *limit_ms;
             }
         }
         _ => {}
     }
 }
 
-fn think(control: &mut Control, turn: TurnId, iteration: Iteration, at: Timestamp) {
+fn think(control: &mut Control, request: ModelRequestId, has_taken: bool, at: Timestamp) {
+    let ModelRequestId { turn, iteration } = request;
     control.turns = turn.0;
     control.keep_decisions();
     let same = control.turn.take().filter(|running| running.id == turn);
     let max_tokens = same.as_ref().and_then(|turn| turn.max_tokens);
     let is_shortening_told = same.as_ref().is_some_and(|turn| turn.is_shortening_told);
+    let attended = same.as_ref().and_then(|turn| turn.attended);
     let (started, rejected) = same.map_or_else(
         || (at, BTreeSet::new()),
         |turn| (turn.started, turn.rejected),
@@ -97,6 +104,8 @@ fn think(control: &mut Control, turn: TurnId, iteration: Iteration, at: Timestam
         asked: control.model.clone(),
         max_tokens,
         is_shortening_told,
+        attended: if has_taken { Some(at) } else { attended },
+        overdue_ms: None,
     });
 }
 

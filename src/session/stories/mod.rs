@@ -3,6 +3,8 @@
 #[cfg(test)]
 pub(super) mod approvals;
 #[cfg(test)]
+pub(super) mod limits;
+#[cfg(test)]
 pub(super) mod switching;
 
 use serde_json::json;

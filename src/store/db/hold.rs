@@ -149,7 +149,7 @@ fn note(lost: &Mutex<Option<Error>>, now: Option<Error>) {
     let mut lost = lost.lock().unwrap_or_else(PoisonError::into_inner);
     match (&*lost, &now) {
         (None, Some(error)) => {
-            tracing::error!(%error, "Another server took the database: nothing is written here");
+            tracing::error!(fatal = true, %error, "Another server took the database: nothing is written here");
         }
         (Some(_), None) => tracing::info!("The database is this server's again"),
         (None, None) | (Some(_), Some(_)) => {}

@@ -4,7 +4,8 @@ use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout};
 
 use super::{sepal, with_model};
 use crate::model_stub::ModelStub;
@@ -62,6 +63,23 @@ async fn a_failure_exits_with_one_and_wrong_settings_with_two() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+/// S0.58.
+#[tokio::test]
+async fn one_question_has_the_time_limit_of_a_turn() {
+    let model = ModelStub::start().await;
+    model.will_say("never heard").stall();
+    let folder = TempDir::new().unwrap();
+    let mut command = sepal(&folder);
+    with_model(&mut command, &model).env("SPL_CHAT_TURN_TIMEOUT", "1");
+    command.args(["agent", "--call", "Hi"]).stdin(Stdio::null());
+    let running = command.stderr(Stdio::piped()).output();
+    let output = tokio::time::timeout(DEADLINE, running).await;
+    let output = output.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let answer = answer(&output);
+    assert_eq!(answer["code"], "turn_timeout", "{answer}");
+}
+
 #[tokio::test]
 async fn without_a_terminal_tools_run_only_when_told() {
     let file = json!({"path": "a.txt", "content": "x"});
@@ -77,26 +95,68 @@ async fn without_a_terminal_tools_run_only_when_told() {
     }
 }
 
-/// Asserts S0.49.
-#[tokio::test]
-async fn a_daemon_answers_this_machine_without_a_key() {
-    let (folder, model) = (TempDir::new().unwrap(), ModelStub::start().await);
-    let mut command = sepal(&folder);
-    with_model(&mut command, &model)
-        .args(["agent", "--daemon"])
+/// Starts a daemon; the process, where it listens, and what else it says.
+async fn daemon(
+    (folder, model): (&TempDir, &ModelStub),
+    args: &[&str],
+) -> (Child, String, Lines<BufReader<ChildStdout>>) {
+    let mut command = sepal(folder);
+    with_model(&mut command, model)
+        .args(args)
         .env("SPL_HTTP_PORT", "0")
         .env("SPL_HTTP_HOST", "127.0.0.1");
     let mut process = command.spawn().unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-    let url = loop {
+    loop {
         let line = tokio::time::timeout(DEADLINE, lines.next_line())
             .await
             .unwrap();
         let line = line.unwrap().expect("the daemon has ended");
         if let Some((_, url)) = line.split_once("listens on ") {
-            break url.trim().trim_end_matches('/').to_owned();
+            let url = url.trim().trim_end_matches('/').to_owned();
+            return (process, url, lines);
         }
-    };
+    }
+}
+
+/// S0.22, S0.49: whatever the file says of the listener.
+#[tokio::test]
+async fn the_flag_alone_makes_a_daemon_too_and_goes_with_nothing_else() {
+    let (folder, model) = (TempDir::new().unwrap(), ModelStub::start().await);
+    let file = folder.path().join("agent.yaml");
+    let quiet = "runtime: {transports: {http: {enabled: false}}}";
+    std::fs::write(&file, quiet).unwrap();
+    let args = ["--config", file.to_str().unwrap(), "--daemon"];
+    let (mut process, url, _lines) = daemon((&folder, &model), &args).await;
+    model.will_say("It is noon.");
+    let body = json!({"method": "tools/call",
+        "params": {"name": "process", "arguments": {"input": "What time is it?"}}});
+    let asked = TestApp::http().post(format!("{url}/message")).json(&body);
+    let answered: Value = asked.send().await.unwrap().json().await.unwrap();
+    assert_eq!(answered["result"]["content"][0]["text"], "It is noon.");
+    let opened = TestApp::http()
+        .get(format!("{url}/sse"))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(opened.headers()["content-type"], "text/event-stream");
+    process.kill().await.unwrap();
+    for args in [
+        &["--daemon", "serve"][..],
+        &["--daemon", "config", "check"],
+        &["--daemon", "agent", "--call", "Hi"],
+    ] {
+        let mut command = sepal(&folder);
+        let output = command.args(args).stderr(Stdio::piped()).output().await;
+        assert_eq!(output.unwrap().status.code(), Some(2), "{args:?}");
+    }
+}
+
+/// Asserts S0.49.
+#[tokio::test]
+async fn a_daemon_answers_this_machine_without_a_key() {
+    let (folder, model) = (TempDir::new().unwrap(), ModelStub::start().await);
+    let (_process, url, mut lines) = daemon((&folder, &model), &["agent", "--daemon"]).await;
     let clients = loop {
         let line = lines.next_line().await.unwrap().unwrap();
         if let Some((_, clients)) = line.split_once("MCP clients: ") {

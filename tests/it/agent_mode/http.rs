@@ -204,3 +204,30 @@ async fn what_is_not_declared_is_not_answered() {
         }
     }
 }
+
+/// S0.58: approvals included.
+#[tokio::test]
+async fn a_question_that_takes_too_long_is_stopped_and_says_so() {
+    let app = TestApp::start_tuned(&[("SPL_SANDBOX", "bubblewrap")], |settings| {
+        settings.chat.turn_limit = Some(std::time::Duration::from_millis(300));
+    })
+    .await;
+    let ana = app.person("acme").await;
+    let (client, _hears) = TestClient::new(None);
+    let client = connect(&app, &ana.key, client).await.unwrap();
+    for waits in [false, true] {
+        if waits {
+            // For a person in the page, who does not come.
+            app.model.will_call("list_files", json!({}));
+        } else {
+            app.model.will_say("never heard").stall();
+        }
+        let result = client.call_tool(question("Hi")).await.unwrap();
+        let (text, is_error) = text_of(&result);
+        assert!(
+            is_error && text.contains("agent.chat.turn_timeout_s"),
+            "{text}"
+        );
+        assert_eq!(result.structured_content.unwrap()["code"], "turn_timeout");
+    }
+}

@@ -3,7 +3,7 @@
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
-use crate::support::{DEADLINE, Person, TestApp};
+use crate::support::{DEADLINE, Log, Person, TestApp};
 
 /// A client of the old transport.
 struct OldClient<'a> {
@@ -193,4 +193,72 @@ async fn a_client_that_leaves_stops_its_turn() {
     tokio::time::timeout(DEADLINE, app.model.idle())
         .await
         .unwrap();
+}
+
+/// S0.58.
+#[tokio::test]
+async fn the_time_limit_of_a_turn_holds_for_old_clients_too() {
+    let app = TestApp::start_tuned(&[("SPL_SANDBOX", "none")], |settings| {
+        settings.chat.turn_limit = Some(std::time::Duration::from_millis(300));
+    })
+    .await;
+    let ana = app.person("acme").await;
+    let mut client = OldClient::open(&app, &ana, "").await;
+    client.introduce().await;
+    app.model.will_say("never heard").stall();
+    let answer = client.ask(2, "tools/call", call("Hi")).await;
+    let code = &answer["result"]["structuredContent"]["code"];
+    assert_eq!(code, "turn_timeout", "{answer}");
+    app.model.will_say("never heard").stall();
+    let body = json!({"method": "tools/call", "params": call("Hi")});
+    let request = TestApp::http().post(app.url("/message"));
+    let request = request.bearer_auth(&ana.key).json(&body);
+    let answer: Value = request.send().await.unwrap().json().await.unwrap();
+    let code = &answer["result"]["structuredContent"]["code"];
+    assert_eq!(code, "turn_timeout", "{answer}");
+}
+
+/// S0.48.
+#[tokio::test]
+async fn messages_are_logged_at_every_http_door_where_the_operator_wants_that() {
+    let log = Log::start();
+    let env = [("SPL_SANDBOX", "none"), ("SPL_MCP_DEBUG", "true")];
+    let app = TestApp::start_with(&env).await;
+    let ana = app.person("acme").await;
+    let mut client = OldClient::open(&app, &ana, "").await;
+    client.introduce().await;
+    app.model
+        .will_say("One.")
+        .then_say("Two.")
+        .then_say("Three.");
+    client.ask(2, "tools/call", call("Old")).await;
+    let post = |path: &str, body: Value| {
+        let request = TestApp::http().post(app.url(path));
+        let request = request.header("accept", "application/json, text/event-stream");
+        request.bearer_auth(&ana.key).json(&body).send()
+    };
+    let single = json!({"method": "tools/call", "params": call("Single")});
+    post("/message", single).await.unwrap();
+    let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": {"name": "streamable", "version": "1"}}});
+    post("/mcp", begin).await.unwrap().text().await.unwrap();
+    let text = log.text();
+    let told = |door: &str, piece: &str| {
+        let door = format!("mcp.door=\"{door}\"");
+        let mut lines = text.lines().filter(|line| line.contains(&door));
+        lines.any(|line| line.contains(piece))
+    };
+    for (door, piece) in [
+        ("/sse", "MCP request `tools/call`"),
+        ("/sse", "One."),
+        ("/message", "Single"),
+        ("/message", "Two."),
+        ("/mcp", "MCP request `initialize`"),
+        ("/mcp", "streamable"),
+        ("/mcp", "MCP answer `initialize`"),
+    ] {
+        assert!(told(door, piece), "{door} {piece}: {text}");
+    }
+    assert!(!text.contains(&ana.key));
 }

@@ -152,7 +152,12 @@ async fn a_wrong_call_is_told_and_a_broken_model_is_an_error_of_the_tool() {
         .model
         .will_fail(401, &[], r#"{"error": {"message": "no"}}"#);
     let result = agent.client.call_tool(question("Hi")).await.unwrap();
-    assert!(text_of(&result).1);
+    let (text, is_error) = text_of(&result);
+    // S3.30.
+    assert!(
+        is_error && text.starts_with("Error processing request: "),
+        "{text}"
+    );
     assert_eq!(
         result.structured_content.unwrap()["code"],
         "provider_rejected"
@@ -330,4 +335,51 @@ async fn a_call_that_is_too_long_for_a_client_is_refused_there_in_words() {
         "{read}"
     );
     assert!(agent.client.service().asked.lock().await.is_empty());
+}
+
+/// S0.58.
+#[tokio::test]
+async fn the_time_limit_of_a_turn_holds_on_standard_input_and_output() {
+    let agent = start(None, &[("SPL_CHAT_TURN_TIMEOUT", "1")]).await;
+    agent.model.will_say("never heard").stall();
+    let result = agent.client.call_tool(question("Hi")).await.unwrap();
+    let (text, is_error) = text_of(&result);
+    assert!(is_error && text.contains("longer than 1 s"), "{text}");
+    assert_eq!(result.structured_content.unwrap()["code"], "turn_timeout");
+}
+
+/// S0.48: with the debug hook, each message is logged without its secrets.
+#[tokio::test]
+async fn messages_of_a_client_are_logged_where_the_operator_wants_that() {
+    for is_on in [true, false] {
+        let folder = TempDir::new().unwrap();
+        let log = folder.path().join("log");
+        let debug = if is_on { "true" } else { "false" };
+        let env = [
+            ("SPL_LOG_OUTPUT", log.to_str().unwrap()),
+            ("SPL_LOG_LEVEL", "debug"),
+            ("SPL_MCP_DEBUG", debug),
+        ];
+        let mut agent = start(None, &env).await;
+        agent.model.will_say("It is noon.");
+        let asked = question("What time is it? password: hush-hush");
+        agent.client.call_tool(asked).await.unwrap();
+        agent.client.close().await.unwrap();
+        let text = std::fs::read_to_string(&log).unwrap();
+        let told = |piece: &str| {
+            let mut lines = text.lines().filter(|line| line.contains("mcp.door"));
+            lines.any(|line| line.contains(piece))
+        };
+        for piece in [
+            "MCP request `initialize`",
+            "MCP notification `notifications/initialized`",
+            "MCP request `tools/call`",
+            "What time is it?",
+            "MCP answer `tools/call`",
+            "It is noon.",
+        ] {
+            assert_eq!(told(piece), is_on, "{piece}: {text}");
+        }
+        assert!(!text.contains("hush-hush"), "{text}");
+    }
 }

@@ -54,7 +54,7 @@ async fn a_provider_is_tried_added_used_and_removed_without_a_restart() {
     let item = add(&client, "other", draft).await;
     let expected = json!({
         "id": "other", "kind": "openai-compatible", "baseUrl": other.base_url(), "api": "auto",
-        "hasKey": true, "models": [], "contextWindow": null, "contextWindows": {}, "source": "tenant", "isDefault": false,
+        "hasKey": true, "models": [], "contextWindow": null, "contextWindows": {}, "maxOutputs": {}, "prices": {}, "source": "tenant", "isDefault": false,
     });
     assert_eq!(item, expected);
     assert_eq!(client.get("/api/providers/other").await.json(), expected);
@@ -356,4 +356,112 @@ async fn windows_of_a_provider_and_of_its_models_are_kept_and_used() {
     let usage = socket.wait_for("session:usage").await;
     assert_eq!(usage.args[0]["context"]["window"], 32_768);
     assert_eq!(usage.args[0]["context"]["windowAssumed"], true);
+}
+
+async fn refuses_what_no_model_has(client: &Client, body: &Value) {
+    for (field, wrong) in [
+        ("prices", json!({"small": {"input": -1.0, "output": 1.0}})),
+        ("prices", json!({"small": {"input": 1e7, "output": 1.0}})),
+        ("prices", json!({"small": {"input": 1.0}})),
+        ("prices", json!({"": {"input": 1.0, "output": 1.0}})),
+        ("maxOutputs", json!({"small": 0})),
+        ("maxOutputs", json!({"": 9})),
+    ] {
+        let mut refused = body.clone();
+        refused[field] = wrong.clone();
+        let answer = client.put("/api/providers/other", refused).await;
+        assert_eq!(answer.status, 400, "{wrong}: {}", answer.text);
+    }
+}
+
+/// S3.11.
+#[tokio::test]
+async fn prices_and_longest_answers_of_a_provider_are_kept_used_and_listed() {
+    let app = open_app().await;
+    let other = ModelStub::start().await;
+    let (person, client) = admin(&app, "acme").await;
+    let mut body = compatible(&other, KEY, &["small", "big"]);
+    let prices = json!({
+        "small": {"input": 0.5, "output": 2.0}, "gpt-4o": {"input": 1.0, "output": 1.0, "cached": 0.0},
+    });
+    body["prices"] = prices.clone();
+    body["maxOutputs"] = json!({"small": 1_000});
+    let item = add(&client, "other", body.clone()).await;
+    assert_eq!(
+        (&item["prices"], &item["maxOutputs"]),
+        (&prices, &body["maxOutputs"])
+    );
+    refuses_what_no_model_has(&client, &body).await;
+    // Whoever changes something else keeps them.
+    let fields = body.as_object_mut().unwrap();
+    fields.retain(|name, _| name != "prices" && name != "maxOutputs");
+    assert_eq!(
+        client
+            .put("/api/providers/other", body.clone())
+            .await
+            .status,
+        200
+    );
+
+    let app = app.restart().await;
+    let client = Client::with_key(&app, &person.key);
+    let kept = client.get("/api/providers/other").await.json();
+    assert_eq!(
+        (&kept["prices"], &kept["maxOutputs"]),
+        (&prices, &json!({"small": 1_000}))
+    );
+    let listed = client.get("/api/models/available").await.json();
+    let listed = listed["models"].as_array().unwrap();
+    let is_small = |model: &&Value| model["provider"] == "other" && model["id"] == "small";
+    let small = listed.iter().find(is_small).unwrap();
+    assert_eq!(small["maxOutput"], 1_000, "{small}");
+    assert_eq!(small["prices"][0]["input"], 0.5, "{small}");
+
+    let mut socket = TestSocket::open(app.address, &person, None).await;
+    let choice = [json!({ "model": "small", "provider": "other" })];
+    assert_eq!(socket.ask("session:model", &choice).await["ok"], true);
+    other.will_say("Priced.");
+    socket.say("hello").await;
+    let answer = socket.wait_for("agent:response").await;
+    let usage = &answer.rest()["usage"];
+    let tokens = |name: &str| usage[name].as_f64().unwrap();
+    let micro = (tokens("inputTokens") * 0.5 + tokens("outputTokens") * 2.0).ceil();
+    assert!(micro > 0.0, "{usage}");
+    assert_eq!(answer.rest()["cost"], micro / 1e6, "{}", answer.rest());
+    let usage = socket.wait_for("session:usage").await;
+    assert_eq!(usage.args[0]["unpricedRequests"], 0, "{usage:?}");
+
+    body["prices"] = json!({});
+    assert_eq!(client.put("/api/providers/other", body).await.status, 200);
+    other.will_say("Not priced.");
+    socket.say("again").await;
+    let answer = socket.wait_for("agent:response").await;
+    assert_eq!(answer.rest()["cost"], Value::Null, "{}", answer.rest());
+}
+
+/// S3.11: the same from the settings.
+#[tokio::test]
+async fn a_price_and_a_longest_answer_of_the_settings_are_used() {
+    let env = [("SPL_SANDBOX", "none"), ("SPL_LLM_MAX_TOKENS", "5000")];
+    let app = TestApp::start_tuned(&env, |settings| {
+        let model = settings.llm.model.clone();
+        for entry in settings.llm.providers.values_mut() {
+            let price = sepal::config::ModelPrice {
+                input: 1.0,
+                output: 0.0,
+                cached: None,
+                cache_write: None,
+            };
+            entry.prices = [(model.clone(), price)].into();
+            entry.max_outputs = [(model.clone(), 700)].into();
+        }
+    })
+    .await;
+    app.model.will_say("Priced.");
+    let mut socket = app.socket("acme").await;
+    socket.say("hello").await;
+    let answer = socket.wait_for("agent:response").await;
+    let input = answer.rest()["usage"]["inputTokens"].as_f64().unwrap();
+    assert_eq!(answer.rest()["cost"], input / 1e6, "{}", answer.rest());
+    assert_eq!(app.model.requests()[0].body["max_tokens"], 700);
 }

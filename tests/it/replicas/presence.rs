@@ -53,6 +53,9 @@ async fn a_session_in_use_is_shown_with_its_sandbox_until_it_is_deleted() {
     assert!(shown["engine"].starts_with("bubblewrap"), "{shown:?}");
     assert!(shown["sandbox"].starts_with("sbx_"), "{shown:?}");
     assert_eq!(shown.get("container"), None, "bubblewrap has no names");
+    let later = TestSocket::open(app.address, &ana, Some(&socket.session())).await;
+    assert_eq!(later.ready.get("containerId"), None, "{}", later.ready);
+    drop(later);
     let lives: Vec<String> = redis.connection().zrange("mcp:gateways", 0, -1).unwrap();
     assert_eq!(lives, [shown["owner"].clone()]);
 
@@ -188,7 +191,12 @@ async fn a_container_is_shown_by_the_name_that_the_engine_knows() {
     assert_eq!(shown["container"], container);
     let running = docker::lines(&docker::address(), &["ps", "--format", "{{.Names}}"]);
     assert!(running.contains(&container), "{running:?}");
-    drop(socket);
+    // Who joins is told as well (`containerId`); before the first call there was none.
+    assert_eq!(socket.ready.get("containerId"), None, "{}", socket.ready);
+    let session = socket.session();
+    let later = TestSocket::open(app.address, &ana, Some(&session)).await;
+    assert_eq!(later.ready["containerId"], container, "{}", later.ready);
+    drop((socket, later));
     app.stop().await;
     let left = fields(&redis, &key);
     assert_eq!((left.get("owner"), left.get("container")), (None, None));

@@ -5,7 +5,7 @@ use sepal::domain::Role;
 use serde_json::{Value, json};
 
 use super::{Api, operator, shell, wait_for_health};
-use crate::support::{TestApp, TestSocket};
+use crate::support::{DEADLINE, TestApp, TestSocket};
 
 /// Asserts S2.57, S2.58, S2.59, O5.
 #[tokio::test]
@@ -224,4 +224,69 @@ async fn a_tenants_servers_are_nobody_elses() {
         let (status, _) = api.refused(method.clone(), path, &body).await;
         assert_eq!(status, 404, "{method} {path}");
     }
+}
+
+/// `settings.healthCheckInterval` of `mcp-config.json`.
+#[tokio::test]
+async fn the_file_says_how_often_remote_servers_are_looked_at() {
+    let app = TestApp::start().await;
+    let person = operator(&app, "house").await;
+    let api = Api::new(&app, &person);
+    let path = app.folder.path().join("data/mcp-config.json");
+    // Nobody answers there; that it was looked at is known all the same.
+    let far = json!({ "url": "http://127.0.0.1:9/mcp" });
+    let file = json!({ "mcpServers": { "far": far }, "settings": { "healthCheckInterval": 1000 } });
+    std::fs::write(&path, file.to_string()).unwrap();
+    let looked = async || {
+        let listed = api.get("/api/mcp/health").await;
+        let servers = listed["mcps"].as_array().unwrap().clone();
+        let far = servers.iter().find(|it| it["name"] == "far");
+        far.and_then(|far| far["lastCheck"].as_str().map(str::to_owned))
+    };
+    let mut seen = std::collections::BTreeSet::new();
+    let often = async {
+        while seen.len() < 3 {
+            seen.extend(looked().await);
+        }
+    };
+    // Without the setting, the third look comes after two minutes.
+    tokio::time::timeout(DEADLINE, often)
+        .await
+        .expect("three looks");
+}
+
+/// `settings.autoConnect` of `mcp-config.json`.
+#[tokio::test]
+async fn the_file_says_whether_servers_are_connected_before_they_are_called() {
+    let app = TestApp::with_sandbox().await;
+    let person = operator(&app, "house").await;
+    let api = Api::new(&app, &person);
+    let mut socket = TestSocket::open(app.address, &person, None).await;
+    let path = app.folder.path().join("data/mcp-config.json");
+    let file = json!({ "mcpServers": { "own": shell("say hi") } });
+    std::fs::write(&path, file.to_string()).unwrap();
+    wait_for_health(&mut socket, "own", "healthy").await;
+    // Each start of it says so; the first was the look that lists it.
+    let starts = async || {
+        let logs = api.get("/api/mcp/own/logs").await.to_string();
+        logs.matches("started").count()
+    };
+    let before = starts().await;
+    app.model.will_say("One.");
+    socket.say("hello").await;
+    assert_eq!(socket.wait_for_answer().await, "One.");
+    assert_eq!(starts().await, before, "nobody called it");
+    let file = json!({
+        "mcpServers": { "own": shell("say hi") }, "settings": { "autoConnect": true },
+    });
+    std::fs::write(&path, file.to_string()).unwrap();
+    let connected = async {
+        while starts().await == before {
+            app.model.will_say("Again.");
+            socket.say("hello").await;
+            assert_eq!(socket.wait_for_answer().await, "Again.");
+        }
+    };
+    let connected = tokio::time::timeout(DEADLINE, connected).await;
+    connected.expect("a turn without a call connects");
 }

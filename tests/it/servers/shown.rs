@@ -324,6 +324,7 @@ async fn a_yes_over_mcp_to_what_has_changed_runs_nothing() {
             text: "go".to_owned(),
             ways: &[ApprovalWay::Elicit],
             has_page: false,
+            limit: None,
             stop: CancellationToken::new(),
         };
         let door = SlowDoor { case: &case, part };

@@ -32,6 +32,7 @@ impl Log {
         let writer = lines.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(tracing::Level::TRACE)
+            .with_ansi(false)
             .with_writer(move || writer.clone())
             .finish();
         Self {

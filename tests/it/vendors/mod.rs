@@ -87,6 +87,7 @@ fn request(vendor: Vendor, entries: Vec<Entry>) -> Request {
         tools: Arc::from([tool("read_file", Value::Null)]),
         temperature: None,
         max_tokens: None,
+        max_output: None,
     }
 }
 

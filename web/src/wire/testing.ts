@@ -153,6 +153,8 @@ export function systemReady(change: Partial<SystemReady> = {}): SystemReady {
     provider: 'claude',
     providerId: 'claude',
     model: 'm',
+    configuredMaxTokens: 30_000,
+    modelMaxTokens: 200_000,
     sessionId: 'ses_1',
     journalId: 'j1',
     seq: 0,

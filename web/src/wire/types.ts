@@ -82,6 +82,10 @@ export interface QueueCall {
   mayDecide: boolean
   approvers?: Person[]
   status: CallStatus
+  /** The beginning of what a completed call gave. */
+  result?: string
+  /** The beginning of why a call gave nothing. */
+  error?: string
   decidedBy?: Person
   reason?: string
   edited: boolean
@@ -201,6 +205,10 @@ export interface SystemReady {
   /** The configured provider. */
   providerId: string
   model: string
+  /** Tokens of history that the settings let the model read; `null` = as many as its window holds. */
+  configuredMaxTokens: number | null
+  /** Tokens that the model can read. */
+  modelMaxTokens: number
   sessionId: string
   containerId?: string
   journalId: string

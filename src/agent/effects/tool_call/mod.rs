@@ -2,6 +2,7 @@
 //! session's own connections to those servers.
 
 pub(in crate::agent) mod broken;
+pub(in crate::agent) mod connect_ahead;
 pub(in crate::agent) mod outcome;
 pub(in crate::agent) mod shown;
 pub(in crate::agent) mod written_files;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use self::outcome::{ended, failed, fenced};
 use self::shown::Shown;
@@ -37,16 +39,18 @@ const CALL_LIMIT: Duration = Duration::from_mins(1);
 
 /// The tools of one session. Each server starts at its first call: most sessions never need it.
 pub struct SessionTools {
-    servers: Servers,
+    pub(in crate::agent) servers: Servers,
     /// What keeps the workspaces of this gateway; others with the same name reach them too.
     /// Known as soon as there are sandboxes.
     engine: OnceLock<EngineId>,
-    place: Arc<SandboxHost>,
+    pub(in crate::agent) place: Arc<SandboxHost>,
     assignment: SandboxAssignment,
     /// Never held across an await.
     view: Mutex<Arc<View>>,
     /// Never held across an await.
     links: Mutex<BTreeMap<String, Arc<SessionConnection>>>,
+    /// Connects before the first call; `None` = not begun. Never held across an await.
+    pub(in crate::agent) ahead: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
 impl HasSite for SessionTools {
@@ -75,6 +79,7 @@ impl SessionTools {
             place,
             assignment,
             links: Mutex::default(),
+            ahead: Mutex::default(),
         }
     }
 
@@ -314,6 +319,17 @@ impl SessionTools {
         let before = self.refresh().await;
         let image = self.look_up_image(&before, call).await;
         let (tool, server) = self.check(&before, call, image.as_ref())?;
+        let opened = self.open(&server).await?;
+        let view = self.refresh().await;
+        if Arc::ptr_eq(&view, &before) && opened.image == image {
+            return Ok((tool, server, opened));
+        }
+        let (tool, server) = self.check(&view, call, opened.image.as_ref())?;
+        Ok((tool, server, opened))
+    }
+
+    /// The session's open connection to a server, made if need be.
+    pub(in crate::agent) async fn open(&self, server: &ServerEntry) -> Result<Held, Box<Outcome>> {
         let link = Arc::clone(self.links().entry(server.name.clone()).or_default());
         let sandbox = if server.is_remote() {
             self.assignment.first().clone()
@@ -328,18 +344,12 @@ impl SessionTools {
             })?
         };
         let holder = self.assignment.holder();
-        let opened = link.connect(&server, &self.servers, (&holder, &sandbox));
+        let opened = link.connect(server, &self.servers, (&holder, &sandbox));
         let opened = opened.await;
-        let opened = opened.map_err(|failure| {
+        opened.map_err(|failure| {
             tracing::warn!(mcp.server = %server.name, error = failure.text, "A server does not start");
             Box::new(failed(failure.code, format!("not run: {}", failure.told())))
-        })?;
-        let view = self.refresh().await;
-        if Arc::ptr_eq(&view, &before) && opened.image == image {
-            return Ok((tool, server, opened));
-        }
-        let (tool, server) = self.check(&view, call, opened.image.as_ref())?;
-        Ok((tool, server, opened))
+        })
     }
 
     async fn look_up_image(&self, view: &View, call: &Call) -> Option<ImageId> {
@@ -391,6 +401,7 @@ impl SessionTools {
 
     /// Ends everything that runs for the session; its workspace stays.
     pub(in crate::agent) async fn close(&self) {
+        self.end_ahead();
         let links = std::mem::take(&mut *self.links());
         let closing = links.values().map(|link| link.close());
         futures::future::join_all(closing).await;

@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::domain::MicroUsd;
-use crate::llm::{Catalogue, ListedModel, Windows, catalogue};
+use crate::llm::{Catalogue, ListedModel, Overrides, catalogue};
 
 /// One model. What is not known is `null` or empty.
 #[derive(Debug, Serialize, ToSchema)]
@@ -52,16 +52,14 @@ pub(super) struct ModelPrice {
 /// Joins what is known.
 pub(super) fn describe(
     catalogue: &Catalogue,
-    (provider, windows): (&str, &Windows),
+    (provider, said): (&str, &Overrides),
     listed: ListedModel,
 ) -> AvailableModel {
     let known = catalogue.find(&listed.id);
-    let described = catalogue.describe(&listed.id, windows);
-    let is_said = windows.of_models.contains_key(&listed.id);
+    let described = catalogue.describe(&listed.id, said);
+    let is_said = said.windows.of_models.contains_key(&listed.id);
     let usd = |micro: u64| MicroUsd(micro).as_usd();
-    let prices = known
-        .map(|known| known.prices.as_slice())
-        .unwrap_or_default();
+    let is_longest_said = said.max_outputs.contains_key(&listed.id);
     AvailableModel {
         name: listed
             .name
@@ -72,8 +70,9 @@ pub(super) fn describe(
             // What is only assumed is not known.
             (!described.is_window_assumed).then_some(described.context_window)
         }),
-        max_output: known.map(|known| known.max_output),
-        prices: prices
+        max_output: (known.is_some() || is_longest_said).then_some(described.max_output),
+        prices: described
+            .prices
             .iter()
             .map(|price| ModelPrice {
                 above: price.above,

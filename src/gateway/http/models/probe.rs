@@ -104,5 +104,6 @@ fn request(kind: ProviderKind, model: &str) -> Request {
             | ProviderKind::OpenAiCompatible
             | ProviderKind::Scripted => 1,
         }),
+        max_output: None,
     }
 }

@@ -118,6 +118,21 @@ pub(in crate::gateway::http) async fn decide_call(
     tell(&state, &caller, session, (name, body)).await
 }
 
+/// Begin a new context: the model reads nothing from before, the transcript stays.
+#[utoipa::path(post, path = "/api/sessions/{id}/reset", tag = "sessions",
+    params(("id" = String, Path)),
+    responses((status = 202, body = CommandAccepted), (status = 403, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn reset_context(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    let nothing = Value::Object(serde_json::Map::new());
+    tell(&state, &caller, session, ("history:reset", nothing)).await
+}
+
 async fn tell(
     state: &GatewayState,
     caller: &Caller,

@@ -27,6 +27,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::context::McpContext;
 use crate::domain::{Caller, Code, UserId};
 use crate::gateway::error::ApiError;
+use crate::gateway::mcp::logged::{self, Logged};
 use crate::gateway::mcp::question::{Door, Heard, News};
 use crate::session::Call;
 
@@ -160,7 +161,8 @@ async fn serve(
     ),
     stop: CancellationToken,
 ) {
-    match context.server().serve_with_ct(transport, stop).await {
+    let server = Logged::at("/sse", context.server());
+    match server.serve_with_ct(transport, stop).await {
         Ok(running) => {
             if let Err(error) = running.waiting().await {
                 tracing::error!(%error, "A client's server broke off");
@@ -255,6 +257,10 @@ async fn answer_now(
     shape: Shape,
 ) -> Response {
     let refuse = |text: String| ApiError::new(Code::InvalidArguments, text).into_response();
+    let is_logged = context.exposure.logs_messages;
+    if is_logged {
+        logged::log("/message", "request", "tools/call", &message);
+    }
     let call: SingleCall = match serde_json::from_value(message) {
         Ok(call) => call,
         Err(error) => return refuse(format!("the body is no call of a tool: {error}")),
@@ -273,6 +279,9 @@ async fn answer_now(
     };
     let result: CallToolResult = server.answer(caller, text, NobodyThere).await;
     let answer = json!({ "jsonrpc": "2.0", "id": call.id, "result": result });
+    if is_logged {
+        logged::log("/message", "answer", "tools/call", &answer);
+    }
     Json(shaped(answer, shape)).into_response()
 }
 

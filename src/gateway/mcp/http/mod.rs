@@ -22,6 +22,7 @@ use super::{Exposure, Life};
 use crate::domain::{Code, Share};
 use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;
+use crate::gateway::mcp::logged::Logged;
 
 /// Names a client's connection in `/mcp`.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -43,7 +44,11 @@ pub fn routes(gateway: &GatewayState, exposure: Arc<Exposure>, life: Life) -> Ro
         .with_cancellation_token(context.life.stop.child_token());
     let served = context.clone();
     let manager = Arc::clone(&context.manager);
-    let service = StreamableHttpService::new(move || Ok(served.server()), manager, config);
+    let service = StreamableHttpService::new(
+        move || Ok(Logged::at("/mcp", served.server())),
+        manager,
+        config,
+    );
     Router::new()
         .route_service("/mcp", service)
         .merge(legacy::routes(&context))

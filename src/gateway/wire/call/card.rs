@@ -115,6 +115,12 @@ struct Moving<'a> {
     since: String,
     may_decide: bool,
     status: &'a str,
+    /// The beginning of what a completed call gave (S2.28).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a str>,
+    /// The beginning of why a call gave nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     decided_by: Option<Who<'a>>,
     edited: bool,
@@ -170,6 +176,8 @@ impl<'a> Moving<'a> {
             since: call.since.to_rfc3339(),
             may_decide: true,
             status,
+            result: call.result.as_deref().filter(|_| status == "completed"),
+            error: call.result.as_deref().filter(|_| status != "completed"),
             decided_by: by.map(Who::of),
             edited: call.original_args.is_some(),
             original_args: call.original_args.as_ref().filter(|args| !args.is_null()),

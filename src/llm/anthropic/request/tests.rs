@@ -53,6 +53,7 @@ fn request(entries: Vec<Entry>) -> Request {
         tools: Arc::from([]),
         temperature: None,
         max_tokens: None,
+        max_output: None,
     }
 }
 

@@ -4,6 +4,8 @@
 //! own changes are written beside it and moved into place, so that a kill leaves the old file or
 //! the new one, never half of one; what we do not know in it stays.
 
+mod settings;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::{self, Write as _};
@@ -18,6 +20,8 @@ use tokio::time::MissedTickBehavior;
 use super::check::{Author, entry_problems, name_problem};
 use crate::domain::McpServerConfig;
 use crate::mcp::tools::toolbox::Naming;
+
+pub use settings::Looks;
 
 /// The file's name in the data folder (S2.12).
 const NAME: &str = "mcp-config.json";
@@ -37,6 +41,10 @@ pub struct FileState {
     pub servers: BTreeMap<String, McpServerConfig>,
     /// `settings.toolNamespacing`.
     pub naming: Naming,
+    /// `settings.autoConnect`: sessions connect to their servers before the first call.
+    pub connects_ahead: bool,
+    /// `settings.healthCheckInterval`: how often remote servers are looked at.
+    pub looks: Looks,
     /// What is wrong with it: the whole file, or entries that were left out.
     pub problems: Vec<String>,
 }
@@ -228,16 +236,8 @@ pub(super) fn parse(text: &str) -> Result<Map<String, Value>, String> {
 
 pub(super) fn state_of(root: &Map<String, Value>) -> FileState {
     let mut state = FileState::default();
-    let naming = root
-        .get("settings")
-        .and_then(|it| it.get("toolNamespacing"));
-    match naming.map(|naming| serde_json::from_value(naming.clone())) {
-        None => {}
-        Some(Ok(naming)) => state.naming = naming,
-        Some(Err(_)) => state.problems.push(format!(
-            "`{NAME}`: `settings.toolNamespacing` is `auto`, `prefix` or `none`"
-        )),
-    }
+    let read = settings::read(root, &mut state.problems);
+    (state.naming, state.connects_ahead, state.looks) = read;
     let Some(servers) = root.get(SERVERS).and_then(Value::as_object) else {
         return state;
     };

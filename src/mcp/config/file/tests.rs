@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{ConfigFile, FileError};
+use super::{ConfigFile, FileError, Looks};
 use crate::domain::McpServerConfig;
 
 fn config(command: &str) -> McpServerConfig {
@@ -44,6 +44,42 @@ fn the_common_shape_of_other_programs_loads() {
     assert_eq!(state.naming, crate::mcp::Naming::Prefix);
     assert_eq!(state.problems.len(), 2, "{:?}", state.problems);
     assert!(state.problems[1].contains("`empty`") && state.problems[1].contains("command"));
+}
+
+#[test]
+fn settings_say_when_servers_are_connected_and_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = |settings: Value| {
+        write(folder.path(), &json!({ "settings": settings }));
+        ConfigFile::open(folder.path()).state()
+    };
+    let usual = state(json!({}));
+    assert_eq!((usual.connects_ahead, usual.looks), (false, Looks::Usual));
+    let set = state(json!({"autoConnect": true, "healthCheckInterval": 5000}));
+    let every = Looks::Every(Duration::from_secs(5));
+    assert_eq!((set.connects_ahead, set.looks), (true, every));
+    assert_eq!(set.problems, [""; 0]);
+    let never = state(json!({"autoConnect": false, "healthCheckInterval": 0}));
+    assert_eq!((never.connects_ahead, never.looks), (false, Looks::Never));
+    for wrong in [json!("true"), json!(1), json!(null)] {
+        let problems = state(json!({ "autoConnect": wrong })).problems.clone();
+        assert!(problems[0].contains("settings.autoConnect"), "{problems:?}");
+    }
+    for wrong in [
+        json!("5000"),
+        json!(999),
+        json!(-1),
+        json!(1e9),
+        json!(true),
+    ] {
+        let wrong = state(json!({ "healthCheckInterval": wrong }));
+        assert_eq!(wrong.looks, Looks::Usual);
+        assert!(
+            wrong.problems[0].contains("1000 to 86400000"),
+            "{:?}",
+            wrong.problems
+        );
+    }
 }
 
 #[tokio::test]

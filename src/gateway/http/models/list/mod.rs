@@ -74,7 +74,7 @@ impl ModelList {
                 problem,
             }));
             let listed = list.models.iter().cloned();
-            let of = (offer.id(), offer.windows());
+            let of = (offer.id(), offer.said());
             models.extend(listed.map(|model| describe(&self.catalogue, of, model)));
         }
         if is_probed {

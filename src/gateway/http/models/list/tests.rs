@@ -92,7 +92,7 @@ fn offer(id: &str, provider: Arc<Lister>, models: &[&str]) -> Arc<Offer> {
         },
         models: models.iter().map(|id| (*id).to_owned()).collect(),
         api: None,
-        windows: llm::Windows::default(),
+        said: llm::Overrides::default(),
     };
     let client = crate::net::client(&crate::net::Settings::default()).unwrap();
     let mut offer = Offer::connect(settings, Source::Settings, client);

@@ -1,0 +1,43 @@
+//! Connects a session to its servers before the first call, where the operator wants that.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+use super::SessionTools;
+use crate::servers::ServerEntry;
+
+impl SessionTools {
+    /// Begins to connect to every server of the session, where `mcp-config.json` says so
+    /// (`settings.autoConnect`). Nobody waits for it: a call that comes before shares the connection,
+    /// and what does not come about is tried again by the first call.
+    pub(in crate::agent) fn connect_ahead(self: &Arc<Self>, tasks: &TaskTracker) {
+        let mut begun = self.begun();
+        if begun.is_none() && self.servers.connects_ahead() {
+            let tools = Arc::clone(self);
+            let connecting = tasks.spawn(async move { tools.connect_all().await });
+            *begun = Some(AbortOnDropHandle::new(connecting));
+        }
+    }
+
+    async fn connect_all(&self) {
+        let view = self.refresh().await;
+        let has_place = self.place.is_on();
+        let can_run = |server: &&Arc<ServerEntry>| has_place || server.is_remote();
+        // Why one does not come about, the log says.
+        let connecting = view
+            .entries()
+            .filter(can_run)
+            .map(|server| self.open(server));
+        futures::future::join_all(connecting).await;
+    }
+
+    /// Connects to no more; the next turn may begin anew.
+    pub(in crate::agent) fn end_ahead(&self) {
+        drop(self.begun().take());
+    }
+
+    fn begun(&self) -> MutexGuard<'_, Option<AbortOnDropHandle<()>>> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

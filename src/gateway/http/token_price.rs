@@ -1,0 +1,72 @@
+//! What a model costs, as administrators say it of a provider that they add.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::domain::{Code, MicroUsd};
+use crate::gateway::error::ApiError;
+use crate::llm::catalogue::Price;
+
+/// US dollars per million tokens of one model.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct TokenPrice {
+    /// Input that was not cached.
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    input: f64,
+    /// Input that was; absent or `null` = like other input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    cached: Option<f64>,
+    /// Input that the provider put into its cache; absent or `null` = like other input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    cache_write: Option<f64>,
+    /// Output, reasoning included.
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    output: f64,
+}
+
+impl TokenPrice {
+    pub(super) fn of(price: &Price) -> Self {
+        let usd = |micro: u64| MicroUsd(micro).as_usd();
+        Self {
+            input: usd(price.input),
+            cached: price.cached.map(usd),
+            cache_write: price.cache_write.map(usd),
+            output: usd(price.output),
+        }
+    }
+
+    /// The price as it is counted; none, if it is no amount.
+    fn checked(self) -> Option<Price> {
+        let all = [
+            Some(self.input),
+            self.cached,
+            self.cache_write,
+            Some(self.output),
+        ];
+        let mut said = all.into_iter().flatten();
+        let micro = |usd: f64| MicroUsd::from_usd(usd).0;
+        said.all(|usd| (0.0..=1e6).contains(&usd)).then(|| Price {
+            above: 0,
+            input: micro(self.input),
+            cached: self.cached.map(micro),
+            cache_write: self.cache_write.map(micro),
+            output: micro(self.output),
+        })
+    }
+}
+
+pub(super) fn checked_prices(
+    given: BTreeMap<String, TokenPrice>,
+) -> Result<BTreeMap<String, Price>, ApiError> {
+    let of_model = |(model, said): (String, TokenPrice)| Some((model, said.checked()?));
+    let checked: Option<BTreeMap<String, Price>> = given.into_iter().map(of_model).collect();
+    checked.ok_or_else(|| {
+        let text = "a price is 0 to 1000000 US dollars per million tokens";
+        ApiError::of_field(Code::InvalidArguments, "prices", text)
+    })
+}
