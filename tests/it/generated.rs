@@ -8,6 +8,12 @@ use sepal::domain::Code;
 use sepal::gateway;
 use sepal::gateway::wire::COMMANDS;
 
+use crate::compose;
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap_or_default()
+}
+
 /// Compares a file, or writes it for `./run generate`.
 fn check(path: &str, expected: &str) {
     #[expect(
@@ -20,7 +26,7 @@ fn check(path: &str, expected: &str) {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, expected).unwrap();
     }
-    let found = fs::read_to_string(&file).unwrap_or_default();
+    let found = read(path);
     assert!(
         found == expected,
         "`{path}` differs from what the code says; run `./run generate` and commit it"
@@ -69,9 +75,21 @@ fn the_documentation_of_the_error_codes_is_current() {
 }
 
 #[test]
+fn the_settings_that_compose_passes_on_are_current() {
+    const BEGIN: &str = "      # Written by `./run generate` from src/config/table; do not edit.\n";
+    const END: &str = "      # The end of what is written.\n";
+    let found = read("docker-compose.yml");
+    let (before, rest) = found.split_once(BEGIN).unwrap();
+    let (_, after) = rest.split_once(END).unwrap();
+    let names = compose::passed_on();
+    let names: Vec<[&str; 3]> = names.iter().map(|name| ["      ", name, ":\n"]).collect();
+    let expected = [before, BEGIN, &names.concat().concat(), END, after].concat();
+    check("docker-compose.yml", &expected);
+}
+
+#[test]
 fn the_documentation_of_the_protocol_names_every_command() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/protocol.md");
-    let text = fs::read_to_string(path).unwrap();
+    let text = read("docs/protocol.md");
     for spec in COMMANDS {
         assert!(
             text.contains(&format!("| `{}` |", spec.name)),

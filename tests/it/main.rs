@@ -13,6 +13,7 @@ mod architecture;
 mod backup;
 mod bad_input;
 mod burst;
+mod compose;
 mod containers;
 mod context;
 mod damage;
