@@ -82,11 +82,8 @@ fn the_settings_that_compose_passes_on_are_current() {
     let (before, rest) = found.split_once(BEGIN).unwrap();
     let (_, after) = rest.split_once(END).unwrap();
     let names = compose::passed_on();
-    let names: String = names
-        .iter()
-        .map(|name| format!("      {name}:\n"))
-        .collect();
-    let expected = [before, BEGIN, &names, END, after].concat();
+    let names: Vec<[&str; 3]> = names.iter().map(|name| ["      ", name, ":\n"]).collect();
+    let expected = [before, BEGIN, &names.concat().concat(), END, after].concat();
     check("docker-compose.yml", &expected);
 }
 
