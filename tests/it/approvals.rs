@@ -61,6 +61,12 @@ async fn two_calls_are_asked_one_by_one_and_run_side_by_side_after_the_last_yes(
         (&one, &two),
         "{asked}"
     );
+    check_order(&ana);
+    check_requests(&app);
+}
+
+/// What was shown of the turn above.
+fn check_order(ana: &TestSocket) {
     let names = ana.shown().into_iter().map(|(_, name)| name);
     let names: Vec<String> = names.filter(|name| name != "session:changed").collect();
     let expected = [
@@ -79,7 +85,10 @@ async fn two_calls_are_asked_one_by_one_and_run_side_by_side_after_the_last_yes(
         "agent:response",
     ];
     assert_eq!(names, expected);
+}
 
+/// What the model was told in the turn above.
+fn check_requests(app: &TestApp) {
     let requests = app.model.requests();
     assert_eq!(requests.len(), 2, "the results went back in one request");
     let tools = requests[0].body["tools"].to_string();

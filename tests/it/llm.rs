@@ -153,12 +153,9 @@ async fn calls_go_out_and_come_back_paired() {
     );
 }
 
-/// S1.16, S1.21: orphans of both directions are found, left out and logged.
-#[tokio::test]
-async fn what_history_left_broken_is_still_a_valid_request() {
-    let log = Log::start();
-    let stub = ModelStub::start().await;
-    stub.will_say("ok");
+/// What old or foreign data may hold: orphans of both directions, empty messages, and arguments that
+/// are no objects.
+fn broken_history() -> Vec<Entry> {
     let call = |index, args| ModelCall {
         id: CallId::new(1, index),
         provider_id: "same".to_owned(),
@@ -189,7 +186,7 @@ async fn what_history_left_broken_is_still_a_valid_request() {
         calls,
         native: None,
     };
-    let mut request = request(vec![
+    vec![
         result(CallId::new(9, 9)),
         empty,
         user(""),
@@ -200,7 +197,16 @@ async fn what_history_left_broken_is_still_a_valid_request() {
         Entry::Note {
             text: "n".to_owned(),
         },
-    ]);
+    ]
+}
+
+/// S1.16, S1.21: orphans of both directions are found, left out and logged.
+#[tokio::test]
+async fn what_history_left_broken_is_still_a_valid_request() {
+    let log = Log::start();
+    let stub = ModelStub::start().await;
+    stub.will_say("ok");
+    let mut request = request(broken_history());
     let unfit = [
         "files.read file",
         "ö",

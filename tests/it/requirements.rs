@@ -102,7 +102,7 @@ impl<'a> Test<'a> {
         let first = begin - above.count();
         let is_end =
             |line: &&str| indent(line) == indent(lines[begin]) && line.trim().starts_with('}');
-        let body = lines[begin + 1..].iter().position(|line| is_end(line));
+        let body = lines[begin + 1..].iter().position(is_end);
         let last = begin + body.map_or(0, |length| length + 1);
         Some(lines[first..=last].join("\n"))
     }
@@ -151,12 +151,12 @@ fn every_named_test_is_there_is_run_and_mentions_its_requirement() {
         let number = row[0];
         for name in row[2].split('`').filter(|part| part.contains("::")) {
             let test = Test::parse(name);
-            let text = texts
+            let content = texts
                 .entry(test.file)
                 .or_insert_with(|| fs::read_to_string(root.join(test.file)).unwrap_or_default());
-            match test.source(text) {
+            match test.source(content) {
                 None => problems.push(format!("{number}: there is no test `{name}`")),
-                Some(source) if !test.is_run(&source, text) => {
+                Some(source) if !test.is_run(&source, content) => {
                     problems.push(format!("{number}: nobody runs `{name}`"));
                 }
                 Some(source) if !mentioned(&source).contains(number) => {

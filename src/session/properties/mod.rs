@@ -59,6 +59,19 @@ fn some_calls(count: u8, seed: u8) -> Vec<Proposal> {
         .collect()
 }
 
+/// An answer that used something, at a price that is known or not.
+fn some_answer(a: u8, b: u8) -> Answer {
+    Answer {
+        usage: TokenUsage {
+            input_tokens: u64::from(a),
+            output_tokens: u64::from(b),
+            ..TokenUsage::default()
+        },
+        cost: (b % 3 > 0).then_some(MicroUsd(u64::from(b))),
+        ..answer("text", some_calls(a.wrapping_add(1), b))
+    }
+}
+
 fn edited(world: &World, call: &CallId, seed: u8) -> Command {
     let turn = world.state.control.turn.as_ref();
     let tool = turn
@@ -119,15 +132,7 @@ fn command(world: &World, (what, a, b): Step) -> Command {
         },
         2..=5 => Command::Answered {
             request,
-            answer: Answer {
-                usage: TokenUsage {
-                    input_tokens: u64::from(a),
-                    output_tokens: u64::from(b),
-                    ..TokenUsage::default()
-                },
-                cost: (b % 3 > 0).then_some(MicroUsd(u64::from(b))),
-                ..answer("text", some_calls(a.wrapping_add(1), b))
-            },
+            answer: some_answer(a, b),
         },
         6..=8 => approve(&call),
         9 => reject(&call, (b % 2 == 0).then_some("no")),

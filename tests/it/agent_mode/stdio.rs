@@ -83,13 +83,16 @@ async fn one_tool_answers_and_the_prompt_holds_the_question() {
     drop(agent.folder);
 }
 
-/// S0.57: whatever is logged, the client's pipe carries MCP alone.
+/// S0.57: even where the settings send the log there, the client's pipe carries MCP alone.
 #[tokio::test]
 async fn standard_output_carries_the_protocol_and_standard_error_the_log() {
     let (folder, model) = (TempDir::new().unwrap(), ModelStub::start().await);
     let mut command = sepal(&folder);
-    with_model(&mut command, &model).arg("agent");
-    let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+    with_model(&mut command, &model)
+        .arg("agent")
+        .env("SPL_LOG_OUTPUT", "stdout")
+        .stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {},
         "clientInfo": {"name": "t", "version": "1"}}});

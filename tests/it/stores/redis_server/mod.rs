@@ -125,6 +125,7 @@ async fn what_we_cannot_have_written_is_corrupt_and_never_appended_to() {
     assert!(matches!(active, Err(Error::Corrupt { .. })), "{active:?}");
 }
 
+/// Asserts S2.8.
 #[tokio::test]
 async fn a_snapshot_is_kept_as_bytes_and_both_forms_are_read() {
     let place = Place::new().await;
