@@ -21,7 +21,6 @@ pub enum SessionRequest {
     Decide {
         /// The decision; its `edit` is filled in here.
         decision: Decision,
-        /// The changed arguments.
         args: Option<Value>,
     },
 }

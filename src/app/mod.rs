@@ -51,7 +51,6 @@ const FAREWELL: Duration = Duration::from_millis(200);
 
 /// A server that is ready to accept connections.
 pub struct App {
-    /// Where it listens.
     pub address: SocketAddr,
     /// The setup link, while nobody exists.
     pub setup: Option<Link>,

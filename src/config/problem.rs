@@ -11,7 +11,6 @@ pub enum Source {
     Env(String),
     /// A key of the settings file, spelled as it stands there.
     File {
-        /// The file.
         name: String,
         /// The key in it.
         key: String,
@@ -53,7 +52,6 @@ pub struct Problem {
     pub path: String,
     /// Where it was said; `None` when it is missing or follows from several settings.
     pub source: Option<Source>,
-    /// What is wrong.
     pub what: String,
     /// What would be right.
     pub accepted: String,

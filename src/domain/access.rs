@@ -51,7 +51,6 @@ impl Role {
 /// An isolation boundary: owns users, keys and sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tenant {
-    /// Its id.
     pub id: TenantId,
     /// The name that people sign in with; unique in the installation.
     pub name: String,
@@ -93,7 +92,6 @@ impl fmt::Display for Scope {
 /// A person or service of one tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
-    /// Their id.
     pub id: UserId,
     /// The tenant they belong to.
     pub tenant: TenantId,
@@ -108,7 +106,6 @@ pub struct User {
 /// The name that goes with what somebody did; kept in the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Actor {
-    /// Their id.
     pub id: UserId,
     /// Their name at that time.
     pub name: String,
@@ -117,9 +114,7 @@ pub struct Actor {
 /// An authenticated person at a door. A handler cannot touch a tenant's data without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// The user.
     pub user: User,
-    /// Their tenant.
     pub tenant: Tenant,
 }
 

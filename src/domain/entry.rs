@@ -26,7 +26,6 @@ pub struct ModelCall {
 pub struct Native {
     /// The family they may be sent back to.
     pub family: String,
-    /// The blocks, untouched.
     pub blocks: Value,
 }
 
@@ -38,7 +37,6 @@ pub enum Entry {
     User {
         /// `seq` of the event that said it.
         seq: u64,
-        /// The text.
         text: String,
     },
     /// The model's message, with the calls it asked for.
@@ -56,7 +54,6 @@ pub enum Entry {
         call_id: CallId,
         /// The provider's id of the call.
         provider_id: String,
-        /// The tool's name.
         name: String,
         /// What the model reads.
         text: String,
@@ -64,10 +61,7 @@ pub enum Entry {
         is_error: bool,
     },
     /// A remark of the system to the model, for example how an unknown call was settled.
-    Note {
-        /// The remark.
-        text: String,
-    },
+    Note { text: String },
 }
 
 /// An entry that remembers how many tokens it counts: every request and every figure of what is used

@@ -19,7 +19,6 @@ pub struct FileFacts {
     /// Its lines, counted only in text of at most 4 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<u64>,
-    /// Its size.
     pub bytes: u64,
     /// Whether it is text.
     pub is_text: bool,

@@ -154,7 +154,6 @@ impl fmt::Display for Iteration {
     Debug, Default, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 pub struct ModelRequestId {
-    /// Its turn.
     pub turn: TurnId,
     /// Its place in the turn.
     pub iteration: Iteration,
@@ -184,7 +183,6 @@ impl ModelRequestId {
 pub struct SessionKey {
     /// Whose session it is.
     pub tenant: TenantId,
-    /// Which one.
     pub session: SessionId,
 }
 

@@ -93,10 +93,8 @@ pub struct McpServerConfig {
     /// The program (`stdio`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Its environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Where it starts, below `/workspace`.
@@ -108,10 +106,8 @@ pub struct McpServerConfig {
     /// The image's environment, beside `env`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub container_env: BTreeMap<String, String>,
-    /// Memory in MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_memory: Option<u64>,
-    /// Processor cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_cpu: Option<f64>,
     /// What the container may reach; absent = nothing.

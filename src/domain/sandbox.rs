@@ -56,7 +56,6 @@ pub enum RunsInKind {
 /// The place in which a call runs and what it may reach from there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunsIn {
-    /// The place.
     pub kind: RunsInKind,
     /// The hosts it may reach; empty = no network.
     pub hosts: Vec<String>,

@@ -14,20 +14,15 @@ use super::{TenantId, UserId};
 /// For whom something is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Holder {
-    /// Their tenant.
     pub tenant: TenantId,
-    /// The user.
     pub user: UserId,
 }
 
 /// How much there may be; `None` = no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Most {
-    /// In all.
     pub all: Option<u64>,
-    /// Of one tenant.
     pub per_tenant: Option<u64>,
-    /// Of one user.
     pub per_user: Option<u64>,
 }
 
@@ -56,7 +51,6 @@ impl Whose {
 /// A limit that is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reached {
-    /// Whose.
     pub whose: Whose,
     /// How much it is.
     pub most: u64,

@@ -70,9 +70,7 @@ impl TokenUsage {
 pub struct Totals {
     /// Input plus output tokens.
     pub total_tokens: u64,
-    /// The input part.
     pub input_tokens: u64,
-    /// The output part.
     pub output_tokens: u64,
     /// What it cost, as far as prices are known.
     pub cost: MicroUsd,

@@ -28,7 +28,6 @@ const COOKIE_SECONDS: u64 = 90 * 24 * 60 * 60;
 /// Who entered, by what, and what their page needs to go on.
 #[derive(Debug, Clone)]
 pub struct Entered {
-    /// Who, by what.
     pub authenticated: Authenticated,
     /// The CSRF token of the cookie; empty without one.
     pub csrf: String,

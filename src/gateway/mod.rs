@@ -50,7 +50,6 @@ pub struct GatewayState {
     pub sessions: Sessions,
     /// The MCP servers of the installation and its tenants.
     pub servers: Servers,
-    /// Who may enter.
     pub tenancy: Tenancy,
     /// For lists and the readiness probe; sessions are reached through `sessions` only.
     pub store: Probe,
@@ -62,7 +61,6 @@ pub struct GatewayState {
     pub installation: Arc<Installation>,
     /// What it runs on.
     pub system: System,
-    /// What providers list.
     pub models: Arc<ModelList>,
     /// The model providers that sessions may use.
     pub providers: Providers,

@@ -8,7 +8,6 @@ use crate::domain::{Native, TokenUsage};
 /// What a model said in one iteration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
-    /// The text.
     pub text: String,
     /// What it thought aloud.
     pub reasoning: String,
@@ -30,7 +29,6 @@ pub struct Answer {
 pub struct AskedCall {
     /// The provider's id; may be empty.
     pub provider_id: String,
-    /// The tool's name.
     pub name: String,
     /// The arguments, or why they cannot be read.
     pub args: Result<Value, InvalidArguments>,

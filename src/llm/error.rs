@@ -21,7 +21,6 @@ pub enum Error {
     Misconfigured {
         /// The provider's configured name.
         provider: String,
-        /// What is wrong.
         problem: String,
     },
     /// Too many requests or tokens in too short a time.
@@ -47,7 +46,6 @@ pub enum Error {
     Rejected {
         /// The provider's configured name.
         provider: String,
-        /// What it refused.
         refusal: Refusal,
         /// Its own words, bounded.
         said: String,

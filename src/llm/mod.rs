@@ -122,7 +122,6 @@ impl ProviderKind {
 pub struct Request {
     /// The model's name at the provider.
     pub model: String,
-    /// The system prompt.
     pub system: Option<Arc<str>>,
     /// The working context, oldest first.
     pub entries: Entries,
@@ -182,12 +181,7 @@ pub enum ModelEvent {
         name: String,
     },
     /// More of a call's arguments, as JSON text.
-    CallArguments {
-        /// The call's number.
-        index: usize,
-        /// The piece.
-        json: String,
-    },
+    CallArguments { index: usize, json: String },
     /// What the request used; a later one replaces an earlier one.
     Usage(TokenUsage),
     /// Blocks to be kept with the message and sent back to the same family.
@@ -238,9 +232,7 @@ pub struct ListedModel {
 /// What a provider needs to be reached.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The configured name.
     pub id: String,
-    /// What it speaks.
     pub kind: ProviderKind,
     /// The key, if any.
     pub api_key: Option<SecretString>,

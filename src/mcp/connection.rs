@@ -53,7 +53,6 @@ pub struct ToolCall {
 pub struct ToolProgress {
     /// How far it is.
     pub progress: f64,
-    /// Of how much.
     pub total: Option<f64>,
     /// In words, or new output.
     pub message: Option<String>,

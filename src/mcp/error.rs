@@ -14,31 +14,19 @@ pub enum Error {
     /// It did not finish the handshake.
     #[error("the MCP server `{server}` did not complete the handshake: {reason}")]
     Handshake {
-        /// Its name.
         server: String,
         /// What it did instead.
         reason: String,
     },
     /// It cannot be reached: nothing that was sent to it ran.
     #[error("the MCP server `{server}` cannot be reached: {reason}")]
-    Unreachable {
-        /// Its name.
-        server: String,
-        /// Why.
-        reason: String,
-    },
+    Unreachable { server: String, reason: String },
     /// It refused the request before it began anything.
     #[error("the MCP server `{server}` did not take the call: {reason}")]
-    NotTaken {
-        /// Its name.
-        server: String,
-        /// Why.
-        reason: String,
-    },
+    NotTaken { server: String, reason: String },
     /// It answered, but not to the call, which may have happened.
     #[error("the MCP server `{server}` gave no answer to the call: {reason}")]
     NoAnswer {
-        /// Its name.
         server: String,
         /// What it said instead.
         reason: String,
@@ -53,14 +41,10 @@ pub enum Error {
     },
     /// The stream ended while a request ran; the call may have happened.
     #[error("the MCP server `{server}` went away during the call")]
-    Gone {
-        /// Its name.
-        server: String,
-    },
+    Gone { server: String },
     /// No answer in time; it was told to cancel.
     #[error("no answer within {} s", .after.as_secs())]
     Timeout {
-        /// The limit.
         after: Duration,
         /// Whether the server said within the grace time that the call is over.
         is_confirmed: bool,

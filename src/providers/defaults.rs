@@ -16,7 +16,6 @@ use crate::store::records::ModelDefault;
 /// For whom a model is the default: everybody in a scope, or one person of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DefaultFor {
-    /// Where it counts.
     pub scope: Scope,
     /// For whom; `None` = everybody there.
     pub user: Option<UserId>,
@@ -40,13 +39,9 @@ impl DefaultFor {
 /// What new sessions of a person begin with, and what was said at each level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefaultsInForce {
-    /// What answers.
     pub choice: ModelChoice,
-    /// By the person.
     pub own: Option<ModelChoice>,
-    /// For the tenant.
     pub tenant: Option<ModelChoice>,
-    /// For everybody.
     pub installation: Option<ModelChoice>,
 }
 

@@ -25,7 +25,6 @@ const MAX_BYTES: usize = 2_048;
 /// What a provider is to be.
 #[derive(Debug, Clone)]
 pub struct Draft {
-    /// What it speaks.
     pub kind: ProviderKind,
     /// Its address; `None` = the vendor's own.
     pub base_url: Option<String>,
@@ -39,7 +38,6 @@ pub struct Draft {
     pub max_outputs: Option<BTreeMap<String, u64>>,
     /// Prices by model; `None` = what is kept stays.
     pub prices: Option<BTreeMap<String, Price>>,
-    /// Its key.
     pub key: KeyChange,
 }
 

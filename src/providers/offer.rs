@@ -24,7 +24,6 @@ pub enum Source {
 /// What a provider is made of.
 #[derive(Debug, Clone)]
 pub struct ProviderSettings {
-    /// What reaches it.
     pub reach: llm::Settings,
     /// The models to offer, the first as its default; empty = those that it lists.
     pub models: Vec<String>,

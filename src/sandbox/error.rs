@@ -16,7 +16,6 @@ pub enum Error {
     NotInstalled {
         /// What we tried to run.
         program: String,
-        /// What brings it.
         package: &'static str,
     },
     /// The machine does not let us build a sandbox.
@@ -35,12 +34,7 @@ pub enum Error {
     BadLaunch(String),
     /// The folder of a workspace cannot be used.
     #[error("the workspace folder `{path}` cannot be used")]
-    Workspace {
-        /// Which one.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Workspace { path: PathBuf, source: io::Error },
     /// The container engine cannot do it.
     #[error(transparent)]
     Engine(#[from] DockerProblem),

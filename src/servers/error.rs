@@ -30,12 +30,7 @@ pub enum Error {
     NotFound(String),
     /// It offers no such tool.
     #[error("the MCP server `{server}` has no tool `{tool}`")]
-    NoTool {
-        /// The server.
-        server: String,
-        /// The tool.
-        tool: String,
-    },
+    NoTool { server: String, tool: String },
     /// The definition is another than the one that was decided about.
     #[error(
         "the definition of `{}` is another than the one that you decided about: read it, then decide \

@@ -15,9 +15,7 @@ const RING: usize = 256;
 pub struct News {
     /// Whom it concerns; everybody if it is none.
     pub tenant: Option<TenantId>,
-    /// The server.
     pub server: String,
-    /// What.
     pub kind: NewsKind,
 }
 

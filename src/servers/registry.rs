@@ -41,7 +41,6 @@ pub struct ServersParts {
     pub file: ConfigFile,
     /// The entries, settings and definitions of tenants.
     pub records: Records,
-    /// Opens secrets.
     pub sealer: Sealer,
     /// Where sandboxed servers run.
     pub place: Arc<SandboxHost>,

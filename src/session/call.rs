@@ -16,11 +16,9 @@ const MAX_RESULT_CHARS: usize = 500;
 /// What is known about the tool of a call at the moment it was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolFacts {
-    /// Server and tool.
     pub tool: ToolRef,
     /// The tool's name for people.
     pub title: Option<String>,
-    /// What it does.
     pub description: String,
     /// JSON Schema of its arguments, shared by all calls of the tool.
     pub schema: Arc<Schema>,
@@ -28,7 +26,6 @@ pub struct ToolFacts {
     pub annotations: ToolAnnotations,
     /// Whether the operator trusts those hints.
     pub is_trusted: bool,
-    /// Where it runs.
     pub runs_in: RunsIn,
     /// Since when the tool is another than the one that its tenant said yes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,7 +55,6 @@ impl ToolFacts {
 /// A call as the model asked for it, looked up and validated by the shell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
-    /// The provider's id.
     pub provider_id: String,
     /// The tool's name as the model wrote it.
     pub name: String,
@@ -84,10 +80,7 @@ pub enum Decider {
     /// A person.
     Person(Actor),
     /// A rule of the policy.
-    Rule {
-        /// Its name.
-        name: String,
-    },
+    Rule { name: String },
     /// The system itself, for example after a restart.
     System,
 }
@@ -110,10 +103,7 @@ pub struct Output {
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Outcome {
     /// The tool answered.
-    Completed {
-        /// What it gave.
-        output: Output,
-    },
+    Completed { output: Output },
     /// The tool failed, or could not be called.
     Failed {
         /// The kind of failure.
@@ -198,17 +188,11 @@ pub enum CallStatus {
         asked: bool,
     },
     /// Runs when nothing is pending any more.
-    Approved {
-        /// By whom.
-        by: Decider,
-        /// When.
-        at: Timestamp,
-    },
+    Approved { by: Decider, at: Timestamp },
     /// Runs.
     Executing {
         /// By whom it was approved.
         by: Decider,
-        /// Since when.
         at: Timestamp,
         /// Whether it was asked to stop.
         is_stopping: bool,
@@ -225,9 +209,7 @@ pub enum CallStatus {
 /// A call in the queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// Our id.
     pub id: CallId,
-    /// The provider's id.
     pub provider_id: String,
     /// The name that the model used.
     pub name: String,
@@ -245,7 +227,6 @@ pub struct Call {
     pub is_first_use: bool,
     /// When the model asked for it.
     pub since: Timestamp,
-    /// Where it stands.
     pub status: CallStatus,
     /// The beginning of what it gave, or of why it gave nothing, once it has ended (S2.28). The whole
     /// of it is in the event of its end.

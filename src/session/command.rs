@@ -16,11 +16,9 @@ use crate::domain::{
 /// What a session is created with, at its first command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Genesis {
-    /// Names the journal.
     pub journal: JournalId,
     /// Whose session it is.
     pub owner: Actor,
-    /// Its sandbox.
     pub sandbox: SandboxId,
     /// What answers in it.
     pub model: ModelChoice,
@@ -36,9 +34,7 @@ pub enum Command {
     },
     /// A person says something.
     Say {
-        /// The text.
         text: String,
-        /// Who.
         author: Actor,
         /// The client's own id; a repeat changes nothing.
         client_message_id: Option<String>,
@@ -51,23 +47,15 @@ pub enum Command {
         call_ids: Option<Vec<CallId>>,
         /// Whether they may run.
         approved: bool,
-        /// The reason.
         reason: Option<String>,
-        /// Who.
         by: Actor,
     },
     /// Stop one running call.
-    StopCall {
-        /// Which.
-        call: CallId,
-    },
+    StopCall { call: CallId },
     /// Say whether an unknown call happened.
     ResolveUnknown {
-        /// Which.
         call: CallId,
-        /// Whether it did.
         happened: bool,
-        /// Who says so.
         by: Actor,
     },
     /// Stop the turn.
@@ -81,7 +69,6 @@ pub enum Command {
     },
     /// The turn has gone on for so long without a person that it ends, unless one came meanwhile.
     TimeOut {
-        /// Which turn.
         turn: TurnId,
         /// How long it may go on.
         limit: Duration,
@@ -96,10 +83,7 @@ pub enum Command {
     /// Start with an empty context.
     ResetContext,
     /// Name the session.
-    Rename {
-        /// The title.
-        title: String,
-    },
+    Rename { title: String },
     /// Let another model answer, from the next model request on.
     ChooseModel {
         /// Which; the shell has made sure that the provider exists.
@@ -114,14 +98,12 @@ pub enum Command {
     Answered {
         /// The request that asked.
         request: ModelRequestId,
-        /// What it said.
         answer: Answer,
     },
     /// The model request failed for good.
     ModelFailed {
         /// The request that asked.
         request: ModelRequestId,
-        /// Why.
         failure: Failure,
     },
     /// The request did not fit the model's window, and less of the past may.
@@ -133,9 +115,7 @@ pub enum Command {
     },
     /// A call ended.
     CallEnded {
-        /// Which.
         call: CallId,
-        /// How.
         outcome: Outcome,
         /// How long it ran.
         duration_ms: u64,
@@ -153,7 +133,6 @@ pub enum Command {
 /// A person's decision about one call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
-    /// Which call.
     pub call: CallId,
     /// Whether it may run; `false` without a reason on an approved one takes the approval back.
     pub approved: bool,
@@ -161,18 +140,15 @@ pub struct Decision {
     pub take_back: bool,
     /// The person's words; the model reads them.
     pub reason: Option<String>,
-    /// Changed arguments.
     pub edit: Option<Edit>,
     /// What the person was shown.
     pub digest: Option<Digest>,
-    /// Who.
     pub by: Actor,
 }
 
 /// Changed arguments, looked up and validated by the shell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edit {
-    /// The new arguments.
     pub args: Value,
     /// Hash of what the arguments as they were shown would run now; none if the tool is gone. Only
     /// where that is still what the card showed, the change is one of the arguments alone.
@@ -201,7 +177,6 @@ impl Edit {
 /// A whole answer of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// The text.
     pub text: String,
     /// What it thought aloud before.
     pub reasoning: Option<Reasoning>,
@@ -212,13 +187,11 @@ pub struct Answer {
     pub dropped_calls: u64,
     /// What was shortened of the request that it answers.
     pub shortened: Option<Shortened>,
-    /// Provider-native blocks.
     pub native: Option<Native>,
     /// What the request used.
     pub usage: TokenUsage,
     /// What it cost, if the price is known.
     pub cost: Option<MicroUsd>,
-    /// Why it ended.
     pub finish: String,
 }
 
@@ -251,9 +224,7 @@ pub struct Shortened {
 /// Why a turn ends without an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
-    /// The stable code.
     pub code: Code,
-    /// In words.
     pub text: String,
     /// Whether asking again may help.
     pub is_retryable: bool,
@@ -263,9 +234,7 @@ pub struct Failure {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// The stable code.
     pub code: Code,
-    /// In words.
     pub message: String,
     /// The field that is wrong, if one is.
     pub field: Option<&'static str>,

@@ -11,7 +11,6 @@ pub enum Effect {
     AskModel(ModelRequestId),
     /// Run an approved call.
     RunCall {
-        /// Which.
         call: CallId,
         /// Whether it is to be stopped.
         is_stopping: bool,

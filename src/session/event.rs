@@ -23,7 +23,6 @@ pub const SHORTEN_RESULTS: &str = "shorten-results";
 /// Which model answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelChoice {
-    /// The configured provider.
     pub provider: String,
     /// The model's id at that provider.
     pub model: String,
@@ -51,7 +50,6 @@ pub enum Event {
         journal: JournalId,
         /// Whose session it is.
         owner: Actor,
-        /// Its sandbox.
         sandbox: SandboxId,
         /// What answers in it.
         model: ModelChoice,
@@ -72,22 +70,16 @@ pub enum Event {
     },
     /// Hidden. The running turn is to stop.
     StopRequested {
-        /// Which.
         turn: TurnId,
         /// Because it went on for longer than so many milliseconds without a person (S0.58).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit_ms: Option<u64>,
     },
     /// Hidden. One running call is to stop.
-    CallStopRequested {
-        /// Which.
-        call: CallId,
-    },
+    CallStopRequested { call: CallId },
     /// A person said something.
     UserMessage {
-        /// The text.
         text: String,
-        /// Who.
         author: Actor,
         /// The client's own id, for repeats.
         client_message_id: Option<String>,
@@ -107,11 +99,8 @@ pub enum Event {
     },
     /// The model said something together with calls.
     Said {
-        /// The turn.
         turn: TurnId,
-        /// The request.
         iteration: Iteration,
-        /// The text.
         text: String,
         /// Id, name, server and arguments of each call.
         calls: Vec<SaidCall>,
@@ -119,7 +108,6 @@ pub enum Event {
         usage: TokenUsage,
         /// What it cost, if the price is known.
         cost: Option<MicroUsd>,
-        /// Provider-native blocks.
         native: Option<Native>,
         /// What it thought aloud before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,9 +115,7 @@ pub enum Event {
     },
     /// The final answer of a turn.
     Answered {
-        /// The turn.
         turn: TurnId,
-        /// The text.
         text: String,
         /// The model that answered.
         model: String,
@@ -145,7 +131,6 @@ pub enum Event {
         /// named no tool.
         #[serde(default, skip_serializing_if = "is_zero")]
         dropped_calls: u64,
-        /// Provider-native blocks.
         native: Option<Native>,
         /// What it thought aloud before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -164,66 +149,47 @@ pub enum Event {
     },
     /// A call was decided.
     Decided {
-        /// Which.
         call: CallId,
-        /// How.
         verdict: Verdict,
-        /// By whom.
         by: Decider,
-        /// Their words.
         reason: Option<String>,
         /// The changed arguments and their digest.
         edited: Option<EditedArgs>,
     },
     /// A call runs.
     Started {
-        /// Which.
         call: CallId,
-        /// The tool's name.
         name: String,
-        /// Its server.
         server: String,
         /// What runs; equal to what was approved.
         digest: Digest,
     },
     /// A call has its result.
     Ended {
-        /// Which.
         call: CallId,
-        /// The tool's name.
         name: String,
-        /// Its server.
         server: String,
-        /// How it ended.
         outcome: Outcome,
         /// How long it ran.
         duration_ms: u64,
     },
     /// A person said whether an unknown call happened.
     Settled {
-        /// Which.
         call: CallId,
-        /// The tool's name.
         name: String,
-        /// Whether it happened.
         happened: bool,
-        /// Who said so.
         by: Actor,
     },
     /// The turn ended without an answer.
     TurnFailed {
-        /// The turn.
         turn: TurnId,
-        /// What went wrong.
         code: Code,
-        /// In words.
         text: String,
         /// Whether asking again may help.
         is_retryable: bool,
     },
     /// The turn was stopped, and every call of it has a result.
     Cancelled {
-        /// The turn.
         turn: TurnId,
         /// What had been said of the answer.
         text: Option<String>,
@@ -239,15 +205,9 @@ pub enum Event {
         client_message_id: String,
     },
     /// The session has a title.
-    TitleSet {
-        /// The title.
-        title: String,
-    },
+    TitleSet { title: String },
     /// Another model answers from the next model request on; everything that was counted goes on.
-    ModelChosen {
-        /// What answers.
-        model: ModelChoice,
-    },
+    ModelChosen { model: ModelChoice },
     /// How much of the past the model reads from the next model request on.
     WindowChosen {
         /// Whether as much as its window holds; else as much as the settings say.
@@ -264,15 +224,12 @@ pub enum Event {
         /// Tokens of history that the rest of the turn may read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_tokens: Option<u64>,
-        /// The context before.
         before: ContextSize,
-        /// The context after.
         after: ContextSize,
     },
     /// Results of the running turn were shown in a short form from this request on, because the turn
     /// would not have fitted otherwise; the transcript stays. Told once for a turn.
     ResultsShortened {
-        /// How many results.
         results: u64,
         /// The context with every result whole.
         before: ContextSize,
@@ -284,20 +241,15 @@ pub enum Event {
 /// How large a working context is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextSize {
-    /// Entries.
     pub messages: u64,
-    /// Tokens, estimated.
     pub tokens: u64,
 }
 
 /// A call as `agent:message` names it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SaidCall {
-    /// Our id.
     pub id: CallId,
-    /// The tool's name.
     pub name: String,
-    /// Its server.
     pub server: String,
     /// The arguments as the model wrote them.
     pub args: Value,
@@ -317,7 +269,6 @@ impl SaidCall {
 /// Arguments that a person changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EditedArgs {
-    /// The new arguments.
     pub args: Value,
     /// Hash of what would run now.
     pub digest: Digest,
@@ -358,7 +309,6 @@ pub struct Commit {
     pub at: Timestamp,
     /// `seq` of the last shown event before this commit.
     pub seq: u64,
-    /// What happened.
     pub events: Vec<Event>,
 }
 

@@ -46,7 +46,6 @@ pub struct Rule {
     pub server: String,
     /// Pattern of tool names.
     pub tool: String,
-    /// What happens.
     pub effect: PolicyEffect,
 }
 

@@ -29,9 +29,7 @@ pub struct Turn {
     pub id: TurnId,
     /// The model request it is at, from 1.
     pub iteration: Iteration,
-    /// Where it stands.
     pub phase: Phase,
-    /// When it started.
     pub started: Timestamp,
     /// When the phase started.
     pub phase_since: Timestamp,
@@ -93,7 +91,6 @@ impl Turn {
 pub struct WaitingMessage {
     /// Its `seq`.
     pub seq: u64,
-    /// The text.
     pub text: String,
     /// The client's own id.
     pub client_message_id: Option<String>,
@@ -103,11 +100,9 @@ pub struct WaitingMessage {
 /// answer was lost, is still a repeat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PastDecision {
-    /// The call.
     pub call: CallId,
     /// Whether it was to run.
     pub is_approved: bool,
-    /// Its tool.
     pub tool: ToolRef,
     /// Hash of what would run, with the person's changes.
     pub digest: Digest,
@@ -153,13 +148,10 @@ pub struct Control {
     pub at: Timestamp,
     /// When the session was created.
     pub created_at: Timestamp,
-    /// Names the journal.
     pub journal: Option<JournalId>,
     /// Whose session it is.
     pub owner: Option<Actor>,
-    /// Its sandbox.
     pub sandbox: Option<SandboxId>,
-    /// What answers.
     pub model: Option<ModelChoice>,
     /// Whether it reads as much of the past as its window holds, not what the settings say (S2.9).
     #[serde(default)]
@@ -179,11 +171,8 @@ pub struct Control {
     /// The engine that holds the workspace, since the first call that may have used it.
     #[serde(default)]
     pub engine: Option<EngineId>,
-    /// The title.
     pub title: Option<String>,
-    /// The running turn.
     pub turn: Option<Turn>,
-    /// Turns so far.
     pub turns: u64,
     /// How the last one ended.
     pub last_ending: Option<Ending>,

@@ -15,7 +15,6 @@ const LOCK_FILE: &str = "lock";
 /// Who holds a data folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// The server's process.
     pub pid: u32,
     /// Where it listens, once it said so.
     pub address: Option<String>,

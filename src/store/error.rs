@@ -16,7 +16,6 @@ pub enum Error {
     /// Redis is away, full, read-only or broke.
     #[error("{trouble}")]
     Redis {
-        /// Which of these.
         trouble: RedisTrouble,
         /// What it said itself, if it said something.
         #[source]
@@ -33,12 +32,7 @@ pub enum Error {
     Taken(String),
     /// More than one record may hold. Nothing was written.
     #[error("{bytes} bytes do not fit into one record of at most {limit}")]
-    TooLarge {
-        /// What was sent.
-        bytes: usize,
-        /// What is allowed.
-        limit: usize,
-    },
+    TooLarge { bytes: usize, limit: usize },
     /// A stored value that this program cannot have written.
     #[error("the stored {what} `{value}` cannot be read")]
     Corrupt {
@@ -68,7 +62,6 @@ pub enum Error {
         what: &'static str,
         /// The folder, or the address without credentials.
         path: PathBuf,
-        /// Who holds it.
         holder: super::Holder,
     },
 }

@@ -32,9 +32,7 @@ pub enum Error {
     /// The file of `runtime.log.output` cannot be opened.
     #[error("the log file `{path}` cannot be opened for appending")]
     Open {
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// Somebody set up a subscriber before.

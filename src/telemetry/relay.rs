@@ -23,9 +23,7 @@ pub struct LogEntry {
     pub is_panic: bool,
     /// Whether it says that the process, or all that it is for, cannot go on.
     pub is_fatal: bool,
-    /// What it says.
     pub message: String,
-    /// Its other fields.
     pub fields: Map<String, Value>,
 }
 

@@ -14,7 +14,6 @@ const LAST_OWNER: Error = Error::Refused("a tenant needs an owner who may enter"
 
 /// A user to create.
 pub struct NewPerson {
-    /// Sign-in name.
     pub name: String,
     /// What they may do.
     pub role: Role,
@@ -27,7 +26,6 @@ pub struct NewPerson {
 /// A user as administrators see them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
-    /// The user.
     pub user: User,
     /// Whether they may not enter.
     pub is_disabled: bool,
@@ -37,7 +35,6 @@ pub struct Person {
 
 /// A new key; its secret is shown once.
 pub struct CreatedKey {
-    /// Its id.
     pub id: ApiKeyId,
     /// `spl_…`; kept nowhere.
     pub secret: SecretString,

@@ -51,7 +51,6 @@ pub enum CredentialId {
 /// Who entered, and by what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authenticated {
-    /// Who.
     pub caller: Caller,
     /// By what; a ticket counts as what it was issued for.
     pub credential: CredentialId,

@@ -20,7 +20,6 @@ pub enum Error {
     /// A field that cannot be accepted.
     #[error("`{field}` {reason}")]
     Invalid {
-        /// The field.
         field: &'static str,
         /// What is wrong with it.
         reason: &'static str,

@@ -22,7 +22,6 @@ pub struct Link {
     pub address: SecretString,
     /// Whether it opens the setup rather than a sign-in.
     pub is_setup: bool,
-    /// When it ends.
     pub expires_at: Timestamp,
 }
 

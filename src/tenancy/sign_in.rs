@@ -15,7 +15,6 @@ pub struct SignedIn {
     pub entered: Authenticated,
     /// For the cookie; kept nowhere.
     pub secret: SecretString,
-    /// For the page.
     pub csrf: String,
 }
 

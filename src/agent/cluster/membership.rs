@@ -46,7 +46,6 @@ struct Known {
 /// What a round of heartbeats says.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(in crate::agent) struct Round {
-    /// Somebody is gone.
     pub(in crate::agent) is_somebody_gone: bool,
     /// This gateway was away so long that others may have taken over what it ran.
     pub(in crate::agent) was_away: bool,

@@ -46,25 +46,15 @@ pub(in crate::agent) enum ClusterMessage {
         updates: Vec<SessionUpdate>,
     },
     /// To one gateway: a session that it runs has work.
-    Look {
-        /// Which.
-        key: SessionKey,
-    },
+    Look { key: SessionKey },
     /// To all: that gateway has begun.
-    Came {
-        /// Which.
-        gateway: GatewayId,
-    },
+    Came { gateway: GatewayId },
     /// To all: that gateway has ended in order.
-    Left {
-        /// Which.
-        gateway: GatewayId,
-    },
+    Left { gateway: GatewayId },
     /// To all: something happened to an MCP server.
     Server {
         /// The gateway that writes.
         from: GatewayId,
-        /// What.
         update: ServerUpdate,
     },
     /// To all: model providers, or what new sessions begin with, were changed in the records.
@@ -76,12 +66,10 @@ pub(in crate::agent) enum ClusterMessage {
     Rows {
         /// The gateway that writes.
         from: GatewayId,
-        /// Which.
         rows: Vec<ListUpdate>,
     },
     /// To all: a session was deleted; its workspace goes where its engine is.
     Removed {
-        /// Which.
         key: SessionKey,
         /// Its sandbox, by the journal.
         sandbox: SandboxId,

@@ -22,13 +22,10 @@ use crate::store::live::cluster_bus::ClusterBus;
 
 /// One gateway's part in the cluster.
 pub(super) struct Cluster {
-    /// This gateway.
     pub(super) gateway: GatewayId,
     /// The line to the others.
     pub(super) bus: Arc<dyn ClusterBus>,
-    /// Who else lives.
     pub(super) membership: Arc<Membership>,
-    /// Tells the others.
     pub(super) broadcaster: Broadcaster,
     /// Tells people and other tools what is in use here.
     pub(super) presence: Arc<Presence>,

@@ -16,7 +16,6 @@ pub struct Prompts {
 /// The prompt for one offer of tools.
 #[derive(Clone)]
 pub(in crate::agent) struct Rendered {
-    /// The system prompt.
     pub(in crate::agent) system: Arc<str>,
     /// Tokens of prompt and tools.
     pub(in crate::agent) tokens: u64,

@@ -21,9 +21,7 @@ const ORDINARY_ANSWER: u64 = 4096;
 
 /// What every request of a session says beside its history.
 pub(in crate::agent) struct RequestBase {
-    /// The system prompt.
     pub(in crate::agent) system: Arc<str>,
-    /// The tools.
     pub(in crate::agent) tools: Arc<[Tool]>,
     /// What of the history fits beside them.
     pub(in crate::agent) limits: history::Limits,
@@ -38,11 +36,8 @@ pub(in crate::agent) struct RequestBase {
 /// Builds the agent of a session (S2.5).
 #[derive(Clone)]
 pub struct AgentFactory {
-    /// The model providers.
     pub providers: Providers,
-    /// Prices and windows.
     pub catalogue: Arc<Catalogue>,
-    /// The system prompt.
     pub prompts: Arc<Prompts>,
     /// Limits of the working context.
     pub history: history::Limits,
@@ -58,7 +53,6 @@ pub struct AgentFactory {
     pub place: Arc<SandboxHost>,
     /// The MCP servers of the installation and its tenants.
     pub servers: Servers,
-    /// Where spans go.
     pub traces: Traces,
     /// The agent's name in traces.
     pub agent_name: Arc<str>,
@@ -68,7 +62,6 @@ pub struct AgentFactory {
 #[derive(Clone)]
 pub struct SessionAgent {
     pub(in crate::agent) tenant: TenantId,
-    /// For the log.
     pub(in crate::agent) session: SessionId,
     pub(in crate::agent) providers: Providers,
     pub(in crate::agent) catalogue: Arc<Catalogue>,

@@ -12,7 +12,6 @@ pub enum ListUpdate {
     Changed(SessionRow),
     /// The session was deleted.
     Removed {
-        /// Which.
         key: SessionKey,
         /// On whose list it was.
         owner: UserId,

@@ -79,7 +79,6 @@ impl Running {
 
 /// One thing to show.
 pub struct Signal {
-    /// What it is.
     pub what: What,
     /// What a door made of it, whatever that is.
     rendered: OnceLock<Box<dyn Any + Send + Sync>>,
@@ -130,11 +129,9 @@ pub enum What {
 /// A shown event with its place.
 #[derive(Debug, Clone)]
 pub struct ShownEvent {
-    /// Dense per session.
     pub seq: u64,
     /// When it was decided.
     pub at: Timestamp,
-    /// What happened.
     pub event: Event,
 }
 
@@ -152,7 +149,6 @@ pub struct QueueState {
 /// A remark that is shown once and kept nowhere.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Notice {
-    /// For people.
     pub text: String,
     /// `model_retry`, ….
     pub code: Cow<'static, str>,
@@ -180,17 +176,13 @@ pub struct SessionView {
     pub journal: crate::domain::JournalId,
     /// `seq` of the last shown event.
     pub seq: u64,
-    /// The title.
     pub title: Option<String>,
-    /// What answers.
     pub model: ModelChoice,
     /// Whether the session is stored.
     pub is_stored: bool,
     /// The calls of the running turn.
     pub queue: QueueState,
-    /// The totals.
     pub usage: UsageState,
-    /// The running turn.
     pub turn: Option<TurnView>,
     /// The answer that is being streamed.
     pub answer: Option<RunningAnswer>,
@@ -219,13 +211,11 @@ impl SessionView {
 /// Where a running turn stands.
 #[derive(Debug, Clone)]
 pub struct TurnView {
-    /// Its number.
     pub id: TurnId,
     /// The request it is at.
     pub iteration: Iteration,
     /// `model`, `waiting` (for a person) or `calls`.
     pub phase: &'static str,
-    /// Since when.
     pub since: Timestamp,
 }
 

@@ -19,7 +19,6 @@ pub enum DeltaKind {
 /// A piece of the running answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delta {
-    /// The turn.
     pub turn: TurnId,
     /// The request of the turn.
     pub iteration: Iteration,
@@ -27,9 +26,7 @@ pub struct Delta {
     pub attempt: u32,
     /// Where the piece begins, in UTF-16 code units of its kind (as browsers count).
     pub offset: usize,
-    /// Text or reasoning.
     pub kind: DeltaKind,
-    /// The piece.
     pub text: String,
 }
 
@@ -51,7 +48,6 @@ impl Delta {
 /// The answer that is being streamed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningAnswer {
-    /// The turn.
     pub turn: TurnId,
     /// The request of the turn.
     pub iteration: Iteration,

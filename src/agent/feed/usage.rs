@@ -24,7 +24,6 @@ pub struct UsageState {
 /// What fell out of the working context; the transcript has it all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// How many entries.
     pub messages: u64,
     /// `seq` of the oldest message of a person that the model still reads.
     pub from_seq: Option<u64>,

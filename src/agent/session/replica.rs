@@ -30,7 +30,6 @@ pub(in crate::agent) enum Lost {
 pub(in crate::agent) struct Replica {
     pub(in crate::agent) key: SessionKey,
     pub(in crate::agent) journal: Journal,
-    /// The folded journal.
     pub(in crate::agent) state: SessionState,
     /// What its entries were cut to, if they were since the journal was folded.
     pub(in crate::agent) cut_to: history::Limits,

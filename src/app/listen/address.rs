@@ -15,9 +15,7 @@ const SUGGEST_WITHIN: u16 = 100;
 #[derive(Debug, thiserror::Error)]
 #[error("port {port} is taken by {holder}; {}", suggestion(*free))]
 pub struct AddressInUse {
-    /// The port.
     pub port: u16,
-    /// Who listens there.
     pub holder: String,
     /// The next one that is free.
     pub free: Option<u16>,

@@ -24,11 +24,8 @@ pub(super) type Members = BTreeMap<String, Fields>;
 pub(super) struct Member {
     /// The key of its family.
     pub(super) family: &'static str,
-    /// Its name.
     pub(super) name: String,
-    /// Where it stands.
     pub(super) source: Source,
-    /// Its fields.
     pub(super) fields: Fields,
 }
 

@@ -13,9 +13,7 @@ use super::read;
 /// `agent.name` and `agent.version`.
 #[derive(Debug, Clone)]
 pub struct Agent {
-    /// The agent's name.
     pub name: String,
-    /// The agent's version.
     pub version: String,
 }
 
@@ -23,7 +21,6 @@ pub struct Agent {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
-    /// Its name.
     pub name: String,
     /// What it says of itself.
     pub description: String,
@@ -115,7 +112,6 @@ impl Llm {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderEntry {
-    /// What it speaks.
     pub kind: ProviderKind,
     /// The key; the vendors need one (S2.22).
     #[serde(default)]
@@ -148,7 +144,6 @@ pub struct ProviderEntry {
 pub struct ModelPrice {
     /// Input that was not cached.
     pub input: f64,
-    /// Output, reasoning included.
     pub output: f64,
     /// Input that was cached; `None` = like other input.
     pub cached: Option<f64>,
@@ -308,10 +303,8 @@ impl ProviderKind {
 pub struct Retry {
     /// How often a request is repeated.
     pub max_retries: u32,
-    /// The first wait.
     #[serde(deserialize_with = "read::seconds")]
     pub initial_backoff: Duration,
-    /// The longest wait.
     #[serde(deserialize_with = "read::seconds")]
     pub max_backoff: Duration,
     /// By how much each wait is longer than the one before.

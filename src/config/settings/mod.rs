@@ -44,11 +44,9 @@ pub struct Settings {
     pub mcp_servers: BTreeMap<String, McpServerConfig>,
     /// What outlives the process.
     pub store: Store,
-    /// Where tools run.
     pub sandbox: Sandbox,
     /// How people sign in.
     pub auth: Auth,
-    /// Where traces go.
     pub telemetry: Telemetry,
 }
 

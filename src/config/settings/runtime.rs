@@ -17,7 +17,6 @@ use crate::domain::Most;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Runtime {
-    /// The log.
     pub log: Log,
     /// Where the gateway listens.
     pub transports: Transports,
@@ -27,9 +26,7 @@ pub struct Runtime {
     pub outgoing: Outgoing,
     /// What one client may use.
     pub limits: Limits,
-    /// Engine.IO's own settings.
     pub socket: Socket,
-    /// Figures for Prometheus.
     pub metrics: Metrics,
 }
 
@@ -39,10 +36,8 @@ pub struct Runtime {
 pub struct Log {
     /// The least serious entries that are logged.
     pub level: LogLevel,
-    /// Where they go.
     #[serde(deserialize_with = "read::parsed")]
     pub output: LogOutput,
-    /// How they look.
     pub format: LogFormat,
 }
 
@@ -107,7 +102,6 @@ pub struct Transports {
     pub debug: bool,
     /// Standard input and output.
     pub stdio: Stdio,
-    /// The listener.
     pub http: Http,
 }
 
@@ -198,7 +192,6 @@ pub struct Limits {
     /// Those of one tenant.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub waiting_bytes_per_tenant: Option<NonZeroU32>,
-    /// Sessions in memory.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub sessions: Option<NonZeroU32>,
     /// Those of one user.
@@ -237,7 +230,6 @@ pub struct Limits {
     /// Those of one tenant.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub streams_per_tenant: Option<NonZeroU32>,
-    /// Open HTTP connections.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub connections: Option<NonZeroU32>,
     /// Those of one address.

@@ -52,7 +52,6 @@ pub struct Flag {
 pub struct SourceFile {
     /// Its path as it was given; the extension decides the format.
     pub name: String,
-    /// Its content.
     pub text: String,
 }
 

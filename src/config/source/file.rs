@@ -16,7 +16,6 @@ pub(in crate::config) struct Entry {
     pub(in crate::config) key: &'static str,
     /// The value, variables expanded.
     pub(in crate::config) raw: Raw,
-    /// Where it stands.
     pub(in crate::config) source: Source,
 }
 

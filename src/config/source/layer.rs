@@ -18,7 +18,6 @@ use crate::config::{Problem, Problems, Settings, Source, Sources, derive, docs};
 /// What loading gives.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// The settings.
     pub settings: Settings,
     /// What an operator should know about them; logged at start.
     pub notices: Vec<String>,

@@ -23,9 +23,7 @@ pub struct Family {
 pub struct Field {
     /// Its name; camelCase and `snake_case` are both read.
     pub name: &'static str,
-    /// What it accepts.
     pub kind: FieldKind,
-    /// What it does.
     pub doc: &'static str,
 }
 

@@ -79,11 +79,9 @@ pub struct Definition {
     pub env: &'static [&'static str],
     /// Names that count only for one model provider: `(provider, name)`.
     pub vendor: &'static [(&'static str, &'static str)],
-    /// What it accepts.
     pub kind: Kind,
     /// What holds without it.
     pub fallback: Fallback,
-    /// What it does.
     pub doc: &'static str,
     /// The version that first had it.
     pub since: &'static str,

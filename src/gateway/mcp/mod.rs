@@ -29,7 +29,6 @@ use crate::config;
 pub struct Exposure {
     /// The agent's name and version.
     pub agent: config::Agent,
-    /// Its one tool.
     pub tool: config::Tool,
     /// Who decides about calls, the first way that is possible.
     pub approval: Vec<config::ApprovalWay>,
@@ -48,6 +47,5 @@ pub struct Exposure {
 pub struct Life {
     /// Questions that are being answered.
     pub tasks: TaskTracker,
-    /// The doors close.
     pub stop: CancellationToken,
 }

@@ -41,7 +41,6 @@ pub enum Heard {
     Nobody,
     /// The call is longer than what can be shown there whole.
     TooLong {
-        /// Its characters.
         chars: usize,
         /// As many can be shown.
         most: usize,
@@ -89,9 +88,7 @@ pub enum Ending {
 pub struct Question<'a> {
     /// The corridor to sessions.
     pub sessions: &'a Sessions,
-    /// Who asks.
     pub caller: &'a Caller,
-    /// What.
     pub text: String,
     /// Who decides about calls, the first way that is possible.
     pub ways: &'a [ApprovalWay],
@@ -99,7 +96,6 @@ pub struct Question<'a> {
     pub has_page: bool,
     /// How long it may take, approvals included (S0.58); `None` = as long as it takes.
     pub limit: Option<Duration>,
-    /// Stops the turn.
     pub stop: CancellationToken,
 }
 

@@ -41,7 +41,6 @@ pub(super) struct Pump<'a> {
     context: &'a SocketContext,
     client: &'a Client,
     connection: &'a Connection,
-    /// The session.
     key: &'a SessionKey,
     /// `seq` of the last event that the client's buffer took.
     seq: u64,

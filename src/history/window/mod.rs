@@ -67,7 +67,6 @@ pub struct Window {
     pub entries: Vec<Arc<Weighed>>,
     /// How many older ones fell out.
     pub left_out: usize,
-    /// Tokens of those.
     pub left_out_tokens: u64,
     /// Tokens of `entries`, by the counter.
     pub tokens: u64,

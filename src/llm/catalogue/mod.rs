@@ -18,7 +18,6 @@ pub struct Catalogue {
     pub source: String,
     /// When they were looked up.
     pub date: String,
-    /// The entries.
     pub models: Vec<Model>,
 }
 
@@ -59,7 +58,6 @@ pub struct Windows {
 /// What an operator or an admin says of one provider's models (S3.11).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overrides {
-    /// Their windows.
     #[serde(flatten)]
     pub windows: Windows,
     /// Tokens of the longest answer, by model; they win over the catalogue.
@@ -85,7 +83,6 @@ pub struct Price {
     /// Input that the provider put into its cache; none = like other input.
     #[serde(default)]
     pub cache_write: Option<u64>,
-    /// Output, reasoning included.
     pub output: u64,
 }
 

@@ -10,7 +10,6 @@ pub(in crate::llm) struct Position {
     /// Bytes of text that belong to the block itself.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(in crate::llm) length: usize,
-    /// Calls before it.
     pub(in crate::llm) calls: usize,
 }
 

@@ -10,9 +10,7 @@ use crate::llm::{Error, KeyFault, PLACEHOLDER_KEY, ProviderKind, Settings};
 /// A vendor's service, or somebody else's that speaks like it.
 #[derive(Debug)]
 pub(in crate::llm) struct Endpoint {
-    /// The configured name.
     pub(in crate::llm) id: String,
-    /// What it speaks.
     pub(in crate::llm) kind: ProviderKind,
     /// Whether it is the vendor's own address.
     pub(in crate::llm) is_vendor: bool,

@@ -18,9 +18,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(2);
 pub struct RetryConfig {
     /// Attempts after the first.
     pub max_retries: u32,
-    /// The first pause.
     pub initial_backoff: Duration,
-    /// The longest pause.
     pub max_backoff: Duration,
     /// How much longer each pause is than the one before; below 1 counts as 1.
     pub backoff_multiplier: f32,

@@ -30,7 +30,6 @@ const OWN_HEADERS: [&str; 3] = ["accept", HEADER_LAST_EVENT_ID, HEADER_SESSION_I
 /// Where a remote server is, and what it is sent with every request.
 #[derive(Clone)]
 pub struct Remote {
-    /// The address.
     pub url: String,
     /// The headers; their values are secrets.
     pub headers: BTreeMap<String, String>,

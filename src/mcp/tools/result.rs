@@ -13,7 +13,6 @@ const MAX_TEXT_BYTES: usize = 60 * 1024;
 pub struct ToolAnswer {
     /// The text blocks; other blocks as one line each.
     pub text: String,
-    /// The structured form.
     pub structured: Option<Value>,
     /// Bytes left out of `text`.
     pub truncated_bytes: Option<u64>,

@@ -49,7 +49,6 @@ pub struct Offer<'a> {
 pub struct ToolboxTool {
     /// The definition, with the name that the model uses.
     pub tool: Tool,
-    /// Where it lives.
     pub at: ToolRef,
     /// Hash of the definition.
     pub definition: Digest,
@@ -66,21 +65,13 @@ pub enum ToolboxError {
     /// Its schema is not a JSON Schema.
     #[error("the input schema of tool `{tool}` of server `{server}` is not valid: {reason}")]
     Schema {
-        /// The server.
         server: String,
-        /// The tool.
         tool: String,
-        /// What is wrong.
         reason: String,
     },
     /// Another tool has its name.
     #[error("the name of tool `{tool}` of server `{server}` is taken; set a `toolPrefix`")]
-    Name {
-        /// The server.
-        server: String,
-        /// The tool.
-        tool: String,
-    },
+    Name { server: String, tool: String },
 }
 
 impl Toolbox {

@@ -68,7 +68,6 @@ struct Places {
 struct Occupancy {
     /// `None` while it starts.
     taken: BTreeMap<u64, (Option<Holder>, Option<Guest>)>,
-    /// The same, counted.
     ledger: Ledger,
     /// Starts that have no place yet, in the order in which they came.
     waiting: BTreeMap<u64, Option<Holder>>,

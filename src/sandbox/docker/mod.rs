@@ -58,7 +58,6 @@ pub struct DockerSettings {
     pub pool_size: usize,
     /// A name that no other installation at this engine has; gateways on one store share it.
     pub installation: String,
-    /// Those gateways.
     pub peers: Peers,
     /// Watches the disks of this machine, to which that of the engine is added where it can be seen.
     pub disk: DiskMonitor,

@@ -33,7 +33,6 @@ pub(super) struct DockerShared {
     pub(super) limits: Limits,
     pub(super) owned: Owned,
     pub(super) pool: Pool,
-    /// Starts and supervisors.
     pub(super) tasks: TaskTracker,
     /// Streams, which end when their owners let go.
     pub(super) pumps: TaskTracker,

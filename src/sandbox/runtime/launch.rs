@@ -14,7 +14,6 @@ pub struct Launch {
     pub holder: Option<Holder>,
     /// The MCP server that this is, for logs.
     pub server: String,
-    /// What runs.
     pub program: Program,
     /// Environment of the program, beside the few names that every sandbox has.
     pub environment: BTreeMap<String, String>,
@@ -36,7 +35,6 @@ pub enum Program {
     Command(Vec<String>),
     /// A container image with its arguments; only engines can run one.
     Image {
-        /// Its reference.
         image: String,
         /// What follows it on the command line.
         arguments: Vec<String>,
@@ -57,11 +55,9 @@ pub enum Access {
 /// How much one started program, with all that it starts, may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Memory, without swap.
     pub memory_bytes: u64,
     /// Processor time in thousandths of one processor.
     pub cpu_millis: u32,
-    /// Processes and threads.
     pub processes: u32,
     /// The workspace, all of it.
     pub workspace_bytes: u64,

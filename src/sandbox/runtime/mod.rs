@@ -101,7 +101,6 @@ pub trait Runtime: Send + Sync {
 pub struct Limits {
     /// Memory of all processes together.
     pub memory: Enforcement,
-    /// Processor time.
     pub cpu: Enforcement,
     /// How many processes and threads.
     pub processes: Enforcement,

@@ -20,9 +20,7 @@ const RESERVED: [&str; 3] = ["add", "health", "test"];
 /// A server to add or to try.
 #[derive(Clone)]
 pub struct NewServer {
-    /// Its name.
     pub name: String,
-    /// Its entry.
     pub config: McpServerConfig,
     /// What its `${secret:NAME}` stand for.
     pub secrets: BTreeMap<String, SecretString>,

@@ -21,7 +21,6 @@ use crate::store::clock::now;
 /// A server as people see it.
 #[derive(Debug, Clone)]
 pub struct ServerReport {
-    /// Its name.
     pub name: String,
     /// Where it is written down.
     pub source: Source,
@@ -37,7 +36,6 @@ pub struct ServerReport {
     pub secrets: Option<Vec<String>>,
     /// Where its calls run.
     pub runs_in: RunsIn,
-    /// How it is.
     pub health: Health,
     /// Whether it was ever listed.
     pub is_listed: bool,
@@ -58,13 +56,10 @@ pub struct ServerReport {
 pub struct TestReport {
     /// The phases that were reached.
     pub phases: Vec<Phase>,
-    /// What it offers.
     pub tools: Vec<Tool>,
     /// Its last lines on stderr.
     pub stderr: Vec<String>,
-    /// Why it failed.
     pub error: Option<String>,
-    /// The likely reason.
     pub reason: Option<&'static str>,
 }
 

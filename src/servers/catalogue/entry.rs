@@ -45,7 +45,6 @@ pub struct ServerEntry {
     pub name: String,
     /// Where it is written down.
     pub source: Source,
-    /// Whom it serves.
     pub scope: Scope,
     /// As it is written down, references and all.
     pub config: McpServerConfig,

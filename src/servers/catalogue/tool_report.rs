@@ -20,7 +20,6 @@ pub struct ToolReport {
     pub schema: Value,
     /// The server's claims.
     pub annotations: ToolAnnotations,
-    /// Names this definition.
     pub hash: Digest,
     /// Whether the model is told of it.
     pub enabled: bool,

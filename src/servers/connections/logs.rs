@@ -16,9 +16,7 @@ const MAX_RINGS: usize = 1_000;
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
-    /// When it came.
     pub at: Timestamp,
-    /// The text.
     pub text: String,
 }
 

@@ -14,7 +14,6 @@ const STEPS: usize = 49;
 /// What was seen in one step of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HealthStep {
-    /// When it began.
     pub from: Timestamp,
     /// How often the server answered.
     pub well: u32,

@@ -55,7 +55,6 @@ impl Status {
 /// What is known of a server's health.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Health {
-    /// How it is.
     pub status: Status,
     /// When somebody last looked or used it.
     pub last_check: Option<Timestamp>,

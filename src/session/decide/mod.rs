@@ -30,7 +30,6 @@ pub struct Gateway<'a> {
 /// What `decide` may look at beside state and command.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
-    /// Who decides.
     pub gateway: Gateway<'a>,
     /// The rules in force.
     pub rules: &'a Rules,

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::domain::Code;
 use crate::domain::{Code, TurnId};
 use crate::session::properties::world::{World, approve, proposal, say};
+use crate::session::{Command, Event, Outcome};
 
 const LIMIT: Duration = Duration::from_mins(1);
 const LIMIT_MS: i64 = 60_000;

@@ -37,7 +37,6 @@ pub enum KeyPlace {
 pub struct Part {
     /// Its name in the archive.
     pub name: String,
-    /// Its size.
     pub bytes: u64,
     /// SHA-256 of its content, in hex.
     pub sha256: String,

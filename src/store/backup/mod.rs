@@ -36,7 +36,6 @@ pub enum Error {
     /// Something of it is not in the data folder; half a backup would be none.
     #[error("{what}, so this command would give half a backup; {remedy}")]
     Elsewhere {
-        /// What is elsewhere.
         what: &'static str,
         /// How a backup is made there.
         remedy: &'static str,
@@ -49,15 +48,12 @@ pub enum Error {
     InTheWay {
         /// What is in the way.
         path: PathBuf,
-        /// Why.
         reason: &'static str,
-        /// What to do.
         remedy: &'static str,
     },
     /// The file is no backup, or one with things that no backup has.
     #[error("`{path}` is not a backup that `sepal backup` made: {reason}; nothing was changed")]
     Foreign {
-        /// The archive.
         path: PathBuf,
         /// What gives it away.
         reason: String,
@@ -65,7 +61,6 @@ pub enum Error {
     /// It was one, and something happened to it.
     #[error("`{path}` is damaged: {reason}; nothing was changed, take another copy of it")]
     Damaged {
-        /// The archive.
         path: PathBuf,
         /// What does not fit.
         reason: String,
@@ -84,7 +79,6 @@ pub enum Error {
     Disk {
         /// Which file or folder.
         path: PathBuf,
-        /// What was tried.
         reason: &'static str,
         /// What the system said.
         source: io::Error,
@@ -108,7 +102,6 @@ impl Error {
 /// What is to be kept.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// Where everything is.
     pub settings: &'a Settings,
     /// Whether the key of the secrets comes from the settings and not from the data folder.
     pub has_own_key: bool,

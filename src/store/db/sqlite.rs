@@ -53,7 +53,6 @@ pub(in crate::store) struct SqliteDb {
 /// was in the middle of is rolled back.
 pub(in crate::store) struct Writing<'a> {
     place: MutexGuard<'a, Option<SqliteConnection>>,
-    /// The connection.
     pub(in crate::store) connection: SqliteConnection,
 }
 

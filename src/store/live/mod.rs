@@ -42,7 +42,6 @@ pub struct NewRecord {
     pub last_seq: u64,
     /// Whether the session is unfinished after this record.
     pub is_active: bool,
-    /// The commit, serialized.
     pub body: Bytes,
     /// What other gateways that follow the session are told in the same step, if anything.
     /// Stores of one gateway have nobody to tell.
@@ -54,13 +53,11 @@ pub struct NewRecord {
 pub struct Record {
     /// Dense per session, from 1.
     pub version: u64,
-    /// Who wrote it.
     pub commit_id: CommitId,
     /// `seq` of the first shown event; `last_seq + 1` if none is shown.
     pub first_seq: u64,
     /// `seq` of the session after this record.
     pub last_seq: u64,
-    /// The commit, serialized.
     pub body: Bytes,
 }
 

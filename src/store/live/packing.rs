@@ -19,7 +19,6 @@ static PACKERS: Semaphore = Semaphore::const_new(2);
 pub(super) struct Packed {
     /// Whether `body` is gzip.
     pub(super) is_compressed: bool,
-    /// The bytes.
     pub(super) body: Bytes,
 }
 

@@ -9,7 +9,6 @@ use crate::domain::{ApiKeyId, TenantId, Timestamp, UserId};
 /// A key as people see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
-    /// Its id.
     pub id: ApiKeyId,
     /// Whose rights it has.
     pub user: UserId,
@@ -28,7 +27,6 @@ pub struct ApiKey {
 pub struct NewApiKey {
     /// The tenant of the user.
     pub tenant: TenantId,
-    /// Its id.
     pub id: ApiKeyId,
     /// Whose rights it has.
     pub user: UserId,

@@ -9,7 +9,6 @@ use crate::domain::{TenantId, Timestamp, UserId};
 /// What a link opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkTarget {
-    /// The tenant.
     pub tenant: TenantId,
     /// Whom it signs in.
     pub user: UserId,

@@ -8,7 +8,6 @@ use crate::domain::{McpServerConfig, TenantId, Timestamp};
 /// A server as it is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct McpServerRow {
-    /// Whose it is.
     pub tenant: TenantId,
     /// Its name, unique in the tenant.
     pub name: String,

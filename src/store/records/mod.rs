@@ -58,9 +58,7 @@ impl Records {
     }
 
     nouns! {
-        /// Isolation boundaries.
         tenants: Tenants,
-        /// People and services.
         users: Users,
         /// Keys of programs.
         api_keys: ApiKeys,

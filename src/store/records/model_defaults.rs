@@ -8,11 +8,9 @@ use crate::domain::{Scope, Timestamp, UserId};
 /// A default as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelDefault {
-    /// Where it counts.
     pub scope: Scope,
     /// For whom; `None` = everybody in the scope.
     pub user: Option<UserId>,
-    /// The provider's name.
     pub provider: String,
     /// The model's name at the provider.
     pub model: String,

@@ -8,7 +8,6 @@ use crate::domain::{Scope, TenantId, Timestamp};
 /// A provider as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderRow {
-    /// Whom it serves.
     pub scope: Scope,
     /// Its name, unique in the scope.
     pub id: String,

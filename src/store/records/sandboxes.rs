@@ -8,7 +8,6 @@ use crate::domain::{EngineId, SandboxId, SessionId, SessionKey};
 /// A session's sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxRow {
-    /// Whose it is.
     pub key: SessionKey,
     /// Its id, by which the workspace is named.
     pub sandbox: SandboxId,
@@ -19,7 +18,6 @@ pub struct SandboxRow {
 /// A row beside the list of sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedSandbox {
-    /// The row.
     pub row: SandboxRow,
     /// Whether the list of sessions has its session. One that was deleted is not there, one that
     /// began a moment ago may not be there yet.

@@ -49,9 +49,7 @@ impl SessionState {
 /// A session as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRow {
-    /// Which one.
     pub key: SessionKey,
-    /// Whose it is.
     pub owner: UserId,
     /// What it is about.
     pub title: String,
@@ -59,7 +57,6 @@ pub struct SessionRow {
     pub state: SessionState,
     /// Calls that wait for a person.
     pub waiting: u64,
-    /// When it began.
     pub created_at: Timestamp,
     /// When something was last said or done.
     pub updated_at: Timestamp,
@@ -93,7 +90,6 @@ impl Cursor {
 /// A page of sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionsPage {
-    /// Newest first.
     pub rows: Vec<SessionRow>,
     /// Where the next page begins, if there is more.
     pub next: Option<Cursor>,

@@ -9,7 +9,6 @@ use crate::domain::{Role, TenantId, Timestamp, User, UserId};
 /// A user with what signing in needs.
 #[derive(Clone)]
 pub struct UserRecord {
-    /// The user.
     pub user: User,
     /// Argon2id in PHC form; `None` for who signs in otherwise.
     pub password_hash: Option<String>,
@@ -22,7 +21,6 @@ pub struct UserRecord {
 /// A user to add.
 #[derive(Clone)]
 pub struct NewUser {
-    /// The user.
     pub user: User,
     /// Argon2id in PHC form.
     pub password_hash: Option<String>,

@@ -12,7 +12,6 @@ pub struct NewWebSession {
     pub tenant: TenantId,
     /// Its id, which is not its secret.
     pub id: String,
-    /// Who signed in.
     pub user: UserId,
     /// The hash of the cookie.
     pub hash: SecretHash,

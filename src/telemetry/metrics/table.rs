@@ -28,11 +28,9 @@ impl Kind {
 pub struct Figure {
     /// As it is asked for; a counter's ends in `_total`.
     pub name: &'static str,
-    /// What it is.
     pub kind: Kind,
     /// Its labels. Their values come from fixed lists, never from tenants or sessions.
     pub labels: &'static [&'static str],
-    /// What it counts.
     pub help: &'static str,
 }
 

@@ -243,6 +243,36 @@ fn wrong_lengths(files: &[File], reasons: &[(&str, &str)]) -> Vec<String> {
     wrong.map(|path| (*path).to_owned()).collect()
 }
 
+/// Public items without a doc comment. Modules open with their front page.
+fn undocumented(files: &[File]) -> Vec<String> {
+    const ITEMS: &[&str] = &[
+        "pub fn ",
+        "pub async fn ",
+        "pub struct ",
+        "pub enum ",
+        "pub trait ",
+        "pub const ",
+        "pub static ",
+        "pub type ",
+    ];
+    let mut wrong = Vec::new();
+    for file in files {
+        let mut is_documented = false;
+        for line in file.text.lines().map(str::trim_start) {
+            if line.starts_with("///") {
+                is_documented = true;
+            } else if !line.starts_with("#[") && !line.starts_with(')') {
+                if !is_documented && ITEMS.iter().any(|item| line.starts_with(item)) {
+                    wrong.push(format!("{}: `{line}`", file.path));
+                }
+                // Attributes over several lines stand between an item and its doc comment.
+                is_documented &= line.ends_with(',') && !line.starts_with("pub ");
+            }
+        }
+    }
+    wrong
+}
+
 /// The folder that a file stands in.
 fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
@@ -367,6 +397,14 @@ fn a_folder_holds_ten_files_or_says_why_it_holds_more() {
     assert_none(
         "A folder of more than ten files falls into folders, or its front page begins with `… one file per …`",
         &crowded_folders(&files()),
+    );
+}
+
+#[test]
+fn every_public_item_says_what_it_is_for() {
+    assert_none(
+        "A public item has a doc comment (fields only where their name and type do not say it)",
+        &undocumented(&files()),
     );
 }
 

@@ -1,8 +1,8 @@
 //! The rules themselves, tried on small houses that break them.
 
 use super::{
-    File, circles, crowded_folders, empty_names, impurities, spread_types, without_front_page,
-    wrong_layers, wrong_lengths, wrong_reading_order,
+    File, circles, crowded_folders, empty_names, impurities, spread_types, undocumented,
+    without_front_page, wrong_layers, wrong_lengths, wrong_reading_order,
 };
 
 #[track_caller]
@@ -157,4 +157,13 @@ fn a_crowded_folder_and_a_spread_type_are_caught() {
         &spread,
         &["llm: `Wide` in llm/a.rs, llm/b.rs, llm/c.rs, llm/d.rs"],
     );
+}
+
+#[test]
+fn an_item_without_a_word_is_caught() {
+    let house = [(
+        "llm/mod.rs",
+        "/// A.\n#[derive(Debug)]\npub struct A {\n    pub x: u8,\n}\n\npub fn b() {}\n",
+    )];
+    check(undocumented, &house, &["llm/mod.rs: `pub fn b() {}`"]);
 }

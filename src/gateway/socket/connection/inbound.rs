@@ -17,9 +17,7 @@ use crate::session::Refusal;
 /// One command as it came. It is read when its turn comes: values take many times the memory of their
 /// text.
 pub(in crate::gateway::socket) struct Inbound {
-    /// The event's name.
     pub(in crate::gateway::socket) name: String,
-    /// Name and arguments.
     pub(in crate::gateway::socket) packet: RawPacket,
     /// Where the answer goes; `None` if the client asked for none.
     pub(in crate::gateway::socket) reply: Option<Reply>,

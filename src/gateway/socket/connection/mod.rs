@@ -57,7 +57,6 @@ pub(super) enum Shows {
 
 /// One connected socket.
 pub(super) struct Connection {
-    /// Who is connected.
     pub(super) entered: Authenticated,
     /// What they are told of.
     pub(super) shows: Shows,

@@ -35,7 +35,6 @@ pub(in crate::llm::gemini) struct NativeParts {
     /// The text of a thought, which is no part of the answer's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::llm::gemini) thought: Option<String>,
-    /// The signature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::llm::gemini) thought_signature: Option<String>,
 }

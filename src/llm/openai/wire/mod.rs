@@ -249,7 +249,6 @@ struct UsageForm {
     completion_tokens_details: Option<OutputDetails>,
     /// `DeepSeek`'s name for the cached part.
     prompt_cache_hit_tokens: Option<u64>,
-    /// Moonshot's.
     cached_tokens: Option<u64>,
 }
 

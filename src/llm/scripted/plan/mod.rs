@@ -23,7 +23,6 @@ To talk to a real model, add a provider.";
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Script {
     pub(super) text: String,
-    /// Names and arguments.
     pub(super) calls: Vec<(String, Value)>,
     pub(super) breakdown: Option<Breakdown>,
 }

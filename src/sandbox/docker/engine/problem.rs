@@ -10,24 +10,19 @@ pub enum Problem {
     /// Nobody answers, or we may not ask.
     #[error("no container engine answers at `{address}` ({said}); {REACH}")]
     Unreachable {
-        /// Where we asked.
         address: String,
         /// What we were told instead.
         said: String,
     },
     /// The image of the sandboxes is not there.
     #[error("the image `{image}` is missing; get it: {}", remedy(.image))]
-    NoImage {
-        /// Its reference.
-        image: String,
-    },
+    NoImage { image: String },
     /// The image declares volumes, in which no limit would hold.
     #[error(
         "the image `{image}` is not run: it declares volumes (`{folders}`), to which the engine \
          gives no limit; use one without `VOLUME`, or build it anew without"
     )]
     HasVolumes {
-        /// Its reference.
         image: String,
         /// The folders, with the marks of code between them.
         folders: String,
@@ -40,7 +35,6 @@ pub enum Problem {
     NoRuntime {
         /// What the settings name.
         runtime: String,
-        /// What there is.
         known: String,
     },
     /// The engine answered, but not with what was wanted.
@@ -48,15 +42,11 @@ pub enum Problem {
     Refused {
         /// What it was asked.
         what: &'static str,
-        /// Its words.
         said: String,
     },
     /// Another gateway has not let go of the sandbox.
     #[error("another gateway still runs `{name}` of this session; try again in a moment")]
-    Taken {
-        /// The container.
-        name: String,
-    },
+    Taken { name: String },
     /// More is asked of the engine than it can do.
     #[error("the container engine is busy: too many sandboxes start at once; try again")]
     Busy,

@@ -54,7 +54,6 @@ pub struct Phase {
     pub name: &'static str,
     /// How long it took.
     pub ms: u64,
-    /// Why it failed.
     pub error: Option<String>,
 }
 

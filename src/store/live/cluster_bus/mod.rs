@@ -29,7 +29,6 @@ pub enum News {
     Message {
         /// Where it was sent.
         to: Address,
-        /// What was sent.
         payload: Bytes,
     },
     /// Messages may have been lost until now.
@@ -60,7 +59,6 @@ pub struct Site {
 /// truth: records and journal are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresenceSign {
-    /// Which.
     pub key: SessionKey,
     /// How it is in use.
     pub is_in: SessionUse,

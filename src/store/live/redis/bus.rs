@@ -81,7 +81,6 @@ pub(crate) struct RedisBus {
 struct Lost {
     /// It broke and was not heard of since.
     is_down: AtomicBool,
-    /// Messages were dropped.
     is_behind: AtomicBool,
 }
 

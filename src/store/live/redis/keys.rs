@@ -27,7 +27,6 @@ pub(super) fn parse_wake(channel: &str) -> Option<SessionKey> {
 pub(super) struct Keys {
     /// Stream, one entry per commit.
     pub(super) journal: String,
-    /// Hash, the snapshot.
     pub(super) conversation: String,
     /// Hash, what is known of the sandbox and who runs the effects.
     pub(super) session: String,

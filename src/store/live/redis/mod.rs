@@ -51,7 +51,6 @@ pub(crate) struct RedisLive {
     /// Ranges, which may be large: an append does not wait behind one.
     read: Link,
     index: ActiveIndex,
-    /// For people.
     address: String,
     /// In milliseconds; 0 = for ever.
     ttl: String,
