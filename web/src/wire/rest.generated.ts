@@ -640,6 +640,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin a new context: the model reads nothing from before, the transcript stays.
+         * @description Begin a new context: the model reads nothing from before, the transcript stays.
+         */
+        post: operations["reset_context"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/system": {
         parameters: {
             query?: never;
@@ -1097,6 +1117,14 @@ export interface components {
             contextWindows: {
                 [key: string]: number;
             };
+            /** @description Tokens of the longest answer, by model; goes before the catalogue. */
+            maxOutputs: {
+                [key: string]: number;
+            };
+            /** @description What its models cost; goes before the catalogue. */
+            prices: {
+                [key: string]: components["schemas"]["TokenPrice"];
+            };
             /** @description Where it is kept; `settings` are read-only. */
             source: components["schemas"]["ProviderSource"];
             /** @description Whether it answers in new sessions. */
@@ -1170,6 +1198,17 @@ export interface components {
             /** @description The same by model; goes before the catalogue. */
             contextWindows?: {
                 [key: string]: number;
+            } | null;
+            /**
+             * @description Tokens of the longest answer, by model; goes before the catalogue. Absent or `null` keeps what
+             *     is stored.
+             */
+            maxOutputs?: {
+                [key: string]: number;
+            } | null;
+            /** @description What its models cost; goes before the catalogue. Absent or `null` keeps what is stored. */
+            prices?: {
+                [key: string]: components["schemas"]["TokenPrice"];
             } | null;
             /** @description `tenant`, or `installation` for everybody; absent = where it is, else the tenant. */
             scope?: string | null;
@@ -1507,6 +1546,29 @@ export interface components {
             description: string;
             /** @description Whether it works only as a task: it is not offered to models yet. */
             needsTasks: boolean;
+        };
+        /** @description US dollars per million tokens of one model. */
+        TokenPrice: {
+            /**
+             * Format: double
+             * @description Input that was not cached.
+             */
+            input: number;
+            /**
+             * Format: double
+             * @description Input that was; absent or `null` = like other input.
+             */
+            cached?: number | null;
+            /**
+             * Format: double
+             * @description Input that the provider put into its cache; absent or `null` = like other input.
+             */
+            cacheWrite?: number | null;
+            /**
+             * Format: double
+             * @description Output, reasoning included.
+             */
+            output: number;
         };
         /**
          * @description What is done with a call of a tool.
@@ -5147,6 +5209,101 @@ export interface operations {
             };
             /** @description The body is not `application/json`. */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reset_context: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A command was taken, as an acknowledgement of the socket says it. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CommandAccepted"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The present state stands against it; `code` says what. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
