@@ -26,4 +26,5 @@ pub use feed::{
 };
 pub use mailbox::{Accepted, SessionRequest, damaged, limit_reached};
 pub use sessions::expiry::remove_expired_rows;
-pub use sessions::{Page, RowError, Sessions, SessionsSettings};
+pub use sessions::list::RowError;
+pub use sessions::{Page, Sessions, SessionsSettings};

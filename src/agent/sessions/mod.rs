@@ -1,7 +1,9 @@
 //! The registry of live sessions: open, tell, watch, read, claim what a crash left, stop all.
 
 pub(super) mod expiry;
+pub(super) mod list;
 mod peers;
+mod refusal;
 mod registry;
 mod room;
 mod rules;
@@ -15,7 +17,8 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::registry::{SessionRegistry, not_found, unreadable};
+use self::refusal::{not_found, unreadable};
+use self::registry::SessionRegistry;
 use super::cluster::Cluster;
 use super::cluster::list_broadcast::ListBroadcast;
 use super::cluster::message::{ClusterMessage, SessionUpdate};
@@ -29,8 +32,7 @@ use super::session::creation_limit::CreationLimit;
 use crate::domain::{Caller, Code, GatewayId, Most, SessionId, SessionKey, Shares, UserId};
 use crate::session::{Command, ModelChoice, Refusal};
 use crate::store::live::cluster_bus::ClusterBus;
-use crate::store::records::{Cursor, SessionRow, SessionState as ListState, SessionsPage};
-use crate::store::{self, LiveStore, Records};
+use crate::store::{LiveStore, Records};
 
 /// How sessions are kept.
 #[derive(Debug, Clone, Copy)]
@@ -206,35 +208,6 @@ impl Sessions {
         events.map_err(|error| unreadable(key, &error))
     }
 
-    /// The caller's sessions by their last change, newest first: what was acknowledged is in it.
-    pub async fn list(
-        &self,
-        caller: &Caller,
-        is_in: Option<ListState>,
-        after: Option<&Cursor>,
-        limit: usize,
-    ) -> Result<SessionsPage, store::Error> {
-        self.listed().await;
-        let whose = (&caller.tenant.id, &caller.user.id);
-        let rows = self.0.factory.place.records.sessions();
-        rows.list(whose, is_in, after, limit).await
-    }
-
-    /// The row of a session on its owner's list; `None` while it is on its way. To anybody else the
-    /// session does not exist.
-    pub async fn row(
-        &self,
-        key: &SessionKey,
-        caller: &Caller,
-    ) -> Result<Option<SessionRow>, RowError> {
-        let row = self.0.factory.place.records.sessions().find(key).await?;
-        let is_anothers = |row: &SessionRow| row.owner != caller.user.id;
-        if key.tenant != caller.tenant.id || row.as_ref().is_some_and(is_anothers) {
-            return Err(not_found().into());
-        }
-        Ok(row)
-    }
-
     /// Deletes a session with its journal and workspace. A deletion that was cut off, by the store or
     /// by the end of its gateway, is finished by the next attempt.
     pub async fn delete(&self, key: &SessionKey, caller: &Caller) -> Result<(), Refusal> {
@@ -397,17 +370,6 @@ impl Sessions {
         }
         answer.await.unwrap_or_else(|_| Err(stopping()))
     }
-}
-
-/// Why a row of the list of sessions is not told.
-#[derive(Debug, thiserror::Error)]
-pub enum RowError {
-    /// There is none for this caller.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The list cannot be read.
-    #[error(transparent)]
-    Store(#[from] store::Error),
 }
 
 fn may_act(caller: &Caller) -> Result<(), Refusal> {

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::SessionsSettings;
+use super::refusal::{not_found, refuse_all, unreadable};
 use crate::agent::cluster::Cluster;
 use crate::agent::cluster::list_broadcast::ListBroadcast;
 use crate::agent::effects::Running;
@@ -16,7 +17,7 @@ use crate::agent::effects::session_agent::AgentFactory;
 use crate::agent::feed::{Feed, What};
 use crate::agent::journal::projection::Projection;
 use crate::agent::journal::{Journal, JournalError};
-use crate::agent::mailbox::{Message, damaged, store_away};
+use crate::agent::mailbox::{Message, store_away};
 use crate::agent::session::creation_limit::CreationLimit;
 use crate::agent::session::{LiveSession, Replica};
 use crate::domain::{
@@ -385,27 +386,4 @@ impl SessionRegistry {
     pub(super) fn forget(&self, key: &SessionKey) -> Option<Arc<Feed>> {
         self.slots().remove(key).map(|slot| slot.feed)
     }
-}
-
-/// Answers everything that was sent to a session that cannot be opened.
-async fn refuse_all(mut messages: mpsc::Receiver<Message>, refusal: &Refusal) {
-    messages.close();
-    while let Some(message) = messages.recv().await {
-        message.refuse(refusal);
-    }
-}
-
-pub(super) fn unreadable(key: &SessionKey, error: &JournalError) -> Refusal {
-    if error.is_damage() {
-        tracing::error!(session.id = %key.session, tenant.id = %key.tenant, ?error,
-            "The session cannot be opened: what is stored of it is damaged");
-        damaged()
-    } else {
-        tracing::warn!(session.id = %key.session, ?error, "The store is away");
-        store_away()
-    }
-}
-
-pub(super) fn not_found() -> Refusal {
-    Refusal::new(Code::SessionNotFound, "there is no such session")
 }

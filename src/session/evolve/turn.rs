@@ -19,22 +19,11 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
             took,
             ..
         } => {
-            control
-                .waiting
-                .retain(|message| !took.contains(&message.seq));
-            control.notes.clear();
-            let is_new = control
-                .turn
-                .as_ref()
-                .is_none_or(|running| running.id != *turn);
-            if is_new {
-                // A retry takes nothing: it is about the same question.
-                control.question = took.iter().copied().min().or(control.question);
-            }
             let request = ModelRequestId {
                 turn: *turn,
                 iteration: *iteration,
             };
+            take_waiting(control, request, took);
             think(control, request, !took.is_empty(), at);
         }
         Event::Said {
@@ -75,6 +64,19 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
             }
         }
         _ => {}
+    }
+}
+
+/// The messages that the request reads no longer wait.
+fn take_waiting(control: &mut Control, request: ModelRequestId, took: &[u64]) {
+    control
+        .waiting
+        .retain(|message| !took.contains(&message.seq));
+    control.notes.clear();
+    let turn = control.turn.as_ref();
+    if turn.is_none_or(|running| running.id != request.turn) {
+        // A retry takes nothing: it is about the same question.
+        control.question = took.iter().copied().min().or(control.question);
     }
 }
 

@@ -54,6 +54,7 @@ fn a_turn_ends_when_the_model_takes_too_long_and_not_before() {
     assert!(!time_out(&mut world, 1, LIMIT_MS), "it has ended");
 }
 
+/// Asserts S0.58.
 #[test]
 fn waiting_for_a_person_takes_no_time_and_their_decision_begins_it_anew() {
     let mut world = World::new();

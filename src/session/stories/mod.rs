@@ -5,12 +5,14 @@ pub(super) mod approvals;
 #[cfg(test)]
 pub(super) mod limits;
 #[cfg(test)]
+pub(super) mod recovery;
+#[cfg(test)]
 pub(super) mod switching;
 
 use serde_json::json;
 
 use super::properties::world::{World, approve, proposal, reject, say};
-use super::{Command, Event, Outcome, PolicyEffect, Rule, Verdict};
+use super::{Command, Event, Outcome, Verdict};
 use crate::domain::{Code, Entry, Iteration, ModelRequestId, TurnId};
 
 pub(super) fn answer_calls(world: &mut World, tools: &[&str]) {
@@ -282,58 +284,6 @@ fn stopping_ends_every_call_and_then_the_turn() {
             ..
         })
     ));
-}
-
-#[test]
-fn after_a_crash_a_running_call_is_unknown_the_turn_goes_on_and_an_equal_call_is_always_asked() {
-    let mut world = World::new();
-    world.rules.policy = vec![Rule {
-        name: "allow".into(),
-        server: "*".into(),
-        tool: "*".into(),
-        effect: PolicyEffect::Allow,
-    }];
-    world.tell(&say("go")).unwrap();
-    answer_calls(&mut world, &["a"]);
-    let call = world.queue()[0].clone();
-    assert_eq!(world.started(), vec![call.clone()]);
-    world.crash();
-    assert!(world.events().any(|event| matches!(
-        event,
-        Event::Ended {
-            outcome: Outcome::Unknown { .. },
-            ..
-        }
-    )));
-    assert_eq!(
-        world.state.control.turn.as_ref().unwrap().iteration,
-        Iteration(2)
-    );
-    answer_calls(&mut world, &["a"]);
-    assert_eq!(world.asked().len(), 1, "the rule does not decide it");
-    world
-        .tell(&Command::ResolveUnknown {
-            call,
-            happened: true,
-            by: World::person(),
-        })
-        .unwrap();
-    assert!(world.state.control.unknown.is_empty());
-}
-
-#[test]
-fn approvals_older_than_fifteen_minutes_are_asked_again_at_take_over() {
-    let mut world = World::new();
-    world.tell(&say("go")).unwrap();
-    answer_calls(&mut world, &["a", "b"]);
-    let calls = world.queue();
-    world.tell(&approve(&calls[0])).unwrap();
-    world.now += 16 * 60 * 1000;
-    world.crash();
-    world.tell(&approve(&calls[1])).unwrap();
-    assert!(world.started().is_empty());
-    world.tell(&approve(&calls[0])).unwrap();
-    assert_eq!(world.started().len(), 2);
 }
 
 /// S0.60, S3.14, S3.29: the model's last words are the answer; where it has none, ours are, and it

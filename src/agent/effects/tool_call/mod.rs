@@ -2,7 +2,7 @@
 //! session's own connections to those servers.
 
 pub(in crate::agent) mod broken;
-pub(in crate::agent) mod connect_ahead;
+pub(in crate::agent) mod connections;
 pub(in crate::agent) mod outcome;
 pub(in crate::agent) mod shown;
 pub(in crate::agent) mod written_files;
@@ -18,7 +18,6 @@ use tokio_util::task::AbortOnDropHandle;
 use self::outcome::{ended, failed, fenced};
 use self::shown::Shown;
 use self::written_files::Files;
-use crate::agent::cluster::presence::HasSite;
 use crate::agent::journal::fence::Fence;
 use crate::domain::{Code, Digest, EngineId, Memo, RunsInKind, Tool, ToolRef};
 use crate::mcp::{self, Standstill, ToolCall, ToolProgress, ToolboxTool};
@@ -27,7 +26,6 @@ use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
 use crate::servers::{BUNDLED, Held, ServerEntry, Servers, SessionConnection, Source, View};
 use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
-use crate::store::live::cluster_bus::Site;
 use crate::telemetry;
 
 /// How much longer than the command's own limit we wait for the bundled server's answer.
@@ -51,19 +49,6 @@ pub struct SessionTools {
     links: Mutex<BTreeMap<String, Arc<SessionConnection>>>,
     /// Connects before the first call; `None` = not begun. Never held across an await.
     pub(in crate::agent) ahead: Mutex<Option<AbortOnDropHandle<()>>>,
-}
-
-impl HasSite for SessionTools {
-    /// As far as the session was used.
-    fn site(&self) -> Site {
-        let sandbox = self.assignment.settled();
-        let files = self.engine().cloned().zip(sandbox.cloned());
-        let bundled = self.links().get(BUNDLED).cloned();
-        let is_running = bundled.is_some_and(|link| link.is_live());
-        let container = sandbox.filter(|_| is_running);
-        let container = container.and_then(|sandbox| self.place.runtime.container(sandbox));
-        Site { files, container }
-    }
 }
 
 impl SessionTools {

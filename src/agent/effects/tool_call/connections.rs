@@ -1,11 +1,27 @@
-//! Connects a session to its servers before the first call, where the operator wants that.
+//! Which servers a session is connected to: before the first call, where the operator wants that, and
+//! where its tools run now.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::SessionTools;
-use crate::servers::ServerEntry;
+use crate::agent::cluster::presence::HasSite;
+use crate::servers::{BUNDLED, ServerEntry};
+use crate::store::live::cluster_bus::Site;
+
+impl HasSite for SessionTools {
+    /// As far as the session was used.
+    fn site(&self) -> Site {
+        let sandbox = self.assignment.settled();
+        let files = self.engine().cloned().zip(sandbox.cloned());
+        let bundled = self.links().get(BUNDLED).cloned();
+        let is_running = bundled.is_some_and(|link| link.is_live());
+        let container = sandbox.filter(|_| is_running);
+        let container = container.and_then(|sandbox| self.place.runtime.container(sandbox));
+        Site { files, container }
+    }
+}
 
 impl SessionTools {
     /// Begins to connect to every server of the session, where `mcp-config.json` says so

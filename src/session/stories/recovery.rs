@@ -1,0 +1,58 @@
+//! Stories of a session whose runner is gone.
+
+use super::answer_calls;
+use crate::domain::Iteration;
+use crate::session::properties::world::{World, approve, say};
+use crate::session::{Command, Event, Outcome, PolicyEffect, Rule};
+
+#[test]
+fn after_a_crash_a_running_call_is_unknown_the_turn_goes_on_and_an_equal_call_is_always_asked() {
+    let mut world = World::new();
+    world.rules.policy = vec![Rule {
+        name: "allow".into(),
+        server: "*".into(),
+        tool: "*".into(),
+        effect: PolicyEffect::Allow,
+    }];
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a"]);
+    let call = world.queue()[0].clone();
+    assert_eq!(world.started(), vec![call.clone()]);
+    world.crash();
+    assert!(world.events().any(|event| matches!(
+        event,
+        Event::Ended {
+            outcome: Outcome::Unknown { .. },
+            ..
+        }
+    )));
+    assert_eq!(
+        world.state.control.turn.as_ref().unwrap().iteration,
+        Iteration(2)
+    );
+    answer_calls(&mut world, &["a"]);
+    assert_eq!(world.asked().len(), 1, "the rule does not decide it");
+    world
+        .tell(&Command::ResolveUnknown {
+            call,
+            happened: true,
+            by: World::person(),
+        })
+        .unwrap();
+    assert!(world.state.control.unknown.is_empty());
+}
+
+#[test]
+fn approvals_older_than_fifteen_minutes_are_asked_again_at_take_over() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a", "b"]);
+    let calls = world.queue();
+    world.tell(&approve(&calls[0])).unwrap();
+    world.now += 16 * 60 * 1000;
+    world.crash();
+    world.tell(&approve(&calls[1])).unwrap();
+    assert!(world.started().is_empty());
+    world.tell(&approve(&calls[0])).unwrap();
+    assert_eq!(world.started().len(), 2);
+}
