@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::catalogue::entry::{ServerEntry, Source};
 use super::connections::opening::{Failure, Phase, ServerLocation};
-use super::health::probe_schedule::Turns;
+use super::health::probe_schedule::ProbeSchedule;
 use super::news::NewsKind;
 use super::registry::{Servers, ServersParts};
 use crate::domain::{Digest, SandboxId, Scope, Tool};
@@ -34,13 +34,13 @@ pub fn start(parts: ServersParts, (tasks, stop): (TaskTracker, CancellationToken
 /// Runs until `stop`. News are heard while looks go on, which may take long each.
 async fn run(servers: Servers, stop: CancellationToken) {
     let mut looked = None;
-    let mut turns = Turns::default();
+    let mut schedule = ProbeSchedule::default();
     let mut looks = FuturesUnordered::new();
     loop {
         let looks_at_all = tokio::select! {
             () = stop.cancelled() => return,
             Some(print) = looks.next() => {
-                turns.ended(&print);
+                schedule.ended(&print);
                 None
             }
             () = until(due(looked, servers.0.file.state().looks)) => {
@@ -52,12 +52,12 @@ async fn run(servers: Servers, stop: CancellationToken) {
         if let Some(all) = looks_at_all {
             tokio::select! {
                 () = stop.cancelled() => return,
-                read = line_up(&servers, all, &mut turns) => if let Err(error) = read {
+                read = line_up(&servers, all, &mut schedule) => if let Err(error) = read {
                     tracing::warn!(?error, "The MCP servers cannot be looked at");
                 },
             }
         }
-        while let Some(entry) = turns.next() {
+        while let Some(entry) = schedule.next() {
             looks.push(glance(servers.clone(), entry));
         }
     }
@@ -113,14 +113,18 @@ async fn watch_file(servers: Servers, stop: CancellationToken) {
 
 /// Lets wait what nobody has listed yet; with `all`, remote servers too. Each configuration is
 /// tried once: what does not start now starts when somebody mends, tests or uses it.
-async fn line_up(servers: &Servers, all: bool, turns: &mut Turns) -> Result<(), store::Error> {
+async fn line_up(
+    servers: &Servers,
+    all: bool,
+    schedule: &mut ProbeSchedule,
+) -> Result<(), store::Error> {
     let mut entries = servers.installation_entries(&servers.0.file.state());
     for row in servers.0.records.mcp_servers().all().await? {
         let scope = Scope::Tenant(row.tenant);
         entries.push(servers.entry(row.name, Source::Tenant, scope, row.config));
     }
     let there: HashSet<Digest> = entries.iter().map(ServerEntry::fingerprint).collect();
-    let waiting = turns.waiting();
+    let waiting = schedule.waiting();
     let mut due = Vec::new();
     // Without a sandbox nobody can say what would run there; it is looked at when there is one.
     let has_place = servers.0.place.is_on();
@@ -128,12 +132,13 @@ async fn line_up(servers: &Servers, all: bool, turns: &mut Turns) -> Result<(), 
     for entry in entries.into_iter().filter(is_due) {
         let print = entry.fingerprint();
         let key = entry.definitions_key(&servers.0.place.image());
-        let is_known = turns.was_tried(&print) || servers.0.definitions.get(&key).await?.is_some();
+        let is_known =
+            schedule.was_tried(&print) || servers.0.definitions.get(&key).await?.is_some();
         if !is_known || (entry.is_remote() && (all || waiting.contains(&print))) {
             due.push(entry);
         }
     }
-    turns.wait(due, &there);
+    schedule.wait(due, &there);
     Ok(())
 }
 

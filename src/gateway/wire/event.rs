@@ -5,7 +5,7 @@ use smallvec::smallvec;
 
 use super::call;
 use super::frame::{Frame, Frames, frame};
-use super::place::{placed, request_id};
+use super::stamp::{request_id, stamped};
 use crate::agent::ShownEvent;
 use crate::session::{Event, Reasoning, SHORTEN_RESULTS};
 
@@ -27,7 +27,7 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             client_message_id,
         } => {
             let rest = json!({ "author": author, "clientMessageId": client_message_id });
-            smallvec![frame("user:message", &[text, &placed(rest, shown)])]
+            smallvec![frame("user:message", &[text, &stamped(rest, shown)])]
         }
         Event::Settled {
             call, happened, by, ..
@@ -48,7 +48,7 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             changed(shown, what)
         }
         Event::WindowChosen { whole } => changed(shown, json!({ "wholeWindow": whole })),
-        Event::ContextReset => smallvec![frame("history:reset", &[&placed(json!({}), shown)])],
+        Event::ContextReset => smallvec![frame("history:reset", &[&stamped(json!({}), shown)])],
         Event::ContextCut {
             strategy,
             before,
@@ -83,11 +83,11 @@ fn shortened(shown: &ShownEvent) -> Frames {
 }
 
 fn compacted(shown: &ShownEvent, what: Value) -> Frames {
-    smallvec![frame("context:compacted", &[&placed(what, shown)])]
+    smallvec![frame("context:compacted", &[&stamped(what, shown)])]
 }
 
 fn changed(shown: &ShownEvent, what: Value) -> Frames {
-    smallvec![frame("session:changed", &[&placed(what, shown)])]
+    smallvec![frame("session:changed", &[&stamped(what, shown)])]
 }
 
 #[expect(
@@ -107,7 +107,7 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
                 "turn": turn, "iteration": iteration, "model": model, "took": took,
                 "retry": is_retry,
             });
-            smallvec![frame("agent:thinking", &[&placed(what, shown)])]
+            smallvec![frame("agent:thinking", &[&stamped(what, shown)])]
         }
         Event::Said { .. } => smallvec![said_frame(shown)],
         Event::Answered {
@@ -129,7 +129,7 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
                 "reasoning": reasoning.as_ref().map(thought),
             });
             tell_dropped(&mut rest, *dropped_calls);
-            smallvec![frame("agent:response", &[text, &placed(rest, shown)])]
+            smallvec![frame("agent:response", &[text, &stamped(rest, shown)])]
         }
         Event::TurnFailed {
             turn,
@@ -141,7 +141,7 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
                 "code": code, "category": code.fault(), "retryable": is_retryable, "turn": turn,
                 "requestId": request_id(shown),
             });
-            smallvec![frame("agent:error", &[text, &placed(rest, shown)])]
+            smallvec![frame("agent:error", &[text, &stamped(rest, shown)])]
         }
         Event::Cancelled {
             turn,
@@ -151,7 +151,7 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
             let what = json!({
                 "turn": turn, "text": text, "reasoning": reasoning.as_ref().map(thought),
             });
-            smallvec![frame("agent:cancelled", &[&placed(what, shown)])]
+            smallvec![frame("agent:cancelled", &[&stamped(what, shown)])]
         }
         _ => Frames::new(),
     }
@@ -203,5 +203,5 @@ fn said_frame(shown: &ShownEvent) -> Frame {
         "turn": turn, "iteration": iteration, "calls": calls,
         "reasoning": reasoning.as_ref().map(thought),
     });
-    frame("agent:message", &[text, &placed(rest, shown)])
+    frame("agent:message", &[text, &stamped(rest, shown)])
 }

@@ -9,8 +9,8 @@ mod frame;
 mod fuzz;
 mod item;
 mod news;
-mod place;
 mod ready;
+mod stamp;
 mod state;
 
 pub use command::{COMMANDS, CommandSpec, Parsed, parse};

@@ -16,7 +16,7 @@ type Whose = Option<TenantId>;
 
 /// What waits for a look, and what is looked at.
 #[derive(Default)]
-pub(crate) struct Turns {
+pub(crate) struct ProbeSchedule {
     waiting: BTreeMap<Whose, VecDeque<ServerEntry>>,
     running: HashMap<Digest, Whose>,
     /// When each was last looked at, counted in looks.
@@ -26,7 +26,7 @@ pub(crate) struct Turns {
     last: Option<Whose>,
 }
 
-impl Turns {
+impl ProbeSchedule {
     /// Whether a look at it was begun since this gateway started.
     pub(crate) fn was_tried(&self, print: &Digest) -> bool {
         self.looked.contains_key(print)
@@ -88,7 +88,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{AT_ONCE, PER_TENANT, Turns};
+    use super::{AT_ONCE, PER_TENANT, ProbeSchedule};
     use crate::domain::{Scope, TenantId};
     use crate::servers::catalogue::entry::{ServerEntry, Source};
 
@@ -103,12 +103,12 @@ mod tests {
         }
     }
 
-    fn wait(turns: &mut Turns, due: &[ServerEntry]) {
+    fn wait(turns: &mut ProbeSchedule, due: &[ServerEntry]) {
         let all: HashSet<_> = due.iter().map(ServerEntry::fingerprint).collect();
         turns.wait(due.to_vec(), &all);
     }
 
-    fn begin(turns: &mut Turns) -> Vec<ServerEntry> {
+    fn begin(turns: &mut ProbeSchedule) -> Vec<ServerEntry> {
         std::iter::from_fn(|| turns.next()).collect()
     }
 
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_tenant_with_many_leaves_turns_to_the_others() {
-        let mut turns = Turns::default();
+        let mut turns = ProbeSchedule::default();
         let mut due: Vec<_> = (0..50).map(|n| entry("a", &format!("a{n}"))).collect();
         wait(&mut turns, &due);
         let begun = begin(&mut turns);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn tenants_take_turns_and_all_together_are_bounded() {
-        let mut turns = Turns::default();
+        let mut turns = ProbeSchedule::default();
         let due: Vec<_> = ["a", "b", "c", "d"]
             .iter()
             .flat_map(|tenant| (0..3).map(move |n| entry(tenant, &format!("{tenant}{n}"))))
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn what_was_looked_at_longest_ago_is_first_and_what_is_gone_is_forgotten() {
-        let mut turns = Turns::default();
+        let mut turns = ProbeSchedule::default();
         let due: Vec<_> = (0..4).map(|n| entry("a", &format!("a{n}"))).collect();
         wait(&mut turns, &due);
         for entry in begin(&mut turns) {

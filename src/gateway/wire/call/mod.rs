@@ -10,7 +10,7 @@ use smallvec::smallvec;
 
 use self::card::{Who, card_frame};
 use super::frame::frame;
-use super::place::{Placed, placed, request_id};
+use super::stamp::{Stamped, request_id, stamped};
 use crate::agent::ShownEvent;
 use crate::domain::{CallId, Digest};
 use crate::session::{Decider, Event, Outcome, Verdict};
@@ -111,7 +111,7 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
                     Decider::Person(_) | Decider::System => None,
                 },
             };
-            smallvec![frame("tool:decided", &[&Placed::of(what, shown)])]
+            smallvec![frame("tool:decided", &[&Stamped::of(what, shown)])]
         }
         Event::Started {
             call,
@@ -125,7 +125,7 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
                 server,
                 digest,
             };
-            smallvec![frame("tool:started", &[&Placed::of(what, shown)])]
+            smallvec![frame("tool:started", &[&Stamped::of(what, shown)])]
         }
         Event::Ended { outcome, .. } => ended(shown, outcome),
         _ => Frames::new(),
@@ -173,13 +173,13 @@ fn ended(shown: &ShownEvent, outcome: &Outcome) -> Frames {
             | Outcome::Cancelled => None,
         },
     };
-    let mut frames = smallvec![frame("tool:output", &[&text, &Placed::of(what, shown)])];
+    let mut frames = smallvec![frame("tool:output", &[&text, &Stamped::of(what, shown)])];
     if let Outcome::Failed { code, .. } = outcome {
         let rest = json!({
             "code": code, "category": code.fault(), "retryable": false, "callId": call,
             "name": name, "requestId": request_id(shown),
         });
-        frames.push(frame("agent:error", &[&text, &placed(rest, shown)]));
+        frames.push(frame("agent:error", &[&text, &stamped(rest, shown)]));
     }
     frames
 }

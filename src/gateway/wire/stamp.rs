@@ -1,4 +1,4 @@
-//! Where an event stands: what every frame of it says beside what happened.
+//! The stamp of an event: what every frame of an event says beside what happened.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,16 +6,16 @@ use serde_json::Value;
 use crate::agent::ShownEvent;
 use crate::domain::RequestId;
 
-/// What is said of an event, and its place.
+/// What is said of an event, with its stamp.
 #[derive(Serialize)]
-pub(super) struct Placed<T> {
+pub(super) struct Stamped<T> {
     #[serde(flatten)]
     what: T,
     seq: u64,
     at: String,
 }
 
-impl<T> Placed<T> {
+impl<T> Stamped<T> {
     pub(super) fn of(what: T, shown: &ShownEvent) -> Self {
         Self {
             what,
@@ -26,7 +26,7 @@ impl<T> Placed<T> {
 }
 
 /// Adds `seq` and `at`; what is null has no field.
-pub(super) fn placed(mut what: Value, shown: &ShownEvent) -> Value {
+pub(super) fn stamped(mut what: Value, shown: &ShownEvent) -> Value {
     if let Value::Object(map) = &mut what {
         map.retain(|_, value| !value.is_null());
         map.insert("seq".into(), shown.seq.into());
