@@ -1,5 +1,5 @@
-//! A door between Sepal and a container engine that lets through what Sepal's sandboxes need and
-//! nothing else.
+//! Passes on what a container engine is asked for by Sepal's sandboxes, one file per check of a request:
+//! a door that lets through what Sepal's sandboxes need and nothing else.
 //!
 //! A path filter is not enough: a volume with bind options or an `exec` with `Privileged` reads the
 //! whole machine behind allowed paths. So nothing that a client sends reaches the engine. Each

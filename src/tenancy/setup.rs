@@ -36,7 +36,7 @@ impl Setup<'_> {
         self.default_tenant().await?;
         self.forget_old().await?;
         self.0.records().links().remove_setup().await?;
-        if !self.is_needed().await? {
+        if !self.check_needed().await? {
             self.0.parts.dir.remove(LINK_FILE)?;
             return Ok(None);
         }
@@ -44,7 +44,7 @@ impl Setup<'_> {
     }
 
     /// Whether nobody exists yet; the page then shows the welcome instead of the sign-in.
-    pub async fn is_needed(self) -> Result<bool, Error> {
+    pub async fn check_needed(self) -> Result<bool, Error> {
         Ok(!self.0.records().users().exist().await?)
     }
 
@@ -109,7 +109,7 @@ impl Setup<'_> {
         tenant: Option<&str>,
         user: Option<&str>,
     ) -> Result<Link, Error> {
-        if self.is_needed().await? {
+        if self.check_needed().await? {
             self.default_tenant().await?;
             return self.setup_link(base_url).await;
         }

@@ -1,4 +1,4 @@
-//! Integration tests on the real parts, one binary.
+//! Integration tests on the real parts, one binary, one file per story.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -144,7 +144,7 @@ pub(super) async fn read_me(
             &parts,
         ))),
         Err(refused) if refused.code() == Code::Unauthorized => {
-            let needs_setup = state.tenancy.setup().is_needed().await?;
+            let needs_setup = state.tenancy.setup().check_needed().await?;
             Err(refused
                 .with("installation", json!(*state.installation))
                 .with("setupNeeded", json!(needs_setup)))

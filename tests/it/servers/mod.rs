@@ -1,5 +1,5 @@
-//! MCP servers beside the bundled one: over stdio in real bubblewrap, over HTTP against rmcp's own
-//! server, and the registry that people change.
+//! MCP servers beside the bundled one, one file per story: over stdio in real bubblewrap, over HTTP against
+//! rmcp's own server, and the registry that people change.
 
 mod answers;
 mod drift;

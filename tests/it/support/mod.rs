@@ -1,4 +1,4 @@
-//! The real app on a free port, and clients with the verbs of the stories.
+//! The real app on a free port, one file per verb of the stories or server that they talk to, and clients.
 
 mod app;
 pub(crate) mod docker;

@@ -27,7 +27,7 @@ async fn the_first_start_writes_a_link_that_makes_one_owner() {
             .expose_secret()
             .starts_with("http://localhost:3000/welcome#")
     );
-    assert!(link.is_setup && house.tenancy.setup().is_needed().await.unwrap());
+    assert!(link.is_setup && house.tenancy.setup().check_needed().await.unwrap());
 
     let secret = secret_of(&link);
     let signed_in = house.set_up(&secret, "Ann").await.unwrap();
@@ -40,7 +40,7 @@ async fn the_first_start_writes_a_link_that_makes_one_owner() {
     assert_eq!(caller.tenant.name, "default");
     assert_eq!(house.cookie(&signed_in).await.unwrap(), signed_in.entered);
 
-    assert!(!file.exists() && !house.tenancy.setup().is_needed().await.unwrap());
+    assert!(!file.exists() && !house.tenancy.setup().check_needed().await.unwrap());
     refused(house.set_up(&secret, "eve").await, NOT_VALID);
     assert!(house.tenancy.setup().start(BASE).await.unwrap().is_none());
     assert!(house.sign_in("ann", PASSWORD).await.is_ok());
@@ -285,7 +285,7 @@ async fn without_sign_in_there_is_one_local_owner_whom_the_setup_names() {
         ("local", Role::Owner)
     );
     assert!(house.tenancy.check_still_valid(&local).await.unwrap());
-    assert!(house.tenancy.setup().is_needed().await.unwrap());
+    assert!(house.tenancy.setup().check_needed().await.unwrap());
     let link = house.tenancy.setup().start(BASE).await.unwrap().unwrap();
     let ann = house.set_up(&secret_of(&link), "ann").await.unwrap();
     assert_eq!(ann.entered.caller.user.id, local.caller.user.id);
