@@ -24,7 +24,7 @@ use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
     sync::Arc,
-    time::Instant,
+    time::{Instant, SystemTime},
 };
 
 use async_trait::async_trait;
@@ -151,6 +151,7 @@ impl Bubblewrap {
             launch,
             workspace,
             disk: self.settings.disk.watch(),
+            start: SystemTime::now(),
             tasks: self.supervisors.clone(),
             closing: self.closing.subscribe(),
         };

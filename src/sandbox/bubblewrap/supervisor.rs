@@ -10,6 +10,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::SystemTime,
 };
 
 use tokio::{
@@ -39,9 +40,19 @@ pub(super) struct Care {
     pub(super) workspace: PathBuf,
     /// Of the disk that the workspace is on.
     pub(super) disk: DiskWatch,
+    /// A moment before anything of it ran.
+    pub(super) start: SystemTime,
     pub(super) tasks: TaskTracker,
     /// Becomes true when everything has to end.
     pub(super) closing: watch::Receiver<bool>,
+}
+
+/// What a sandbox may fill.
+#[derive(Clone)]
+struct Writable {
+    workspace: PathBuf,
+    disk: DiskWatch,
+    start: SystemTime,
 }
 
 /// Gives the streams to the owner and the rest to a supervisor.
@@ -56,15 +67,20 @@ pub(super) fn take_over(mut staged: Staged, care: Care) -> Running {
     let init = staged.init.clone();
     let was_killed = Arc::new(AtomicBool::new(false));
     let launch = care.launch;
+    let writable = Writable {
+        workspace: care.workspace,
+        disk: care.disk,
+        start: care.start,
+    };
     let supervisor = Supervisor {
         name: format!("{}/{}", launch.sandbox, launch.server),
         bounds: launch.bounds,
-        workspace: (launch.workspace == Access::ReadWrite).then_some((care.workspace, care.disk)),
+        writable: (launch.workspace == Access::ReadWrite).then_some(writable),
         staged,
         was_killed: Arc::clone(&was_killed),
         closing: care.closing,
     };
-    let workspace = supervisor.workspace.as_ref().map(|(path, _)| path.clone());
+    let workspace = supervisor.writable.as_ref().map(|it| it.workspace.clone());
     care.tasks.spawn(async move {
         let ended = supervisor.run().await;
         told.send_replace(Some(ended));
@@ -94,7 +110,7 @@ struct Supervisor {
     name: String,
     bounds: Bounds,
     /// Where it has to be counted, and the disk that it can fill.
-    workspace: Option<(PathBuf, DiskWatch)>,
+    writable: Option<Writable>,
     staged: Staged,
     /// The owner let go.
     was_killed: Arc<AtomicBool>,
@@ -127,7 +143,7 @@ impl Supervisor {
 
     /// Waits for the end of all processes, or brings it about for the reason returned.
     async fn wait(&mut self, init: &Init) -> Option<Ended> {
-        let limits = limits(&self.staged, self.bounds, self.workspace.clone());
+        let limits = limits(&self.staged, self.bounds, self.writable.clone());
         let closing = self.closing.wait_for(|is_closing| *is_closing);
         let verdict = tokio::select! {
             passed = limits => Some(passed),
@@ -166,11 +182,11 @@ impl Supervisor {
 fn limits(
     staged: &Staged,
     bounds: Bounds,
-    workspace: Option<(PathBuf, DiskWatch)>,
+    writable: Option<Writable>,
 ) -> impl Future<Output = Ended> + Send + use<> {
     let init = staged.init.as_ref().map(|init| init.pid);
     let freezer = staged.cgroup.as_ref().map(Cgroup::freezer);
-    let disk = workspace.as_ref().map(|(_, disk)| disk.clone());
+    let disk = writable.as_ref().map(|it| it.disk.clone());
     let usage = async move {
         match (init, freezer, disk) {
             (Some(init), None, disk) => watchdog::watch(init, bounds, disk).await,
@@ -188,10 +204,16 @@ fn limits(
         }
     };
     let quota = async move {
-        match workspace {
-            Some((workspace, disk)) => {
+        match writable {
+            Some(Writable {
+                workspace,
+                disk,
+                start,
+            }) => {
+                let limit = bounds.workspace_bytes;
+                let before = quota::count_before(workspace.clone(), start, limit);
                 let count = |bound| quota::count(workspace.clone(), bound);
-                quota::watch(bounds.workspace_bytes, Pace::HERE, disk, count).await
+                quota::watch(limit, Pace::HERE, disk, before, count).await
             }
             None => pending().await,
         }

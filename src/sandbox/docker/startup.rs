@@ -1,6 +1,6 @@
 //! What starts of a Docker runtime share, and how one program is brought up.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use bollard::container::AttachContainerResults;
 use tokio::sync::watch;
@@ -65,6 +65,7 @@ impl DockerShared {
         if let Some(home) = workspace.as_ref().and_then(|workspace| workspace.home()) {
             self.settings.disk.add(home.to_owned());
         }
+        let start = SystemTime::now();
         let Begun {
             id,
             attached,
@@ -79,6 +80,7 @@ impl DockerShared {
             owner,
             bounds: launch.bounds,
             workspace: workspace.clone(),
+            start,
             disk: self.settings.disk.watch(),
             killed: killed.clone(),
             closing: self.closing.clone(),

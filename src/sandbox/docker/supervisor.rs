@@ -4,7 +4,11 @@
 //! long as the container exists. What a killed gateway leaves has ended with its stdin, and is
 //! removed at the next start.
 
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{
+    future::pending,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use tokio::{
     sync::watch,
@@ -38,6 +42,8 @@ pub(super) struct Supervisor {
     pub(super) bounds: Bounds,
     /// Where it has to be counted.
     pub(super) workspace: Option<Arc<Volume>>,
+    /// A moment before anything of it ran.
+    pub(super) start: SystemTime,
     /// The disk that the workspace is on, as far as it can be seen from here.
     pub(super) disk: DiskWatch,
     /// The owner let go.
@@ -50,12 +56,13 @@ impl Supervisor {
     /// Comes back when nothing of the container is left, or the engine does not answer.
     pub(super) async fn run(mut self) -> Ended {
         let may_write = self.workspace.is_some();
+        let workspace = self.workspace.as_deref().map(|it| (it, self.start));
         let closing = self.closing.wait_for(|is_closing| *is_closing);
         let ended = tokio::select! {
             biased;
             () = self.killed.cancelled() => Ended::Killed,
             _ = closing => Ended::Killed,
-            ended = limits(self.bounds, self.workspace.as_deref(), &self.disk) => ended,
+            ended = limits(self.bounds, workspace, &self.disk) => ended,
             ended = stand_still(&self.engine, &self.id, self.disk.clone()), if may_write => ended,
             gone = until_gone(&self.engine, &self.id) => reason(gone, self.bounds),
         };
@@ -106,7 +113,11 @@ fn reason(gone: Gone, bounds: Bounds) -> Ended {
 }
 
 /// The first limit that is passed and that the kernel does not hold.
-async fn limits(bounds: Bounds, workspace: Option<&Volume>, disk: &DiskWatch) -> Ended {
+async fn limits(
+    bounds: Bounds,
+    workspace: Option<(&Volume, SystemTime)>,
+    disk: &DiskWatch,
+) -> Ended {
     let time = async {
         match bounds.lifetime {
             Some(lifetime) => sleep(lifetime).await,
@@ -115,9 +126,11 @@ async fn limits(bounds: Bounds, workspace: Option<&Volume>, disk: &DiskWatch) ->
     };
     let size = async {
         match workspace {
-            Some(volume) => {
+            Some((volume, start)) => {
+                let limit = bounds.workspace_bytes;
+                let before = volume.count_before(start, limit);
                 let count = |bound| volume.count(bound);
-                quota::watch(bounds.workspace_bytes, volume.pace(), disk.clone(), count).await
+                quota::watch(limit, volume.pace(), disk.clone(), before, count).await
             }
             None => pending().await,
         }

@@ -9,7 +9,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use bollard::models::ContainerCreateBody;
@@ -90,6 +90,15 @@ impl Volume {
         match self {
             // `…/volumes/<name>/_data`
             Self::Here(folder) => folder.ancestors().nth(2),
+            Self::There(..) => None,
+        }
+    }
+
+    /// The bytes that were there at `start`, counted up to the ceiling of `limit`; `None` where a
+    /// run would have to count them, by the clock of another machine.
+    pub(super) async fn count_before(&self, start: SystemTime, limit: u64) -> Option<u64> {
+        match self {
+            Self::Here(folder) => quota::count_before(folder.clone(), start, limit).await,
             Self::There(..) => None,
         }
     }

@@ -15,11 +15,12 @@ use std::{
         unix::fs::{DirBuilderExt, PermissionsExt, chown},
     },
     path::{Path, PathBuf},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use rustix::{
     fs::{
-        AtFlags, Dir, FileType, Mode, OFlags, chmod, chmodat, open, openat, renameat, statat,
+        AtFlags, Dir, FileType, Mode, OFlags, Stat, chmod, chmodat, open, openat, renameat, statat,
         unlinkat,
     },
     io::Errno,
@@ -113,6 +114,23 @@ pub(super) enum Size {
 
 /// Counts `path` until it is more than `limit`.
 pub(super) fn measure(path: &Path, limit: u64) -> Result<Size, Errno> {
+    measure_entries(path, limit, |_| true)
+}
+
+/// The same of the files that nobody has made or changed since `moment`. Folders always count: who
+/// deletes a file in one has changed it, and made nothing larger.
+pub(super) fn measure_older(path: &Path, limit: u64, moment: SystemTime) -> Result<Size, Errno> {
+    let moment = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
+    measure_entries(path, limit, |found| {
+        let seconds = u64::try_from(found.st_ctime).unwrap_or_default();
+        let nanoseconds = u32::try_from(found.st_ctime_nsec).unwrap_or_default();
+        let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+        // Only the kernel sets this time, so no command can make a new file look old.
+        is_folder || Duration::new(seconds, nanoseconds) < moment
+    })
+}
+
+fn measure_entries(path: &Path, limit: u64, counts: impl Fn(&Stat) -> bool) -> Result<Size, Errno> {
     let mut levels = vec![Dir::new(open(path, FOLDER, Mode::empty())?)?];
     let mut bytes = 0_u64;
     while let Some(level) = levels.last_mut() {
@@ -134,7 +152,9 @@ pub(super) fn measure(path: &Path, limit: u64) -> Result<Size, Errno> {
             continue;
         };
         let blocks = u64::try_from(found.st_blocks).unwrap_or_default();
-        bytes = bytes.saturating_add(entry_bytes(blocks));
+        if counts(&found) {
+            bytes = bytes.saturating_add(entry_bytes(blocks));
+        }
         if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
             match enter(folder, name) {
                 Ok(_) if levels.len() == MAX_DEPTH => return Ok(Size::Uncountable),
@@ -344,6 +364,26 @@ mod tests {
         assert_eq!(measure(&path, u64::MAX), Ok(Size::Uncountable));
         workspaces.remove(&sandbox).unwrap();
         assert!(!path.exists());
+    }
+
+    /// What a command wrote before anybody looked is not what the workspace began with.
+    #[test]
+    fn what_was_there_before_a_moment_is_told_from_what_came_after_it() {
+        let (_home, workspaces) = workspaces();
+        let path = workspaces.provide(&SandboxId::from_bits(1)).unwrap();
+        let bytes = |found| match found {
+            Ok(Size::Bytes(bytes)) => bytes,
+            other => panic!("{other:?}"),
+        };
+        let (before, after) = (
+            SystemTime::UNIX_EPOCH,
+            SystemTime::now() + Duration::from_hours(1),
+        );
+        std::fs::create_dir(path.join("inner")).unwrap();
+        let folder = bytes(measure(&path, u64::MAX));
+        std::fs::write(path.join("inner/file"), vec![1; 1 << 20]).unwrap();
+        assert!(bytes(measure_older(&path, u64::MAX, after)) > 1 << 20);
+        assert_eq!(bytes(measure_older(&path, u64::MAX, before)), folder);
     }
 
     #[test]

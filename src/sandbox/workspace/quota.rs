@@ -5,12 +5,12 @@
 
 use std::{
     path::PathBuf,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use tokio::{sync::Semaphore, time::sleep};
 
-use super::{Size, measure, trim};
+use super::{Size, measure, measure_older, trim};
 use crate::sandbox::Ended;
 use crate::sandbox::disk::DiskWatch;
 
@@ -71,18 +71,25 @@ impl Pace {
 
 /// Counts again and again until it is too much. A workspace that was too large from the beginning
 /// may not grow, so that a session can still start and delete its files; one that is above the
-/// ceiling may not even start. `count` gets the number of bytes after which it may stop, and gives
-/// `None` where it cannot tell now.
+/// ceiling may not even start. `before` gives the bytes that were there when the sandbox started;
+/// where it gives `None`, the first count has to do, which takes what was written until then for
+/// what was there. `count` gets the number of bytes after which it may stop, and gives `None` where
+/// it cannot tell now.
 pub(in crate::sandbox) async fn watch<Counting>(
     limit: u64,
     pace: Pace,
     mut disk: DiskWatch,
+    before: impl Future<Output = Option<u64>>,
     count: impl Fn(u64) -> Counting,
 ) -> Ended
 where
     Counting: Future<Output = Option<Size>>,
 {
-    let mut allowed = None;
+    let before = before.await;
+    if before.is_some_and(|size| size > trim::ceiling(limit)) {
+        return Ended::OverWorkspace(limit);
+    }
+    let mut allowed = before.map(|size| limit.max(size));
     let mut failures = 0;
     let mut last: Option<(u64, Instant)> = None;
     loop {
@@ -118,6 +125,23 @@ where
             () = sleep(rest) => {}
             () = disk.until_below(free.saturating_sub(fall)) => {}
         }
+    }
+}
+
+/// How many bytes of a folder of this machine were there at `start`, counted until they are more
+/// than the ceiling.
+pub(in crate::sandbox) async fn count_before(
+    folder: PathBuf,
+    start: SystemTime,
+    limit: u64,
+) -> Option<u64> {
+    // The semaphore is never closed.
+    let _place = COUNTERS.acquire().await;
+    let bound = trim::ceiling(limit);
+    let counted = tokio::task::spawn_blocking(move || measure_older(&folder, bound, start)).await;
+    match counted.ok()?.ok()? {
+        Size::Bytes(bytes) => Some(bytes),
+        Size::Uncountable => None,
     }
 }
 
@@ -167,9 +191,14 @@ mod tests {
 
     /// What the watch says of these sizes, the last of which stays.
     async fn watched(limit: u64, sizes: &[Option<Size>]) -> Ended {
+        watched_since(limit, None, sizes).await
+    }
+
+    async fn watched_since(limit: u64, before: Option<u64>, sizes: &[Option<Size>]) -> Ended {
         let left = Mutex::new(sizes.iter().copied());
         let count = |_| ready(left.lock().unwrap().next().expect("it has to end by now"));
-        watch(limit, Pace::HERE, DiskMonitor::off().watch(), count).await
+        let disk = DiskMonitor::off().watch();
+        watch(limit, Pace::HERE, disk, ready(before), count).await
     }
 
     #[test]
@@ -212,7 +241,7 @@ mod tests {
             ready(Some(Size::Bytes(counted.load(Ordering::Relaxed))))
         };
         let began = tokio::time::Instant::now();
-        let watching = watch(1_000 * MB, pace, disk.watch(), count);
+        let watching = watch(1_000 * MB, pace, disk.watch(), ready(None), count);
         let watching = TaskTracker::new().spawn(watching);
         sleep(SECOND * 5).await;
         assert_eq!(looks.load(Ordering::Relaxed), 1);
@@ -240,6 +269,17 @@ mod tests {
         assert_eq!(watched(100, &sizes(&[150, 120, 150, 151])).await, over);
         assert_eq!(watched(100, &sizes(&[200, 201])).await, over);
         assert_eq!(watched(100, &sizes(&[201])).await, over);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_written_before_the_first_look_counts() {
+        let over = Ended::OverWorkspace(100);
+        let sizes = [Some(Size::Bytes(150))];
+        assert_eq!(watched_since(100, Some(0), &sizes).await, over);
+        assert_eq!(watched_since(100, Some(120), &sizes).await, over);
+        assert_eq!(watched_since(100, Some(201), &[]).await, over);
+        let grown = [150, 151].map(|it| Some(Size::Bytes(it)));
+        assert_eq!(watched_since(100, Some(150), &grown).await, over);
     }
 
     #[tokio::test(start_paused = true)]
