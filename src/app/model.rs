@@ -81,10 +81,7 @@ pub(super) fn open(settings: &config::Llm, guard: Guard) -> anyhow::Result<Model
         }
         offers.push(offer);
     }
-    let choice = ModelChoice {
-        provider: settings.provider.clone(),
-        model: settings.model.clone(),
-    };
+    let choice = ModelChoice::new(settings.provider.clone(), settings.model.clone());
     Ok(Models {
         offers,
         choice,

@@ -4,6 +4,7 @@
 pub mod access;
 pub mod code;
 pub mod digest;
+pub mod effort;
 pub mod entry;
 pub mod fault;
 pub mod file_facts;
@@ -19,6 +20,7 @@ pub mod usage;
 pub use access::{Actor, Caller, Role, Scope, Tenant, User};
 pub use code::Code;
 pub use digest::Digest;
+pub use effort::{Effort, UnknownEffort};
 pub use entry::{Entry, ModelCall, Native, Weighed};
 pub use fault::Fault;
 pub use file_facts::{FileFacts, written_path};

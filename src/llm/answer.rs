@@ -103,6 +103,7 @@ impl Collector {
             }
             ModelEvent::Usage(usage) => self.usage = Some(*usage),
             ModelEvent::Native(native) => self.native = Some(native.clone()),
+            ModelEvent::LeftOut(_) => {}
             ModelEvent::Finished(finish) => self.finish = Some(*finish),
         }
     }
@@ -126,7 +127,7 @@ impl Collector {
         let asked = self.calls.len();
         let ending = Ending::of(self.finish);
         let means_something = |call: &RawCall| {
-            let is_stopped = self.finish == Some(Finish::Filtered);
+            let is_stopped = matches!(self.finish, Some(Finish::Filtered | Finish::Refused));
             !is_stopped && !call.name.trim().is_empty()
         };
         // What belongs to a call is found by the call's place, so none before it may be dropped.
@@ -177,8 +178,15 @@ enum Ending {
 impl Ending {
     fn of(finish: Option<Finish>) -> Self {
         match finish {
-            Some(Finish::Stop | Finish::Calls) => Self::Whole,
-            Some(Finish::Length | Finish::Filtered | Finish::Other) | None => Self::Short,
+            Some(Finish::Stop | Finish::Calls | Finish::Paused) => Self::Whole,
+            Some(
+                Finish::Length
+                | Finish::Filtered
+                | Finish::Refused
+                | Finish::WindowFull
+                | Finish::Other,
+            )
+            | None => Self::Short,
         }
     }
 }

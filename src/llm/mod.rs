@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use secrecy::SecretString;
 
-use crate::domain::{Entry, Native, TokenUsage, Tool, Weighed};
+use crate::domain::{Effort, Entry, Native, TokenUsage, Tool, Weighed};
 
 pub mod answer;
 pub mod anthropic;
@@ -118,7 +118,7 @@ impl ProviderKind {
 }
 
 /// One request. The parts that grow are shared, so that an attempt costs no copy of the history.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
     /// The model's name at the provider.
     pub model: String,
@@ -127,8 +127,10 @@ pub struct Request {
     pub entries: Entries,
     /// The tools that the model may ask for.
     pub tools: Arc<[Tool]>,
-    /// Sent only when set (S0.45).
+    /// Sent only when set (S0.45), and only to models that take it.
     pub temperature: Option<f64>,
+    /// How much the model may think; none = as much as it does by itself.
+    pub effort: Option<Effort>,
     /// The longest answer; sent only when set and not 0 (S0.67).
     pub max_tokens: Option<u32>,
     /// What somebody said of the longest answer that the model can give; wins over the catalogue.
@@ -136,7 +138,7 @@ pub struct Request {
 }
 
 /// Entries of a request, oldest first; the session goes on sharing each of them.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Entries(Arc<[Arc<Weighed>]>);
 
 impl Entries {
@@ -186,6 +188,9 @@ pub enum ModelEvent {
     Usage(TokenUsage),
     /// Blocks to be kept with the message and sent back to the same family.
     Native(Native),
+    /// A part of the request that was left out, because the model takes none: what, and why, in
+    /// words for people. Said once for each provider and model.
+    LeftOut(String),
     /// The answer is whole; nothing follows.
     Finished(Finish),
 }
@@ -201,6 +206,12 @@ pub enum Finish {
     Length,
     /// The provider's filter stopped it.
     Filtered,
+    /// The model refused to answer.
+    Refused,
+    /// The vendor paused a long answer; asked again with it, the model goes on.
+    Paused,
+    /// The window of the model was full before the answer was whole.
+    WindowFull,
     /// A reason we do not know.
     Other,
 }
@@ -213,6 +224,9 @@ impl Finish {
             Self::Calls => "tool_calls",
             Self::Length => "length",
             Self::Filtered => "content_filter",
+            Self::Refused => "refusal",
+            Self::Paused => "pause",
+            Self::WindowFull => "context_window",
             Self::Other => "other",
         }
     }

@@ -205,6 +205,7 @@ mod tests {
             .into(),
             tools: Arc::from([tool]),
             temperature: None,
+            effort: None,
             max_tokens: None,
             max_output: None,
         };

@@ -84,10 +84,10 @@ pub(crate) fn choose(
 }
 
 fn of_offer(offer: &Offer, model: Option<&str>) -> Option<ModelChoice> {
-    Some(ModelChoice {
-        provider: offer.id().to_owned(),
-        model: model.or(offer.default_model())?.to_owned(),
-    })
+    Some(ModelChoice::new(
+        offer.id(),
+        model.or(offer.default_model())?,
+    ))
 }
 
 /// The provider of that name or alias.
@@ -196,10 +196,7 @@ mod tests {
 
     fn choice(text: &str) -> ModelChoice {
         let (provider, model) = text.split_once('/').unwrap();
-        ModelChoice {
-            provider: provider.into(),
-            model: model.into(),
-        }
+        ModelChoice::new(provider, model)
     }
 
     fn shown(choice: &ModelChoice) -> String {

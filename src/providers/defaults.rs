@@ -114,10 +114,7 @@ impl Providers {
         if first_usable(&offers, [None, for_tenant, installation]).is_some() {
             return Ok(false);
         }
-        let choice = ModelChoice {
-            provider: offer.id().to_owned(),
-            model: model.to_owned(),
-        };
+        let choice = ModelChoice::new(offer.id(), model);
         let whose = DefaultFor::everybody(scope);
         let records = self.0.records.model_defaults();
         records.put(&row(&whose, &choice)).await?;
@@ -146,10 +143,7 @@ impl Providers {
                 scope: row.scope,
                 user: row.user,
             };
-            let choice = ModelChoice {
-                provider: row.provider,
-                model: row.model,
-            };
+            let choice = ModelChoice::new(row.provider, row.model);
             (whose, choice)
         });
         let mut set = self

@@ -91,6 +91,7 @@ impl Offer {
             entries: [entry].into(),
             tools: Arc::new([]),
             temperature: None,
+            effort: None,
             max_tokens: Some(ANSWER_TOKENS),
             max_output: None,
         };

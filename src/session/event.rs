@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::call::{Call, Decider, Outcome};
 use super::reasoning::Reasoning;
 use crate::domain::{
-    Actor, CallId, Code, CommitId, Digest, EngineId, GatewayId, Iteration, JournalId, MicroUsd,
-    Native, SandboxId, Timestamp, TokenUsage, TurnId,
+    Actor, CallId, Code, CommitId, Digest, Effort, EngineId, GatewayId, Iteration, JournalId,
+    MicroUsd, Native, SandboxId, Timestamp, TokenUsage, TurnId,
 };
 
 /// Room for the stored form of most commits.
@@ -26,6 +26,20 @@ pub struct ModelChoice {
     pub provider: String,
     /// The model's id at that provider.
     pub model: String,
+    /// How much it may think; none = what the settings say of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+}
+
+impl ModelChoice {
+    /// With as much thinking as the settings say.
+    pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
+        Self {
+            provider: provider.into(),
+            model: model.into(),
+            effort: None,
+        }
+    }
 }
 
 /// How a call was decided.

@@ -51,6 +51,7 @@ fn request(entries: Vec<Entry>) -> Request {
             json!({"type": "object", "properties": {}}),
         )]),
         temperature: None,
+        effort: None,
         max_tokens: None,
         max_output: None,
     }

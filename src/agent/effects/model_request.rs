@@ -170,6 +170,7 @@ impl ModelRequest {
             entries: shown.entries.clone().into(),
             tools,
             temperature: self.agent.temperature,
+            effort: None,
             max_tokens: self.agent.max_tokens.map(at_most),
             max_output: longest,
         };

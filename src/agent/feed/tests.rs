@@ -104,10 +104,7 @@ fn a_view_tells_only_of_the_request_at_which_its_turn_is() {
         journal: JournalId::from_bits(1),
         seq: 1,
         title: None,
-        model: ModelChoice {
-            provider: "p".into(),
-            model: "m".into(),
-        },
+        model: ModelChoice::new("p", "m"),
         is_stored: true,
         queue: QueueState::default(),
         usage: UsageState::default(),

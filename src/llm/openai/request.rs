@@ -174,6 +174,7 @@ mod tests {
             entries: entries.into(),
             tools: Arc::from([]),
             temperature: None,
+            effort: None,
             max_tokens: None,
             max_output: None,
         }

@@ -183,6 +183,7 @@ mod tests {
             .into(),
             tools: Arc::from([]),
             temperature: None,
+            effort: None,
             max_tokens: None,
             max_output: None,
         }

@@ -161,7 +161,8 @@ fn check_order(events: &[ModelEvent], ending: Option<&Error>) {
             ModelEvent::Text(_)
             | ModelEvent::Reasoning(_)
             | ModelEvent::Usage(_)
-            | ModelEvent::Native(_) => {}
+            | ModelEvent::Native(_)
+            | ModelEvent::LeftOut(_) => {}
         }
     }
     assert!(calls.len() <= MAX_CALLS);
@@ -174,7 +175,9 @@ fn check_order(events: &[ModelEvent], ending: Option<&Error>) {
 
 fn size(event: &ModelEvent) -> usize {
     match event {
-        ModelEvent::Text(text) | ModelEvent::Reasoning(text) => text.len(),
+        ModelEvent::Text(text) | ModelEvent::Reasoning(text) | ModelEvent::LeftOut(text) => {
+            text.len()
+        }
         ModelEvent::CallStarted {
             provider_id, name, ..
         } => provider_id.len() + name.len(),

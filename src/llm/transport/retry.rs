@@ -151,7 +151,8 @@ impl RetryStream {
             ModelEvent::Text(_)
             | ModelEvent::Reasoning(_)
             | ModelEvent::Usage(_)
-            | ModelEvent::Native(_) => {}
+            | ModelEvent::Native(_)
+            | ModelEvent::LeftOut(_) => {}
         }
         Progress::Event(event)
     }
@@ -284,6 +285,7 @@ mod tests {
             entries: [].into(),
             tools: Arc::from([]),
             temperature: None,
+            effort: None,
             max_tokens: None,
             max_output: None,
         };

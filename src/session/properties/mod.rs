@@ -176,10 +176,7 @@ fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
         0 => Command::Retry,
         8 => Command::ReviewCalls,
         6 => Command::ChooseModel {
-            model: ModelChoice {
-                provider: "other".into(),
-                model: format!("m{}", b % 3),
-            },
+            model: ModelChoice::new("other", format!("m{}", b % 3)),
         },
         7 => Command::ChooseWindow { whole: b % 2 == 0 },
         1 => Command::Withdraw {

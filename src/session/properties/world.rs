@@ -136,10 +136,7 @@ impl World {
                 journal: JournalId::from_bits(1),
                 owner: Self::person(),
                 sandbox: SandboxId::from_bits(1),
-                model: ModelChoice {
-                    provider: "scripted".into(),
-                    model: "m".into(),
-                },
+                model: ModelChoice::new("scripted", "m"),
             },
             starts: 0,
             is_shared: false,

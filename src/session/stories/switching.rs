@@ -11,10 +11,7 @@ use crate::session::{Command, Event};
 
 fn choose(model: &str) -> Command {
     Command::ChooseModel {
-        model: crate::session::ModelChoice {
-            provider: "other".into(),
-            model: model.into(),
-        },
+        model: crate::session::ModelChoice::new("other", model),
     }
 }
 

@@ -86,6 +86,7 @@ fn request(vendor: Vendor, entries: Vec<Entry>) -> Request {
         entries: entries.into(),
         tools: Arc::from([tool("read_file", Value::Null)]),
         temperature: None,
+        effort: None,
         max_tokens: None,
         max_output: None,
     }

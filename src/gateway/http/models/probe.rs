@@ -96,6 +96,7 @@ fn request(kind: ProviderKind, model: &str) -> Request {
         entries: [entry].into(),
         tools: Arc::new([]),
         temperature: None,
+        effort: None,
         max_tokens: Some(match kind {
             // Its reasoning models refuse less.
             ProviderKind::OpenAi => 16,

@@ -53,6 +53,7 @@ fn check(payloads: &[&str], expected: &str) {
                 usage.output_tokens
             ),
             ModelEvent::Native(native) => native.blocks.to_string(),
+            ModelEvent::LeftOut(text) => format!("-{text}"),
             ModelEvent::Finished(finish) => format!(".{}", finish.as_str()),
         })
         .collect::<Vec<_>>()

@@ -52,6 +52,7 @@ fn request(entries: Vec<Entry>) -> Request {
         entries: entries.into(),
         tools: Arc::from([]),
         temperature: None,
+        effort: None,
         max_tokens: None,
         max_output: None,
     }

@@ -52,6 +52,7 @@ fn check(payloads: &[&str], expected: &str) {
                 format!("#{}/{}", usage.input_tokens, usage.output_tokens)
             }
             ModelEvent::Native(native) => native.blocks.to_string(),
+            ModelEvent::LeftOut(text) => format!("-{text}"),
             ModelEvent::Finished(finish) => format!(".{}", finish.as_str()),
         })
         .collect::<Vec<_>>()

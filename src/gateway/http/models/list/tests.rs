@@ -103,10 +103,7 @@ fn offer(id: &str, provider: Arc<Lister>, models: &[&str]) -> Arc<Offer> {
 fn asked(offers: &[Arc<Offer>], model: &str, is_fresh: bool) -> Asked {
     Asked {
         offers: offers.to_vec(),
-        choice: ModelChoice {
-            provider: offers[0].id().to_owned(),
-            model: model.to_owned(),
-        },
+        choice: ModelChoice::new(offers[0].id(), model),
         is_fresh,
     }
 }
