@@ -138,6 +138,7 @@ fn said(entry: &config::ProviderEntry) -> Overrides {
             of_models: entry.context_windows.clone(),
         },
         max_outputs: entry.max_outputs.clone(),
+        efforts: entry.efforts.clone(),
         prices: prices
             .map(|(model, said)| (model.clone(), price(said)))
             .collect(),

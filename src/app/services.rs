@@ -258,6 +258,7 @@ fn factory(
         history,
         retry: model::retry(llm),
         temperature: llm.temperature,
+        effort: llm.effort,
         max_tokens: llm.max_tokens.map(std::num::NonZeroU32::get),
         turn_limit: chat.turn_limit,
         place,

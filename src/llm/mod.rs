@@ -195,6 +195,19 @@ pub enum ModelEvent {
     Finished(Finish),
 }
 
+impl ModelEvent {
+    /// Whether the model itself said it, and not its provider about it.
+    pub fn is_said(&self) -> bool {
+        match self {
+            Self::Text(_)
+            | Self::Reasoning(_)
+            | Self::CallStarted { .. }
+            | Self::CallArguments { .. } => true,
+            Self::Usage(_) | Self::Native(_) | Self::LeftOut(_) | Self::Finished(_) => false,
+        }
+    }
+}
+
 /// Why a model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Finish {

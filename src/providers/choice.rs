@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use super::offer::Offer;
-use crate::domain::Code;
+use crate::domain::{Code, Effort};
 use crate::llm::ProviderKind;
 use crate::session::{ModelChoice, Refusal};
 
@@ -17,6 +19,27 @@ pub struct Wanted {
     pub provider: Option<String>,
     /// The model's name at the provider.
     pub model: Option<String>,
+    /// How much it may think.
+    pub effort: WantedEffort,
+}
+
+/// How much a model may think, as somebody asks for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Option<Effort>")]
+pub enum WantedEffort {
+    /// Nobody has said anything: what was chosen stays.
+    #[default]
+    Same,
+    /// What the settings say of the model.
+    Usual,
+    /// So much.
+    This(Effort),
+}
+
+impl From<Option<Effort>> for WantedEffort {
+    fn from(effort: Option<Effort>) -> Self {
+        effort.map_or(Self::Usual, Self::This)
+    }
 }
 
 impl Wanted {
@@ -29,12 +52,19 @@ impl Wanted {
         Self {
             provider: said(provider),
             model: said(model),
+            effort: WantedEffort::Same,
         }
+    }
+
+    /// The same with that much thinking.
+    #[must_use]
+    pub fn with_effort(self, effort: WantedEffort) -> Self {
+        Self { effort, ..self }
     }
 
     /// Whether nothing was asked for.
     pub fn is_empty(&self) -> bool {
-        self.provider.is_none() && self.model.is_none()
+        *self == Self::default()
     }
 }
 
@@ -56,6 +86,20 @@ pub(crate) fn default_of(offers: &[Arc<Offer>], settings: &ModelChoice) -> Model
 /// The choice that serves what is wanted. `current` is the session's own, or that of new sessions;
 /// a model that nobody lists is taken, because lists may be incomplete.
 pub(crate) fn choose(
+    offers: &[Arc<Offer>],
+    wanted: &Wanted,
+    current: &ModelChoice,
+) -> Result<ModelChoice, Refusal> {
+    let choice = choose_model(offers, wanted, current)?;
+    let effort = match wanted.effort {
+        WantedEffort::Same => current.effort,
+        WantedEffort::Usual => None,
+        WantedEffort::This(effort) => Some(effort),
+    };
+    Ok(ModelChoice { effort, ..choice })
+}
+
+fn choose_model(
     offers: &[Arc<Offer>],
     wanted: &Wanted,
     current: &ModelChoice,
@@ -160,7 +204,8 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use super::{Wanted, choose, default_of, vendor_of};
+    use super::{Wanted, WantedEffort, choose, default_of, vendor_of};
+    use crate::domain::Effort;
     use crate::llm::{self, ProviderKind};
     use crate::providers::{Offer, ProviderSettings, Source};
     use crate::session::ModelChoice;
@@ -201,6 +246,28 @@ mod tests {
 
     fn shown(choice: &ModelChoice) -> String {
         format!("{}/{}", choice.provider, choice.model)
+    }
+
+    #[test]
+    fn thinking_stays_as_it_was_chosen_until_somebody_says_otherwise() {
+        let offers = offers(&["openai openai key", "anthropic anthropic key"]);
+        let mut current = choice("openai/gpt-4o");
+        for (model, effort, expected) in [
+            (None, WantedEffort::Same, None),
+            (None, WantedEffort::This(Effort::High), Some(Effort::High)),
+            (Some("gpt-9"), WantedEffort::Same, Some(Effort::High)),
+            (
+                Some("claude-9"),
+                WantedEffort::This(Effort::Budget(9)),
+                Some(Effort::Budget(9)),
+            ),
+            (None, WantedEffort::Usual, None),
+        ] {
+            let wanted = Wanted::new(None, model.map(str::to_owned)).with_effort(effort);
+            current = choose(&offers, &wanted, &current).unwrap();
+            assert_eq!(current.effort, expected, "{wanted:?}");
+        }
+        assert_eq!(shown(&current), "anthropic/claude-9");
     }
 
     /// Asserts S3.36.

@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::checks::{checked_api, checked_max_outputs, checked_models, checked_windows, named};
 use super::offer::{Offer, ProviderSettings, Source};
 use super::{Providers, Registered};
-use crate::domain::{Code, Scope, Timestamp};
+use crate::domain::{Code, Effort, Scope, Timestamp};
 use crate::llm::catalogue::Price;
 use crate::llm::{self, Overrides, ProviderKind, Windows};
 use crate::session::Refusal;
@@ -36,6 +36,8 @@ pub struct Draft {
     pub windows: Windows,
     /// Tokens of the longest answer, by model; `None` = what is kept stays.
     pub max_outputs: Option<BTreeMap<String, u64>>,
+    /// How much single models think, by model; `None` = what is kept stays.
+    pub efforts: Option<BTreeMap<String, Effort>>,
     /// Prices by model; `None` = what is kept stays.
     pub prices: Option<BTreeMap<String, Price>>,
     pub key: KeyChange,
@@ -151,6 +153,7 @@ impl Providers {
             said: Overrides {
                 windows: checked_windows(draft.windows)?,
                 max_outputs: checked_max_outputs(draft.max_outputs.unwrap_or(kept.max_outputs))?,
+                efforts: named("efforts", draft.efforts.unwrap_or(kept.efforts))?,
                 prices: named("prices", draft.prices.unwrap_or(kept.prices))?,
             },
         };

@@ -17,7 +17,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use reqwest::Client;
 use tokio::sync::watch;
 
-pub use self::choice::Wanted;
+pub use self::choice::{Wanted, WantedEffort};
 pub use self::defaults::{DefaultFor, DefaultsInForce};
 pub use self::keeping::{Draft, Error, KeyChange};
 pub use self::offer::{Offer, ProviderSettings, Source};

@@ -9,8 +9,8 @@ use super::event::{ContextSize, ModelChoice};
 use super::reasoning::Reasoning;
 use super::state::PastDecision;
 use crate::domain::{
-    Actor, CallId, Code, Digest, GatewayId, JournalId, MicroUsd, ModelRequestId, Native, SandboxId,
-    TokenUsage, TurnId,
+    Actor, CallId, Code, Digest, Effort, GatewayId, JournalId, MicroUsd, ModelRequestId, Native,
+    SandboxId, TokenUsage, TurnId,
 };
 
 /// What a session is created with, at its first command.
@@ -38,6 +38,8 @@ pub enum Command {
         author: Actor,
         /// The client's own id; a repeat changes nothing.
         client_message_id: Option<String>,
+        /// How much the model may think in the turn that takes it; none = what the session says.
+        effort: Option<Effort>,
     },
     /// A person decides one call.
     Decide(Decision),
@@ -192,6 +194,8 @@ pub struct Answer {
     pub usage: TokenUsage,
     /// What it cost, if the price is known.
     pub cost: Option<MicroUsd>,
+    /// From the start of the request to its first piece; `None` where nobody has measured it.
+    pub first_token_ms: Option<u64>,
     pub finish: String,
 }
 

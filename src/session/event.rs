@@ -97,6 +97,9 @@ pub enum Event {
         author: Actor,
         /// The client's own id, for repeats.
         client_message_id: Option<String>,
+        /// How much the model may think in the turn that takes it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        effort: Option<Effort>,
     },
     /// A model request starts.
     Thinking {
@@ -139,6 +142,9 @@ pub enum Event {
         cost: Option<MicroUsd>,
         /// Time of the whole turn.
         duration_ms: u64,
+        /// From the start of the last request to its first piece.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        first_token_ms: Option<u64>,
         /// Why the model stopped (`stop`, `length`, `max_iterations`, …).
         finish: String,
         /// Calls that it asked for and that were dropped: its provider's filter stopped it, or they

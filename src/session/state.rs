@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::call::Call;
 use super::event::ModelChoice;
 use crate::domain::{
-    Actor, CallId, Digest, EngineId, GatewayId, Iteration, JournalId, ModelRequestId, SandboxId,
-    Timestamp, TokenUsage, ToolRef, Totals, TurnId, Weighed,
+    Actor, CallId, Digest, Effort, EngineId, GatewayId, Iteration, JournalId, ModelRequestId,
+    SandboxId, Timestamp, TokenUsage, ToolRef, Totals, TurnId, Weighed,
 };
 
 /// Where a turn stands.
@@ -57,6 +57,9 @@ pub struct Turn {
     /// took it over; without it, when it started.
     #[serde(default)]
     pub attended: Option<Timestamp>,
+    /// How much the model may think in it, as its newest message says; none = what the session says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
     /// The limit in milliseconds that it stops for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overdue_ms: Option<u64>,
@@ -94,6 +97,9 @@ pub struct WaitingMessage {
     pub text: String,
     /// The client's own id.
     pub client_message_id: Option<String>,
+    /// How much the model may think in the turn that takes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
 }
 
 /// What a person decided about a call whose queue is gone: a decision that is sent again, because its

@@ -151,6 +151,7 @@ impl Running {
             ticket: wanted.feed.begin_answer(request, attempt),
             agent: wanted.agent.clone(),
             choice: wanted.choice.clone(),
+            effort: wanted.control.turn.as_ref().and_then(|turn| turn.effort),
             entries: wanted.entries.to_vec(),
             question: wanted.control.question,
             limits: wanted.agent.turn_limits(wanted.control),

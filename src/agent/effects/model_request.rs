@@ -9,7 +9,7 @@ use super::tool_call::written_files;
 use super::trace::{RequestSpan, TurnTrace};
 use crate::agent::feed::running_answer::DeltaKind;
 use crate::agent::feed::{Feed, Notice, Ticket, What};
-use crate::domain::{Code, Fault, ModelRequestId, TokenUsage, Weighed};
+use crate::domain::{Code, Effort, Fault, ModelRequestId, TokenUsage, Weighed};
 use crate::history::{self, Limits, Past};
 use crate::llm::{self, ModelEvent, Progress};
 use crate::session::{
@@ -25,6 +25,8 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) ticket: Ticket,
     pub(in crate::agent) agent: SessionAgent,
     pub(in crate::agent) choice: ModelChoice,
+    /// How much thinking the turn's message wants.
+    pub(in crate::agent) effort: Option<Effort>,
     pub(in crate::agent) entries: Vec<Arc<Weighed>>,
     /// `seq` of the message that the turn began with.
     pub(in crate::agent) question: Option<u64>,
@@ -63,10 +65,11 @@ impl ModelRequest {
             self.show(progress);
         });
         let answer = answer.await;
-        watch.end(&answer);
+        let first_token_ms = watch.end(&answer);
         match answer {
             Ok(answer) => {
-                let answer = self.answer(answer, (&shown, &thinking)).await;
+                let mut answer = self.answer(answer, (&shown, &thinking)).await;
+                answer.first_token_ms = first_token_ms;
                 Command::Answered { request, answer }
             }
             Err(error) => {
@@ -170,7 +173,7 @@ impl ModelRequest {
             entries: shown.entries.clone().into(),
             tools,
             temperature: self.agent.temperature,
-            effort: None,
+            effort: self.effort.or(self.agent.effort(&self.choice)),
             max_tokens: self.agent.max_tokens.map(at_most),
             max_output: longest,
         };
@@ -190,6 +193,16 @@ impl ModelRequest {
             }
             Progress::Event(ModelEvent::Reasoning(piece)) => {
                 self.feed.say(self.ticket, DeltaKind::Reasoning, piece);
+            }
+            Progress::Event(ModelEvent::LeftOut(what)) => {
+                tracing::warn!("{what}");
+                self.feed.announce(What::Notice(Notice {
+                    text: what,
+                    code: "parameter_left_out".into(),
+                    turn: self.request.turn,
+                    retry: None,
+                    cut: None,
+                }));
             }
             Progress::Event(_) => {}
             Progress::Retry {
@@ -248,6 +261,7 @@ impl ModelRequest {
             reasoning: Reasoning::of(answer.reasoning, thinking.took_ms()),
             native: answer.native,
             usage,
+            first_token_ms: None,
             cost: self.agent.describe(&self.choice).price(&usage),
             finish: answer.finish.map_or("stop", llm::Finish::as_str).to_owned(),
         }
@@ -305,16 +319,20 @@ impl Thinking {
     }
 
     fn took_ms(&self) -> Option<u64> {
-        self.took
-            .map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
+        self.took.map(whole_ms)
     }
+}
+
+fn whole_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Measures one model request. A piece after the first costs one comparison.
 struct Watch {
     provider: &'static str,
     since: Instant,
-    is_silent: bool,
+    /// From its start to its first piece.
+    first: Option<Duration>,
     /// The same for traces.
     span: Option<RequestSpan>,
 }
@@ -324,17 +342,19 @@ impl Watch {
         Self {
             provider: kind.as_str(),
             since: Instant::now(),
-            is_silent: true,
+            first: None,
             span,
         }
     }
 
     fn see(&mut self, progress: &Progress) {
         match progress {
-            Progress::Event(_) if !self.is_silent => {}
+            Progress::Event(_) if self.first.is_some() => {}
+            Progress::Event(event) if !event.is_said() => {}
             Progress::Event(_) => {
-                self.is_silent = false;
-                instruments().first_token(self.provider, self.since.elapsed());
+                let first = self.since.elapsed();
+                self.first = Some(first);
+                instruments().first_token(self.provider, first);
                 if let Some(span) = &mut self.span {
                     span.answers();
                 }
@@ -348,12 +368,14 @@ impl Watch {
         }
     }
 
-    fn end(self, answer: &Result<llm::Answer, llm::Error>) {
+    /// Gives the time to the first piece, in milliseconds.
+    fn end(self, answer: &Result<llm::Answer, llm::Error>) -> Option<u64> {
         let outcome = if answer.is_ok() { "answered" } else { "failed" };
         instruments().model_asked(self.provider, outcome, self.since.elapsed());
         if let Some(span) = self.span {
             span.end(answer);
         }
+        self.first.map(whole_ms)
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::prompts::{Prompts, Rendered};
 use super::tool_call::SessionTools;
-use crate::domain::{SandboxId, SessionId, SessionKey, TenantId, Tool, UserId};
+use crate::domain::{Effort, SandboxId, SessionId, SessionKey, TenantId, Tool, UserId};
 use crate::history::{self, PromptError};
 use crate::llm::catalogue::Model;
 use crate::llm::{Catalogue, Overrides, RetryConfig};
@@ -45,6 +45,8 @@ pub struct AgentFactory {
     pub retry: RetryConfig,
     /// Sent only when set (S0.45).
     pub temperature: Option<f64>,
+    /// How much models think of which nobody has said anything else; none = as they do by themselves.
+    pub effort: Option<Effort>,
     /// The longest answer; sent only when set.
     pub max_tokens: Option<u32>,
     /// How long a turn may go on without a person (S0.58).
@@ -69,6 +71,7 @@ pub struct SessionAgent {
     pub(in crate::agent) history: history::Limits,
     pub(in crate::agent) retry: RetryConfig,
     pub(in crate::agent) temperature: Option<f64>,
+    effort: Option<Effort>,
     pub(in crate::agent) max_tokens: Option<u32>,
     pub(in crate::agent) turn_limit: Option<Duration>,
     pub(in crate::agent) tools: Arc<SessionTools>,
@@ -136,6 +139,7 @@ impl AgentFactory {
             history: self.history,
             retry: self.retry,
             temperature: self.temperature,
+            effort: self.effort,
             max_tokens: self.max_tokens,
             turn_limit: self.turn_limit,
             tools: Arc::new(SessionTools::new(
@@ -174,6 +178,14 @@ impl SessionAgent {
         let nothing = Overrides::default();
         let said = offer.as_ref().map_or(&nothing, |offer| offer.said());
         self.catalogue.describe(&choice.model, said)
+    }
+
+    /// How much a model may think: what the session chose, what was said of the model, or the
+    /// settings' own.
+    pub(in crate::agent) fn effort(&self, choice: &ModelChoice) -> Option<Effort> {
+        let offer = self.providers.find(&self.tenant, &choice.provider);
+        let said = offer.and_then(|offer| offer.said().efforts.get(&choice.model).copied());
+        choice.effort.or(said).or(self.effort)
     }
 
     /// Tokens of the longest answer of a model, if somebody said so.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Members, path};
 use crate::config::Problem;
-use crate::config::settings::{model_max_output, model_price, model_window};
+use crate::config::settings::{model_effort, model_max_output, model_price, model_window};
 use crate::config::table::PROVIDERS;
 
 /// What a field says of single models.
@@ -27,6 +27,13 @@ const OF_MODELS: &[OfModels] = &[
         is_right: |text| model_max_output(text).is_some(),
         what: "longest answer",
         accepted: "`model=tokens`, for example `qwen3:8b=8192`",
+    },
+    OfModels {
+        field: "efforts",
+        is_right: |text| model_effort(text).is_some(),
+        what: "effort",
+        accepted: "`model=effort`, for example `qwen3:8b=low`; an effort is `off`, `minimal`, `low`, \
+                   `medium`, `high`, `max` or a number of tokens",
     },
     OfModels {
         field: "prices",

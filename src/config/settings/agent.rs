@@ -5,10 +5,12 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use secrecy::SecretString;
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use url::Url;
 
 use super::read;
+use crate::domain::Effort;
 
 /// `agent.name` and `agent.version`.
 #[derive(Debug, Clone)]
@@ -83,6 +85,9 @@ pub struct Llm {
     pub model: String,
     /// Sent only when set (S0.45).
     pub temperature: Option<f64>,
+    /// How much models think of which nothing else is said; `None` = as they do by themselves.
+    #[serde(deserialize_with = "effort")]
+    pub effort: Option<Effort>,
     /// Tokens of one answer; sent only when set (S0.45, S0.67).
     #[serde(deserialize_with = "read::zero_is_none_option")]
     pub max_tokens: Option<NonZeroU32>,
@@ -134,6 +139,9 @@ pub struct ProviderEntry {
     /// Tokens of the longest answer, by model.
     #[serde(default, deserialize_with = "max_outputs")]
     pub max_outputs: BTreeMap<String, u64>,
+    /// How much single models think.
+    #[serde(default, deserialize_with = "efforts")]
+    pub efforts: BTreeMap<String, Effort>,
     /// What they cost, by model.
     #[serde(default, deserialize_with = "prices")]
     pub prices: BTreeMap<String, ModelPrice>,
@@ -182,6 +190,12 @@ pub(in crate::config) fn model_max_output(text: &str) -> Option<(String, u64)> {
         .then_some((model, tokens))
 }
 
+/// `model=effort`.
+pub(in crate::config) fn model_effort(text: &str) -> Option<(String, Effort)> {
+    let (model, effort) = of_model(text)?;
+    Some((model, effort.parse().ok()?))
+}
+
 /// `model=input/output`, then perhaps `/cached` and `/cache write`.
 pub(in crate::config) fn model_price(text: &str) -> Option<(String, ModelPrice)> {
     let (model, said) = of_model(text)?;
@@ -209,6 +223,18 @@ fn windows<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, u64>, 
 
 fn max_outputs<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, u64>, D::Error> {
     by_model(from, model_max_output)
+}
+
+fn efforts<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Effort>, D::Error> {
+    by_model(from, model_effort)
+}
+
+/// An empty text is none.
+fn effort<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Effort>, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    let text = text.filter(|text| !text.trim().is_empty());
+    text.map(|text| text.parse().map_err(D::Error::custom))
+        .transpose()
 }
 
 fn prices<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, ModelPrice>, D::Error> {

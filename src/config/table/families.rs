@@ -124,6 +124,11 @@ pub const PROVIDERS: Family = Family {
             "Tokens of the longest answer of single models, as `model=tokens`; goes before the catalogue.",
         ),
         field(
+            "efforts",
+            FieldKind::Texts,
+            "How much single models think where a session says nothing else, as `model=effort`.",
+        ),
+        field(
             "prices",
             FieldKind::Texts,
             "What single models cost in US dollars per million tokens, as `model=input/output`, then perhaps `/cached` and `/cache write`; goes before the catalogue.",

@@ -50,6 +50,15 @@ pub(super) const PROVIDER_KINDS: &[Word] = &[
     Word::Alias("google", "gemini"),
 ];
 /// Which of OpenAI's two interfaces is used.
+/// How much a model may think. A number of tokens is said of single models only.
+const EFFORTS: &[Word] = &[
+    Word::Is("off"),
+    Word::Is("minimal"),
+    Word::Is("low"),
+    Word::Is("medium"),
+    Word::Is("high"),
+    Word::Is("max"),
+];
 pub(super) const FLAVOURS: &[Word] =
     &[Word::Is("auto"), Word::Is("chat"), Word::Later("responses")];
 const APPROVALS: &[Word] = &[
@@ -210,6 +219,8 @@ settings! { since "0.1":
         "The default provider's model, by the provider's name for it.";
     "agent.llm.temperature" ["SPL_LLM_TEMPERATURE" "LLM_TEMPERATURE"] Number(0.0, 2.0), Words("not sent"),
         "How freely the model chooses its words; sent only when set.";
+    "agent.llm.effort" ["SPL_LLM_EFFORT" "LLM_EFFORT"] OneOf(EFFORTS), Words("as the model does by itself"),
+        "How much models think before they answer, where neither session nor model says anything else; only sent when set.";
     "agent.llm.max_tokens" ["SPL_LLM_MAX_TOKENS" "LLM_MAX_TOKENS" "MAX_OUTPUT_TOKENS"] Whole(0, U32), Words("not sent; 8192 for `anthropic`, which asks for one"),
         "Tokens that one answer may have; sent only when set and not 0.";
     "agent.llm.context_window" ["SPL_LLM_CONTEXT_WINDOW" "LLM_CONTEXT_WINDOW"] Whole(1_024, U32), Words("32768 is assumed"),

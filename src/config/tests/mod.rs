@@ -255,6 +255,7 @@ fn the_variables_of_the_requirements_say_what_holds() {
     assert_eq!(key.expose_secret(), "k");
     assert_eq!(llm.max_tokens.unwrap().get(), 4096);
     assert_eq!(llm.temperature, Some(0.2));
+    assert_eq!(llm.effort, None, "models think as they do by themselves");
     assert_eq!(llm.retry.max_retries, 4);
     assert_eq!(llm.retry.initial_backoff, Duration::from_millis(1_500));
     assert_eq!(llm.retry.max_backoff, Duration::from_secs(31));
@@ -272,6 +273,8 @@ fn the_variables_of_the_requirements_say_what_holds() {
     let both = [("MAX_OUTPUT_TOKENS", "8192"), ("SPL_LLM_MAX_TOKENS", "5")];
     let settings = loaded(&env(&both)).settings;
     assert_eq!(settings.llm.max_tokens.unwrap().get(), 5, "ours wins");
+    let settings = loaded(&env(&[("SPL_LLM_EFFORT", "High")])).settings;
+    assert_eq!(settings.llm.effort, Some(crate::domain::Effort::High));
 }
 
 #[test]

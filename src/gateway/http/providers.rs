@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::token_price::{TokenPrice, checked_prices};
-use crate::domain::{Caller, Code, Scope};
+use crate::domain::{Caller, Code, Effort, Scope};
 use crate::gateway::GatewayState;
 use crate::gateway::auth::TenantAdmin;
 use crate::gateway::error::{ApiError, Problem};
@@ -50,6 +50,9 @@ pub(super) struct ProviderItem {
     context_windows: BTreeMap<String, u64>,
     /// Tokens of the longest answer, by model; goes before the catalogue.
     max_outputs: BTreeMap<String, u64>,
+    /// How much single models think where a session says nothing else, by model.
+    #[schema(value_type = BTreeMap<String, String>)]
+    efforts: BTreeMap<String, Effort>,
     /// What its models cost; goes before the catalogue.
     prices: BTreeMap<String, TokenPrice>,
     /// Where it is kept; `settings` are read-only.
@@ -92,6 +95,10 @@ pub(super) struct PutProviderRequest {
     /// Tokens of the longest answer, by model; goes before the catalogue. Absent or `null` keeps what
     /// is stored.
     max_outputs: Option<BTreeMap<String, u64>>,
+    /// How much single models think where a session says nothing else, by model: `off`, `minimal`,
+    /// `low`, `medium`, `high`, `max`, or tokens. Absent or `null` keeps what is stored.
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    efforts: Option<BTreeMap<String, Effort>>,
     /// What its models cost; goes before the catalogue. Absent or `null` keeps what is stored.
     prices: Option<BTreeMap<String, TokenPrice>>,
     /// `tenant`, or `installation` for everybody; absent = where it is, else the tenant.
@@ -286,6 +293,7 @@ fn draft(body: PutProviderRequest) -> Result<Draft, ApiError> {
             of_models: body.context_windows.unwrap_or_default(),
         },
         max_outputs: body.max_outputs,
+        efforts: body.efforts,
         prices: body.prices.map(checked_prices).transpose()?,
         key: body.api_key,
     })
@@ -304,6 +312,7 @@ fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
         context_window: said.windows.usual,
         context_windows: said.windows.of_models.clone(),
         max_outputs: said.max_outputs.clone(),
+        efforts: said.efforts.clone(),
         prices: said
             .prices
             .iter()

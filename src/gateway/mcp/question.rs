@@ -110,6 +110,7 @@ impl Question<'_> {
             text: self.text.clone(),
             author: self.caller.actor(),
             client_message_id: None,
+            effort: None,
         };
         let say = SessionRequest::Command(say);
         self.sessions.tell(&key, self.caller, say).await?;

@@ -90,6 +90,7 @@ mod tests {
             duration_ms: 1,
             finish: "stop".into(),
             dropped_calls: 0,
+            first_token_ms: None,
             native: None,
             reasoning: None,
         }

@@ -25,8 +25,12 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             text,
             author,
             client_message_id,
+            effort,
         } => {
-            let rest = json!({ "author": author, "clientMessageId": client_message_id });
+            let mut rest = json!({ "author": author, "clientMessageId": client_message_id });
+            if let (Some(rest), Some(effort)) = (rest.as_object_mut(), effort) {
+                rest.insert("effort".to_owned(), json!(effort));
+            }
             smallvec![frame("user:message", &[text, &stamped(rest, shown)])]
         }
         Event::Settled {
@@ -44,7 +48,9 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         ),
         Event::TitleSet { title } => changed(shown, json!({ "title": title })),
         Event::ModelChosen { model } => {
-            let what = json!({ "model": model.model, "provider": model.provider });
+            let what = json!({
+                "model": model.model, "provider": model.provider, "effort": model.effort,
+            });
             changed(shown, what)
         }
         Event::WindowChosen { whole } => changed(shown, json!({ "wholeWindow": whole })),
@@ -117,6 +123,7 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
             usage,
             cost,
             duration_ms,
+            first_token_ms,
             finish,
             dropped_calls,
             reasoning,
@@ -128,6 +135,9 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
                 "durationMs": duration_ms, "finish": finish,
                 "reasoning": reasoning.as_ref().map(thought),
             });
+            if let (Some(rest), Some(first)) = (rest.as_object_mut(), first_token_ms) {
+                rest.insert("firstTokenMs".to_owned(), json!(first));
+            }
             tell_dropped(&mut rest, *dropped_calls);
             smallvec![frame("agent:response", &[text, &stamped(rest, shown)])]
         }

@@ -34,6 +34,7 @@ pub fn ready(view: &SessionView, ready: &Ready<'_>) -> Frame {
         "provider": kind.map_or(view.model.provider.as_str(), |kind| kind.wire_name()),
         "providerId": view.model.provider,
         "model": view.model.model,
+        "effort": view.model.effort,
         "configuredMaxTokens": view.configured_max_tokens,
         "modelMaxTokens": view.usage.window,
         "sessionId": ready.session,

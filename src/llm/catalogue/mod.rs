@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{MicroUsd, TokenUsage};
+use crate::domain::{Effort, MicroUsd, TokenUsage};
 
 /// The window of a model that nobody described: what small local servers start with.
 const UNKNOWN_WINDOW: u64 = 32_768;
@@ -63,6 +63,9 @@ pub struct Overrides {
     /// Tokens of the longest answer, by model; they win over the catalogue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub max_outputs: BTreeMap<String, u64>,
+    /// How much single models think, where a session says nothing else.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub efforts: BTreeMap<String, Effort>,
     /// Prices by model; they win over the catalogue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, Price>,
@@ -339,6 +342,7 @@ mod tests {
             windows: Windows::default(),
             max_outputs: [("gpt-4o".into(), 999), ("my-own".into(), 7_000)].into(),
             prices: [("gpt-4o".into(), price), ("my-own".into(), price)].into(),
+            ..Overrides::default()
         };
         for (model, max_output) in [("gpt-4o", 999), ("my-own", 7_000)] {
             let own = catalogue.describe(model, &said);

@@ -3,6 +3,7 @@
 //! Everything below a workspace was written by a model's commands. So nothing here follows a
 //! symbolic link, recurses on the stack, or holds more descriptors than a fixed number.
 
+pub(super) mod measure;
 pub(super) mod quota;
 pub(super) mod trim;
 
@@ -11,20 +12,18 @@ use std::{
     fs::{DirBuilder, Permissions},
     io,
     os::{
-        fd::{AsRawFd, BorrowedFd, OwnedFd},
+        fd::{BorrowedFd, OwnedFd},
         unix::fs::{DirBuilderExt, PermissionsExt, chown},
     },
     path::{Path, PathBuf},
-    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use rustix::{
-    fs::{
-        AtFlags, Dir, FileType, Mode, OFlags, Stat, chmod, chmodat, open, openat, renameat, statat,
-        unlinkat,
-    },
+    fs::{AtFlags, Dir, Mode, OFlags, chmodat, open, openat, renameat, unlinkat},
     io::Errno,
 };
+
+pub(super) use self::measure::{Size, enter, entry_bytes, measure, measure_older};
 
 use super::Error;
 use crate::domain::SandboxId;
@@ -33,10 +32,6 @@ use crate::domain::SandboxId;
 pub(super) const MAX_DEPTH: usize = 256;
 /// The most folders that are open at once while a workspace is deleted.
 const MAX_HELD: usize = 128;
-/// What a file costs beside its content, so that endless empty files count too.
-const ENTRY_BYTES: u64 = 512;
-/// The unit of a file's block count, whatever the file system.
-const BLOCK_BYTES: u64 = 512;
 
 /// All workspaces of this installation.
 #[derive(Debug, Clone)]
@@ -101,91 +96,6 @@ impl Workspaces {
 fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     std::fs::set_permissions(path, Permissions::from_mode(0o700))
-}
-
-/// How much a workspace takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Size {
-    /// In bytes; counting stops soon after the limit.
-    Bytes(u64),
-    /// Some folder is nested too deep or may not be read.
-    Uncountable,
-}
-
-/// Counts `path` until it is more than `limit`.
-pub(super) fn measure(path: &Path, limit: u64) -> Result<Size, Errno> {
-    measure_entries(path, limit, |_| true)
-}
-
-/// The same of the files that nobody has made or changed since `moment`. Folders always count: who
-/// deletes a file in one has changed it, and made nothing larger.
-pub(super) fn measure_older(path: &Path, limit: u64, moment: SystemTime) -> Result<Size, Errno> {
-    let moment = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
-    measure_entries(path, limit, |found| {
-        let seconds = u64::try_from(found.st_ctime).unwrap_or_default();
-        let nanoseconds = u32::try_from(found.st_ctime_nsec).unwrap_or_default();
-        let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-        // Only the kernel sets this time, so no command can make a new file look old.
-        is_folder || Duration::new(seconds, nanoseconds) < moment
-    })
-}
-
-fn measure_entries(path: &Path, limit: u64, counts: impl Fn(&Stat) -> bool) -> Result<Size, Errno> {
-    let mut levels = vec![Dir::new(open(path, FOLDER, Mode::empty())?)?];
-    let mut bytes = 0_u64;
-    while let Some(level) = levels.last_mut() {
-        if bytes > limit {
-            break;
-        }
-        let Some(entry) = level.read() else {
-            levels.pop();
-            continue;
-        };
-        let entry = entry?;
-        let name = entry.file_name();
-        if is_self_or_parent(name) {
-            continue;
-        }
-        let folder = level.fd()?;
-        // It may vanish while we look.
-        let Ok(found) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
-            continue;
-        };
-        let blocks = u64::try_from(found.st_blocks).unwrap_or_default();
-        if counts(&found) {
-            bytes = bytes.saturating_add(entry_bytes(blocks));
-        }
-        if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
-            match enter(folder, name) {
-                Ok(_) if levels.len() == MAX_DEPTH => return Ok(Size::Uncountable),
-                Ok(inner) => levels.push(Dir::new(inner)?),
-                Err(Errno::ACCESS) => return Ok(Size::Uncountable),
-                // It vanished, or became something else.
-                Err(_) => {}
-            }
-        }
-    }
-    Ok(Size::Bytes(bytes))
-}
-
-/// What an entry with that many blocks counts.
-pub(super) fn entry_bytes(blocks: u64) -> u64 {
-    blocks
-        .saturating_mul(BLOCK_BYTES)
-        .saturating_add(ENTRY_BYTES)
-}
-
-/// Opens a folder to count it. One that forbids even its owner to look is opened up first, or it
-/// could hide any amount; the descriptor makes sure that nothing else is.
-pub(super) fn enter(folder: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
-    let opened = openat(folder, name, FOLDER, Mode::empty());
-    if !matches!(opened, Err(Errno::ACCESS)) {
-        return opened;
-    }
-    let handle = openat(folder, name, FOLDER | OFlags::PATH, Mode::empty())?;
-    let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
-    chmod(path, Mode::RWXU)?;
-    openat(folder, name, FOLDER, Mode::empty())
 }
 
 pub(super) const FOLDER: OFlags = OFlags::DIRECTORY
@@ -364,42 +274,5 @@ mod tests {
         assert_eq!(measure(&path, u64::MAX), Ok(Size::Uncountable));
         workspaces.remove(&sandbox).unwrap();
         assert!(!path.exists());
-    }
-
-    /// What a command wrote before anybody looked is not what the workspace began with.
-    #[test]
-    fn what_was_there_before_a_moment_is_told_from_what_came_after_it() {
-        let (_home, workspaces) = workspaces();
-        let path = workspaces.provide(&SandboxId::from_bits(1)).unwrap();
-        let bytes = |found| match found {
-            Ok(Size::Bytes(bytes)) => bytes,
-            other => panic!("{other:?}"),
-        };
-        let (before, after) = (
-            SystemTime::UNIX_EPOCH,
-            SystemTime::now() + Duration::from_hours(1),
-        );
-        std::fs::create_dir(path.join("inner")).unwrap();
-        let folder = bytes(measure(&path, u64::MAX));
-        std::fs::write(path.join("inner/file"), vec![1; 1 << 20]).unwrap();
-        assert!(bytes(measure_older(&path, u64::MAX, after)) > 1 << 20);
-        assert_eq!(bytes(measure_older(&path, u64::MAX, before)), folder);
-    }
-
-    #[test]
-    fn size_counts_content_and_entries_but_not_what_links_point_at() {
-        let (home, workspaces) = workspaces();
-        let path = workspaces.provide(&SandboxId::from_bits(1)).unwrap();
-        std::fs::write(home.path().join("big"), vec![1; 1 << 20]).unwrap();
-        symlink(home.path().join("big"), path.join("link")).unwrap();
-        symlink(home.path(), path.join("folder")).unwrap();
-        assert!(matches!(measure(&path, u64::MAX), Ok(Size::Bytes(size)) if size < 1 << 16));
-        std::fs::create_dir(path.join("inner")).unwrap();
-        std::fs::write(path.join("inner/file"), vec![1; 1 << 20]).unwrap();
-        assert!(matches!(measure(&path, u64::MAX), Ok(Size::Bytes(size)) if size > 1 << 20));
-        for number in 0..100 {
-            std::fs::write(path.join(number.to_string()), "").unwrap();
-        }
-        assert!(matches!(measure(&path, 40_000), Ok(Size::Bytes(size)) if size > 40_000));
     }
 }

@@ -108,8 +108,9 @@ impl<'a> Draft<'a> {
                 text,
                 author,
                 client_message_id,
+                effort,
             } => {
-                self.say(text, author, client_message_id.as_deref())?;
+                self.say(text, author, client_message_id.as_deref(), *effort)?;
             }
             Command::Decide(decision) => self.decide_call(decision)?,
             Command::DecideAll {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Draft, nothing_to_do};
-use crate::domain::{Actor, CallId, Code, Memo, ModelRequestId, Timestamp, TurnId};
+use crate::domain::{Actor, CallId, Code, Effort, Memo, ModelRequestId, Timestamp, TurnId};
 use crate::session::call::{Call, CallStatus, Outcome, Output, Proposal, Resolution};
 use crate::session::command::{Answer, Cut, Failure, Refusal};
 use crate::session::event::{Event, ModelChoice, SHORTEN_RESULTS, SaidCall};
@@ -24,6 +24,7 @@ impl Draft<'_> {
         text: &str,
         author: &Actor,
         client_message_id: Option<&str>,
+        effort: Option<Effort>,
     ) -> Result<(), Refusal> {
         if client_message_id.is_some_and(|id| self.control.seq_of_message(id).is_some()) {
             return Ok(());
@@ -46,6 +47,7 @@ impl Draft<'_> {
             text: text.to_owned(),
             author: author.clone(),
             client_message_id: client_message_id.map(ToOwned::to_owned),
+            effort,
         });
         if self.control.title.is_none() {
             self.push(Event::TitleSet {
@@ -144,6 +146,7 @@ impl Draft<'_> {
             usage: answer.usage,
             cost: answer.cost,
             duration_ms: self.inputs.now.since_ms(started),
+            first_token_ms: answer.first_token_ms,
             finish: if is_spent {
                 "max_iterations".into()
             } else {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::{MicroUsd, ModelRequestId, Timestamp, TokenUsage};
+use crate::domain::{Effort, MicroUsd, ModelRequestId, Timestamp, TokenUsage};
 use crate::session::event::{Event, SHORTEN_RESULTS};
 use crate::session::state::{Control, Ending, Phase, Turn};
 
@@ -23,8 +23,11 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
                 turn: *turn,
                 iteration: *iteration,
             };
-            take_waiting(control, request, took);
+            let wanted = take_waiting(control, request, took);
             think(control, request, !took.is_empty(), at);
+            if let Some(turn) = control.turn.as_mut().filter(|_| wanted.is_some()) {
+                turn.effort = wanted;
+            }
         }
         Event::Said {
             text, usage, cost, ..
@@ -67,8 +70,11 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
     }
 }
 
-/// The messages that the request reads no longer wait.
-fn take_waiting(control: &mut Control, request: ModelRequestId, took: &[u64]) {
+/// The messages that the request reads no longer wait. How much thinking the newest of them wants.
+fn take_waiting(control: &mut Control, request: ModelRequestId, took: &[u64]) -> Option<Effort> {
+    let taken = control.waiting.iter();
+    let taken = taken.filter(|message| took.contains(&message.seq));
+    let wanted = taken.filter_map(|message| message.effort).next_back();
     control
         .waiting
         .retain(|message| !took.contains(&message.seq));
@@ -78,6 +84,7 @@ fn take_waiting(control: &mut Control, request: ModelRequestId, took: &[u64]) {
         // A retry takes nothing: it is about the same question.
         control.question = took.iter().copied().min().or(control.question);
     }
+    wanted
 }
 
 fn think(control: &mut Control, request: ModelRequestId, has_taken: bool, at: Timestamp) {
@@ -88,6 +95,7 @@ fn think(control: &mut Control, request: ModelRequestId, has_taken: bool, at: Ti
     let max_tokens = same.as_ref().and_then(|turn| turn.max_tokens);
     let is_shortening_told = same.as_ref().is_some_and(|turn| turn.is_shortening_told);
     let attended = same.as_ref().and_then(|turn| turn.attended);
+    let effort = same.as_ref().and_then(|turn| turn.effort);
     let (started, rejected) = same.map_or_else(
         || (at, BTreeSet::new()),
         |turn| (turn.started, turn.rejected),
@@ -107,6 +115,7 @@ fn think(control: &mut Control, request: ModelRequestId, has_taken: bool, at: Ti
         max_tokens,
         is_shortening_told,
         attended: if has_taken { Some(at) } else { attended },
+        effort,
         overdue_ms: None,
     });
 }

@@ -16,7 +16,7 @@ use super::{
     Answer, Command, Decision, Edit, Failure, ModelChoice, Outcome, Output, PolicyEffect, Proposal,
     Reasoning, Resolution, Rule, SessionState, Turn,
 };
-use crate::domain::{CallId, Code, Digest, MicroUsd, ModelRequestId, TokenUsage};
+use crate::domain::{CallId, Code, Digest, Effort, MicroUsd, ModelRequestId, TokenUsage};
 
 /// One random step: what to do, and two numbers to choose by.
 type Step = (u8, u8, u8);
@@ -129,6 +129,7 @@ fn command(world: &World, (what, a, b): Step) -> Command {
             text: "text".into(),
             author: World::person(),
             client_message_id: Some(format!("m{}", a % 4)),
+            effort: (b % 3 == 0).then_some(Effort::High),
         },
         2..=5 => Command::Answered {
             request,

@@ -49,6 +49,7 @@ pub(crate) fn say(text: &str) -> Command {
         text: text.into(),
         author: World::person(),
         client_message_id: None,
+        effort: None,
     }
 }
 
@@ -536,6 +537,7 @@ pub(crate) fn answer(text: &str, calls: Vec<Proposal>) -> Answer {
         reasoning: None,
         calls,
         dropped_calls: 0,
+        first_token_ms: None,
         shortened: None,
         native: None,
         usage: TokenUsage {

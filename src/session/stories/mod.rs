@@ -322,6 +322,7 @@ fn a_repeated_message_is_taken_once() {
         text: "x".into(),
         author: World::person(),
         client_message_id: Some("m1".into()),
+        effort: None,
     };
     world.tell(&message).unwrap();
     world.tell(&message).unwrap();

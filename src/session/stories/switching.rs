@@ -6,6 +6,7 @@
 
 use serde_json::json;
 
+use crate::domain::Effort;
 use crate::session::properties::world::{World, approve, proposal, say};
 use crate::session::{Command, Event};
 
@@ -47,6 +48,38 @@ fn a_switch_of_the_model_counts_from_the_next_request_on_and_counters_go_on() {
         ("answered", "big"),
     ];
     assert_eq!(told, expected);
+}
+
+#[test]
+fn a_message_says_how_much_the_model_thinks_in_the_turn_that_takes_it() {
+    let with = |effort| {
+        let Command::Say { text, author, .. } = say("go") else {
+            panic!("a message is said");
+        };
+        Command::Say {
+            text,
+            author,
+            client_message_id: None,
+            effort,
+        }
+    };
+    let of_turn = |world: &World| world.state.control.turn.as_ref().unwrap().effort;
+    let mut world = World::new();
+    world.tell(&with(Some(Effort::High))).unwrap();
+    assert_eq!(of_turn(&world), Some(Effort::High));
+    // What waits counts from the request on that reads it; one that says nothing changes nothing.
+    world.tell(&with(Some(Effort::Off))).unwrap();
+    world.tell(&with(None)).unwrap();
+    assert_eq!(of_turn(&world), Some(Effort::High));
+    world.answer("I will", vec![proposal("read_a", json!({}))]);
+    for call in world.queue() {
+        world.tell(&approve(&call)).unwrap();
+        world.finish(&call);
+    }
+    assert_eq!(of_turn(&world), Some(Effort::Off));
+    world.answer("done", vec![]);
+    world.tell(&with(None)).unwrap();
+    assert_eq!(of_turn(&world), None, "it was said of that turn");
 }
 
 #[test]

@@ -54,7 +54,8 @@ async fn a_provider_is_tried_added_used_and_removed_without_a_restart() {
     let item = add(&client, "other", draft).await;
     let expected = json!({
         "id": "other", "kind": "openai-compatible", "baseUrl": other.base_url(), "api": "auto",
-        "hasKey": true, "models": [], "contextWindow": null, "contextWindows": {}, "maxOutputs": {}, "prices": {}, "source": "tenant", "isDefault": false,
+        "hasKey": true, "models": [], "contextWindow": null, "contextWindows": {}, "maxOutputs": {}, "efforts": {},
+        "prices": {}, "source": "tenant", "isDefault": false,
     });
     assert_eq!(item, expected);
     assert_eq!(client.get("/api/providers/other").await.json(), expected);
@@ -386,15 +387,16 @@ async fn prices_and_longest_answers_of_a_provider_are_kept_used_and_listed() {
     });
     body["prices"] = prices.clone();
     body["maxOutputs"] = json!({"small": 1_000});
+    body["efforts"] = json!({"small": "low", "big": "9000"});
     let item = add(&client, "other", body.clone()).await;
     assert_eq!(
-        (&item["prices"], &item["maxOutputs"]),
-        (&prices, &body["maxOutputs"])
+        (&item["prices"], &item["maxOutputs"], &item["efforts"]),
+        (&prices, &body["maxOutputs"], &body["efforts"])
     );
     refuses_what_no_model_has(&client, &body).await;
     // Whoever changes something else keeps them.
     let fields = body.as_object_mut().unwrap();
-    fields.retain(|name, _| name != "prices" && name != "maxOutputs");
+    fields.retain(|name, _| !["prices", "maxOutputs", "efforts"].contains(&name.as_str()));
     assert_eq!(
         client
             .put("/api/providers/other", body.clone())
@@ -407,8 +409,12 @@ async fn prices_and_longest_answers_of_a_provider_are_kept_used_and_listed() {
     let client = Client::with_key(&app, &person.key);
     let kept = client.get("/api/providers/other").await.json();
     assert_eq!(
-        (&kept["prices"], &kept["maxOutputs"]),
-        (&prices, &json!({"small": 1_000}))
+        (&kept["prices"], &kept["maxOutputs"], &kept["efforts"]),
+        (
+            &prices,
+            &json!({"small": 1_000}),
+            &json!({"small": "low", "big": "9000"})
+        )
     );
     let listed = client.get("/api/models/available").await.json();
     let listed = listed["models"].as_array().unwrap();

@@ -862,6 +862,11 @@ export interface components {
             model?: string | null;
             /** @description Whose model; none = the one that serves it. */
             provider?: string | null;
+            /**
+             * @description How much the model may think: `off`, `minimal`, `low`, `medium`, `high`, `max`, or tokens;
+             *     none = what the settings say of the model.
+             */
+            effort?: string | null;
         };
         /** @description A decision about one call or about several. */
         DecideCallRequest: components["schemas"]["DecideOne"] | components["schemas"]["DecideSeveral"];
@@ -1121,6 +1126,10 @@ export interface components {
             maxOutputs: {
                 [key: string]: number;
             };
+            /** @description How much single models think where a session says nothing else, by model. */
+            efforts: {
+                [key: string]: string;
+            };
             /** @description What its models cost; goes before the catalogue. */
             prices: {
                 [key: string]: components["schemas"]["TokenPrice"];
@@ -1206,6 +1215,13 @@ export interface components {
             maxOutputs?: {
                 [key: string]: number;
             } | null;
+            /**
+             * @description How much single models think where a session says nothing else, by model: `off`, `minimal`,
+             *     `low`, `medium`, `high`, `max`, or tokens. Absent or `null` keeps what is stored.
+             */
+            efforts?: {
+                [key: string]: string;
+            } | null;
             /** @description What its models cost; goes before the catalogue. Absent or `null` keeps what is stored. */
             prices?: {
                 [key: string]: components["schemas"]["TokenPrice"];
@@ -1288,6 +1304,11 @@ export interface components {
             text: string;
             /** @description A repeat with the same id changes nothing; 128 bytes at most. */
             clientMessageId?: string | null;
+            /**
+             * @description How much the model may think in the turn that takes it: `off`, `minimal`, `low`, `medium`,
+             *     `high`, `max`, or tokens; none = what the session says.
+             */
+            effort?: string | null;
         };
         /** @description A server as people see it. */
         Server: {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::key_of;
-use crate::domain::{Caller, Code, SessionId};
+use crate::domain::{Caller, Code, Effort, SessionId};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, SessionPath};
@@ -34,6 +34,10 @@ pub(in crate::gateway::http) struct SendMessageRequest {
     /// A repeat with the same id changes nothing; 128 bytes at most.
     #[schema(max_length = 128)]
     client_message_id: Option<String>,
+    /// How much the model may think in the turn that takes it: `off`, `minimal`, `low`, `medium`,
+    /// `high`, `max`, or tokens; none = what the session says.
+    #[schema(value_type = Option<String>)]
+    effort: Option<Effort>,
 }
 
 /// A decision about one call or about several.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::one::find;
-use crate::domain::{Caller, Code};
+use crate::domain::{Caller, Code, Effort};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query};
@@ -54,6 +54,10 @@ pub(in crate::gateway::http) struct CreateSessionRequest {
     model: Option<String>,
     /// Whose model; none = the one that serves it.
     provider: Option<String>,
+    /// How much the model may think: `off`, `minimal`, `low`, `medium`, `high`, `max`, or tokens;
+    /// none = what the settings say of the model.
+    #[schema(value_type = Option<String>)]
+    effort: Option<Effort>,
 }
 
 /// My sessions, newest first.
@@ -108,7 +112,7 @@ pub(in crate::gateway::http) async fn create_session(
     caller: Caller,
     Body(body): Body<CreateSessionRequest>,
 ) -> Result<(StatusCode, Json<SessionItem>), ApiError> {
-    let wanted = Wanted::new(body.provider, body.model);
+    let wanted = Wanted::new(body.provider, body.model).with_effort(body.effort.into());
     let whose = (&caller.tenant.id, &caller.user.id);
     let model = state.providers.choose(whose, &wanted, None)?;
     let key = state.sessions.create(&caller, body.title, Some(model));

@@ -5,8 +5,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::agent::SessionRequest;
-use crate::domain::{CallId, Caller, Code, Digest, JournalId, TurnId};
-use crate::providers::Wanted;
+use crate::domain::{CallId, Caller, Code, Digest, Effort, JournalId, TurnId};
+use crate::providers::{Wanted, WantedEffort};
 use crate::session::{Command, Decision, Refusal};
 
 /// The longest message or reason, in bytes.
@@ -122,9 +122,9 @@ pub const COMMANDS: &[CommandSpec] = &[
         example: || vec![json!({ "model": "stub-large" })],
         parse: |_, args| {
             let body: Choose = body(args)?;
-            let wanted = Wanted::new(body.provider, body.model);
+            let wanted = Wanted::new(body.provider, body.model).with_effort(body.effort);
             if wanted.is_empty() {
-                let message = "`model` is missing";
+                let message = "`model`, `provider` or `effort` is missing";
                 return Err(Refusal::of_field(Code::InvalidArguments, "model", message));
             }
             Ok(Parsed::Tell(Box::new(SessionRequest::Choose(wanted))))
@@ -180,6 +180,7 @@ struct MessageRest {
     client_message_id: Option<String>,
     text: Option<String>,
     images: Option<Vec<Value>>,
+    effort: Option<Effort>,
 }
 
 /// `"text"` with an optional second argument, or one object.
@@ -215,6 +216,7 @@ fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         text,
         author: caller.actor(),
         client_message_id,
+        effort: rest.effort,
     }))
 }
 
@@ -334,6 +336,9 @@ struct Withdraw {
 struct Choose {
     model: Option<String>,
     provider: Option<String>,
+    /// `null` is what the settings say of the model.
+    #[serde(default)]
+    effort: WantedEffort,
 }
 
 #[derive(Deserialize)]

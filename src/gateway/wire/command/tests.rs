@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::{COMMANDS, Parsed, parse};
 use crate::agent::SessionRequest;
-use crate::domain::{Caller, Code, Role, Tenant, TenantId, User, UserId};
+use crate::domain::{Caller, Code, Effort, Role, Tenant, TenantId, User, UserId};
+use crate::providers::WantedEffort;
 use crate::session::{Command, Refusal};
 
 fn caller() -> Caller {
@@ -101,6 +102,44 @@ fn wrong_types_are_refused_in_words() {
             "{name} {args:?}"
         );
     }
+}
+
+#[test]
+fn an_effort_is_a_level_or_tokens_and_null_takes_it_back() {
+    let chosen = |body: Value| match parse(&caller(), "session:model", &[body]) {
+        Ok(Parsed::Tell(request)) => match *request {
+            SessionRequest::Choose(wanted) => Ok(wanted.effort),
+            other => panic!("{other:?}"),
+        },
+        Ok(_) => panic!("a choice is told"),
+        Err(refusal) => Err(refusal.code),
+    };
+    let this = WantedEffort::This;
+    assert_eq!(chosen(json!({ "model": "m" })), Ok(WantedEffort::Same));
+    assert_eq!(chosen(json!({ "effort": "high" })), Ok(this(Effort::High)));
+    assert_eq!(
+        chosen(json!({ "effort": "9000" })),
+        Ok(this(Effort::Budget(9_000)))
+    );
+    assert_eq!(
+        chosen(json!({ "effort": null, "model": "m" })),
+        Ok(WantedEffort::Usual)
+    );
+    for wrong in [
+        json!({ "effort": "much" }),
+        json!({ "effort": 3 }),
+        json!({}),
+    ] {
+        assert_eq!(chosen(wrong), Err(Code::InvalidArguments));
+    }
+    let said = |effort: &str| {
+        let body = json!({ "text": "go", "effort": effort });
+        parse(&caller(), "message", &[body])
+            .map(|_| ())
+            .map_err(|refusal| refusal.code)
+    };
+    assert_eq!(said("off"), Ok(()));
+    assert_eq!(said("much"), Err(Code::InvalidArguments));
 }
 
 #[test]
