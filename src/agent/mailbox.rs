@@ -49,7 +49,7 @@ pub struct Accepted {
 /// a box.
 pub(super) enum Message {
     Tell {
-        ask: Box<SessionRequest>,
+        request: Box<SessionRequest>,
         by: UserId,
         reply: oneshot::Sender<Result<Accepted, Refusal>>,
     },

@@ -139,6 +139,18 @@ impl SessionConnection {
         self.state.try_lock().map_or(true, |state| state.is_open())
     }
 
+    /// Ends `ended`, and forgets it if it is still what is open. A call that ends late (its gateway was
+    /// frozen, say) must not end what a later call has opened since.
+    pub(crate) async fn let_go(&self, ended: &Arc<Opened>) {
+        let mut state = self.state.lock().await;
+        let is_it = |(_, opened): &(ServerEntry, Arc<Opened>)| Arc::ptr_eq(opened, ended);
+        if state.opened.as_ref().is_some_and(is_it) {
+            state.opened = None;
+        }
+        drop(state);
+        ended.kill().await;
+    }
+
     /// Ends what runs.
     pub(crate) async fn close(&self) {
         let opened = self.state.lock().await.opened.take();

@@ -258,9 +258,9 @@ impl LiveSession {
 
     async fn handle(&mut self, message: Message) {
         match message {
-            Message::Tell { ask, by, reply } => {
+            Message::Tell { request, by, reply } => {
                 let answer = match self.admit(&by) {
-                    Ok(()) => Box::pin(self.tell(*ask)).await,
+                    Ok(()) => Box::pin(self.tell(*request)).await,
                     Err(refusal) => Err(refusal),
                 };
                 // The door may be gone; what was decided stays decided.
@@ -285,8 +285,8 @@ impl LiveSession {
 
     /// A refusal holds only if nothing was written elsewhere meanwhile: people at this gateway may have
     /// been shown more than this task has read.
-    async fn tell(&mut self, ask: SessionRequest) -> Result<Accepted, Refusal> {
-        let first = self.try_to_tell(ask.clone()).await;
+    async fn tell(&mut self, request: SessionRequest) -> Result<Accepted, Refusal> {
+        let first = self.try_to_tell(request.clone()).await;
         let version = self.replica.state.control.version;
         let is_final = match &first {
             Ok(_) => true,
@@ -302,15 +302,15 @@ impl LiveSession {
         if self.replica.lost.is_some() || self.replica.state.control.version == version {
             return first;
         }
-        self.try_to_tell(ask).await
+        self.try_to_tell(request).await
     }
 
-    async fn try_to_tell(&mut self, ask: SessionRequest) -> Result<Accepted, Refusal> {
-        if ask.approves() {
+    async fn try_to_tell(&mut self, request: SessionRequest) -> Result<Accepted, Refusal> {
+        if request.approves() {
             // By the rules of now: a tool may have been denied while its call waited.
             self.replica.agent.tools.refresh().await;
         }
-        let command = request::prepare(ask, &self.replica, &mut self.running)?;
+        let command = request::prepare(request, &self.replica, &mut self.running)?;
         self.may_be_created()?;
         self.replica.command(command).await
     }

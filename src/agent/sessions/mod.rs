@@ -172,11 +172,11 @@ impl Sessions {
         &self,
         key: &SessionKey,
         caller: &Caller,
-        ask: SessionRequest,
+        request: SessionRequest,
     ) -> Result<Accepted, Refusal> {
         may_act(caller)?;
-        let (by, ask) = (caller.user.id.clone(), Box::new(ask));
-        self.request(key, caller, |reply| Message::Tell { ask, by, reply })
+        let (by, request) = (caller.user.id.clone(), Box::new(request));
+        self.request(key, caller, |reply| Message::Tell { request, by, reply })
             .await
     }
 

@@ -1,5 +1,7 @@
 //! What became of a call that was begun and has no answer.
 
+use std::sync::Arc;
+
 use super::SessionTools;
 use super::outcome::{failed, lost};
 use crate::domain::Code;
@@ -18,7 +20,7 @@ impl SessionTools {
         &self,
         error: mcp::Error,
         (call, server): (&Call, &ServerEntry),
-        opened: &Opened,
+        opened: &Arc<Opened>,
     ) -> Outcome {
         match error {
             mcp::Error::Cancelled { is_confirmed } => {
@@ -44,11 +46,11 @@ impl SessionTools {
             }
             mcp::Error::Gone { .. } => {
                 let cause = self.gone(&error, server, opened).await;
-                self.forget(&server.name).await;
+                self.forget(&server.name, opened).await;
                 lost(call, failed(Code::ToolFailed, cause.clone()), cause)
             }
             mcp::Error::NoAnswer { .. } => {
-                self.forget(&server.name).await;
+                self.forget(&server.name, opened).await;
                 let cause = error.to_string();
                 self.lost_server(server, &cause);
                 lost(call, failed(Code::ToolFailed, cause.clone()), cause)
@@ -58,7 +60,7 @@ impl SessionTools {
                 failed(Code::ToolFailed, text)
             }
             mcp::Error::Unreachable { .. } | mcp::Error::NotTaken { .. } => {
-                self.forget(&server.name).await;
+                self.forget(&server.name, opened).await;
                 let text = format!("not run: {error}");
                 failed(Code::ToolFailed, text)
             }
@@ -69,14 +71,14 @@ impl SessionTools {
     }
 
     /// Ends a server that does not stop, and whatever runs in it; whether that was possible.
-    async fn end(&self, server: &ServerEntry, opened: &Opened) -> bool {
+    async fn end(&self, server: &ServerEntry, opened: &Arc<Opened>) -> bool {
         opened.overrule().await;
-        self.forget(&server.name).await;
+        self.forget(&server.name, opened).await;
         !server.is_remote()
     }
 
     /// Why a server went away during a call, with its last words.
-    async fn gone(&self, error: &mcp::Error, server: &ServerEntry, opened: &Opened) -> String {
+    async fn gone(&self, error: &mcp::Error, server: &ServerEntry, opened: &Arc<Opened>) -> String {
         if opened.is_restarted() {
             return format!(
                 "an admin restarted the server `{}` during the call; what the call had done by then \
@@ -96,7 +98,7 @@ impl SessionTools {
         &self,
         error: &mcp::Error,
         server: &ServerEntry,
-        opened: &Opened,
+        opened: &Arc<Opened>,
     ) -> String {
         let why = opened.ended().await;
         opened.kill().await;

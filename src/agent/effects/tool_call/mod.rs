@@ -24,7 +24,9 @@ use crate::mcp::{self, Standstill, ToolCall, ToolProgress, ToolboxTool};
 use crate::sandbox::ImageId;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
-use crate::servers::{BUNDLED, Held, ServerEntry, Servers, SessionConnection, Source, View};
+use crate::servers::{
+    BUNDLED, Held, Opened, ServerEntry, Servers, SessionConnection, Source, View,
+};
 use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
 use crate::telemetry;
 
@@ -264,7 +266,7 @@ impl SessionTools {
                 // Nothing of it has run: the server has ended the session, for example.
                 Err(mcp::Error::Unreachable { .. } | mcp::Error::NotTaken { .. }) if !is_second => {
                     is_second = true;
-                    self.forget(&server.name).await;
+                    self.forget(&server.name, &opened).await;
                 }
                 Err(error) => return self.broken(error, (call, &server), &opened).await,
             }
@@ -378,9 +380,11 @@ impl SessionTools {
     }
 
     /// Lets go of a server that has ended; the next call starts it again.
-    pub(in crate::agent) async fn forget(&self, name: &str) {
-        if let Some(link) = self.link(name) {
-            link.close().await;
+    pub(in crate::agent) async fn forget(&self, name: &str, ended: &Arc<Opened>) {
+        match self.link(name) {
+            Some(link) => link.let_go(ended).await,
+            // The session has let go of all its servers meanwhile.
+            None => ended.kill().await,
         }
     }
 
