@@ -259,6 +259,7 @@ fn factory(
         retry: model::retry(llm),
         temperature: llm.temperature,
         effort: llm.effort,
+        defer_tools_percent: llm.defer_tools_percent,
         max_tokens: llm.max_tokens.map(std::num::NonZeroU32::get),
         turn_limit: chat.turn_limit,
         place,

@@ -33,5 +33,5 @@ pub use memo::Memo;
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use share::{Holder, Ledger, Most, Reached, Resource, Share, Shares, Whose};
 pub use time::Timestamp;
-pub use tool::{Schema, Tool, ToolAnnotations, ToolRef};
+pub use tool::{FIND_TOOLS, Schema, Tool, ToolAnnotations, ToolRef, USE_TOOL};
 pub use usage::{MicroUsd, TokenUsage, Totals};

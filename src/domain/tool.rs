@@ -8,6 +8,13 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::Digest;
 
+/// The tool by which a model finds those whose definitions it is not sent. No server may offer one of
+/// that name.
+pub const FIND_TOOLS: &str = "find_tools";
+/// The tool by which it calls one that it found: `{ "tool": …, "arguments": … }`. The call is one of the
+/// tool that it names, for people, rules and digests.
+pub const USE_TOOL: &str = "use_tool";
+
 /// Hints of an MCP server about a tool: a claim, believed only of trusted servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

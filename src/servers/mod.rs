@@ -33,6 +33,7 @@ pub use monitor::start;
 pub use news::{News, NewsKind};
 pub use registry::{Servers, ServersParts};
 
+pub(crate) use catalogue::deferred::asked_for;
 pub(crate) use catalogue::entry::BUNDLED;
 pub(crate) use connections::opening::Opened;
 pub(crate) use news::ServerUpdate;

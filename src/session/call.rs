@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::domain::{
     Actor, CallId, Code, Digest, FileFacts, Memo, ModelCall, RunsIn, Schema, Timestamp,
-    ToolAnnotations, ToolRef,
+    ToolAnnotations, ToolRef, USE_TOOL,
 };
 
 /// Characters of a result that a queue tells: it is told again with every change of one of its calls.
@@ -60,6 +60,8 @@ pub struct Proposal {
     pub name: String,
     /// The arguments as the model wrote them.
     pub args: Value,
+    /// Whether the model asked through `use_tool`: name and arguments are those of the tool itself.
+    pub is_found: bool,
     /// What became of the look-up.
     pub resolution: Resolution,
 }
@@ -71,6 +73,9 @@ pub enum Resolution {
     Ready(Arc<ToolFacts>),
     /// Cannot be valid; the model reads why, and nobody is asked.
     Invalid(String),
+    /// Answered already, without anything that could be decided about: nothing runs, and nobody is
+    /// asked.
+    Answered(String),
 }
 
 /// Who or what decided a call.
@@ -215,6 +220,9 @@ pub struct Call {
     pub name: String,
     /// The arguments that would run.
     pub args: Value,
+    /// Whether the model asked through `use_tool`, because it was not sent the tool's definition.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_found: bool,
     /// The arguments as the model wrote them, if a person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_args: Option<Value>,
@@ -269,16 +277,23 @@ impl Call {
         self.facts.as_ref().map(|facts| &facts.digest)
     }
 
-    /// The call as it stands in the context.
+    /// The call as it stands in the context: as the model wrote it.
     pub fn as_model_call(&self) -> ModelCall {
+        let args = self.original_args.as_ref().unwrap_or(&self.args);
         ModelCall {
             id: self.id.clone(),
             provider_id: self.provider_id.clone(),
-            name: self.name.clone(),
-            args: self
-                .original_args
-                .clone()
-                .unwrap_or_else(|| self.args.clone()),
+            name: self.model_name().to_owned(),
+            args: if self.is_found {
+                json!({ "tool": self.name, "arguments": args })
+            } else {
+                args.clone()
+            },
         }
+    }
+
+    /// The name of the tool that the model called.
+    pub fn model_name(&self) -> &str {
+        if self.is_found { USE_TOOL } else { &self.name }
     }
 }

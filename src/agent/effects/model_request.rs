@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::cut;
 use super::session_agent::{RequestBase, SessionAgent};
+use super::tool_call::proposal::propose;
 use super::tool_call::written_files;
 use super::trace::{RequestSpan, TurnTrace};
 use crate::agent::feed::running_answer::DeltaKind;
@@ -271,23 +272,20 @@ impl ModelRequest {
     async fn propose(&self, answer: &llm::Answer) -> Vec<Proposal> {
         let tools = &self.agent.tools;
         let calls = answer.calls.iter().map(|asked| {
-            let (args, resolution) = match &asked.args {
-                Ok(args) => (args.clone(), tools.resolve(&asked.name, args)),
+            let provider_id = asked.provider_id.clone();
+            match &asked.args {
+                Ok(args) => propose(tools, provider_id, &asked.name, args),
                 Err(invalid) => {
                     let name = &asked.name;
                     tracing::warn!(tool.name = %name, %invalid, "A call of `{name}` cannot be read");
-                    (
-                        serde_json::Value::String(invalid.raw().to_owned()),
-                        Resolution::Invalid(invalid.to_string()),
-                    )
+                    Proposal {
+                        provider_id,
+                        name: name.clone(),
+                        args: serde_json::Value::String(invalid.raw().to_owned()),
+                        is_found: false,
+                        resolution: Resolution::Invalid(invalid.to_string()),
+                    }
                 }
-            };
-            let (provider_id, name) = (asked.provider_id.clone(), asked.name.clone());
-            Proposal {
-                provider_id,
-                name,
-                args,
-                resolution,
             }
         });
         let mut calls: Vec<Proposal> = calls.collect();

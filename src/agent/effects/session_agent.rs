@@ -49,6 +49,9 @@ pub struct AgentFactory {
     pub effort: Option<Effort>,
     /// The longest answer; sent only when set.
     pub max_tokens: Option<u32>,
+    /// Percent of the model's window that definitions of tools may take before they are searched
+    /// instead of sent; 0 = they are always sent.
+    pub defer_tools_percent: u8,
     /// How long a turn may go on without a person (S0.58).
     pub turn_limit: Option<Duration>,
     /// Where sandboxed tools run.
@@ -72,6 +75,7 @@ pub struct SessionAgent {
     pub(in crate::agent) retry: RetryConfig,
     pub(in crate::agent) temperature: Option<f64>,
     effort: Option<Effort>,
+    defer_tools_percent: u8,
     pub(in crate::agent) max_tokens: Option<u32>,
     pub(in crate::agent) turn_limit: Option<Duration>,
     pub(in crate::agent) tools: Arc<SessionTools>,
@@ -89,10 +93,10 @@ impl SessionAgent {
         input: &str,
         limits: history::Limits,
     ) -> Result<RequestBase, PromptError> {
-        let tools = self.tools.definitions();
-        let Rendered { system, tokens } = self.prompts.with(&tools, input)?;
         let model = self.describe(choice);
         let window = model.context_window;
+        let tools = self.tools.definitions(window, self.defer_tools_percent);
+        let Rendered { system, tokens } = self.prompts.with(&tools, input)?;
         let answer = self.max_tokens.map_or_else(
             // Not told: an answer of ordinary length, or what a small model can spare.
             || ORDINARY_ANSWER.min(window / 4),
@@ -140,6 +144,7 @@ impl AgentFactory {
             retry: self.retry,
             temperature: self.temperature,
             effort: self.effort,
+            defer_tools_percent: self.defer_tools_percent,
             max_tokens: self.max_tokens,
             turn_limit: self.turn_limit,
             tools: Arc::new(SessionTools::new(

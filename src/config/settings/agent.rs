@@ -91,6 +91,9 @@ pub struct Llm {
     /// Tokens of one answer; sent only when set (S0.45, S0.67).
     #[serde(deserialize_with = "read::zero_is_none_option")]
     pub max_tokens: Option<NonZeroU32>,
+    /// Percent of the model's window that definitions of tools may take before they are searched
+    /// instead of sent; 0 = they are always sent.
+    pub defer_tools_percent: u8,
     /// The system prompt, a Jinja2 template.
     pub prompt_template: String,
     /// What happens after a transient fault.

@@ -225,6 +225,8 @@ settings! { since "0.1":
         "Tokens that one answer may have; sent only when set and not 0.";
     "agent.llm.context_window" ["SPL_LLM_CONTEXT_WINDOW" "LLM_CONTEXT_WINDOW"] Whole(1_024, U32), Words("32768 is assumed"),
         "Tokens that those models of the default provider can read that the catalogue does not know.";
+    "agent.llm.defer_tools_percent" ["SPL_LLM_DEFER_TOOLS_PERCENT" "LLM_DEFER_TOOLS_PERCENT"] Whole(0, 100), Is("3"),
+        "Percent of the model's window that the definitions of the servers' tools may take: above it they are not sent, and the model finds tools by search; 0 = they are always sent.";
     "agent.llm.prompt_template" ["SPL_LLM_PROMPT_TEMPLATE" "LLM_PROMPT_TEMPLATE"] Template,
         Is("You are a helpful assistant. {{input}}. Available tools: {{tools}}"),
         "The system prompt, a Jinja2 template. `system_prompt` is another name for it.";

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::{Digest, Schema, Tool, ToolRef};
+use crate::domain::{Digest, FIND_TOOLS, Schema, Tool, ToolRef, USE_TOOL};
 
 /// The longest name that all model vendors accept.
 const MAX_NAME: usize = 64;
@@ -122,7 +122,8 @@ impl Toolbox {
             Naming::None => [Some(own), None],
         };
         let mut wanted = wanted.into_iter().flatten();
-        wanted.find(|name| !self.tools.contains_key(name))
+        let is_ours = |name: &str| name == FIND_TOOLS || name == USE_TOOL;
+        wanted.find(|name| !is_ours(name) && !self.tools.contains_key(name))
     }
 
     /// The tool that the model calls so.

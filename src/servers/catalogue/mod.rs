@@ -1,5 +1,6 @@
 //! What there is: the entries of the registry, the tools that each server offers, and what a tenant's sessions see of them.
 
+pub(super) mod deferred;
 pub(super) mod definitions;
 pub(super) mod entry;
 pub(super) mod tool_report;

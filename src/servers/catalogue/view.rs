@@ -1,10 +1,11 @@
 //! What the sessions of one tenant are offered: tools, rules, and where each of them runs.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use super::entry::{ServerEntry, Source};
+use super::deferred::Deferred;
+use super::entry::{BUNDLED, ServerEntry, Source};
 use crate::domain::{Digest, TenantId, Timestamp, Tool, ToolRef};
 use crate::llm::tokens;
 use crate::mcp::{Naming, Offer, Toolbox, is_offered};
@@ -40,6 +41,8 @@ pub struct View {
     pub(crate) ingredients: Ingredients,
     pub(crate) toolbox: Toolbox,
     pub(crate) definitions: Arc<[Tool]>,
+    /// What is sent instead where those take too much of a window; made when it is first needed.
+    deferred: OnceLock<Deferred>,
     pub(crate) rules: Arc<Rules>,
     /// Why tools are not offered, by server.
     pub(crate) problems: BTreeMap<String, Vec<String>>,
@@ -146,9 +149,36 @@ impl View {
             ingredients,
             toolbox,
             definitions,
+            deferred: OnceLock::new(),
             rules: Arc::new(rules),
             problems,
         }
+    }
+
+    /// The tools whose definitions may be searched instead of sent: all but the bundled server's.
+    pub(crate) fn deferred(&self) -> &Deferred {
+        self.deferred.get_or_init(|| Deferred::new(&self.toolbox))
+    }
+
+    /// What a model is told that reads `window` tokens: all definitions, or, where those of the servers
+    /// take more than `percent` of it, the bundled ones and how to find the others. The same from turn
+    /// to turn, whatever was found, so that what a vendor has cached stays right.
+    pub(crate) fn definitions_within(&self, window: u64, percent: u8) -> Arc<[Tool]> {
+        let is_deferred = percent > 0
+            && self.definitions.len() > self.deferred_from()
+            && self.deferred().tokens.saturating_mul(100) > window.saturating_mul(percent.into());
+        let told = if is_deferred {
+            &self.deferred().definitions
+        } else {
+            &self.definitions
+        };
+        Arc::clone(told)
+    }
+
+    /// With fewer tools than these nothing can be saved.
+    fn deferred_from(&self) -> usize {
+        let bundled = self.toolbox.tools();
+        bundled.filter(|tool| tool.at.server == BUNDLED).count() + 2
     }
 
     /// Tells the log what so many tools cost.

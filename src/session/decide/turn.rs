@@ -127,7 +127,7 @@ impl Draft<'_> {
             reasoning: answer.reasoning.clone(),
         });
         self.push(Event::Queued { calls });
-        self.answer_invalid(&answer.calls);
+        self.answer_at_once(&answer.calls);
         self.apply_policy();
         self.advance();
     }
@@ -169,7 +169,7 @@ impl Draft<'_> {
         let calls = proposals.iter().enumerate().map(|(index, proposal)| {
             let facts = match &proposal.resolution {
                 Resolution::Ready(facts) => Some(Arc::clone(facts)),
-                Resolution::Invalid(_) => None,
+                Resolution::Invalid(_) | Resolution::Answered(_) => None,
             };
             let why = facts.as_ref().map_or(String::new(), |facts| {
                 if self.control.unknown_equals.contains(&facts.equal) {
@@ -188,6 +188,7 @@ impl Draft<'_> {
                 provider_id: proposal.provider_id.clone(),
                 name: proposal.name.clone(),
                 args: proposal.args.clone(),
+                is_found: proposal.is_found,
                 original_args: None,
                 facts,
                 why,
@@ -200,30 +201,31 @@ impl Draft<'_> {
         calls.collect()
     }
 
-    /// Calls that cannot be valid get their result at once; nobody is asked (S3.25).
-    fn answer_invalid(&mut self, proposals: &[Proposal]) {
+    /// Calls that cannot be valid, and those that are answered already, get their result at once; nobody
+    /// is asked (S3.25).
+    fn answer_at_once(&mut self, proposals: &[Proposal]) {
         let ids: Vec<CallId> = self.queue().iter().map(|call| call.id.clone()).collect();
         let most = self.inputs.rules.max_calls_per_answer;
         for (index, (id, proposal)) in ids.iter().zip(proposals).enumerate() {
-            let problem = match &proposal.resolution {
-                Resolution::Invalid(problem) => problem.clone(),
-                Resolution::Ready(_) if index >= most => {
-                    format!("only {most} calls are allowed in one answer; ask again for this one")
-                }
-                Resolution::Ready(_) => continue,
-            };
-            let output = Output {
-                text: problem,
+            let output = |text: &str| Output {
+                text: text.to_owned(),
                 ..Output::default()
             };
-            self.end_call(
-                id,
-                Outcome::Failed {
-                    code: Code::InvalidArguments,
-                    output,
+            let failed = |problem: &str| Outcome::Failed {
+                code: Code::InvalidArguments,
+                output: output(problem),
+            };
+            let outcome = match &proposal.resolution {
+                Resolution::Invalid(problem) => failed(problem),
+                Resolution::Ready(_) | Resolution::Answered(_) if index >= most => failed(
+                    &format!("only {most} calls are allowed in one answer; ask again for this one"),
+                ),
+                Resolution::Answered(text) => Outcome::Completed {
+                    output: output(text),
                 },
-                0,
-            );
+                Resolution::Ready(_) => continue,
+            };
+            self.end_call(id, outcome, 0);
         }
     }
 

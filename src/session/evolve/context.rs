@@ -100,7 +100,7 @@ impl SessionState {
         self.entries.push(Weighed::new(Entry::ToolResult {
             call_id: call.id.clone(),
             provider_id: call.provider_id.clone(),
-            name: call.name.clone(),
+            name: call.model_name().to_owned(),
             text,
             is_error: outcome.is_error(),
         }));

@@ -160,7 +160,11 @@ async fn a_flood_on_stderr_is_bounded_and_without_secrets() {
 /// Asserts S1.23, S1.27.
 #[tokio::test]
 async fn three_hundred_tools_are_offered_and_lists_and_switches_narrow_them() {
-    let app = TestApp::with_sandbox().await;
+    let settings = [
+        ("SPL_SANDBOX", "bubblewrap"),
+        ("SPL_LLM_DEFER_TOOLS_PERCENT", "0"),
+    ];
+    let app = TestApp::start_with(&settings).await;
     let mut config = shell("say ok");
     let script = config["args"][1].as_str().unwrap().replace(
         r#"list() { answer "{\"tools\":[$TOOLS]}"; }"#,

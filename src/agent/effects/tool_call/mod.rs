@@ -4,6 +4,7 @@
 pub(in crate::agent) mod broken;
 pub(in crate::agent) mod connections;
 pub(in crate::agent) mod outcome;
+pub(super) mod proposal;
 pub(in crate::agent) mod shown;
 pub(in crate::agent) mod written_files;
 
@@ -108,9 +109,10 @@ impl SessionTools {
         view
     }
 
-    /// What the model is told.
-    pub(in crate::agent) fn definitions(&self) -> Arc<[Tool]> {
-        Arc::clone(&self.view().definitions)
+    /// What a model is told that reads `window` tokens: all definitions, or how it finds those of the
+    /// session's own servers.
+    pub(in crate::agent) fn definitions(&self, window: u64, percent: u8) -> Arc<[Tool]> {
+        self.view().definitions_within(window, percent)
     }
 
     /// What decides about calls: the installation's rules, then what the tenant said about tools.
@@ -124,8 +126,8 @@ impl SessionTools {
         is_live.then_some(self.place.idle_limit)
     }
 
-    /// Looks a proposed call up and validates it, before anybody is asked.
-    pub(in crate::agent) fn resolve(&self, name: &str, args: &Value) -> Resolution {
+    /// Looks a call up and validates it, before anybody is asked.
+    fn resolve(&self, name: &str, args: &Value) -> Resolution {
         let view = self.view();
         let Some(entry) = view.toolbox.find(name) else {
             let names = view.definitions.iter().map(|tool| tool.name.as_str());
