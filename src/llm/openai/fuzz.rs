@@ -1,7 +1,8 @@
 //! Fuzzes the streams of Chat Completions servers.
 
-use super::assembler::{Assembler, Context};
-use super::{fault, wire};
+use super::chat::assembler::{Assembler, Context};
+use super::chat::wire;
+use super::fault;
 use crate::llm::Error;
 use crate::llm::request::names::Names;
 use crate::llm::stream::cutting::{self, owner};

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use crate::domain::{Native, TokenUsage};
-use crate::llm::openai::calls::Calls;
+use crate::llm::openai::chat::calls::Calls;
+use crate::llm::openai::chat::wire::{self, Choice, Chunk, Delta};
 use crate::llm::openai::fault;
-use crate::llm::openai::wire::{self, Choice, Chunk, Delta};
 use crate::llm::request::names::Names;
 use crate::llm::stream::envelope::Envelope;
 use crate::llm::stream::surrogates::mend;

@@ -265,13 +265,13 @@ struct OutputDetails {
 /// The answer to `GET /models`: a list, in an object by the book.
 #[derive(Deserialize)]
 #[serde(untagged)]
-pub(super) enum ModelList {
+pub(in crate::llm::openai) enum ModelList {
     Object { data: Vec<ListedForm> },
     Bare(Vec<ListedForm>),
 }
 
 #[derive(Deserialize)]
-pub(super) struct ListedForm {
+pub(in crate::llm::openai) struct ListedForm {
     pub(super) id: String,
     pub(super) name: Option<String>,
     /// The window has another name at every server.
