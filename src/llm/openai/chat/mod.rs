@@ -1,232 +1,110 @@
 //! Chat Completions, which most servers speak.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use futures::stream::StreamExt;
-use reqwest::header::AUTHORIZATION;
-use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde_json::value::RawValue;
-use tracing::info;
 
 use self::assembler::{Assembler, Context};
+use self::host::Host;
 use self::request::Dialect;
-use super::{VENDOR_HOST, VENDOR_URL, fault};
+use super::omitted::{Omitted, Part};
+use super::server::{Server, telling};
+use super::tools::Strictness;
 use crate::llm::request::names::Names;
 use crate::llm::stream;
 use crate::llm::stream::payloads;
-use crate::llm::transport::endpoint::Endpoint;
-use crate::llm::transport::{self, Refused};
-use crate::llm::{
-    Error, ListedModel, ModelStream, Provider, ProviderKind, Request, RequestCache, Settings,
-};
+use crate::llm::{Error, ListedModel, ModelStream, Provider, ProviderKind, Request, RequestCache};
 
 pub(super) mod assembler;
 mod calls;
+mod details;
+mod host;
 mod request;
-pub(super) mod wire;
+mod wire;
+
+/// What a server may refuse by name and do without.
+const PARTS: &[Part] = &[
+    Part::StreamOptions,
+    Part::Effort,
+    Part::Temperature,
+    Part::Thoughts,
+    Part::ToolChoice,
+    Part::Strict,
+    Part::MaxTokens,
+];
 
 /// A service that speaks Chat Completions.
-pub struct ChatCompletions {
-    endpoint: Endpoint,
-    family: String,
-    /// Some servers refuse the field; once one did, it is left out.
-    has_stream_options: AtomicBool,
+pub(super) struct ChatCompletions {
+    server: Server,
+    host: Host,
     /// Tools as requests carry them: they are most of a short one.
     tools: RequestCache<Option<Arc<RawValue>>>,
+    /// The same for models that do not follow a schema to the letter.
+    loose_tools: RequestCache<Option<Arc<RawValue>>>,
 }
 
 impl ChatCompletions {
-    /// Makes the provider; the vendor's own address needs a key (S2.22).
-    pub fn new(settings: Settings, http: Client) -> Result<Self, Error> {
-        let vendor = (settings.kind == ProviderKind::OpenAi).then_some(VENDOR_URL);
-        let endpoint = Endpoint::new(settings, vendor, http)?.with_vendor_host(VENDOR_HOST)?;
-        Ok(Self {
-            family: endpoint.family(),
-            endpoint,
-            has_stream_options: AtomicBool::new(true),
+    /// Speaks to that server.
+    pub(super) fn new(server: Server) -> Self {
+        Self {
+            host: Host::of(&server.endpoint),
+            server,
             tools: RequestCache::default(),
-        })
-    }
-
-    /// A path below the base.
-    fn url(&self, path: &str) -> Url {
-        self.endpoint.url(|base| {
-            let base = base.strip_suffix("/chat/completions").unwrap_or(base);
-            format!("{base}/{path}")
-        })
-    }
-
-    fn authorized(&self, request: RequestBuilder) -> Result<RequestBuilder, Error> {
-        Ok(match self.endpoint.key_header("Bearer ")? {
-            Some(key) => request.header(AUTHORIZATION, key),
-            None => request,
-        })
-    }
-
-    async fn post(
-        &self,
-        request: &Request,
-        has_stream_options: bool,
-    ) -> Result<Result<Response, Refused>, Error> {
-        let dialect = Dialect {
-            is_vendor: self.endpoint.is_vendor,
-            has_stream_options,
-            family: &self.family,
-        };
-        let tools = self.tools.get(&request.tools, request::tools);
-        let tools = tools.map_err(|error| Error::Misconfigured {
-            provider: self.endpoint.id.clone(),
-            problem: format!("the tools cannot be written ({error})"),
-        })?;
-        let body = request::body(request, tools.as_deref(), dialect);
-        let http = &self.endpoint.http;
-        let post = http.post(self.url("chat/completions")).json(&body);
-        transport::send(&self.endpoint.id, self.authorized(post)?).await
-    }
-
-    async fn open(&self, request: &Request) -> Result<Response, Error> {
-        let has_stream_options = self.has_stream_options.load(Ordering::Relaxed);
-        let mut reply = self.post(request, has_stream_options).await?;
-        if let Err(refused) = &reply
-            && has_stream_options
-            && blames_stream_options(refused)
-        {
-            let id = &self.endpoint.id;
-            info!(llm.provider = %id, "Provider `{id}` takes no `stream_options`");
-            reply = self.post(request, false).await?;
-            if reply.is_ok() {
-                self.has_stream_options.store(false, Ordering::Relaxed);
-            }
+            loose_tools: RequestCache::default(),
         }
-        reply.map_err(|refused| fault::refused(self.endpoint.origin(), &refused))
+    }
+
+    /// Servers of others need not know what strictness is.
+    fn tools(&self, request: &Request, omitted: &Omitted) -> Result<Option<Arc<RawValue>>, Error> {
+        let is_possible = self.server.endpoint.is_vendor && !omitted.has(Part::Strict);
+        let (cache, strictness) = if is_possible {
+            (&self.tools, Strictness::Possible)
+        } else {
+            (&self.loose_tools, Strictness::Off)
+        };
+        let tools = cache.get(&request.tools, |tools| request::tools(tools, strictness));
+        tools.map_err(|error| self.server.unwritable(&error))
     }
 }
 
 #[async_trait]
 impl Provider for ChatCompletions {
     fn id(&self) -> &str {
-        &self.endpoint.id
+        &self.server.endpoint.id
     }
 
     fn kind(&self) -> ProviderKind {
-        self.endpoint.kind
+        self.server.endpoint.kind
     }
 
     async fn stream(&self, request: Request) -> Result<ModelStream, Error> {
-        let response = self.open(&request).await?;
-        let payloads = payloads::payloads(&self.endpoint.id, response).boxed();
+        let server = &self.server;
+        let build = |omitted: &Omitted| {
+            let dialect = Dialect {
+                is_vendor: server.endpoint.is_vendor,
+                host: self.host,
+                family: &server.family,
+                omitted,
+            };
+            let tools = self.tools(&request, omitted)?;
+            let body = request::body(&request, tools.as_deref(), dialect);
+            let url = server.url("chat/completions");
+            Ok(server.endpoint.http.post(url).json(&body))
+        };
+        let opened = server.open(&request, PARTS, build).await?;
+        let (response, told) = opened.into_parts();
+        let payloads = payloads::payloads(&server.endpoint.id, response).boxed();
         let assembler = Assembler::new(Context {
-            owner: self.endpoint.owner(),
+            owner: server.endpoint.owner(),
             names: Names::of(&request.tools),
-            family: (!self.endpoint.is_vendor).then(|| self.family.clone()),
+            family: (!server.endpoint.is_vendor).then(|| server.family.clone()),
         });
-        Ok(stream::events(payloads, assembler))
+        Ok(telling(told, stream::events(payloads, assembler)))
     }
 
     async fn models(&self) -> Result<Vec<ListedModel>, Error> {
-        let get = self.authorized(self.endpoint.http.get(self.url("models")))?;
-        let response = transport::send(&self.endpoint.id, get)
-            .await?
-            .map_err(|refused| fault::refused(self.endpoint.origin(), &refused))?;
-        let body = transport::read_whole(&self.endpoint.id, response).await?;
-        let list = serde_json::from_slice(&body).map_err(|error| Error::BadAnswer {
-            provider: self.endpoint.id.clone(),
-            problem: format!("a list of models that is none ({error})"),
-        })?;
-        let (wire::ModelList::Object { data } | wire::ModelList::Bare(data)) = list;
-        let listed = data.into_iter().map(|model| ListedModel {
-            id: model.id,
-            name: model.name,
-            context_window: model.context_length,
-        });
-        Ok(listed.collect())
-    }
-}
-
-/// The field's name in a refusal is the only sign that servers give.
-fn blames_stream_options(refused: &Refused) -> bool {
-    matches!(
-        refused.status,
-        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
-    ) && (refused.body.contains("stream_options") || refused.body.contains("include_usage"))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use secrecy::SecretString;
-
-    use super::ChatCompletions;
-    use crate::llm::{Error, KeyFault, Provider, ProviderKind, Settings};
-    use crate::net;
-
-    fn connect(kind: ProviderKind, key: &str, base_url: &str) -> Result<ChatCompletions, Error> {
-        net::install_tls();
-        let settings = Settings {
-            id: "p".to_owned(),
-            kind,
-            api_key: Some(SecretString::from(key.to_owned())),
-            base_url: Some(base_url.to_owned()),
-            pace: Duration::ZERO,
-        };
-        ChatCompletions::new(settings, net::client(&net::Settings::default()).unwrap())
-    }
-
-    /// Asserts S3.3.
-    #[test]
-    fn the_vendor_needs_a_key_and_others_need_an_address() {
-        use ProviderKind::{OpenAi, OpenAiCompatible};
-        let missing = |result| {
-            matches!(
-                result,
-                Err(Error::Key {
-                    key: KeyFault::Missing,
-                    ..
-                })
-            )
-        };
-        assert!(missing(connect(OpenAi, "", "")));
-        assert!(missing(connect(
-            OpenAi,
-            " \n",
-            "https://api.openai.com/v1/"
-        )));
-        assert!(connect(OpenAi, "sk", "").is_ok());
-        assert!(connect(OpenAi, "", "http://localhost:1/v1").is_ok());
-        for address in ["", "localhost:11434", "file:///etc", "nonsense"] {
-            let result = connect(OpenAiCompatible, "", address);
-            assert!(
-                matches!(result, Err(Error::Misconfigured { .. })),
-                "{address}"
-            );
-        }
-    }
-
-    #[test]
-    fn paths_hang_below_the_base_and_its_query_stays() {
-        fn check(base: &str, expected: &str) {
-            let provider = connect(ProviderKind::OpenAiCompatible, "", base).unwrap();
-            assert_eq!(provider.url("models").as_str(), expected);
-        }
-        check("http://h/v1", "http://h/v1/models");
-        check("http://h/v1/", "http://h/v1/models");
-        check("http://h", "http://h/models");
-        check("http://h/v1/chat/completions", "http://h/v1/models");
-        check(
-            "http://h/x?api-version=1",
-            "http://h/x/models?api-version=1",
-        );
-    }
-
-    /// Asserts S0.25.
-    #[tokio::test]
-    async fn the_placeholder_key_starts_but_asks_nobody() {
-        let provider = connect(ProviderKind::OpenAi, "dummy-api-key", "").unwrap();
-        let error = provider.models().await.unwrap_err();
-        assert!(error.to_string().contains("dummy-api-key"), "{error}");
-        assert_eq!(error.code(), crate::domain::Code::MissingApiKey);
+        self.server.models().await
     }
 }
