@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config;
 use crate::domain::{Code, MicroUsd};
 use crate::llm::catalogue::Price;
-use crate::llm::{self, Overrides, ProviderKind, RetryConfig, Windows};
+use crate::llm::{self, Api, Overrides, ProviderKind, RetryConfig, Windows};
 use crate::net::{self, Guard};
 use crate::providers::Providers;
 use crate::providers::{Offer, ProviderSettings, Source, Ways};
@@ -102,8 +102,9 @@ fn provider_settings(
         config::ProviderKind::Scripted => ProviderKind::Scripted,
     };
     let api = match entry.api {
-        config::ApiFlavour::Auto => None,
-        config::ApiFlavour::Chat => Some("chat".to_owned()),
+        config::ApiFlavour::Auto => Api::Auto,
+        config::ApiFlavour::Responses => Api::Responses,
+        config::ApiFlavour::ChatCompletions => Api::ChatCompletions,
     };
     ProviderSettings {
         reach: llm::Settings {
@@ -111,11 +112,11 @@ fn provider_settings(
             kind,
             api_key: entry.api_key.clone(),
             base_url: entry.base_url.as_ref().map(ToString::to_string),
+            api,
             pace: settings.scripted_pace,
         },
         models: entry.models.clone(),
         said: said(entry),
-        api,
     }
 }
 

@@ -12,6 +12,7 @@ use crate::domain::{Effort, Entry, Native, TokenUsage, Tool, Weighed};
 
 pub mod answer;
 pub mod anthropic;
+mod api;
 pub mod catalogue;
 pub mod error;
 #[cfg(test)]
@@ -26,6 +27,7 @@ mod transport;
 mod wire_log;
 
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
+pub use api::{Api, UnknownApi};
 pub use catalogue::{Catalogue, Overrides, Windows};
 pub use error::{Error, KeyFault, Refusal};
 pub use request::cache::RequestCache;
@@ -265,6 +267,8 @@ pub struct Settings {
     pub api_key: Option<SecretString>,
     /// Where it is; none = the vendor's own address.
     pub base_url: Option<String>,
+    /// Which of OpenAI's interfaces it is spoken to in.
+    pub api: Api,
     /// How long the scripted model waits before each piece; the others go at their own pace.
     pub pace: Duration,
 }
@@ -272,9 +276,7 @@ pub struct Settings {
 /// Makes a provider of its settings; refuses what can never work (S2.22).
 pub fn connect(settings: Settings, http: reqwest::Client) -> Result<Arc<dyn Provider>, Error> {
     match settings.kind {
-        ProviderKind::OpenAi | ProviderKind::OpenAiCompatible => {
-            Ok(Arc::new(openai::ChatCompletions::new(settings, http)?))
-        }
+        ProviderKind::OpenAi | ProviderKind::OpenAiCompatible => openai::connect(settings, http),
         ProviderKind::Scripted => Ok(Arc::new(scripted::Scripted::new(
             settings.id,
             settings.pace,

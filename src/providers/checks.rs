@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crate::domain::Code;
-use crate::llm::Windows;
+use crate::llm::{Api, ProviderKind, UnknownApi, Windows};
 use crate::session::Refusal;
 
 /// Models that one provider may offer.
@@ -79,13 +79,19 @@ pub(crate) fn named<T>(
     }
 }
 
-pub(crate) fn checked_api(api: Option<String>) -> Result<Option<String>, Refusal> {
-    match api.as_deref() {
-        None | Some("auto" | "chat") => Ok(api),
-        Some(_) => {
-            let text = "`api` is `auto` or `chat`, and both mean Chat Completions: it is the only \
-                        interface of OpenAI that this version speaks";
-            Err(Refusal::of_field(Code::InvalidArguments, "api", text))
-        }
+/// Which of OpenAI's interfaces it is; the other vendors have one each.
+pub(crate) fn checked_api(api: Option<&str>, kind: ProviderKind) -> Result<Api, Refusal> {
+    let refused = |text: String| Refusal::of_field(Code::InvalidArguments, "api", text);
+    let api = api.map_or(Ok(Api::Auto), str::parse);
+    let api = api.map_err(|unknown: UnknownApi| refused(unknown.to_string()))?;
+    let has_choice = matches!(kind, ProviderKind::OpenAi | ProviderKind::OpenAiCompatible);
+    if api != Api::Auto && !has_choice {
+        let text = format!(
+            "`api` chooses between OpenAI's interfaces; of a provider of the kind `{}` it can only \
+             be `auto`",
+            kind.as_str()
+        );
+        return Err(refused(text));
     }
+    Ok(api)
 }

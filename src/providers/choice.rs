@@ -228,10 +228,10 @@ mod tests {
                     kind,
                     api_key,
                     base_url: compatible.then(|| "http://models.example/v1".into()),
+                    api: llm::Api::Auto,
                     pace: Duration::ZERO,
                 },
                 models: models.collect(),
-                api: None,
                 said: llm::Overrides::default(),
             };
             Arc::new(Offer::connect(settings, Source::Settings, client.clone()))

@@ -146,10 +146,10 @@ impl Providers {
                 kind: draft.kind,
                 api_key,
                 base_url: base_url.map(String::from),
+                api: checked_api(draft.api.as_deref(), draft.kind)?,
                 pace: std::time::Duration::ZERO,
             },
             models: checked_models(&draft.models)?,
-            api: checked_api(draft.api)?,
             said: Overrides {
                 windows: checked_windows(draft.windows)?,
                 max_outputs: checked_max_outputs(draft.max_outputs.unwrap_or(kept.max_outputs))?,
@@ -234,7 +234,7 @@ impl Providers {
             id: offer.id().to_owned(),
             kind: offer.kind().as_str().to_owned(),
             base_url: offer.base_url().map(ToOwned::to_owned),
-            api: offer.api().map(ToOwned::to_owned),
+            api: Some(offer.api().to_string()),
             models: offer.models().to_vec(),
             windows: (*offer.said() != Overrides::default())
                 .then(|| serde_json::to_string(offer.said()).unwrap_or_default()),
@@ -266,10 +266,15 @@ impl Providers {
                 kind,
                 api_key,
                 base_url: row.base_url.clone(),
+                // A name that a newer release wrote is none that this one can act on.
+                api: row
+                    .api
+                    .as_deref()
+                    .and_then(|api| api.parse().ok())
+                    .unwrap_or_default(),
                 pace: std::time::Duration::ZERO,
             },
             models: row.models.clone(),
-            api: row.api.clone(),
             said: said_of(&row),
         };
         let client = self.client(&row.scope);

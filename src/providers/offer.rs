@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::domain::{Code, Scope};
 use crate::llm::{
-    self, KeyFault, ListedModel, ModelStream, Overrides, Provider, ProviderKind, Request,
+    self, Api, KeyFault, ListedModel, ModelStream, Overrides, Provider, ProviderKind, Request,
 };
 use crate::session::Refusal;
 
@@ -27,8 +27,6 @@ pub struct ProviderSettings {
     pub reach: llm::Settings,
     /// The models to offer, the first as its default; empty = those that it lists.
     pub models: Vec<String>,
-    /// Which flavour of the wire, by the name that settings use; `None` = find out.
-    pub api: Option<String>,
     /// What was said of its models.
     pub said: Overrides,
 }
@@ -98,9 +96,9 @@ impl Offer {
         self.settings.reach.base_url.as_deref()
     }
 
-    /// Which flavour of the wire.
-    pub fn api(&self) -> Option<&str> {
-        self.settings.api.as_deref()
+    /// Which of OpenAI's interfaces it is spoken to in.
+    pub fn api(&self) -> Api {
+        self.settings.reach.api
     }
 
     /// The models to offer; empty = those that it lists.

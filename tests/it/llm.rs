@@ -11,7 +11,7 @@ use futures::StreamExt;
 use secrecy::SecretString;
 use sepal::domain::{CallId, Code, Entry, ModelCall, Native, TokenUsage, Tool, ToolAnnotations};
 use sepal::llm::{
-    self, Answer, AskedCall, Collector, Error, Finish, ModelEvent, Progress, Provider,
+    self, Answer, Api, AskedCall, Collector, Error, Finish, ModelEvent, Progress, Provider,
     ProviderKind, Refusal, Request, RetryConfig, Settings,
 };
 use sepal::net;
@@ -29,6 +29,7 @@ fn provider(base_url: &str) -> Arc<dyn Provider> {
         kind: ProviderKind::OpenAiCompatible,
         api_key: Some(SecretString::from(KEY)),
         base_url: Some(base_url.to_owned()),
+        api: Api::Auto,
         pace: Duration::ZERO,
     };
     llm::connect(settings, net::client(&net::Settings::default()).unwrap()).unwrap()

@@ -255,13 +255,15 @@ fn by_model<'de, D: Deserializer<'de>, T>(
 
 /// Which of OpenAI's interfaces is used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum ApiFlavour {
-    /// The best that the model has; Chat Completions in this version.
+    /// Responses at the vendor's own address, Chat Completions anywhere else.
     #[default]
     Auto,
+    /// Responses.
+    Responses,
     /// Chat Completions.
-    Chat,
+    ChatCompletions,
 }
 
 /// Who runs the model.

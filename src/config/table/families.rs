@@ -101,7 +101,7 @@ pub const PROVIDERS: Family = Family {
         field(
             "api",
             FieldKind::One(Kind::FLAVOUR),
-            "Which of OpenAI's interfaces it is spoken to in.",
+            "Which of OpenAI's interfaces it is spoken to in; `auto` is Responses at OpenAI's own address and Chat Completions anywhere else.",
         ),
         field(
             "models",

@@ -49,7 +49,6 @@ pub(super) const PROVIDER_KINDS: &[Word] = &[
     Word::Alias("claude", "anthropic"),
     Word::Alias("google", "gemini"),
 ];
-/// Which of OpenAI's two interfaces is used.
 /// How much a model may think. A number of tokens is said of single models only.
 const EFFORTS: &[Word] = &[
     Word::Is("off"),
@@ -59,8 +58,13 @@ const EFFORTS: &[Word] = &[
     Word::Is("high"),
     Word::Is("max"),
 ];
-pub(super) const FLAVOURS: &[Word] =
-    &[Word::Is("auto"), Word::Is("chat"), Word::Later("responses")];
+/// Which of OpenAI's two interfaces is used.
+pub(super) const FLAVOURS: &[Word] = &[
+    Word::Is("auto"),
+    Word::Is("responses"),
+    Word::Is("chat-completions"),
+    Word::Alias("chat", "chat-completions"),
+];
 const APPROVALS: &[Word] = &[
     Word::Is("elicit"),
     Word::Is("web"),
@@ -213,7 +217,7 @@ settings! { since "0.1":
         Url, Words("the provider's own"),
         "Where the default provider's API is, with its version path.";
     "agent.llm.api" ["SPL_LLM_API" "LLM_API"] OneOf(FLAVOURS), Is("auto"),
-        "Which of OpenAI's interfaces the default provider is spoken to in: Chat Completions in this version.";
+        "Which of OpenAI's interfaces the default provider is spoken to in; `auto` is Responses at OpenAI's own address and Chat Completions anywhere else.";
     "agent.llm.model" ["SPL_LLM_MODEL" "LLM_MODEL"] Text,
         Words("`gpt-4o`, `claude-sonnet-4-5-20250929`, `gemini-2.0-flash-exp` or `scripted`; `openai-compatible` needs one"),
         "The default provider's model, by the provider's name for it.";

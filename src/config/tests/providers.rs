@@ -251,8 +251,8 @@ fn an_entry_that_could_never_work_is_refused() {
     );
     check_refused(&entry("{mine: 1}"), &["a section is expected"]);
     check_refused(
-        &entry("{openai: {api: responses}}"),
-        &["not in this version yet"],
+        &entry("{openai: {api: soap}}"),
+        &["`soap`", "`responses`", "`chat-completions`"],
     );
     check_refused(
         &entry("{mine: {kind: openai-compatible}, openai: {api_key: k}}"),

@@ -21,7 +21,6 @@ fn what_comes_later_is_refused_rather_than_ignored() {
         }
     }
     for (name, value) in [
-        ("SPL_LLM_API", "responses"),
         ("SPL_CHAT_COMPACTION_STRATEGY", "none"),
         ("SPL_CHAT_COMPACTION_STRATEGY", "delete-old, delete-middle"),
         ("SPL_CHAT_COMPACTION_STRATEGY", "partial-summary"),

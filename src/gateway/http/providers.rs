@@ -37,7 +37,7 @@ pub(super) struct ProviderItem {
     kind: &'static str,
     /// Its address; `null` = the vendor's own.
     base_url: Option<String>,
-    /// `auto` or `chat`.
+    /// Which of OpenAI's interfaces it is spoken to in: `auto`, `responses` or `chat-completions`.
     api: String,
     /// Whether it has a key. The key itself is shown to nobody.
     has_key: bool,
@@ -79,8 +79,9 @@ pub(super) struct PutProviderRequest {
     #[serde(default, deserialize_with = "key_change")]
     #[schema(value_type = Option<String>, write_only, max_length = 2048, pattern = "^[!-~]*$")]
     api_key: KeyChange,
-    /// Which flavour of the wire.
-    #[schema(pattern = "^(auto|chat)$")]
+    /// Which of OpenAI's interfaces it is spoken to in: `auto` (Responses at OpenAI's own address, Chat
+    /// Completions anywhere else), `responses` or `chat-completions`; `chat` is an older name of that.
+    #[schema(pattern = "^(auto|responses|chat-completions|chat)$")]
     api: Option<String>,
     /// The models to offer, the first as its default; empty = those that it lists. At most 256
     /// bytes each.
@@ -306,7 +307,7 @@ fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
         id: offer.id().to_owned(),
         kind: offer.kind().as_str(),
         base_url: offer.base_url().map(ToOwned::to_owned),
-        api: offer.api().unwrap_or("auto").to_owned(),
+        api: offer.api().to_string(),
         has_key: offer.has_key(),
         models: offer.models().to_vec(),
         context_window: said.windows.usual,

@@ -163,7 +163,12 @@ impl Said {
             "tokens",
         ]) {
             Verdict::Limited
-        } else if self.is_any(&["invalid_request_error", "badrequesterror", "content_filter"]) {
+        } else if self.is_any(&[
+            "invalid_request_error",
+            "badrequesterror",
+            "content_filter",
+            "invalid_prompt",
+        ]) {
             Verdict::Refused(Refusal::Request)
         } else if self.is_any(&[
             "authentication_error",

@@ -1,7 +1,8 @@
-//! Fuzzes the streams of Chat Completions servers.
+//! Fuzzes the streams of servers that speak like OpenAI.
 
-use super::assembler::{Assembler, Context};
-use super::{fault, wire};
+use super::chat::assembler::{Assembler, Context};
+use super::models::ModelList;
+use super::{fault, responses};
 use crate::llm::Error;
 use crate::llm::request::names::Names;
 use crate::llm::stream::cutting::{self, owner};
@@ -25,6 +26,18 @@ fn openai_stream() {
     });
 }
 
+#[test]
+fn openai_responses_stream() {
+    sepal_fuzz::check("openai_responses_stream", |input| {
+        cutting::check(
+            input,
+            || responses::assembler::Assembler::new(owner(), Names::default(), "f".to_owned()),
+            // Nothing is remembered of the event before.
+            |_| {},
+        );
+    });
+}
+
 /// What one body means as a refusal, and in the middle of a stream.
 pub(in crate::llm) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2] {
     [
@@ -35,5 +48,5 @@ pub(in crate::llm) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2
 
 /// Reads a list of models.
 pub(in crate::llm) fn models(body: &[u8]) {
-    drop(serde_json::from_slice::<wire::ModelList>(body));
+    drop(serde_json::from_slice::<ModelList>(body));
 }

@@ -22,8 +22,9 @@ mod chat;
 mod endings;
 mod gemini;
 mod messages;
+mod responses;
 
-/// The key that the stand-ins of Anthropic and Gemini take.
+/// The key that the stand-ins take, but for Chat Completions.
 pub(crate) const STUB_KEY: &str = "stub-key";
 
 /// What a stand-in speaks.
@@ -31,6 +32,8 @@ pub(crate) const STUB_KEY: &str = "stub-key";
 pub(crate) enum Vendor {
     /// Chat Completions, with any key and any model.
     Chat,
+    /// OpenAI's Responses, with [`STUB_KEY`] and models called `gpt-…`.
+    Responses,
     /// Anthropic Messages, with [`STUB_KEY`] and models called `claude-…`.
     Messages,
     /// Gemini `generateContent`, with [`STUB_KEY`] and models called `gemini-…`.
@@ -38,12 +41,13 @@ pub(crate) enum Vendor {
 }
 
 impl Vendor {
-    pub(crate) const ALL: [Self; 3] = [Self::Chat, Self::Messages, Self::Gemini];
+    pub(crate) const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Gemini];
 
     /// How the settings name it.
     pub(crate) fn provider(self) -> &'static str {
         match self {
             Self::Chat => "openai-compatible",
+            Self::Responses => "openai",
             Self::Messages => "anthropic",
             Self::Gemini => "gemini",
         }
@@ -53,6 +57,7 @@ impl Vendor {
     pub(crate) fn model(self) -> &'static str {
         match self {
             Self::Chat => "stub",
+            Self::Responses => "gpt-5.1",
             Self::Messages => "claude-sonnet-4-5-20250929",
             Self::Gemini => "gemini-3-pro-preview",
         }
@@ -65,6 +70,11 @@ impl Vendor {
                 400,
                 r#"{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}"#.to_owned(),
             ),
+            Self::Responses => {
+                let words = "Your input exceeds the context window of this model.";
+                let code = Some("context_length_exceeded");
+                (400, responses::error("invalid_request_error", code, words).to_string())
+            }
             Self::Messages => {
                 let words = "prompt is too long: 208310 tokens > 200000 maximum";
                 (400, messages::error("invalid_request_error", words).to_string())
@@ -81,6 +91,10 @@ impl Vendor {
     pub(crate) fn overloaded(self) -> Reply {
         let (status, body) = match self {
             Self::Chat => (503, "busy".to_owned()),
+            Self::Responses => (
+                503,
+                responses::error("server_error", None, "Overloaded").to_string(),
+            ),
             Self::Messages => (
                 529,
                 messages::error("overloaded_error", "Overloaded").to_string(),
@@ -96,6 +110,7 @@ impl Vendor {
     fn frames(self, text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
         match self {
             Self::Chat => chat::frames(text, calls),
+            Self::Responses => responses::frames(text, calls),
             Self::Messages => messages::frames(text, calls),
             Self::Gemini => gemini::frames(text, calls),
         }
@@ -106,6 +121,7 @@ impl Vendor {
             Self::Chat => {
                 chat::check(&asked.body).map_err(|problem| (StatusCode::BAD_REQUEST, problem))
             }
+            Self::Responses => responses::check(asked),
             Self::Messages => messages::check(asked),
             Self::Gemini => gemini::check(asked),
         }
@@ -114,6 +130,7 @@ impl Vendor {
     fn refuse(self, status: StatusCode, problem: &str) -> Response {
         match self {
             Self::Chat => chat::refuse(status, problem),
+            Self::Responses => responses::refuse(status, problem),
             Self::Messages => messages::refuse(status, problem),
             Self::Gemini => gemini::refuse(status, problem),
         }
@@ -239,6 +256,7 @@ impl ModelStub {
         let address = listener.local_addr().unwrap();
         let router = Router::new()
             .route("/v1/chat/completions", post(complete))
+            .route("/v1/responses", post(complete))
             .route("/v1/messages", post(complete))
             .route("/v1beta/models/{call}", post(complete))
             .route("/v1/models", get(models))
@@ -259,7 +277,7 @@ impl ModelStub {
     /// What a provider's `base_url` must be.
     pub(crate) fn base_url(&self) -> String {
         match self.vendor {
-            Vendor::Chat => format!("http://{}/v1", self.address),
+            Vendor::Chat | Vendor::Responses => format!("http://{}/v1", self.address),
             Vendor::Messages | Vendor::Gemini => format!("http://{}", self.address),
         }
     }
@@ -417,6 +435,7 @@ async fn models(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap)
     };
     let refused = match shared.vendor {
         Vendor::Chat => None,
+        Vendor::Responses => responses::check_head(&asked).err(),
         Vendor::Messages => messages::check_head(&asked).err(),
         Vendor::Gemini => gemini::check_head(&asked).err(),
     };

@@ -16,12 +16,12 @@ fn list(vendor: Vendor, ids: &[&str]) -> Value {
     let models: Vec<Value> = ids
         .iter()
         .map(|id| match vendor {
-            Vendor::Chat | Vendor::Messages => json!({"id": id}),
+            Vendor::Chat | Vendor::Responses | Vendor::Messages => json!({"id": id}),
             Vendor::Gemini => json!({"name": format!("models/{id}")}),
         })
         .collect();
     match vendor {
-        Vendor::Chat | Vendor::Messages => json!({ "data": models }),
+        Vendor::Chat | Vendor::Responses | Vendor::Messages => json!({ "data": models }),
         Vendor::Gemini => json!({ "models": models }),
     }
 }

@@ -201,7 +201,10 @@ impl TestApp {
         ];
         match model.vendor {
             Vendor::Chat => env.push(("OPENAI_BASE_URL", model.base_url())),
-            Vendor::Messages | Vendor::Gemini => {
+            Vendor::Responses | Vendor::Messages | Vendor::Gemini => {
+                if model.vendor == Vendor::Responses {
+                    env.push(("SPL_LLM_API", "responses".to_owned()));
+                }
                 env.push(("SPL_LLM_BASE_URL", model.base_url()));
                 env.push(("SPL_LLM_API_KEY", STUB_KEY.to_owned()));
             }

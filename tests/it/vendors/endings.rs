@@ -38,7 +38,7 @@ async fn a_call_that_the_end_cut_off_is_not_run_and_the_model_is_told() {
 
 #[tokio::test]
 async fn a_whole_call_of_a_cut_answer_runs() {
-    for vendor in [Vendor::Chat, Vendor::Messages] {
+    for vendor in [Vendor::Chat, Vendor::Responses, Vendor::Messages] {
         let (app, mut ana) = open(vendor).await;
         app.model
             .will(vendor.cut_call("list_files", r#"{"path": "."}"#))

@@ -1,8 +1,10 @@
-//! Anthropic and Gemini against strict stand-ins on loopback, alone and below the whole app.
+//! OpenAI's Responses, Anthropic and Gemini against strict stand-ins on loopback, alone and below the whole app.
 
 mod endings;
 mod refusals;
+mod responses;
 mod stories;
+mod switching;
 mod wire;
 
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use secrecy::SecretString;
 use sepal::domain::{CallId, Entry, ModelCall, Native, Tool, ToolAnnotations};
-use sepal::llm::{self, Answer, Collector, Error, Provider, ProviderKind, Request, Settings};
+use sepal::llm::{self, Answer, Api, Collector, Error, Provider, ProviderKind, Request, Settings};
 use sepal::net;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -20,7 +22,7 @@ use crate::model_stub::{ModelStub, STUB_KEY, Vendor};
 use crate::support::DEADLINE;
 
 /// The vendors that the tests of this folder are about.
-const BOTH: [Vendor; 2] = [Vendor::Messages, Vendor::Gemini];
+const VENDORS: [Vendor; 3] = [Vendor::Responses, Vendor::Messages, Vendor::Gemini];
 
 fn provider(stub: &ModelStub, key: &str) -> Arc<dyn Provider> {
     net::install_tls();
@@ -29,6 +31,10 @@ fn provider(stub: &ModelStub, key: &str) -> Arc<dyn Provider> {
         kind: ProviderKind::parse(stub.vendor.provider()).unwrap(),
         api_key: Some(SecretString::from(key)),
         base_url: Some(stub.base_url()),
+        api: match stub.vendor {
+            Vendor::Responses => Api::Responses,
+            Vendor::Chat | Vendor::Messages | Vendor::Gemini => Api::Auto,
+        },
         pace: Duration::ZERO,
     };
     llm::connect(settings, net::client(&net::Settings::default()).unwrap()).unwrap()

@@ -14,6 +14,7 @@ fn post(stub: &ModelStub) -> RequestBuilder {
             .post(format!("{base}/v1/messages"))
             .header("x-api-key", STUB_KEY)
             .header("anthropic-version", "2023-06-01"),
+        Vendor::Responses => http.post(format!("{base}/responses")).bearer_auth(STUB_KEY),
         Vendor::Gemini => http
             .post(format!(
                 "{base}/v1beta/models/gemini-3-pro-preview:streamGenerateContent?alt=sse"
@@ -219,6 +220,108 @@ async fn geminis_stand_in_refuses_what_gemini_refuses() {
     )
     .await;
     stub.will_say("ok");
+    let answer = post(&stub).json(&fine).send().await.unwrap();
+    assert_eq!(answer.status().as_u16(), 200);
+}
+
+fn responses_body(change: &[(&str, Value)]) -> Value {
+    let user = json!({"type": "message", "role": "user", "content": "x"});
+    let mut body = json!({"model": "gpt-5.1", "input": [user], "store": false, "stream": true});
+    for (name, value) in change {
+        body[*name] = value.clone();
+    }
+    body
+}
+
+fn bad_input() -> Vec<Value> {
+    let message =
+        |role: &str, text: &str| json!({"type": "message", "role": role, "content": text});
+    let asks =
+        |id: &str| json!({"type": "function_call", "call_id": id, "name": "t", "arguments": "{}"});
+    let answers = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "r"});
+    let thought = |sealed: &str| json!({"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": sealed});
+    let fine = || thought("stub-signature");
+    let unsealed = json!({"type": "reasoning", "id": "rs", "summary": []});
+    let mut numbered = asks("a");
+    numbered["arguments"] = json!({});
+    let mut own = asks("a");
+    own["id"] = json!("fc_1");
+    let cases = [
+        json!([]),
+        json!([message("user", " ")]),
+        json!([message("assistant", "")]),
+        json!([message("system", "x")]),
+        json!([answers("a")]),
+        json!([asks("a")]),
+        json!([asks("a"), message("user", "x"), answers("a")]),
+        json!([asks("a"), asks("b"), answers("a")]),
+        json!([
+            asks("a"),
+            asks("b"),
+            answers("a"),
+            message("assistant", "x"),
+            answers("b")
+        ]),
+        json!([asks("a"), asks("a"), answers("a")]),
+        json!([answers("a"), asks("a")]),
+        json!([numbered, answers("a")]),
+        json!([own, answers("a")]),
+        json!([fine()]),
+        json!([fine(), message("user", "x")]),
+        json!([thought("another"), message("assistant", "x")]),
+        json!([unsealed, message("assistant", "x")]),
+        json!([{"type": "item_reference", "id": "msg"}]),
+    ];
+    cases
+        .iter()
+        .map(|case| responses_body(&[("input", case.clone())]))
+        .collect()
+}
+
+#[tokio::test]
+async fn the_stand_in_of_responses_refuses_what_openai_refuses() {
+    let stub = ModelStub::start_as(Vendor::Responses).await;
+    let closed =
+        json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
+    let tool = |name: &str, schema: &Value, strict: Value| json!({"type": "function", "name": name, "description": "", "parameters": schema, "strict": strict});
+    let tools = |tools: Value| responses_body(&[("tools", tools)]);
+    let open = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let mut bodies = bad_input();
+    bodies.extend([
+        responses_body(&[("messages", json!([]))]),
+        responses_body(&[("store", json!(true))]),
+        responses_body(&[("max_output_tokens", json!(5))]),
+        responses_body(&[("instructions", json!(""))]),
+        responses_body(&[("prompt_cache_key", json!("x".repeat(65)))]),
+        responses_body(&[("reasoning", json!({"effort": "extreme"}))]),
+        responses_body(&[("tool_choice", json!("auto"))]),
+        tools(json!([])),
+        tools(json!([tool("a.b", &closed, json!(true))])),
+        tools(json!([
+            tool("a", &closed, json!(true)),
+            tool("a", &closed, json!(true))
+        ])),
+        tools(json!([tool("a", &open, json!(true))])),
+        tools(json!([tool("a", &open, Value::Null)])),
+        tools(json!([tool("a", &json!({}), json!(false))])),
+        responses_body(&[("model", json!("gpt-5")), ("temperature", json!(1))]),
+    ]);
+    let plain =
+        |name: &str, value: Value| responses_body(&[("model", json!("gpt-4o")), (name, value)]);
+    bodies.extend([
+        plain("include", json!(["reasoning.encrypted_content"])),
+        plain("reasoning", json!({"effort": "low"})),
+    ]);
+    for body in bodies {
+        refused(&stub, post(&stub).json(&body), 400).await;
+    }
+    let url = format!("{}/responses", stub.base_url());
+    let http = TestApp::http();
+    refused(&stub, http.post(&url).json(&responses_body(&[])), 401).await;
+    let unknown = responses_body(&[("model", json!("gpt-9"))]);
+    refused(&stub, post(&stub).json(&unknown), 404).await;
+    stub.will_say("ok");
+    let fine = responses_body(&[("tools", json!([tool("a", &closed, json!(true))]))]);
     let answer = post(&stub).json(&fine).send().await.unwrap();
     assert_eq!(answer.status().as_u16(), 200);
 }

@@ -4,7 +4,7 @@ use sepal::domain::TokenUsage;
 use sepal::llm::Catalogue;
 use serde_json::json;
 
-use crate::model_stub::{Reply, Vendor};
+use crate::model_stub::{Reply, STUB_KEY, Vendor};
 use crate::support::{TestApp, TestSocket};
 
 const PLAIN: &[(&str, &str)] = &[("SPL_SANDBOX", "none")];
@@ -54,7 +54,7 @@ async fn two_calls_are_approved_run_and_answered_in_one_batch() {
 
 #[tokio::test]
 async fn what_the_vendor_signed_survives_a_restart() {
-    for vendor in [Vendor::Messages, Vendor::Gemini] {
+    for vendor in [Vendor::Responses, Vendor::Messages, Vendor::Gemini] {
         let app = TestApp::start_as(vendor, &[("SPL_SANDBOX", "bubblewrap")]).await;
         let person = app.person("acme").await;
         let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
@@ -119,7 +119,7 @@ async fn a_busy_vendor_is_asked_again_and_the_client_is_told() {
 /// Asserts S2.3.
 #[tokio::test]
 async fn a_wrong_key_fails_the_turn_and_not_the_session() {
-    for vendor in [Vendor::Messages, Vendor::Gemini] {
+    for vendor in [Vendor::Responses, Vendor::Messages, Vendor::Gemini] {
         let app = TestApp::start_as(vendor, &[PLAIN[0], ("SPL_LLM_API_KEY", "sk-wrong")]).await;
         let mut ana = app.socket("acme").await;
         ana.say("hello").await;
@@ -128,10 +128,9 @@ async fn a_wrong_key_fails_the_turn_and_not_the_session() {
         assert!(error.text().contains("refused the key"), "{error:?}");
         assert_eq!(app.model.take_refusals().len(), 1);
         let name = ana.ready["provider"].as_str().unwrap();
-        let expected = if vendor == Vendor::Messages {
-            "claude"
-        } else {
-            "gemini"
+        let expected = match vendor {
+            Vendor::Messages => "claude",
+            Vendor::Chat | Vendor::Responses | Vendor::Gemini => vendor.provider(),
         };
         assert_eq!(name, expected);
     }
@@ -180,12 +179,13 @@ async fn each_vendor_has_its_default_model_and_takes_another_at_run_time() {
             "claude-haiku-4-5-20251001",
         ),
         (Vendor::Chat, "openai", "gpt-4o", "gpt-4o-mini"),
+        (Vendor::Responses, "openai", "gpt-4o", "gpt-4o-mini"),
     ] {
         let nothing_said = [
             PLAIN[0],
             ("LLM_PROVIDER", provider),
             ("SPL_LLM_MODEL", ""),
-            ("OPENAI_API_KEY", "sk"),
+            ("OPENAI_API_KEY", STUB_KEY),
         ];
         let app = TestApp::start_as(vendor, &nothing_said).await;
         let person = app.person("acme").await;
@@ -207,6 +207,7 @@ async fn each_vendor_has_its_default_model_and_takes_another_at_run_time() {
 async fn an_answer_of_each_vendor_has_text_calls_tokens_a_cost_and_a_time() {
     for (vendor, model) in [
         (Vendor::Chat, "gpt-4o"),
+        (Vendor::Responses, "gpt-4o"),
         (Vendor::Messages, "claude-sonnet-4-5-20250929"),
         (Vendor::Gemini, "gemini-1.5-pro"),
     ] {

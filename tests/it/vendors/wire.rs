@@ -5,12 +5,12 @@ use sepal::domain::{Code, Entry, ModelCall, TokenUsage};
 use sepal::llm::{Error, Finish, Refusal};
 use serde_json::{Value, json};
 
-use super::{BOTH, call, collect, provider, request, result, said, tell, tool, user};
+use super::{VENDORS, call, collect, provider, request, result, said, tell, tool, user};
 use crate::model_stub::{ModelStub, Reply, STUB_KEY, Vendor};
 
 #[tokio::test]
 async fn text_usage_and_the_reason_come_whole() {
-    for vendor in BOTH {
+    for vendor in VENDORS {
         let stub = ModelStub::start_as(vendor).await;
         stub.will_say("Hello, wörld and 😀");
         let answer = tell(&stub).await.unwrap();
@@ -18,7 +18,7 @@ async fn text_usage_and_the_reason_come_whole() {
         assert_eq!(answer.finish, Some(Finish::Stop));
         let (written, thought) = match vendor {
             Vendor::Chat | Vendor::Messages => (2, 0),
-            Vendor::Gemini => (0, 3),
+            Vendor::Responses | Vendor::Gemini => (0, 3),
         };
         let expected = TokenUsage {
             input_tokens: 11,
@@ -31,13 +31,14 @@ async fn text_usage_and_the_reason_come_whole() {
         assert_eq!(answer.usage, Some(expected), "{vendor:?}");
         let asked = stub.requests().remove(0);
         assert!(!asked.uri.to_string().contains(STUB_KEY), "{}", asked.uri);
-        assert_eq!(asked.authorization, None);
+        let expected = (vendor == Vendor::Responses).then(|| format!("Bearer {STUB_KEY}"));
+        assert_eq!(asked.authorization, expected);
     }
 }
 
 #[tokio::test]
 async fn calls_go_out_and_come_back_paired_with_what_their_vendor_signed() {
-    for vendor in BOTH {
+    for vendor in VENDORS {
         let stub = ModelStub::start_as(vendor).await;
         let read = |path: &str| ("read_file", json!({"path": path, "deep": {"a": [1, null]}}));
         stub.will(Reply::answer(
@@ -81,7 +82,7 @@ async fn calls_go_out_and_come_back_paired_with_what_their_vendor_signed() {
 
 #[tokio::test]
 async fn what_another_vendor_or_history_left_is_still_a_valid_request() {
-    for vendor in BOTH {
+    for vendor in VENDORS {
         let stub = ModelStub::start_as(vendor).await;
         stub.will_say("ok");
         let calls = vec![
@@ -140,6 +141,14 @@ fn whole(vendor: Vendor) -> &'static str {
             "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":2}}\n\n",
             "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
         ),
+        Vendor::Responses => concat!(
+            "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"status\":\"in_progress\"}}\n\n",
+            "data: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":\"message\"}}\n\n",
+            ": a comment\n\nevent: unknown\nid: 3\ndata: {\"type\":\"response.brand_new\",\"item\":[{}]}\n\n",
+            "data: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"wör\"}\n\n",
+            "data: {\"type\":\"response.output_text.delta\",\"output_index\":0,\ndata: \"delta\":\"ld 😀\"}\n\n",
+            "data: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":1,\"output_tokens\":2},\"status\":\"completed\"}}\n\n",
+        ),
         Vendor::Gemini => concat!(
             "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"wör\"}],\"role\":\"model\"},\"index\":0}]}\n\n",
             ": a comment\n\nevent: unknown\nid: 3\ndata: {\"brandNew\":[{}]}\n\n",
@@ -150,7 +159,7 @@ fn whole(vendor: Vendor) -> &'static str {
 
 #[tokio::test]
 async fn a_stream_may_be_split_at_every_byte_and_written_in_every_style() {
-    for vendor in BOTH {
+    for vendor in VENDORS {
         let plain = whole(vendor);
         let crlf = plain.replace('\n', "\r\n");
         let stub = ModelStub::start_as(vendor).await;
@@ -173,11 +182,12 @@ async fn a_stream_may_be_split_at_every_byte_and_written_in_every_style() {
 /// Every cut of a stream is a cut, until the model has said that it is done.
 #[tokio::test]
 async fn a_stream_that_ends_early_is_cut_wherever_it_ends() {
-    for vendor in BOTH {
+    for vendor in VENDORS {
         let stub = ModelStub::start_as(vendor).await;
         let text = whole(vendor);
         let done = match vendor {
             Vendor::Chat | Vendor::Messages => text.find("end_turn\"}").unwrap(),
+            Vendor::Responses => text.find("\"completed\"}").unwrap(),
             Vendor::Gemini => text.find("STOP").unwrap(),
         };
         for at in (0..done).step_by(7) {
@@ -212,12 +222,15 @@ async fn a_stream_that_ends_early_is_cut_wherever_it_ends() {
 
 #[tokio::test]
 async fn an_error_in_the_middle_and_a_page_instead_of_an_answer_are_told() {
-    for vendor in BOTH {
+    for vendor in VENDORS {
         let stub = ModelStub::start_as(vendor).await;
         let head = &whole(vendor)[..whole(vendor).find(": a comment").unwrap()];
         let tail = match vendor {
             Vendor::Chat | Vendor::Messages => {
                 "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n"
+            }
+            Vendor::Responses => {
+                "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"Overloaded\",\"param\":null}\n\n"
             }
             Vendor::Gemini => {
                 "data: {\"error\":{\"code\":503,\"message\":\"Overloaded\",\"status\":\"UNAVAILABLE\"}}\n\n"
@@ -240,7 +253,11 @@ async fn a_plain_document_instead_of_a_stream_is_read() {
         "stop_reason": "end_turn", "usage": {"input_tokens": 1, "output_tokens": 2}});
     let chunk = json!({"candidates": [{"content": {"parts": [{"text": "hi"}]}, "finishReason": "STOP"}],
         "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 2}});
+    let response = json!({"object": "response", "status": "completed", "error": null, "output": [
+        {"type": "message", "content": [{"type": "output_text", "text": "hi"}]}],
+        "usage": {"input_tokens": 1, "output_tokens": 2}});
     for (vendor, body) in [
+        (Vendor::Responses, response),
         (Vendor::Messages, messages),
         (Vendor::Gemini, chunk.clone()),
         (Vendor::Gemini, json!([chunk])),
@@ -268,7 +285,7 @@ async fn a_plain_document_instead_of_a_stream_is_read() {
 
 #[tokio::test]
 async fn a_connection_is_used_again() {
-    for vendor in BOTH {
+    for vendor in VENDORS {
         let stub = ModelStub::start_as(vendor).await;
         stub.will_say("a b")
             .then_say("c")
@@ -319,7 +336,7 @@ async fn endless_pages_end() {
 
 #[tokio::test]
 async fn wrong_keys_and_unknown_models_are_told_in_the_vendors_words() {
-    for vendor in BOTH {
+    for vendor in VENDORS {
         let stub = ModelStub::start_as(vendor).await;
         let wrong = provider(&stub, "sk-wrong");
         let error = collect(&wrong, request(vendor, vec![user("hi")]))
@@ -354,7 +371,7 @@ async fn wrong_keys_and_unknown_models_are_told_in_the_vendors_words() {
 
 #[tokio::test]
 async fn refusals_keep_the_vendors_words_and_never_the_key() {
-    for vendor in BOTH {
+    for vendor in VENDORS {
         let stub = ModelStub::start_as(vendor).await;
         stub.will_fail(500, &[], &format!("<p>broken for {STUB_KEY}</p>"));
         let error = tell(&stub).await.unwrap_err();
@@ -373,8 +390,8 @@ async fn refusals_keep_the_vendors_words_and_never_the_key() {
 }
 
 #[tokio::test]
-async fn anthropic_is_told_a_limit_always_and_both_the_rest_only_when_set() {
-    for vendor in BOTH {
+async fn anthropic_is_told_a_limit_always_and_all_the_rest_only_when_set() {
+    for vendor in VENDORS {
         let stub = ModelStub::start_as(vendor).await;
         stub.will_say("a").then_say("b");
         let provider = provider(&stub, STUB_KEY);
@@ -394,6 +411,11 @@ async fn anthropic_is_told_a_limit_always_and_both_the_rest_only_when_set() {
                     of(1, "/temperature"),
                 ]
             }
+            Vendor::Responses => vec![
+                of(0, "/max_output_tokens"),
+                of(1, "/max_output_tokens"),
+                of(1, "/temperature"),
+            ],
             Vendor::Gemini => vec![
                 of(0, "/generationConfig"),
                 of(1, "/generationConfig/maxOutputTokens"),

@@ -1106,7 +1106,7 @@ export interface components {
             kind: components["schemas"]["ProviderWire"];
             /** @description Its address; `null` = the vendor's own. */
             baseUrl?: string | null;
-            /** @description `auto` or `chat`. */
+            /** @description Which of OpenAI's interfaces it is spoken to in: `auto`, `responses` or `chat-completions`. */
             api: string;
             /** @description Whether it has a key. The key itself is shown to nobody. */
             hasKey: boolean;
@@ -1191,7 +1191,10 @@ export interface components {
             baseUrl?: string | null;
             /** @description Absent keeps the stored one, `null` removes it. */
             apiKey?: string | null;
-            /** @description Which flavour of the wire. */
+            /**
+             * @description Which of OpenAI's interfaces it is spoken to in: `auto` (Responses at OpenAI's own address, Chat
+             *     Completions anywhere else), `responses` or `chat-completions`; `chat` is an older name of that.
+             */
             api?: string | null;
             /**
              * @description The models to offer, the first as its default; empty = those that it lists. At most 256

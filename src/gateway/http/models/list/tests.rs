@@ -88,10 +88,10 @@ fn offer(id: &str, provider: Arc<Lister>, models: &[&str]) -> Arc<Offer> {
             kind: ProviderKind::Scripted,
             api_key: None,
             base_url: None,
+            api: llm::Api::Auto,
             pace: Duration::ZERO,
         },
         models: models.iter().map(|id| (*id).to_owned()).collect(),
-        api: None,
         said: llm::Overrides::default(),
     };
     let client = crate::net::client(&crate::net::Settings::default()).unwrap();

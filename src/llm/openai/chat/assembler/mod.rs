@@ -1,13 +1,15 @@
 //! Turns the chunks of a stream into events. Pure; forgiving about everything that real servers do.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use serde_json::Value;
 
 use crate::domain::{Native, TokenUsage};
-use crate::llm::openai::calls::Calls;
+use crate::llm::openai::chat::calls::Calls;
+use crate::llm::openai::chat::details::Details;
+use crate::llm::openai::chat::wire::{self, Choice, Chunk, Delta};
 use crate::llm::openai::fault;
-use crate::llm::openai::wire::{self, Choice, Chunk, Delta};
 use crate::llm::request::names::Names;
 use crate::llm::stream::envelope::Envelope;
 use crate::llm::stream::surrogates::mend;
@@ -24,6 +26,22 @@ pub(in crate::llm::openai) struct Context {
     pub(in crate::llm::openai) family: Option<String>,
 }
 
+/// What the model thought aloud, by the name of the field that it first came in.
+#[derive(Debug, Default)]
+struct Thought {
+    field: &'static str,
+    text: String,
+}
+
+impl Thought {
+    fn push(&mut self, field: &'static str, piece: &str) {
+        if self.text.is_empty() {
+            self.field = field;
+        }
+        self.text.push_str(piece);
+    }
+}
+
 /// The state of one answer.
 #[derive(Debug)]
 pub(in crate::llm::openai) struct Assembler {
@@ -31,7 +49,8 @@ pub(in crate::llm::openai) struct Assembler {
     calls: Calls,
     usage: Option<TokenUsage>,
     finish: Option<Finish>,
-    reasoning: String,
+    thought: Thought,
+    details: Details,
     /// The model said that it refuses, which vendors call an ordinary end.
     is_refused: bool,
     bytes: usize,
@@ -46,7 +65,8 @@ impl Assembler {
             calls: Calls::default(),
             usage: None,
             finish: None,
-            reasoning: String::new(),
+            thought: Thought::default(),
+            details: Details::default(),
             is_refused: false,
             bytes: 0,
             envelope: Envelope::default(),
@@ -118,7 +138,7 @@ impl Assemble for Assembler {
         out.extend(self.native().map(ModelEvent::Native));
         out.extend(self.usage.map(ModelEvent::Usage));
         let finish = match self.finish {
-            _ if self.is_refused => Finish::Filtered,
+            _ if self.is_refused => Finish::Refused,
             Some(Finish::Stop | Finish::Calls) | None if !self.calls.is_empty() => Finish::Calls,
             Some(Finish::Calls) => Finish::Stop,
             Some(finish) => finish,
@@ -145,7 +165,7 @@ impl Assembler {
             "stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence" | "complete" => {
                 self.finish = Some(Finish::Stop);
             }
-            "tool_calls" | "tool_call" | "tool_use" | "function_call" => {
+            "tool_calls" | "tool_call" | "tool" | "tool_use" | "function_call" => {
                 self.finish = Some(Finish::Calls);
             }
             "length" | "max_tokens" | "model_length" => self.finish = Some(Finish::Length),
@@ -162,13 +182,19 @@ impl Assembler {
     }
 
     fn delta(&mut self, delta: Delta<'_>, out: &mut VecDeque<ModelEvent>) -> Result<(), Error> {
-        let thought = if delta.reasoning_content.0.is_empty() {
-            delta.reasoning.0
+        let told = delta.reasoning_details.map(|raw| self.details.push(raw));
+        let (field, thought) = if delta.reasoning_content.0.is_empty() {
+            ("reasoning", delta.reasoning.0)
+        } else {
+            ("reasoning_content", delta.reasoning_content.0)
+        };
+        let thought = if thought.is_empty() {
+            Cow::Owned(told.unwrap_or_default())
         } else {
             if self.context.family.is_some() {
-                self.reasoning.push_str(&delta.reasoning_content.0);
+                self.thought.push(field, &thought);
             }
-            delta.reasoning_content.0
+            thought
         };
         if !thought.is_empty() {
             out.push_back(ModelEvent::Reasoning(thought.into_owned()));
@@ -193,9 +219,12 @@ impl Assembler {
             return None;
         }
         let mut blocks = serde_json::Map::new();
-        if !self.reasoning.is_empty() {
-            let reasoning = std::mem::take(&mut self.reasoning);
-            blocks.insert("reasoning_content".to_owned(), Value::String(reasoning));
+        // Where there are details, the plain words say nothing more.
+        if let Some(details) = self.details.take() {
+            blocks.insert("reasoning_details".to_owned(), details);
+        } else if !self.thought.text.is_empty() {
+            let Thought { field, text } = std::mem::take(&mut self.thought);
+            blocks.insert(field.to_owned(), Value::String(text));
         }
         if let Some(extra) = self.calls.take_extra() {
             blocks.insert("extra_content".to_owned(), extra);

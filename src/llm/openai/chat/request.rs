@@ -1,13 +1,14 @@
 //! Lowers a [`Request`] to a Chat Completions body. Pure.
 
-use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
-use tracing::warn;
 
+use super::super::omitted::{Omitted, Part};
+use super::super::tools::{Strictness, offered};
+use super::host::Host;
 use super::wire::{Body, CallForm, CalledForm, FunctionForm, Message, StreamOptions, ToolForm};
 use crate::domain::{CallId, Native, Tool};
 use crate::llm::Request;
@@ -19,10 +20,11 @@ use crate::llm::request::pairing::{PairedCall, Step, object_of, pair, wire_ids};
 pub(super) struct Dialect<'a> {
     /// The vendor's own address, which wants `max_completion_tokens`.
     pub(super) is_vendor: bool,
-    /// Whether `stream_options` is understood.
-    pub(super) has_stream_options: bool,
+    pub(super) host: Host,
     /// Whose native blocks may be sent back.
     pub(super) family: &'a str,
+    /// What the server or the model takes none of.
+    pub(super) omitted: &'a Omitted,
 }
 
 /// The body of a request; `tools` is what [`tools`] makes of its own.
@@ -31,68 +33,52 @@ pub(super) fn body<'a>(
     tools: Option<&'a RawValue>,
     dialect: Dialect<'_>,
 ) -> Body<'a> {
+    let Dialect { omitted, host, .. } = dialect;
     let max_tokens = request.max_tokens.filter(|&limit| limit > 0);
+    let has_new_name = dialect.is_vendor || omitted.has(Part::MaxTokens);
     Body {
         model: &request.model,
-        tool_choice: tools.map(|_| "auto"),
+        tool_choice: tools
+            .filter(|_| !omitted.has(Part::ToolChoice))
+            .map(|_| "auto"),
         tools,
-        messages: messages(request, dialect.family),
-        temperature: request.temperature,
-        max_tokens: max_tokens.filter(|_| !dialect.is_vendor),
-        max_completion_tokens: max_tokens.filter(|_| dialect.is_vendor),
+        messages: messages(request, dialect),
+        temperature: request
+            .temperature
+            .filter(|_| !omitted.has(Part::Temperature)),
+        max_tokens: max_tokens.filter(|_| !has_new_name),
+        max_completion_tokens: max_tokens.filter(|_| has_new_name),
         stream: true,
-        stream_options: dialect.has_stream_options.then_some(StreamOptions {
+        stream_options: (!omitted.has(Part::StreamOptions)).then_some(StreamOptions {
             include_usage: true,
         }),
+        thinking: host.thinking(request.effort, omitted),
     }
 }
 
 /// The tools of a request as text; `None` if there are none.
-pub(super) fn tools(tools: &[Tool]) -> Result<Option<Arc<RawValue>>, serde_json::Error> {
+pub(super) fn tools(
+    tools: &[Tool],
+    strictness: Strictness,
+) -> Result<Option<Arc<RawValue>>, serde_json::Error> {
     if tools.is_empty() {
         return Ok(None);
     }
-    let mut taken = HashSet::new();
-    let mut forms = Vec::with_capacity(tools.len());
-    for tool in tools {
-        let name = names::fit(&tool.name);
-        if !taken.insert(name.clone()) {
-            warn!(tool.name = %tool.name, "Leave out a second tool `{}`", tool.name);
-            continue;
-        }
-        forms.push(ToolForm {
-            kind: "function",
-            function: FunctionForm {
-                name,
-                description: &tool.description,
-                parameters: parameters(&tool.input_schema),
-            },
-        });
-    }
+    let offered = offered(tools, strictness).into_iter();
+    let forms = offered.map(|tool| ToolForm {
+        kind: "function",
+        function: FunctionForm {
+            name: tool.name,
+            description: tool.description,
+            parameters: tool.parameters,
+            strict: tool.is_strict,
+        },
+    });
+    let forms: Vec<ToolForm<'_>> = forms.collect();
     Ok(Some(to_raw_value(&forms)?.into()))
 }
 
-/// The schema of an object that says so; vendors refuse others (S3.31).
-fn parameters(schema: &Value) -> Cow<'_, Value> {
-    match schema {
-        Value::Object(object)
-            if object.contains_key("type") && object.contains_key("properties") =>
-        {
-            Cow::Borrowed(schema)
-        }
-        Value::Object(object) => {
-            let mut whole = object.clone();
-            whole.entry("type").or_insert_with(|| json!("object"));
-            whole.entry("properties").or_insert_with(|| json!({}));
-            Cow::Owned(Value::Object(whole))
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Cow::Owned(json!({"type": "object", "properties": {}}))
-        }
-    }
-}
-
-fn messages<'a>(request: &'a Request, family: &str) -> Vec<Message<'a>> {
+fn messages<'a>(request: &'a Request, dialect: Dialect<'_>) -> Vec<Message<'a>> {
     let steps = pair(request.entries.iter());
     let ids = wire_ids(&steps, |_| true);
     let mut messages = Vec::with_capacity(steps.len() + 1);
@@ -107,7 +93,9 @@ fn messages<'a>(request: &'a Request, family: &str) -> Vec<Message<'a>> {
                 native,
                 calls,
             } => {
-                let native = native.filter(|native| native.family == family);
+                let takes_thoughts = !dialect.omitted.has(Part::Thoughts);
+                let native =
+                    native.filter(|native| takes_thoughts && native.family == dialect.family);
                 messages.push(assistant(text, native, &calls, &ids));
                 messages.extend(calls.iter().map(|paired| Message::Tool {
                     tool_call_id: wire_id(&ids, paired),
@@ -142,6 +130,8 @@ fn assistant<'a>(
     Message::Assistant {
         content: (!text.is_empty()).then_some(text),
         reasoning_content: block("reasoning_content").and_then(Value::as_str),
+        reasoning: block("reasoning").and_then(Value::as_str),
+        reasoning_details: block("reasoning_details"),
         tool_calls: tool_calls.collect(),
     }
 }
@@ -157,15 +147,19 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::{Dialect, body, parameters, tools};
-    use crate::domain::{CallId, Entry, ModelCall, Native, Tool, ToolAnnotations};
+    use super::{Dialect, Host, Omitted, Part, Strictness, body, tools};
+    use crate::domain::{CallId, Effort, Entry, ModelCall, Native, Tool, ToolAnnotations};
     use crate::llm::Request;
+    use crate::llm::openai::omitted::Lesson;
 
-    const VENDOR: Dialect<'_> = Dialect {
-        is_vendor: true,
-        has_stream_options: true,
-        family: "openai",
-    };
+    fn vendor(omitted: &Omitted) -> Dialect<'_> {
+        Dialect {
+            is_vendor: true,
+            host: Host::Other,
+            family: "openai",
+            omitted,
+        }
+    }
 
     fn request(entries: Vec<Entry>) -> Request {
         Request {
@@ -181,7 +175,7 @@ mod tests {
     }
 
     fn sent(request: &Request, dialect: Dialect<'_>) -> Value {
-        let tools = tools(&request.tools).unwrap();
+        let tools = tools(&request.tools, Strictness::Possible).unwrap();
         serde_json::to_value(body(request, tools.as_deref(), dialect)).unwrap()
     }
 
@@ -193,7 +187,7 @@ mod tests {
             text: "hi".to_owned(),
         }]);
         assert_eq!(
-            sent(&request, VENDOR),
+            sent(&request, vendor(&Omitted::default())),
             json!({
                 "model": "m", "stream": true, "stream_options": {"include_usage": true},
                 "messages": [{"role": "system", "content": "be kind"}, {"role": "user", "content": "hi"}],
@@ -207,23 +201,25 @@ mod tests {
         let mut request = request(vec![]);
         request.temperature = Some(0.0);
         request.max_tokens = Some(9);
-        let vendor = sent(&request, VENDOR);
+        let own = sent(&request, vendor(&Omitted::default()));
         assert_eq!(
-            (&vendor["max_completion_tokens"], &vendor["temperature"]),
+            (&own["max_completion_tokens"], &own["temperature"]),
             (&json!(9), &json!(0.0))
         );
-        assert!(vendor.get("max_tokens").is_none());
+        assert!(own.get("max_tokens").is_none());
+        let mut refused = Omitted::default();
+        refused.learn(Lesson::Part(Part::StreamOptions));
         let other = Dialect {
             is_vendor: false,
-            has_stream_options: false,
             family: "x",
+            ..vendor(&refused)
         };
         let compatible = sent(&request, other);
         assert_eq!(compatible["max_tokens"], json!(9));
         assert!(compatible.get("stream_options").is_none());
         request.max_tokens = Some(0);
         assert!(
-            sent(&request, VENDOR)
+            sent(&request, vendor(&Omitted::default()))
                 .get("max_completion_tokens")
                 .is_none()
         );
@@ -261,7 +257,7 @@ mod tests {
             annotations: ToolAnnotations::default(),
             needs_tasks: false,
         }]);
-        let sent = sent(&request, VENDOR);
+        let sent = sent(&request, vendor(&Omitted::default()));
         let name = &sent["tools"][0]["function"]["name"];
         let parameters = json!({"type": "object", "properties": {}});
         let function = json!({"name": name, "description": "Reads", "parameters": parameters});
@@ -278,22 +274,73 @@ mod tests {
                 json!({"role": "tool", "tool_call_id": "abc", "content": "text"}),
             ]
         );
+        let none = Omitted::default();
         let foreign = Dialect {
             family: "openai-compatible/x",
-            ..VENDOR
+            ..vendor(&none)
         };
         let sent = self::sent(&request, foreign);
         assert!(sent["messages"][1].get("reasoning_content").is_none());
     }
 
-    /// Asserts S3.31.
     #[test]
-    fn schemas_are_always_objects() {
-        let empty = json!({"type": "object", "properties": {}});
-        for schema in [json!(null), json!({}), json!({"type": "object"}), json!([])] {
-            assert_eq!(*parameters(&schema), empty, "{schema}");
+    fn thoughts_go_back_as_they_came_or_not_at_all() {
+        let said = |blocks: Value| Entry::Assistant {
+            text: "a".to_owned(),
+            calls: vec![],
+            native: Some(Native {
+                family: "openai".to_owned(),
+                blocks,
+            }),
+        };
+        let details =
+            json!([{"type": "reasoning.text", "text": "hm", "signature": "s", "index": 0}]);
+        for (blocks, expected) in [
+            (json!({"reasoning": "hm"}), json!({"reasoning": "hm"})),
+            (
+                json!({"reasoning_details": details}),
+                json!({"reasoning_details": details}),
+            ),
+            // What the other interface left.
+            (
+                json!([{"place": {"text": 0, "calls": 0}, "block": {"type": "reasoning"}}]),
+                json!({}),
+            ),
+        ] {
+            let request = request(vec![said(blocks.clone())]);
+            let mut omitted = Omitted::default();
+            let mut sent = sent(&request, vendor(&omitted))["messages"][1].clone();
+            sent.as_object_mut()
+                .unwrap()
+                .retain(|name, _| name.starts_with("reasoning"));
+            assert_eq!(sent, expected, "{blocks}");
+            omitted.learn(Lesson::Part(Part::Thoughts));
+            let without = self::sent(&request, vendor(&omitted));
+            assert_eq!(
+                without["messages"][1],
+                json!({"role": "assistant", "content": "a"})
+            );
         }
-        let whole = json!({"type": "object", "properties": {"a": {}}, "required": ["a"]});
-        assert_eq!(*parameters(&whole), whole);
+    }
+
+    #[test]
+    fn a_whole_request_is_this() {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": false});
+        let tool = |name: &str, input_schema: Value| Tool {
+            name: name.to_owned(),
+            title: None,
+            description: "Reads".to_owned(),
+            input_schema,
+            annotations: ToolAnnotations::default(),
+            needs_tasks: false,
+        };
+        let mut request = request(vec![Entry::User {
+            seq: 1,
+            text: "hi".to_owned(),
+        }]);
+        request.tools = Arc::from([tool("read", schema), tool("write", Value::Null)]);
+        request.effort = Some(Effort::High);
+        request.max_tokens = Some(5);
+        insta::assert_json_snapshot!(sent(&request, vendor(&Omitted::default())));
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::host::Thinking;
 use crate::domain::TokenUsage;
 use crate::llm::stream::text::{Text, or_default};
 
@@ -28,6 +29,8 @@ pub(super) struct Body<'a> {
     pub(super) stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stream_options: Option<StreamOptions>,
+    #[serde(flatten)]
+    pub(super) thinking: Thinking,
 }
 
 #[derive(Debug, Serialize)]
@@ -48,6 +51,8 @@ pub(super) struct FunctionForm<'a> {
     pub(super) name: Cow<'a, str>,
     pub(super) description: &'a str,
     pub(super) parameters: Cow<'a, Value>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) strict: bool,
 }
 
 /// A message of the conversation.
@@ -64,6 +69,10 @@ pub(super) enum Message<'a> {
         content: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         reasoning_content: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning_details: Option<&'a Value>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<CallForm<'a>>,
     },
@@ -138,6 +147,9 @@ pub(super) struct Delta<'a> {
     pub(super) reasoning_content: Text<'a>,
     #[serde(borrow, default)]
     pub(super) reasoning: Text<'a>,
+    /// `OpenRouter`'s pieces of what the model thinks, which it wants back.
+    #[serde(borrow, default)]
+    pub(super) reasoning_details: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "or_default")]
     pub(super) tool_calls: Vec<CallDelta<'a>>,
 }
@@ -183,6 +195,7 @@ impl Chunk<'_> {
             && choice.usage.or(self.usage).is_none()
             && self.x_groq.is_none()
             && delta.tool_calls.is_empty()
+            && delta.reasoning_details.is_none()
             && other.iter().all(|text| text.0.is_empty());
         match &delta.content.0 {
             Cow::Borrowed(text) if is_only && !text.is_empty() => Some(text),
@@ -260,27 +273,6 @@ struct InputDetails {
 #[derive(Deserialize)]
 struct OutputDetails {
     reasoning_tokens: Option<u64>,
-}
-
-/// The answer to `GET /models`: a list, in an object by the book.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum ModelList {
-    Object { data: Vec<ListedForm> },
-    Bare(Vec<ListedForm>),
-}
-
-#[derive(Deserialize)]
-pub(super) struct ListedForm {
-    pub(super) id: String,
-    pub(super) name: Option<String>,
-    /// The window has another name at every server.
-    #[serde(
-        alias = "max_model_len",
-        alias = "context_window",
-        alias = "max_context_length"
-    )]
-    pub(super) context_length: Option<u64>,
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ fn text_thoughts_and_reasons_are_read_as_servers_spell_them() {
     for reason in ["stop", "tool_calls", "length"] {
         let refused = r#"{"choices":[{"delta":{"refusal":"no"}}]}"#;
         let ended = format!(r#"{{"choices":[{{"finish_reason":"{reason}"}}]}}"#);
-        check(&[refused, &ended], "no .content_filter");
+        check(&[refused, &ended], "no .refusal");
     }
     check(&[r#"{"choices":null}"#, r#"{"x":1}"#], ".other");
     check(
@@ -148,6 +148,103 @@ fn what_the_server_wants_back_is_kept_with_calls_only() {
     check(
         &[thought, &call],
         r#"(hm) 0:a/t 0+{} {"extra_content":[{"s":"x"}],"reasoning_content":"hm"} .tool_calls"#,
+    );
+}
+
+#[test]
+fn thoughts_are_kept_under_the_name_that_they_came_in() {
+    let call = calls(r#"{"index":0,"id":"a","function":{"name":"t","arguments":"{}"}}"#);
+    let thought = r#"{"choices":[{"delta":{"reasoning":"hm"}}]}"#;
+    check(
+        &[thought, &call],
+        r#"(hm) 0:a/t 0+{} {"reasoning":"hm"} .tool_calls"#,
+    );
+    let detail = |text: &str, index: u8| {
+        let detail = json!({"type": "reasoning.text", "text": text, "index": index});
+        json!({"choices": [{"delta": {"reasoning": text, "reasoning_details": [detail]}}]})
+            .to_string()
+    };
+    let signed = json!([{"type": "reasoning.text", "signature": "s", "index": 0}]);
+    let signed = json!({"choices": [{"delta": {"content": "", "reasoning_details": signed}}]});
+    check(
+        &[&detail("h", 0), &detail("m", 0), &signed.to_string(), &call],
+        r#"(h) (m) 0:a/t 0+{} {"reasoning_details":[{"index":0,"signature":"s","text":"hm","type":"reasoning.text"}]} .tool_calls"#,
+    );
+    let silent = json!([{"type": "reasoning.summary", "summary": "hm", "index": 0}]);
+    let silent = json!({"choices": [{"delta": {"reasoning_details": silent}}]}).to_string();
+    check(&[&silent], "(hm) .other");
+    let odd = r#"{"choices":[{"delta":{"content":"a","reasoning_details":7}}]}"#;
+    check(&[odd], "a .other");
+}
+
+/// What local servers are known to do, each as its own stream has it.
+#[test]
+fn the_ways_of_local_servers_are_understood() {
+    let choice = |delta: &str, reason: &str| {
+        format!(r#"{{"choices":[{{"index":0,"delta":{delta},"finish_reason":{reason}}}]}}"#)
+    };
+    // Ollama: whole calls that all have index 0, and an end that says `stop`.
+    let ollama = |id: &str| {
+        let call = format!(
+            r#"{{"id":"{id}","index":0,"type":"function","function":{{"name":"t","arguments":"{{}}"}}}}"#
+        );
+        choice(
+            &format!(r#"{{"role":"assistant","content":"","tool_calls":[{call}]}}"#),
+            "null",
+        )
+    };
+    check(
+        &[
+            &ollama("a"),
+            &ollama("b"),
+            &choice(r#"{"content":""}"#, r#""stop""#),
+        ],
+        "0:a/t 0+{} 1:b/t 1+{} .tool_calls",
+    );
+    // vLLM: an empty list of calls, names that become null, usage in a chunk of its own.
+    check(
+        &[
+            &choice(
+                r#"{"role":"assistant","content":null,"reasoning":"hm","tool_calls":[]}"#,
+                "null",
+            ),
+            &calls(
+                r#"{"id":"chatcmpl-tool-1","type":"function","index":0,"function":{"name":"t"}}"#,
+            ),
+            &calls(r#"{"id":null,"index":0,"function":{"name":null,"arguments":"{}"}}"#),
+            &choice("{}", r#""stop","stop_reason":null"#),
+            r#"{"choices":[],"usage":{"prompt_tokens":3,"total_tokens":5,"completion_tokens":2}}"#,
+        ],
+        r#"(hm) 0:chatcmpl-tool-1/t 0+{} {"reasoning":"hm"} #3/2 .tool_calls"#,
+    );
+    // LM Studio: ids that are numbers, names that become empty, no usage.
+    check(
+        &[
+            &calls(
+                r#"{"index":0,"id":365174485,"type":"function","function":{"name":"t","arguments":""}}"#,
+            ),
+            &calls(r#"{"index":0,"type":"function","function":{"name":"","arguments":"{}"}}"#),
+            &choice("{}", r#""tool_calls""#),
+        ],
+        "0:365174485/t 0+{} .tool_calls",
+    );
+    // llama.cpp: no ids, arguments as an object, usage and timings with the last chunk.
+    check(
+        &[
+            &choice(r#"{"role":"assistant","content":null}"#, "null"),
+            &calls(
+                r#"{"index":0,"id":"","type":"function","function":{"name":"t","arguments":{"x":1}}}"#,
+            ),
+            r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool"}],"usage":{"prompt_tokens":3,"completion_tokens":2},"timings":{"prompt_n":1}}"#,
+        ],
+        r#"0:/t 0+{"x":1} #3/2 .tool_calls"#,
+    );
+    // A call without any name comes to its end; nobody runs it.
+    check(
+        &[&calls(
+            r#"{"index":0,"id":"a","function":{"name":"","arguments":"{}"}}"#,
+        )],
+        "0:a/ 0+{} .tool_calls",
     );
 }
 

@@ -1,0 +1,94 @@
+//! Responses, the vendor's newer interface. Nothing is kept there: every request holds the whole
+//! conversation, with what the model thought, encrypted.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::StreamExt;
+use serde_json::value::RawValue;
+
+use self::assembler::Assembler;
+use super::omitted::{Omitted, Part};
+use super::server::{Server, telling};
+use super::tools::Strictness;
+use crate::llm::request::names::Names;
+use crate::llm::stream;
+use crate::llm::stream::payloads;
+use crate::llm::{Error, ListedModel, ModelStream, Provider, ProviderKind, Request, RequestCache};
+
+pub(super) mod assembler;
+mod request;
+mod wire;
+
+/// What a server may refuse by name and do without. What stands within another comes first.
+const PARTS: &[Part] = &[
+    Part::Summary,
+    Part::Encrypted,
+    Part::Effort,
+    Part::Temperature,
+    Part::Thoughts,
+    Part::CacheKey,
+    Part::ToolChoice,
+    Part::Strict,
+];
+
+/// A service that speaks Responses.
+pub(super) struct Responses {
+    server: Server,
+    /// Tools as requests carry them.
+    tools: RequestCache<Option<Arc<RawValue>>>,
+    /// The same for models that do not follow a schema to the letter.
+    loose_tools: RequestCache<Option<Arc<RawValue>>>,
+}
+
+impl Responses {
+    /// Speaks to that server.
+    pub(super) fn new(server: Server) -> Self {
+        Self {
+            server,
+            tools: RequestCache::default(),
+            loose_tools: RequestCache::default(),
+        }
+    }
+
+    fn tools(&self, request: &Request, omitted: &Omitted) -> Result<Option<Arc<RawValue>>, Error> {
+        let (cache, strictness) = if omitted.has(Part::Strict) {
+            (&self.loose_tools, Strictness::Off)
+        } else {
+            (&self.tools, Strictness::Possible)
+        };
+        let tools = cache.get(&request.tools, |tools| request::tools(tools, strictness));
+        tools.map_err(|error| self.server.unwritable(&error))
+    }
+}
+
+#[async_trait]
+impl Provider for Responses {
+    fn id(&self) -> &str {
+        &self.server.endpoint.id
+    }
+
+    fn kind(&self) -> ProviderKind {
+        self.server.endpoint.kind
+    }
+
+    async fn stream(&self, request: Request) -> Result<ModelStream, Error> {
+        let server = &self.server;
+        let build = |omitted: &Omitted| {
+            let tools = self.tools(&request, omitted)?;
+            let body = request::body(&request, tools.as_deref(), (&server.family, omitted));
+            let url = server.url("responses");
+            Ok(server.endpoint.http.post(url).json(&body))
+        };
+        let opened = server.open(&request, PARTS, build).await?;
+        let (response, told) = opened.into_parts();
+        let payloads = payloads::payloads(&server.endpoint.id, response).boxed();
+        let names = Names::of(&request.tools);
+        let assembler = Assembler::new(server.endpoint.owner(), names, server.family.clone());
+        Ok(telling(told, stream::events(payloads, assembler)))
+    }
+
+    async fn models(&self) -> Result<Vec<ListedModel>, Error> {
+        self.server.models().await
+    }
+}

@@ -1,0 +1,219 @@
+//! What both interfaces have in common: where the server is, what it refused before, its models.
+
+use futures::StreamExt as _;
+use futures::stream;
+use reqwest::header::AUTHORIZATION;
+use reqwest::{Client, RequestBuilder, Response, Url};
+use tracing::info;
+
+use super::models::ModelList;
+use super::omitted::{Learned, Omitted, Part};
+use super::{fault, lesson};
+use crate::llm::transport::endpoint::Endpoint;
+use crate::llm::transport::{self, Refused};
+use crate::llm::{Error, ListedModel, ModelEvent, ModelStream, ProviderKind, Request, Settings};
+
+/// The vendor's own address.
+const VENDOR_URL: &str = "https://api.openai.com/v1";
+/// The vendor's host.
+const VENDOR_HOST: &str = "api.openai.com";
+/// Parts that one request may lose on its way.
+const MOST_LESSONS: usize = 6;
+
+/// OpenAI, or a server that speaks like it.
+pub(super) struct Server {
+    pub(super) endpoint: Endpoint,
+    /// Whose native blocks it understands.
+    pub(super) family: String,
+    learned: Learned,
+}
+
+/// An answer that has begun, and what is told before it.
+pub(super) struct Opened {
+    pub(super) response: Response,
+    told: Vec<String>,
+}
+
+impl Server {
+    /// Reads the settings; the vendor's own address needs a key (S2.22).
+    pub(super) fn new(settings: Settings, http: Client) -> Result<Self, Error> {
+        let vendor = (settings.kind == ProviderKind::OpenAi).then_some(VENDOR_URL);
+        let endpoint = Endpoint::new(settings, vendor, http)?.with_vendor_host(VENDOR_HOST)?;
+        Ok(Self {
+            family: endpoint.family(),
+            endpoint,
+            learned: Learned::default(),
+        })
+    }
+
+    /// A path below the base.
+    pub(super) fn url(&self, path: &str) -> Url {
+        self.endpoint.url(|base| {
+            let base = base.strip_suffix("/chat/completions").unwrap_or(base);
+            let base = base.strip_suffix("/responses").unwrap_or(base);
+            format!("{base}/{path}")
+        })
+    }
+
+    /// Whether its models are the vendor's, so that their names say what they take.
+    pub(super) fn has_vendor_models(&self) -> bool {
+        self.endpoint.is_vendor || self.endpoint.kind == ProviderKind::OpenAi
+    }
+
+    /// Sends a request, and sends it again without each of its `parts` that is refused by name. What
+    /// was left out is remembered once the request was taken without it.
+    pub(super) async fn open(
+        &self,
+        request: &Request,
+        parts: &[Part],
+        build: impl Fn(&Omitted) -> Result<RequestBuilder, Error> + Send + Sync,
+    ) -> Result<Opened, Error> {
+        let mut omitted = Omitted::known(request, self.has_vendor_models());
+        omitted.extend(&self.learned.of(&request.model));
+        let mut lessons = Vec::new();
+        let mut reply = self.send(build(&omitted)?).await?;
+        for _ in 0..MOST_LESSONS {
+            let Err(refused) = &reply else {
+                break;
+            };
+            let Some(lesson) = lesson::of(refused, (request, parts), &omitted) else {
+                break;
+            };
+            let id = &self.endpoint.id;
+            info!(llm.provider = %id, llm.model = %request.model, "Provider `{id}` takes no {lesson}");
+            omitted.learn(lesson);
+            lessons.push(lesson);
+            reply = self.send(build(&omitted)?).await?;
+        }
+        let response = reply.map_err(|refused| fault::refused(self.endpoint.origin(), &refused))?;
+        let told = self.learned.keep(request, &omitted, &lessons);
+        Ok(Opened { response, told })
+    }
+
+    /// Which models there are.
+    pub(super) async fn models(&self) -> Result<Vec<ListedModel>, Error> {
+        let get = self.endpoint.http.get(self.url("models"));
+        let response = self
+            .send(get)
+            .await?
+            .map_err(|refused| fault::refused(self.endpoint.origin(), &refused))?;
+        let body = transport::read_whole(&self.endpoint.id, response).await?;
+        let list: ModelList = serde_json::from_slice(&body).map_err(|error| Error::BadAnswer {
+            provider: self.endpoint.id.clone(),
+            problem: format!("a list of models that is none ({error})"),
+        })?;
+        Ok(list.into_listed())
+    }
+
+    /// What cannot be written as JSON.
+    pub(super) fn unwritable(&self, error: &serde_json::Error) -> Error {
+        Error::Misconfigured {
+            provider: self.endpoint.id.clone(),
+            problem: format!("the tools cannot be written ({error})"),
+        }
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Result<Response, Refused>, Error> {
+        let request = match self.endpoint.key_header("Bearer ")? {
+            Some(key) => request.header(AUTHORIZATION, key),
+            None => request,
+        };
+        transport::send(&self.endpoint.id, request).await
+    }
+}
+
+/// The events of an answer, after what was left out of its request.
+pub(super) fn telling(told: Vec<String>, events: ModelStream) -> ModelStream {
+    if told.is_empty() {
+        return events;
+    }
+    let told = told.into_iter().map(|text| Ok(ModelEvent::LeftOut(text)));
+    stream::iter(told).chain(events).boxed()
+}
+
+impl Opened {
+    /// The body, and what is told before it.
+    pub(super) fn into_parts(self) -> (Response, Vec<String>) {
+        (self.response, self.told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use secrecy::SecretString;
+
+    use super::Server;
+    use crate::llm::{Api, Error, KeyFault, ProviderKind, Settings};
+    use crate::net;
+
+    fn connect(kind: ProviderKind, key: &str, base_url: &str) -> Result<Server, Error> {
+        net::install_tls();
+        let settings = Settings {
+            id: "p".to_owned(),
+            kind,
+            api_key: Some(SecretString::from(key.to_owned())),
+            base_url: Some(base_url.to_owned()),
+            api: Api::Auto,
+            pace: Duration::ZERO,
+        };
+        Server::new(settings, net::client(&net::Settings::default()).unwrap())
+    }
+
+    /// Asserts S3.3.
+    #[test]
+    fn the_vendor_needs_a_key_and_others_need_an_address() {
+        use ProviderKind::{OpenAi, OpenAiCompatible};
+        let missing = |result| {
+            matches!(
+                result,
+                Err(Error::Key {
+                    key: KeyFault::Missing,
+                    ..
+                })
+            )
+        };
+        assert!(missing(connect(OpenAi, "", "")));
+        assert!(missing(connect(
+            OpenAi,
+            " \n",
+            "https://api.openai.com/v1/"
+        )));
+        assert!(connect(OpenAi, "sk", "").is_ok());
+        assert!(connect(OpenAi, "", "http://localhost:1/v1").is_ok());
+        for address in ["", "localhost:11434", "file:///etc", "nonsense"] {
+            let result = connect(OpenAiCompatible, "", address);
+            assert!(
+                matches!(result, Err(Error::Misconfigured { .. })),
+                "{address}"
+            );
+        }
+    }
+
+    #[test]
+    fn paths_hang_below_the_base_and_its_query_stays() {
+        fn check(base: &str, expected: &str) {
+            let provider = connect(ProviderKind::OpenAiCompatible, "", base).unwrap();
+            assert_eq!(provider.url("models").as_str(), expected);
+        }
+        check("http://h/v1", "http://h/v1/models");
+        check("http://h/v1/", "http://h/v1/models");
+        check("http://h", "http://h/models");
+        check("http://h/v1/chat/completions", "http://h/v1/models");
+        check("http://h/v1/responses", "http://h/v1/models");
+        check(
+            "http://h/x?api-version=1",
+            "http://h/x/models?api-version=1",
+        );
+    }
+
+    /// Asserts S0.25.
+    #[tokio::test]
+    async fn the_placeholder_key_starts_but_asks_nobody() {
+        let provider = connect(ProviderKind::OpenAi, "dummy-api-key", "").unwrap();
+        let error = provider.models().await.unwrap_err();
+        assert!(error.to_string().contains("dummy-api-key"), "{error}");
+        assert_eq!(error.code(), crate::domain::Code::MissingApiKey);
+    }
+}

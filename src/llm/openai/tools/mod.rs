@@ -1,0 +1,122 @@
+//! What both interfaces say of the tools that a model may ask for. Pure.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+use tracing::warn;
+
+use crate::domain::Tool;
+use crate::llm::request::names;
+
+mod strict;
+
+/// Whether arguments may be held to their schema to the letter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Strictness {
+    /// Where the schema allows it.
+    Possible,
+    /// Never: the server knows nothing of it.
+    Off,
+}
+
+/// A tool as the vendor is told of it.
+#[derive(Debug)]
+pub(super) struct Offered<'a> {
+    pub(super) name: Cow<'a, str>,
+    pub(super) description: &'a str,
+    pub(super) parameters: Cow<'a, Value>,
+    /// Whether the schema holds to the letter.
+    pub(super) is_strict: bool,
+}
+
+/// The tools under names that fit, each name once.
+pub(super) fn offered(tools: &[Tool], strictness: Strictness) -> Vec<Offered<'_>> {
+    let mut taken = HashSet::new();
+    let mut offered = Vec::with_capacity(tools.len());
+    for tool in tools {
+        let name = names::fit(&tool.name);
+        if !taken.insert(name.clone()) {
+            warn!(tool.name = %tool.name, "Leave out a second tool `{}`", tool.name);
+            continue;
+        }
+        let parameters = parameters(&tool.input_schema);
+        let strict = match strictness {
+            Strictness::Possible => strict::made_strict(&parameters),
+            Strictness::Off => None,
+        };
+        offered.push(Offered {
+            name,
+            description: &tool.description,
+            is_strict: strict.is_some(),
+            parameters: strict.map_or(parameters, Cow::Owned),
+        });
+    }
+    offered
+}
+
+/// The schema of an object that says so; vendors refuse others (S3.31).
+fn parameters(schema: &Value) -> Cow<'_, Value> {
+    match schema {
+        Value::Object(object)
+            if object.contains_key("type") && object.contains_key("properties") =>
+        {
+            Cow::Borrowed(schema)
+        }
+        Value::Object(object) => {
+            let mut whole = object.clone();
+            whole.entry("type").or_insert_with(|| json!("object"));
+            whole.entry("properties").or_insert_with(|| json!({}));
+            Cow::Owned(Value::Object(whole))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Cow::Owned(json!({"type": "object", "properties": {}}))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Strictness, offered, parameters};
+    use crate::domain::{Tool, ToolAnnotations};
+
+    /// Asserts S3.31.
+    #[test]
+    fn schemas_are_always_objects() {
+        let empty = json!({"type": "object", "properties": {}});
+        for schema in [json!(null), json!({}), json!({"type": "object"}), json!([])] {
+            assert_eq!(*parameters(&schema), empty, "{schema}");
+        }
+        let whole = json!({"type": "object", "properties": {"a": {}}, "required": ["a"]});
+        assert_eq!(*parameters(&whole), whole);
+    }
+
+    #[test]
+    fn a_name_stands_once_and_strictness_can_be_off() {
+        let tool = |name: &str, input_schema: Value| Tool {
+            name: name.to_owned(),
+            title: None,
+            description: String::new(),
+            input_schema,
+            annotations: ToolAnnotations::default(),
+            needs_tasks: false,
+        };
+        let strict = json!({"type": "object", "properties": {}, "additionalProperties": false});
+        let tools = [
+            tool("a.b", Value::Null),
+            tool("a.b", Value::Null),
+            tool("c", strict),
+        ];
+        let strictness = |strictness| {
+            let offered = offered(&tools, strictness);
+            offered
+                .iter()
+                .map(|tool| tool.is_strict)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(strictness(Strictness::Possible), [false, true]);
+        assert_eq!(strictness(Strictness::Off), [false, false]);
+    }
+}
