@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::call::{Call, Decider, Outcome};
 use super::reasoning::Reasoning;
 use crate::domain::{
-    Actor, CallId, Code, CommitId, Digest, Effort, EngineId, GatewayId, Iteration, JournalId,
-    MicroUsd, Native, SandboxId, Timestamp, TokenUsage, TurnId,
+    Actor, Attachment, CallId, Code, CommitId, Digest, Effort, EngineId, GatewayId, Iteration,
+    JournalId, MicroUsd, Native, SandboxId, Timestamp, TokenUsage, TurnId,
 };
 
 /// Room for the stored form of most commits.
@@ -97,6 +97,8 @@ pub enum Event {
         author: Actor,
         /// The client's own id, for repeats.
         client_message_id: Option<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     },
     /// A model request starts.
     Thinking {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::call::Call;
 use super::event::ModelChoice;
 use crate::domain::{
-    Actor, CallId, Digest, EngineId, GatewayId, Iteration, JournalId, ModelRequestId, SandboxId,
-    Timestamp, TokenUsage, ToolRef, Totals, TurnId, Weighed,
+    Actor, Attachment, CallId, Digest, EngineId, GatewayId, Iteration, JournalId, ModelRequestId,
+    SandboxId, Timestamp, TokenUsage, ToolRef, Totals, TurnId, Weighed,
 };
 
 /// Where a turn stands.
@@ -94,6 +94,8 @@ pub struct WaitingMessage {
     pub text: String,
     /// The client's own id.
     pub client_message_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
 }
 
 /// What a person decided about a call whose queue is gone: a decision that is sent again, because its

@@ -108,8 +108,10 @@ impl<'a> Draft<'a> {
                 text,
                 author,
                 client_message_id,
+                attachments,
             } => {
-                self.say(text, author, client_message_id.as_deref())?;
+                let id = client_message_id.as_deref();
+                self.say((text, attachments), author, id)?;
             }
             Command::Decide(decision) => self.decide_call(decision)?,
             Command::DecideAll {

@@ -6,7 +6,7 @@ mod turn;
 
 use super::event::{Commit, Event};
 use super::state::{Control, Phase, SessionState, WaitingMessage};
-use crate::domain::{Actor, CallId, EngineId, GatewayId, Timestamp};
+use crate::domain::{Actor, Attachment, CallId, EngineId, GatewayId, Timestamp};
 
 /// How many client message ids are remembered for repeats.
 const REMEMBERED_MESSAGES: usize = 256;
@@ -52,9 +52,10 @@ impl Control {
             Event::UserMessage {
                 text,
                 client_message_id,
+                attachments,
                 ..
             } => {
-                self.receive(text, client_message_id.as_deref());
+                self.receive(text, client_message_id.as_deref(), attachments);
             }
             Event::Withdrawn { message_seq, .. } => {
                 self.waiting.retain(|message| message.seq != *message_seq);
@@ -107,11 +108,12 @@ impl Control {
         self.last_ending = None;
     }
 
-    fn receive(&mut self, text: &str, client_message_id: Option<&str>) {
+    fn receive(&mut self, text: &str, client_message_id: Option<&str>, attached: &[Attachment]) {
         self.waiting.push(WaitingMessage {
             seq: self.seq,
             text: text.to_owned(),
             client_message_id: client_message_id.map(ToOwned::to_owned),
+            attachments: attached.to_vec(),
         });
         if let Some(id) = client_message_id {
             if self.remembered.len() == REMEMBERED_MESSAGES {

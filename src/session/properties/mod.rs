@@ -129,6 +129,7 @@ fn command(world: &World, (what, a, b): Step) -> Command {
             text: "text".into(),
             author: World::person(),
             client_message_id: Some(format!("m{}", a % 4)),
+            attachments: vec![],
         },
         2..=5 => Command::Answered {
             request,

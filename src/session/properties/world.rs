@@ -49,6 +49,7 @@ pub(crate) fn say(text: &str) -> Command {
         text: text.into(),
         author: World::person(),
         client_message_id: None,
+        attachments: vec![],
     }
 }
 
