@@ -13,6 +13,7 @@ use crate::domain::{Effort, Entry, Native, TokenUsage, Tool, Weighed};
 pub mod answer;
 pub mod anthropic;
 pub mod catalogue;
+pub mod contents;
 pub mod error;
 #[cfg(test)]
 mod fuzz;
@@ -27,6 +28,7 @@ mod wire_log;
 
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
 pub use catalogue::{Catalogue, Overrides, Windows};
+pub use contents::{Content, Contents, Encoded};
 pub use error::{Error, KeyFault, Refusal};
 pub use request::cache::RequestCache;
 pub use transport::retry::{Progress, RetryConfig, ask};
@@ -125,6 +127,8 @@ pub struct Request {
     pub system: Option<Arc<str>>,
     /// The working context, oldest first.
     pub entries: Entries,
+    /// What is attached to the entries.
+    pub contents: Contents,
     /// The tools that the model may ask for.
     pub tools: Arc<[Tool]>,
     /// Sent only when set (S0.45), and only to models that take it.

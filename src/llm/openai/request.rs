@@ -8,11 +8,18 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tracing::warn;
 
-use super::wire::{Body, CallForm, CalledForm, FunctionForm, Message, StreamOptions, ToolForm};
+use super::wire::{
+    Body, CallForm, CalledForm, Content, ContentPart, FileForm, FunctionForm, ImageUrl, Message,
+    StreamOptions, ToolForm,
+};
 use crate::domain::{CallId, Native, Tool};
 use crate::llm::Request;
+use crate::llm::contents::Part;
 use crate::llm::request::names;
 use crate::llm::request::pairing::{PairedCall, Step, object_of, pair, wire_ids};
+
+/// Stands before the pictures that tools returned.
+const OF_TOOLS: &str = "[System note] The pictures that the tools returned:";
 
 /// What differs from server to server.
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +108,9 @@ fn messages<'a>(request: &'a Request, family: &str) -> Vec<Message<'a>> {
     }
     for step in steps {
         match step {
-            Step::User(content) => messages.push(Message::User { content }),
+            Step::User(said) => messages.push(Message::User {
+                content: content(request.contents.parts(said)),
+            }),
             Step::Assistant {
                 text,
                 native,
@@ -109,14 +118,49 @@ fn messages<'a>(request: &'a Request, family: &str) -> Vec<Message<'a>> {
             } => {
                 let native = native.filter(|native| native.family == family);
                 messages.push(assistant(text, native, &calls, &ids));
-                messages.extend(calls.iter().map(|paired| Message::Tool {
-                    tool_call_id: wire_id(&ids, paired),
-                    content: paired.result,
-                }));
+                // The messages of tools hold texts only; pictures follow the last of them.
+                let mut pictures = Vec::new();
+                for paired in &calls {
+                    let (content, mut own) = request.contents.result(paired);
+                    let tool_call_id = wire_id(&ids, paired);
+                    messages.push(Message::Tool {
+                        tool_call_id,
+                        content,
+                    });
+                    pictures.append(&mut own);
+                }
+                if !pictures.is_empty() {
+                    pictures.insert(0, Part::Text(Cow::Borrowed(OF_TOOLS)));
+                    let content = content(pictures);
+                    messages.push(Message::User { content });
+                }
             }
         }
     }
     messages
+}
+
+fn content(parts: Vec<Part<'_>>) -> Content<'_> {
+    match <[Part<'_>; 1]>::try_from(parts) {
+        Ok([Part::Text(text)]) => Content::Text(text),
+        Ok([one]) => Content::Parts(vec![part(one)]),
+        Err(parts) => Content::Parts(parts.into_iter().map(part).collect()),
+    }
+}
+
+fn part(part: Part<'_>) -> ContentPart<'_> {
+    match part {
+        Part::Text(text) => ContentPart::Text { text },
+        Part::Image(encoded) => ContentPart::ImageUrl {
+            image_url: ImageUrl { url: encoded.url() },
+        },
+        Part::Document(encoded, filename) => ContentPart::File {
+            file: FileForm {
+                filename,
+                file_data: encoded.url(),
+            },
+        },
+    }
 }
 
 fn assistant<'a>(
@@ -177,6 +221,7 @@ mod tests {
             effort: None,
             max_tokens: None,
             max_output: None,
+            contents: crate::llm::Contents::default(),
         }
     }
 
@@ -191,6 +236,7 @@ mod tests {
         let request = request(vec![Entry::User {
             seq: 1,
             text: "hi".to_owned(),
+            attachments: vec![],
         }]);
         assert_eq!(
             sent(&request, VENDOR),
@@ -251,6 +297,7 @@ mod tests {
             name: "files.read".to_owned(),
             text: "text".to_owned(),
             is_error: false,
+            attachments: vec![],
         };
         let mut request = request(vec![said, result]);
         request.tools = Arc::from([Tool {
