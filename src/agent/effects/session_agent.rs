@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use super::prompts::{Prompts, Rendered};
 use super::tool_call::SessionTools;
+use crate::agent::attachments::{Attachments, Sight};
 use crate::domain::{SandboxId, SessionId, SessionKey, TenantId, Tool, UserId};
 use crate::history::{self, PromptError};
-use crate::llm::catalogue::Model;
-use crate::llm::{Catalogue, Overrides, RetryConfig};
+use crate::llm::catalogue::{Ability, Model};
+use crate::llm::{Catalogue, Overrides, ProviderKind, RetryConfig};
 use crate::providers::Providers;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
@@ -53,6 +54,8 @@ pub struct AgentFactory {
     pub place: Arc<SandboxHost>,
     /// The MCP servers of the installation and its tenants.
     pub servers: Servers,
+    /// What is attached to sessions.
+    pub attachments: Attachments,
     pub traces: Traces,
     /// The agent's name in traces.
     pub agent_name: Arc<str>,
@@ -72,6 +75,7 @@ pub struct SessionAgent {
     pub(in crate::agent) max_tokens: Option<u32>,
     pub(in crate::agent) turn_limit: Option<Duration>,
     pub(in crate::agent) tools: Arc<SessionTools>,
+    pub(in crate::agent) attachments: Attachments,
     pub(in crate::agent) traces: Traces,
     pub(in crate::agent) agent_name: Arc<str>,
 }
@@ -148,6 +152,7 @@ impl AgentFactory {
                     sandbox.clone(),
                 ),
             )),
+            attachments: self.attachments.clone(),
             traces: self.traces.clone(),
             agent_name: Arc::clone(&self.agent_name),
         }
@@ -174,6 +179,30 @@ impl SessionAgent {
         let nothing = Overrides::default();
         let said = offer.as_ref().map_or(&nothing, |offer| offer.said());
         self.catalogue.describe(&choice.model, said)
+    }
+
+    /// The session that it answers in.
+    pub(in crate::agent) fn key(&self) -> SessionKey {
+        SessionKey {
+            tenant: self.tenant.clone(),
+            session: self.session.clone(),
+        }
+    }
+
+    /// What a model can see of what is attached. One that nobody described is sent everything: its
+    /// provider knows better.
+    pub(in crate::agent) fn sight(&self, choice: &ModelChoice, kind: ProviderKind) -> Sight {
+        let known = self.catalogue.find(&choice.model);
+        let has_images = known.is_none_or(|known| known.abilities.contains(&Ability::Images));
+        let reads_pdf = match kind {
+            ProviderKind::OpenAi | ProviderKind::Anthropic | ProviderKind::Gemini => true,
+            ProviderKind::OpenAiCompatible | ProviderKind::Scripted => false,
+        };
+        match (has_images, reads_pdf) {
+            (true, true) => Sight::Documents,
+            (true, false) => Sight::Images,
+            (false, _) => Sight::Nothing,
+        }
     }
 
     /// Tokens of the longest answer of a model, if somebody said so.

@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use self::refusal::{not_found, unreadable};
 use self::registry::SessionRegistry;
+use super::attachments::Attachments;
 use super::cluster::Cluster;
 use super::cluster::list_broadcast::ListBroadcast;
 use super::cluster::message::{ClusterMessage, SessionUpdate};
@@ -175,6 +176,7 @@ impl Sessions {
         ask: SessionRequest,
     ) -> Result<Accepted, Refusal> {
         may_act(caller)?;
+        let ask = self.look_up(key, caller, ask).await?;
         let (by, ask) = (caller.user.id.clone(), Box::new(ask));
         self.request(key, caller, |reply| Message::Tell { ask, by, reply })
             .await
@@ -197,15 +199,42 @@ impl Sessions {
         page: Page,
         limit: usize,
     ) -> Result<Vec<ShownEvent>, Refusal> {
-        if !self.0.has_joined(key, caller) {
-            self.join(key, caller).await?;
-        }
+        self.admit(key, caller).await?;
         let journal = Journal::new(Arc::clone(&self.0.store), key.clone());
         let events = match page {
             Page::After(seq) => journal.events_after(seq, limit).await,
             Page::Before(seq) => journal.events_before(seq, limit).await,
         };
         events.map_err(|error| unreadable(key, &error))
+    }
+
+    /// Whether the caller may see the session.
+    pub(super) async fn admit(&self, key: &SessionKey, caller: &Caller) -> Result<(), Refusal> {
+        if !self.0.has_joined(key, caller) {
+            self.join(key, caller).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn attachments(&self) -> &Attachments {
+        &self.0.factory.attachments
+    }
+
+    /// Finds what a message names, once it is known that the session is the caller's.
+    async fn look_up(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        ask: SessionRequest,
+    ) -> Result<SessionRequest, Refusal> {
+        let SessionRequest::Say { mut say, attached } = ask else {
+            return Ok(ask);
+        };
+        self.admit(key, caller).await?;
+        if let Command::Say { attachments, .. } = &mut say {
+            *attachments = self.attachments().find(key, &attached).await?;
+        }
+        Ok(SessionRequest::Command(say))
     }
 
     /// Deletes a session with its journal and workspace. A deletion that was cut off, by the store or

@@ -110,6 +110,7 @@ impl Question<'_> {
             text: self.text.clone(),
             author: self.caller.actor(),
             client_message_id: None,
+            attachments: vec![],
         };
         let say = SessionRequest::Command(say);
         self.sessions.tell(&key, self.caller, say).await?;

@@ -25,8 +25,12 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             text,
             author,
             client_message_id,
+            attachments,
         } => {
-            let rest = json!({ "author": author, "clientMessageId": client_message_id });
+            let mut rest = json!({ "author": author, "clientMessageId": client_message_id });
+            if !attachments.is_empty() {
+                rest["attachments"] = json!(attachments);
+            }
             smallvec![frame("user:message", &[text, &stamped(rest, shown)])]
         }
         Event::Settled {

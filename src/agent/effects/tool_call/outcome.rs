@@ -17,6 +17,7 @@ pub(in crate::agent) fn ended(answer: ToolAnswer) -> Outcome {
         text,
         structured,
         truncated_bytes,
+        attachments: vec![],
     };
     if is_error {
         Outcome::Failed {
