@@ -99,6 +99,19 @@ impl Attachments {
         ))
     }
 
+    /// The same for what a tool returned as an image. Anything else is none.
+    pub(in crate::agent) async fn keep_image(
+        &self,
+        key: &SessionKey,
+        bytes: Vec<u8>,
+    ) -> Result<Attachment, Refusal> {
+        if !intake::is_image(&bytes) {
+            let text = "its bytes are no image of a kind that is known here";
+            return Err(Refusal::new(Code::InvalidArguments, text));
+        }
+        self.keep(key, "", bytes).await
+    }
+
     /// Decodes beside the tasks of sessions: two files at a time, and one of each tenant, so that
     /// nobody takes the processors of others.
     async fn prepare(

@@ -151,6 +151,7 @@ impl AgentFactory {
                     owner.clone(),
                     sandbox.clone(),
                 ),
+                self.attachments.clone(),
             )),
             attachments: self.attachments.clone(),
             traces: self.traces.clone(),

@@ -62,6 +62,11 @@ pub(super) fn prepare(name: &str, bytes: Vec<u8>) -> Result<Prepared, Unfit> {
     }
 }
 
+/// Whether [`prepare`] takes it for a picture.
+pub(super) fn is_image(bytes: &[u8]) -> bool {
+    image::guess_format(bytes).is_ok()
+}
+
 fn kept(
     name: &str,
     (media_type, size): (MediaType, Option<(u32, u32)>),
