@@ -2,10 +2,8 @@
 
 mod contents;
 mod intake;
-mod upload;
 
 pub(in crate::agent) use contents::Sight;
-pub use upload::Upload;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +14,7 @@ use tokio::sync::Semaphore;
 use self::contents::Cache;
 use super::mailbox::store_away;
 use crate::domain::{
-    Attachment, BlobId, Code, Most, SessionKey, Share, Shares, TenantId, Timestamp,
+    Attachment, BlobId, Code, Holder, Most, SessionKey, Share, Shares, TenantId, Timestamp,
 };
 use crate::session::Refusal;
 use crate::store::Records;
@@ -193,7 +191,13 @@ impl Attachments {
         read.await.map_err(|error| away(key, &error))
     }
 
-    fn begin(&self, holder: crate::domain::Holder) -> Result<Share, Refusal> {
+    /// How large they may be.
+    pub(in crate::agent) fn limits(&self) -> AttachmentLimits {
+        self.0.limits
+    }
+
+    /// Counts an upload against its sender, while the answer lives.
+    pub(in crate::agent) fn begin(&self, holder: Holder) -> Result<Share, Refusal> {
         self.0.uploads.take(holder, 1).map_err(|_| {
             let text = "too many files are being attached at the same time; try again in a moment";
             Refusal::new(Code::TooManyRequests, text)

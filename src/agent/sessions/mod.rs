@@ -1,5 +1,6 @@
 //! The registry of live sessions: open, tell, watch, read, claim what a crash left, stop all.
 
+pub(super) mod attach;
 pub(super) mod expiry;
 pub(super) mod list;
 mod peers;
@@ -19,7 +20,6 @@ use tokio_util::task::TaskTracker;
 
 use self::refusal::{not_found, unreadable};
 use self::registry::SessionRegistry;
-use super::attachments::Attachments;
 use super::cluster::Cluster;
 use super::cluster::list_broadcast::ListBroadcast;
 use super::cluster::message::{ClusterMessage, SessionUpdate};
@@ -214,27 +214,6 @@ impl Sessions {
             self.join(key, caller).await?;
         }
         Ok(())
-    }
-
-    pub(super) fn attachments(&self) -> &Attachments {
-        &self.0.factory.attachments
-    }
-
-    /// Finds what a message names, once it is known that the session is the caller's.
-    async fn look_up(
-        &self,
-        key: &SessionKey,
-        caller: &Caller,
-        ask: SessionRequest,
-    ) -> Result<SessionRequest, Refusal> {
-        let SessionRequest::Say { mut say, attached } = ask else {
-            return Ok(ask);
-        };
-        self.admit(key, caller).await?;
-        if let Command::Say { attachments, .. } = &mut say {
-            *attachments = self.attachments().find(key, &attached).await?;
-        }
-        Ok(SessionRequest::Command(say))
     }
 
     /// Deletes a session with its journal and workspace. A deletion that was cut off, by the store or

@@ -110,6 +110,8 @@ export interface CallView {
   durationMs?: number
   exitCode?: number
   truncated?: { bytes: number; link?: string }
+  /** Pictures that the tool returned. */
+  attachments?: Attachment[]
   /** What came between a call and its end, where its outcome is unknown. */
   cause?: string
   progress?: string

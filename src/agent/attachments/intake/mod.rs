@@ -175,4 +175,6 @@ fn jpeg(image: DynamicImage, is_opaque: bool) -> Result<Vec<u8>, Unfit> {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

@@ -1,3 +1,5 @@
+//! Files as people send them, and as they would like to be taken.
+
 use std::io::Cursor;
 
 use image::{DynamicImage, GenericImageView as _, ImageFormat, Rgb, RgbImage, RgbaImage};

@@ -1,8 +1,8 @@
 //! A file on its way into a session: who may send it is known before its first byte is read.
 
-use super::Attachments;
+use super::Sessions;
+use crate::agent::attachments::Attachments;
 use crate::agent::mailbox::SessionRequest;
-use crate::agent::sessions::Sessions;
 use crate::domain::{Attachment, BlobId, Caller, Code, Holder, SessionKey, Share};
 use crate::session::{Command, Refusal};
 
@@ -16,7 +16,7 @@ pub struct Upload {
 impl Upload {
     /// Bytes that the file may have.
     pub fn limit(&self) -> usize {
-        usize::try_from(self.attachments.0.limits.file).unwrap_or(usize::MAX)
+        usize::try_from(self.attachments.limits().file).unwrap_or(usize::MAX)
     }
 
     /// Why a file of more bytes is refused.
@@ -40,7 +40,7 @@ impl Sessions {
     /// with the session.
     pub async fn attach(&self, key: &SessionKey, caller: &Caller) -> Result<Upload, Refusal> {
         let attachments = self.attachments();
-        if attachments.0.limits.file == 0 {
+        if attachments.limits().file == 0 {
             let text = "attachments are switched off here (`runtime.limits.attachment_mb`)";
             return Err(Refusal::new(Code::NotAllowed, text));
         }
@@ -67,5 +67,26 @@ impl Sessions {
     ) -> Result<Option<(Attachment, Vec<u8>)>, Refusal> {
         self.admit(key, caller).await?;
         self.attachments().read(key, id).await
+    }
+
+    fn attachments(&self) -> &Attachments {
+        &self.0.factory.attachments
+    }
+
+    /// Finds what a message names, once it is known that the session is the caller's.
+    pub(super) async fn look_up(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        ask: SessionRequest,
+    ) -> Result<SessionRequest, Refusal> {
+        let SessionRequest::Say { mut say, attached } = ask else {
+            return Ok(ask);
+        };
+        self.admit(key, caller).await?;
+        if let Command::Say { attachments, .. } = &mut say {
+            *attachments = self.attachments().find(key, &attached).await?;
+        }
+        Ok(SessionRequest::Command(say))
     }
 }
