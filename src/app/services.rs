@@ -93,8 +93,7 @@ impl Services {
             ..factory(
                 settings,
                 (providers.clone(), reads),
-                (place, servers.clone()),
-                store.records(),
+                (place, servers.clone(), store.records()),
             )?
         };
         let limits = session_limits(&settings.runtime.limits);
@@ -250,8 +249,7 @@ fn hashed(parts: &[&[u8]]) -> String {
 fn factory(
     settings: &Settings,
     (providers, reads): (Providers, Input<'_>),
-    (place, servers): (Arc<SandboxHost>, Servers),
-    records: Records,
+    (place, servers, records): (Arc<SandboxHost>, Servers, Records),
 ) -> anyhow::Result<AgentFactory> {
     let (chat, llm) = (&settings.chat, &settings.llm);
     let history = history::Limits {

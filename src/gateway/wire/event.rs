@@ -28,8 +28,8 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             attachments,
         } => {
             let mut rest = json!({ "author": author, "clientMessageId": client_message_id });
-            if !attachments.is_empty() {
-                rest["attachments"] = json!(attachments);
+            if let Some(rest) = rest.as_object_mut().filter(|_| !attachments.is_empty()) {
+                rest.insert("attachments".to_owned(), json!(attachments));
             }
             smallvec![frame("user:message", &[text, &stamped(rest, shown)])]
         }
