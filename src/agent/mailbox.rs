@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 
 use super::cluster::message::SessionUpdate;
 use super::feed::Joined;
-use crate::domain::{Code, Reached, Resource, SandboxId, UserId};
+use crate::domain::{BlobId, Code, Reached, Resource, SandboxId, UserId};
 use crate::providers::Wanted;
 use crate::session::{Command, Decision, Refusal};
 use crate::telemetry::instruments;
@@ -15,6 +15,8 @@ use crate::telemetry::instruments;
 pub enum SessionRequest {
     /// A command as it is.
     Command(Command),
+    /// A message with what is attached to it, which is looked up before the session is told.
+    Say { say: Command, attached: Vec<BlobId> },
     /// Let another model answer; which one serves the wish is looked up here.
     Choose(Wanted),
     /// A decision whose changed arguments still have to be looked up and validated.
@@ -33,7 +35,7 @@ impl SessionRequest {
                 decision.approved
             }
             Self::Command(Command::DecideAll { approved, .. }) => *approved,
-            Self::Command(_) | Self::Choose(_) => false,
+            Self::Command(_) | Self::Choose(_) | Self::Say { .. } => false,
         }
     }
 }

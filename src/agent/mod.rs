@@ -2,6 +2,7 @@
 //!
 //! [`Sessions`] is the one corridor: every door tells, watches and reads sessions through it.
 
+mod attachments;
 mod cluster;
 mod effects;
 mod feed;
@@ -15,6 +16,7 @@ mod sessions;
 pub use crate::providers::Providers;
 pub use crate::sandbox::host::SandboxHost;
 pub use crate::servers::{Servers, ServersParts};
+pub use attachments::{AttachmentLimits, Attachments};
 pub use effects::prompts::Prompts;
 pub use effects::session_agent::{AgentFactory, SessionAgent};
 pub use effects::tool_call::SessionTools;
@@ -25,6 +27,7 @@ pub use feed::{
     UsageState, What,
 };
 pub use mailbox::{Accepted, SessionRequest, damaged, limit_reached};
+pub use sessions::attach::Upload;
 pub use sessions::expiry::remove_expired_rows;
 pub use sessions::list::RowError;
 pub use sessions::{Page, Sessions, SessionsSettings};

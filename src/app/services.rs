@@ -9,7 +9,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{Parts, deferred_engine, disk, doctor, model, sandboxes, servers};
-use crate::agent::{self, AgentFactory, Prompts, Sessions, SessionsSettings};
+use crate::agent::{
+    self, AgentFactory, AttachmentLimits, Attachments, Prompts, Sessions, SessionsSettings,
+};
 use crate::config::{self, Settings};
 use crate::gateway::System;
 use crate::history::{self, Input, SystemPrompt};
@@ -19,7 +21,7 @@ use crate::providers::Providers;
 use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{Janitor, Peers, Runtime};
 use crate::servers::Servers;
-use crate::store::{self, DataDir, Sealer, Store};
+use crate::store::{self, DataDir, Records, Sealer, Store};
 use crate::telemetry::traces::Traces;
 use crate::tenancy::{Clock, Tenancy};
 
@@ -91,7 +93,7 @@ impl Services {
             ..factory(
                 settings,
                 (providers.clone(), reads),
-                (place, servers.clone()),
+                (place, servers.clone(), store.records()),
             )?
         };
         let limits = session_limits(&settings.runtime.limits);
@@ -154,6 +156,14 @@ fn session_limits(limits: &config::Limits) -> SessionsSettings {
         live: limits.sessions(),
         new_per_minute: (limits.new_sessions_per_user, limits.new_sessions_per_tenant),
         ..SessionsSettings::default()
+    }
+}
+
+fn attachment_limits(limits: &config::Limits) -> AttachmentLimits {
+    let bytes = |mib: u32| u64::from(mib) * 1024 * 1024;
+    AttachmentLimits {
+        file: bytes(limits.attachment_mb),
+        session: bytes(limits.attachments_mb_per_session),
     }
 }
 
@@ -239,7 +249,7 @@ fn hashed(parts: &[&[u8]]) -> String {
 fn factory(
     settings: &Settings,
     (providers, reads): (Providers, Input<'_>),
-    (place, servers): (Arc<SandboxHost>, Servers),
+    (place, servers, records): (Arc<SandboxHost>, Servers, Records),
 ) -> anyhow::Result<AgentFactory> {
     let (chat, llm) = (&settings.chat, &settings.llm);
     let history = history::Limits {
@@ -264,6 +274,7 @@ fn factory(
         turn_limit: chat.turn_limit,
         place,
         servers,
+        attachments: Attachments::new(records, attachment_limits(&settings.runtime.limits)),
         traces: Traces::default(),
         agent_name: settings.agent.name.as_str().into(),
     })

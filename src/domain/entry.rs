@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{CallId, Memo};
+use super::{Attachment, CallId, Memo};
 
 /// One call as the model asked for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +38,8 @@ pub enum Entry {
         /// `seq` of the event that said it.
         seq: u64,
         text: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     },
     /// The model's message, with the calls it asked for.
     Assistant {
@@ -59,6 +61,9 @@ pub enum Entry {
         text: String,
         /// Whether the call failed, was refused, or its fate is unknown.
         is_error: bool,
+        /// Pictures that the tool returned.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     },
     /// A remark of the system to the model, for example how an unknown call was settled.
     Note { text: String },

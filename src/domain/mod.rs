@@ -2,6 +2,7 @@
 //! No I/O, no async, no clock.
 
 pub mod access;
+pub mod attachment;
 pub mod code;
 pub mod digest;
 pub mod effort;
@@ -18,6 +19,7 @@ pub mod tool;
 pub mod usage;
 
 pub use access::{Actor, Caller, Role, Scope, Tenant, User};
+pub use attachment::{Attachment, BlobId, MediaType};
 pub use code::Code;
 pub use digest::Digest;
 pub use effort::{Effort, UnknownEffort};

@@ -20,16 +20,26 @@ pub(super) fn shorten(entry: &Entry, most: usize) -> Option<Arc<Weighed>> {
         name,
         text,
         is_error,
+        attachments,
     } = entry
     else {
         return None;
+    };
+    // Pictures are most of what such a result takes.
+    let short = match (ends(text, most), attachments.len()) {
+        (short, 0) => short?,
+        (short, pictures) => {
+            let text = short.unwrap_or_else(|| text.clone());
+            format!("{text}\n[pictures that were left out here: {pictures}]")
+        }
     };
     Some(Weighed::new(Entry::ToolResult {
         call_id: call_id.clone(),
         provider_id: provider_id.clone(),
         name: name.clone(),
-        text: ends(text, most)?,
+        text: short,
         is_error: *is_error,
+        attachments: vec![],
     }))
 }
 

@@ -14,6 +14,7 @@ pub mod answer;
 pub mod anthropic;
 mod api;
 pub mod catalogue;
+pub mod contents;
 pub mod error;
 #[cfg(test)]
 mod fuzz;
@@ -29,6 +30,7 @@ mod wire_log;
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
 pub use api::{Api, UnknownApi};
 pub use catalogue::{Catalogue, Overrides, Windows};
+pub use contents::{Content, Contents, Encoded};
 pub use error::{Error, KeyFault, Refusal};
 pub use request::cache::RequestCache;
 pub use transport::retry::{Progress, RetryConfig, ask};
@@ -127,6 +129,8 @@ pub struct Request {
     pub system: Option<Arc<str>>,
     /// The working context, oldest first.
     pub entries: Entries,
+    /// What is attached to the entries.
+    pub contents: Contents,
     /// The tools that the model may ask for.
     pub tools: Arc<[Tool]>,
     /// Sent only when set (S0.45), and only to models that take it.

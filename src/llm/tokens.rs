@@ -6,7 +6,7 @@ use std::io;
 use serde::Serialize;
 
 use super::{Answer, Request};
-use crate::domain::{Entry, ModelCall, TokenUsage, Tool};
+use crate::domain::{Attachment, Entry, MediaType, ModelCall, TokenUsage, Tool};
 
 /// Characters of one token.
 const CHARACTERS_PER_TOKEN: u64 = 4;
@@ -19,10 +19,20 @@ const RESULT_OVERHEAD: u64 = 8;
 /// What a tool definition costs beside its texts.
 const TOOL_OVERHEAD: u64 = 8;
 
+/// Pixels of one token, as Anthropic counts them; others count fewer tokens.
+const PIXELS_PER_TOKEN: u64 = 750;
+/// Bytes of a PDF for one token: nobody has counted its pages.
+const PDF_BYTES_PER_TOKEN: u64 = 40;
+/// Tokens that a PDF is taken for at most, because most of a large one is pictures.
+const MAX_PDF: u64 = 100_000;
+
 /// The tokens of one entry.
 pub fn estimate(entry: &Entry) -> u64 {
     match entry {
-        Entry::User { text, .. } | Entry::Note { text } => of_text(text) + MESSAGE_OVERHEAD,
+        Entry::Note { text } => of_text(text) + MESSAGE_OVERHEAD,
+        Entry::User {
+            text, attachments, ..
+        } => of_text(text) + of_attachments(attachments) + MESSAGE_OVERHEAD,
         Entry::Assistant {
             text,
             calls,
@@ -32,7 +42,9 @@ pub fn estimate(entry: &Entry) -> u64 {
             let native = native.as_ref().map_or(0, |native| of_json(&native.blocks));
             of_text(text) + calls + native + MESSAGE_OVERHEAD
         }
-        Entry::ToolResult { text, .. } => of_text(text) + RESULT_OVERHEAD + MESSAGE_OVERHEAD,
+        Entry::ToolResult {
+            text, attachments, ..
+        } => of_text(text) + of_attachments(attachments) + RESULT_OVERHEAD + MESSAGE_OVERHEAD,
     }
 }
 
@@ -72,6 +84,20 @@ pub fn estimated_usage(request: &Request, answer: &Answer) -> TokenUsage {
         reasoning_tokens,
         is_estimated: true,
     }
+}
+
+/// What is attached: a guess that is never far too small, because each vendor counts otherwise.
+fn of_attachments(attachments: &[Attachment]) -> u64 {
+    let of_one = |attachment: &Attachment| match attachment.media_type {
+        MediaType::Png | MediaType::Jpeg => {
+            let edge = |pixels: Option<u32>| u64::from(pixels.unwrap_or(1));
+            let pixels = edge(attachment.width) * edge(attachment.height);
+            pixels.div_ceil(PIXELS_PER_TOKEN)
+        }
+        MediaType::Pdf => attachment.bytes.div_ceil(PDF_BYTES_PER_TOKEN).min(MAX_PDF),
+        MediaType::Text => tokens(attachment.bytes),
+    };
+    attachments.iter().map(of_one).sum()
 }
 
 fn of_call(call: &ModelCall) -> u64 {
@@ -133,6 +159,7 @@ mod tests {
             &Entry::User {
                 seq: 1,
                 text: text(),
+                attachments: vec![],
             },
             2 + 4,
         );
@@ -156,6 +183,7 @@ mod tests {
             name: "tool".to_owned(),
             text: text(),
             is_error: false,
+            attachments: vec![],
         };
         check(&result, 2 + 8 + 4);
     }
@@ -201,6 +229,7 @@ mod tests {
             entries: [Entry::User {
                 seq: 1,
                 text: "12345678".to_owned(),
+                attachments: vec![],
             }]
             .into(),
             tools: Arc::from([tool]),
@@ -208,6 +237,7 @@ mod tests {
             effort: None,
             max_tokens: None,
             max_output: None,
+            contents: crate::llm::Contents::default(),
         };
         let asked = |args| AskedCall {
             provider_id: String::new(),

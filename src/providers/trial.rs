@@ -84,6 +84,7 @@ impl Offer {
         let entry = Entry::User {
             seq: 1,
             text: "Say OK.".to_owned(),
+            attachments: vec![],
         };
         let request = Request {
             model: model.to_owned(),
@@ -94,6 +95,7 @@ impl Offer {
             effort: None,
             max_tokens: Some(ANSWER_TOKENS),
             max_output: None,
+            contents: crate::llm::Contents::default(),
         };
         let once = RetryConfig {
             max_retries: 0,

@@ -64,6 +64,11 @@ impl SandboxAssignment {
         }
     }
 
+    /// Whose it is, by the address of the session.
+    pub(crate) fn key(&self) -> &SessionKey {
+        &self.key
+    }
+
     /// Which it is, for the log.
     pub(crate) fn session(&self) -> &SessionId {
         &self.key.session

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::domain::{
-    Actor, CallId, Code, Digest, FileFacts, Memo, ModelCall, RunsIn, Schema, Timestamp,
+    Actor, Attachment, CallId, Code, Digest, FileFacts, Memo, ModelCall, RunsIn, Schema, Timestamp,
     ToolAnnotations, ToolRef, USE_TOOL,
 };
 
@@ -101,6 +101,9 @@ pub struct Output {
     /// Bytes left out of `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated_bytes: Option<u64>,
+    /// Pictures that the tool returned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
 }
 
 /// How a call ended. Every call has exactly one.
@@ -140,6 +143,14 @@ impl Outcome {
             Self::Rejected { .. } => "rejected",
             Self::Cancelled => "cancelled",
             Self::Unknown { .. } => "unknown",
+        }
+    }
+
+    /// Pictures that it gave.
+    pub fn attachments(&self) -> &[Attachment] {
+        match self {
+            Self::Completed { output } | Self::Failed { output, .. } => &output.attachments,
+            Self::Rejected { .. } | Self::Cancelled | Self::Unknown { .. } => &[],
         }
     }
 

@@ -9,8 +9,8 @@ use super::event::{ContextSize, ModelChoice};
 use super::reasoning::Reasoning;
 use super::state::PastDecision;
 use crate::domain::{
-    Actor, CallId, Code, Digest, Effort, GatewayId, JournalId, MicroUsd, ModelRequestId, Native,
-    SandboxId, TokenUsage, TurnId,
+    Actor, Attachment, CallId, Code, Digest, Effort, GatewayId, JournalId, MicroUsd,
+    ModelRequestId, Native, SandboxId, TokenUsage, TurnId,
 };
 
 /// What a session is created with, at its first command.
@@ -35,6 +35,8 @@ pub enum Command {
     /// A person says something.
     Say {
         text: String,
+        /// What is attached, looked up by the shell.
+        attachments: Vec<Attachment>,
         author: Actor,
         /// The client's own id; a repeat changes nothing.
         client_message_id: Option<String>,

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::call::{Call, Decider, Outcome};
 use super::reasoning::Reasoning;
 use crate::domain::{
-    Actor, CallId, Code, CommitId, Digest, Effort, EngineId, GatewayId, Iteration, JournalId,
-    MicroUsd, Native, SandboxId, Timestamp, TokenUsage, TurnId,
+    Actor, Attachment, CallId, Code, CommitId, Digest, Effort, EngineId, GatewayId, Iteration,
+    JournalId, MicroUsd, Native, SandboxId, Timestamp, TokenUsage, TurnId,
 };
 
 /// Room for the stored form of most commits.
@@ -100,6 +100,8 @@ pub enum Event {
         /// How much the model may think in the turn that takes it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         effort: Option<Effort>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     },
     /// A model request starts.
     Thinking {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::call::Call;
 use super::event::ModelChoice;
 use crate::domain::{
-    Actor, CallId, Digest, Effort, EngineId, GatewayId, Iteration, JournalId, ModelRequestId,
-    SandboxId, Timestamp, TokenUsage, ToolRef, Totals, TurnId, Weighed,
+    Actor, Attachment, CallId, Digest, Effort, EngineId, GatewayId, Iteration, JournalId,
+    ModelRequestId, SandboxId, Timestamp, TokenUsage, ToolRef, Totals, TurnId, Weighed,
 };
 
 /// Where a turn stands.
@@ -100,6 +100,8 @@ pub struct WaitingMessage {
     /// How much the model may think in the turn that takes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
 }
 
 /// What a person decided about a call whose queue is gone: a decision that is sent again, because its

@@ -39,6 +39,7 @@ fn user(text: &str) -> Entry {
     Entry::User {
         seq: 1,
         text: text.to_owned(),
+        attachments: vec![],
     }
 }
 
@@ -47,6 +48,7 @@ fn request(entries: Vec<Entry>) -> Request {
         model: "gpt-4o".to_owned(),
         system: Some("Be kind.".into()),
         entries: entries.into(),
+        contents: sepal::llm::Contents::default(),
         tools: Arc::from([tool(
             "read_file",
             json!({"type": "object", "properties": {}}),
@@ -143,6 +145,7 @@ async fn calls_go_out_and_come_back_paired() {
             name: call.name.clone(),
             text: format!("content of {}", call.args["path"]),
             is_error: false,
+            attachments: vec![],
         });
     }
     let answer = collect(&provider, request(entries)).await.unwrap();
@@ -176,6 +179,7 @@ fn broken_history() -> Vec<Entry> {
         name: "x".to_owned(),
         text: "r".to_owned(),
         is_error: true,
+        attachments: vec![],
     };
     let answered = |index| result(CallId::new(1, index));
     let empty = Entry::Assistant {

@@ -10,6 +10,7 @@
 mod agent_mode;
 mod approvals;
 mod architecture;
+mod attachments;
 mod backup;
 mod bad_input;
 mod burst;

@@ -53,9 +53,16 @@ impl ModelRequest {
             Err(refusal) => return failed(unanswered(refusal)),
         };
         agent.tools.refresh().await;
-        let (body, shown) = match self.request() {
+        let (mut body, shown) = match self.request() {
             Ok(asked) => asked,
             Err(failure) => return failed(failure),
+        };
+        let sight = agent.sight(&self.choice, provider.kind());
+        let key = agent.key();
+        let attached = agent.attachments.contents(&key, &body.entries, sight);
+        body.contents = match attached.await {
+            Ok(contents) => contents,
+            Err(refusal) => return failed(unanswered(refusal)),
         };
         cut::tell(&self.feed, (self.request.turn, self.entries.len()), &shown);
         let mut thinking = Thinking::default();
@@ -172,6 +179,7 @@ impl ModelRequest {
             model: self.choice.model.clone(),
             system: (!system.is_empty()).then_some(system),
             entries: shown.entries.clone().into(),
+            contents: llm::Contents::default(),
             tools,
             temperature: self.agent.temperature,
             effort: self.effort.or(self.agent.effort(&self.choice)),

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use super::prompts::{Prompts, Rendered};
 use super::tool_call::SessionTools;
+use crate::agent::attachments::{Attachments, Sight};
 use crate::domain::{Effort, SandboxId, SessionId, SessionKey, TenantId, Tool, UserId};
 use crate::history::{self, PromptError};
-use crate::llm::catalogue::Model;
-use crate::llm::{Catalogue, Overrides, RetryConfig};
+use crate::llm::catalogue::{Ability, Model};
+use crate::llm::{Catalogue, Overrides, ProviderKind, RetryConfig};
 use crate::providers::Providers;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
@@ -58,6 +59,8 @@ pub struct AgentFactory {
     pub place: Arc<SandboxHost>,
     /// The MCP servers of the installation and its tenants.
     pub servers: Servers,
+    /// What is attached to sessions.
+    pub attachments: Attachments,
     pub traces: Traces,
     /// The agent's name in traces.
     pub agent_name: Arc<str>,
@@ -79,6 +82,7 @@ pub struct SessionAgent {
     pub(in crate::agent) max_tokens: Option<u32>,
     pub(in crate::agent) turn_limit: Option<Duration>,
     pub(in crate::agent) tools: Arc<SessionTools>,
+    pub(in crate::agent) attachments: Attachments,
     pub(in crate::agent) traces: Traces,
     pub(in crate::agent) agent_name: Arc<str>,
 }
@@ -156,7 +160,9 @@ impl AgentFactory {
                     owner.clone(),
                     sandbox.clone(),
                 ),
+                self.attachments.clone(),
             )),
+            attachments: self.attachments.clone(),
             traces: self.traces.clone(),
             agent_name: Arc::clone(&self.agent_name),
         }
@@ -191,6 +197,30 @@ impl SessionAgent {
         let offer = self.providers.find(&self.tenant, &choice.provider);
         let said = offer.and_then(|offer| offer.said().efforts.get(&choice.model).copied());
         choice.effort.or(said).or(self.effort)
+    }
+
+    /// The session that it answers in.
+    pub(in crate::agent) fn key(&self) -> SessionKey {
+        SessionKey {
+            tenant: self.tenant.clone(),
+            session: self.session.clone(),
+        }
+    }
+
+    /// What a model can see of what is attached. One that nobody described is sent everything: its
+    /// provider knows better.
+    pub(in crate::agent) fn sight(&self, choice: &ModelChoice, kind: ProviderKind) -> Sight {
+        let known = self.catalogue.find(&choice.model);
+        let has_images = known.is_none_or(|known| known.abilities.contains(&Ability::Images));
+        let reads_pdf = match kind {
+            ProviderKind::OpenAi | ProviderKind::Anthropic | ProviderKind::Gemini => true,
+            ProviderKind::OpenAiCompatible | ProviderKind::Scripted => false,
+        };
+        match (has_images, reads_pdf) {
+            (true, true) => Sight::Documents,
+            (true, false) => Sight::Images,
+            (false, _) => Sight::Nothing,
+        }
     }
 
     /// Tokens of the longest answer of a model, if somebody said so.

@@ -59,7 +59,7 @@ pub(super) fn prepare(
                 thought_so_far,
             }
         }
-        SessionRequest::Command(command) => command,
+        SessionRequest::Command(command) | SessionRequest::Say { say: command, .. } => command,
     };
     can_be_answered(&command, replica)?;
     Ok(command)

@@ -1,5 +1,6 @@
 //! The registry of live sessions: open, tell, watch, read, claim what a crash left, stop all.
 
+pub(super) mod attach;
 pub(super) mod expiry;
 pub(super) mod list;
 mod peers;
@@ -175,6 +176,7 @@ impl Sessions {
         request: SessionRequest,
     ) -> Result<Accepted, Refusal> {
         may_act(caller)?;
+        let request = self.look_up(key, caller, request).await?;
         let (by, request) = (caller.user.id.clone(), Box::new(request));
         self.request(key, caller, |reply| Message::Tell { request, by, reply })
             .await
@@ -197,15 +199,21 @@ impl Sessions {
         page: Page,
         limit: usize,
     ) -> Result<Vec<ShownEvent>, Refusal> {
-        if !self.0.has_joined(key, caller) {
-            self.join(key, caller).await?;
-        }
+        self.admit(key, caller).await?;
         let journal = Journal::new(Arc::clone(&self.0.store), key.clone());
         let events = match page {
             Page::After(seq) => journal.events_after(seq, limit).await,
             Page::Before(seq) => journal.events_before(seq, limit).await,
         };
         events.map_err(|error| unreadable(key, &error))
+    }
+
+    /// Whether the caller may see the session.
+    pub(super) async fn admit(&self, key: &SessionKey, caller: &Caller) -> Result<(), Refusal> {
+        if !self.0.has_joined(key, caller) {
+            self.join(key, caller).await?;
+        }
+        Ok(())
     }
 
     /// Deletes a session with its journal and workspace. A deletion that was cut off, by the store or

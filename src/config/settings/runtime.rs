@@ -238,6 +238,10 @@ pub struct Limits {
     /// How long the body of a request may take, beside a second for each KiB of it.
     #[serde(rename = "body_seconds", deserialize_with = "read::zero_is_never")]
     pub body: Option<Duration>,
+    /// MiB of one file that people attach.
+    pub attachment_mb: u32,
+    /// MiB of all that one session holds.
+    pub attachments_mb_per_session: u32,
 }
 
 impl Limits {

@@ -166,6 +166,10 @@ settings! { since "0.1":
         "Those of one address; 0 = no limit. Loopback and trusted proxies have none of their own: of each client behind such a proxy, as many requests may run.";
     "runtime.limits.body_seconds" ["SPL_LIMIT_BODY_SECONDS"] Whole(0, 86_400), Is("60"),
         "Seconds that the body of a request may take, and one more for each KiB of it that came; 0 = no limit.";
+    "runtime.limits.attachment_mb" ["SPL_LIMIT_ATTACHMENT_MB"] Whole(0, 100), Is("20"),
+        "MiB of one file that people attach to a message; 0 = nobody attaches anything. Images are kept smaller than they came.";
+    "runtime.limits.attachments_mb_per_session" ["SPL_LIMIT_ATTACHMENTS_MB_PER_SESSION"] Whole(0, 100_000), Is("200"),
+        "MiB of attachments that one session keeps, those that tools return among them.";
     "runtime.socket.ping_interval_ms" ["SPL_SOCKET_PING_INTERVAL_MS"] Whole(100, 3_600_000), Is("25000"),
         "Milliseconds between two heartbeats of a socket.";
     "runtime.socket.ping_timeout_ms" ["SPL_SOCKET_PING_TIMEOUT_MS"] Whole(100, 3_600_000), Is("20000"),

@@ -44,6 +44,8 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
             sessions::one::delete_session
         ))
         .routes(routes!(sessions::events::list_events))
+        .routes(routes!(sessions::attachments::attach_file))
+        .routes(routes!(sessions::attachments::read_attachment))
         .routes(routes!(sessions::commands::send_message))
         .routes(routes!(sessions::commands::decide_call))
         .routes(routes!(sessions::commands::reset_context))

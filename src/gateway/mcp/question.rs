@@ -111,6 +111,7 @@ impl Question<'_> {
             author: self.caller.actor(),
             client_message_id: None,
             effort: None,
+            attachments: vec![],
         };
         let say = SessionRequest::Command(say);
         self.sessions.tell(&key, self.caller, say).await?;

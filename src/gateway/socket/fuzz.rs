@@ -54,6 +54,10 @@ fn send(world: &mut World, packet: &str) {
         }
         Ok(Parsed::Tell(ask)) => match *ask {
             SessionRequest::Command(command) => drop(world.tell(&command)),
+            SessionRequest::Say { say, attached } => {
+                assert!(!attached.is_empty());
+                drop(world.tell(&say));
+            }
             SessionRequest::Decide { decision, args } => {
                 assert!(args.is_none_or(|args| args.is_object()));
                 drop(world.tell(&crate::session::Command::Decide(decision)));

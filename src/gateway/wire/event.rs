@@ -26,10 +26,14 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             author,
             client_message_id,
             effort,
+            attachments,
         } => {
             let mut rest = json!({ "author": author, "clientMessageId": client_message_id });
             if let (Some(rest), Some(effort)) = (rest.as_object_mut(), effort) {
                 rest.insert("effort".to_owned(), json!(effort));
+            }
+            if let Some(rest) = rest.as_object_mut().filter(|_| !attachments.is_empty()) {
+                rest.insert("attachments".to_owned(), json!(attachments));
             }
             smallvec![frame("user:message", &[text, &stamped(rest, shown)])]
         }

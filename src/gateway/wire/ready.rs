@@ -53,7 +53,7 @@ pub fn ready(view: &SessionView, ready: &Ready<'_>) -> Frame {
             "running": running(view),
             "waiting": view.waiting.iter().map(|message| json!({
                 "text": message.text, "clientMessageId": message.client_message_id,
-                "seq": message.seq,
+                "seq": message.seq, "attachments": message.attachments,
             })).collect::<Vec<_>>(),
         },
     });

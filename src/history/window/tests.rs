@@ -37,6 +37,7 @@ fn entries_from(shape: &str, first: usize) -> Vec<Arc<Weighed>> {
             'u' => Entry::User {
                 seq: index as u64,
                 text: "x".into(),
+                attachments: vec![],
             },
             'n' => Entry::Note { text: "x".into() },
             'r' => Entry::ToolResult {
@@ -45,6 +46,7 @@ fn entries_from(shape: &str, first: usize) -> Vec<Arc<Weighed>> {
                 name: "t".into(),
                 text: "x".into(),
                 is_error: false,
+                attachments: vec![],
             },
             kind => Entry::Assistant {
                 text: "x".into(),

@@ -71,6 +71,7 @@ fn a_limit_of_the_answer_is_always_sent_and_never_more_than_the_model_can() {
             effort: None,
             max_tokens: wanted,
             max_output,
+            contents: crate::llm::Contents::default(),
         };
         let provider = connect("k", "").unwrap();
         assert_eq!(

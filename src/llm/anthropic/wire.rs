@@ -7,6 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::domain::TokenUsage;
+use crate::llm::contents::Encoded;
 use crate::llm::stream::text::{Text, or_default};
 
 /// A request.
@@ -83,6 +84,17 @@ pub(super) enum OwnBlock<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
+    Image {
+        source: Source<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    Document {
+        source: Source<'a>,
+        title: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
     ToolUse {
         id: &'a str,
         name: Cow<'a, str>,
@@ -90,14 +102,40 @@ pub(super) enum OwnBlock<'a> {
     },
     ToolResult {
         tool_use_id: &'a str,
-        /// Absent where the result is blank, because the vendor refuses blank texts.
-        #[serde(skip_serializing_if = "str::is_empty")]
-        content: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<ResultContent<'a>>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
+}
+
+/// What a tool gave; absent where it is blank, because the vendor refuses blank texts.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum ResultContent<'a> {
+    Text(Cow<'a, str>),
+    Blocks(Vec<Block<'a>>),
+}
+
+/// Where the content of a picture or a document is: here.
+#[derive(Debug, Serialize)]
+pub(super) struct Source<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    media_type: &'static str,
+    data: &'a str,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new(encoded: &'a Encoded) -> Self {
+        Self {
+            kind: "base64",
+            media_type: encoded.media_type(),
+            data: encoded.data(),
+        }
+    }
 }
 
 /// An event of a stream, or a whole message, whose `type` is `message`. What a kind of event holds

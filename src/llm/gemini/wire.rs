@@ -98,6 +98,17 @@ pub(super) enum Part<'a> {
     Response {
         function_response: Response<'a>,
     },
+    Data {
+        inline_data: InlineData<'a>,
+    },
+}
+
+/// A picture or a document.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct InlineData<'a> {
+    pub(super) mime_type: &'static str,
+    pub(super) data: &'a str,
 }
 
 #[derive(Debug, Serialize)]
@@ -121,8 +132,8 @@ pub(super) struct Response<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Outcome<'a> {
-    Output(&'a str),
-    Error(&'a str),
+    Output(Cow<'a, str>),
+    Error(Cow<'a, str>),
 }
 
 /// A chunk of a stream, or a whole answer. What is not named here is skipped.

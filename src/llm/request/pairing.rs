@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 use tracing::warn;
 
-use crate::domain::{CallId, Entry, ModelCall, Native};
+use crate::domain::{Attachment, CallId, Entry, ModelCall, Native};
 
 /// Stands where a conversation's first message should be.
 const BEGINS: &str = "The beginning of this conversation is not shown.";
@@ -17,14 +17,31 @@ const GO_ON: &str = "Please go on.";
 /// One message of the conversation.
 #[derive(Debug, PartialEq)]
 pub(in crate::llm) enum Step<'a> {
-    /// What people, or the system on the side, said since the model's last message.
-    User(Cow<'a, str>),
+    /// What people, or the system on the side, said since the model's last message, in its order; see
+    /// [`Contents::parts`](crate::llm::Contents::parts).
+    User(Vec<Said<'a>>),
     /// What the model said, and what became of its calls, in their order.
     Assistant {
         text: &'a str,
         native: Option<&'a Native>,
         calls: Vec<PairedCall<'a>>,
     },
+}
+
+/// A part of what people said.
+#[derive(Debug, PartialEq)]
+pub(in crate::llm) enum Said<'a> {
+    Text(Cow<'a, str>),
+    Attachment(&'a Attachment),
+}
+
+impl Said<'_> {
+    fn is_blank(&self) -> bool {
+        match self {
+            Self::Text(text) => text.trim().is_empty(),
+            Self::Attachment(_) => false,
+        }
+    }
 }
 
 /// A call and its result.
@@ -34,6 +51,8 @@ pub(in crate::llm) struct PairedCall<'a> {
     pub(in crate::llm) result: &'a str,
     /// Whether the call failed, was refused, or nobody knows.
     pub(in crate::llm) is_error: bool,
+    /// Pictures of the result; see [`Contents::result`](crate::llm::Contents::result).
+    pub(in crate::llm) attachments: &'a [Attachment],
 }
 
 /// Pairs calls and results. A call without its result, or a result without its call, comes from old
@@ -44,7 +63,13 @@ pub(in crate::llm) fn pair<'a>(entries: impl Iterator<Item = &'a Entry> + Clone)
     let mut steps = Vec::with_capacity(entries.size_hint().0);
     for entry in entries {
         match entry {
-            Entry::User { text, .. } => push_user(&mut steps, Cow::Borrowed(text)),
+            Entry::User {
+                text, attachments, ..
+            } => {
+                push_user(&mut steps, Cow::Borrowed(text));
+                let attached = attachments.iter().map(Said::Attachment);
+                attached.for_each(|said| push_said(&mut steps, said));
+            }
             Entry::Note { text } => push_user(&mut steps, Cow::Owned(note(text))),
             Entry::Assistant {
                 text,
@@ -88,12 +113,12 @@ pub(in crate::llm) fn pair_between_people<'a>(
     entries: impl Iterator<Item = &'a Entry> + Clone,
 ) -> Vec<Step<'a>> {
     let mut steps = pair(entries);
-    steps.retain(|step| !matches!(step, Step::User(text) if text.trim().is_empty()));
+    steps.retain(|step| !matches!(step, Step::User(said) if said.iter().all(Said::is_blank)));
     if !matches!(steps.first(), Some(Step::User(_))) {
-        steps.insert(0, Step::User(Cow::Owned(note(BEGINS))));
+        steps.insert(0, Step::User(vec![Said::Text(Cow::Owned(note(BEGINS)))]));
     }
     if matches!(steps.last(), Some(Step::Assistant { calls, .. }) if calls.is_empty()) {
-        steps.push(Step::User(Cow::Owned(note(GO_ON))));
+        steps.push(Step::User(vec![Said::Text(Cow::Owned(note(GO_ON)))]));
     }
     steps
 }
@@ -132,8 +157,8 @@ pub(in crate::llm) fn object_of(args: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// A result's text, and whether it tells of a failure.
-type Outcome<'a> = (&'a str, bool);
+/// A result's text, whether it tells of a failure, and its pictures.
+type Outcome<'a> = (&'a str, bool, &'a [Attachment]);
 
 fn results<'a>(entries: impl Iterator<Item = &'a Entry>) -> HashMap<&'a CallId, Outcome<'a>> {
     // Room for all at once: a long conversation is mostly results.
@@ -143,10 +168,12 @@ fn results<'a>(entries: impl Iterator<Item = &'a Entry>) -> HashMap<&'a CallId, 
             call_id,
             text,
             is_error,
+            attachments,
             ..
         } = entry
         {
-            found.entry(call_id).or_insert((text.as_str(), *is_error));
+            let outcome = (text.as_str(), *is_error, attachments.as_slice());
+            found.entry(call_id).or_insert(outcome);
         }
     }
     found
@@ -156,7 +183,7 @@ fn take_result<'a>(
     results: &mut HashMap<&CallId, Outcome<'a>>,
     call: &'a ModelCall,
 ) -> Option<PairedCall<'a>> {
-    let Some((result, is_error)) = results.remove(&call.id) else {
+    let Some((result, is_error, attachments)) = results.remove(&call.id) else {
         let id = &call.id;
         warn!(call.id = %id, tool.name = %call.name, "Leave out the call `{id}`: it has no result");
         return None;
@@ -165,6 +192,7 @@ fn take_result<'a>(
         call,
         result,
         is_error,
+        attachments,
     })
 }
 
@@ -172,12 +200,22 @@ fn push_user<'a>(steps: &mut Vec<Step<'a>>, text: Cow<'a, str>) {
     if text.is_empty() {
         return;
     }
-    if let Some(Step::User(said)) = steps.last_mut() {
-        let said = said.to_mut();
-        said.push_str("\n\n");
-        said.push_str(&text);
+    if let Some(Step::User(said)) = steps.last_mut()
+        && let Some(Said::Text(before)) = said.last_mut()
+    {
+        let before = before.to_mut();
+        before.push_str("\n\n");
+        before.push_str(&text);
     } else {
-        steps.push(Step::User(text));
+        push_said(steps, Said::Text(text));
+    }
+}
+
+fn push_said<'a>(steps: &mut Vec<Step<'a>>, said: Said<'a>) {
+    if let Some(Step::User(all)) = steps.last_mut() {
+        all.push(said);
+    } else {
+        steps.push(Step::User(vec![said]));
     }
 }
 
@@ -185,13 +223,14 @@ fn push_user<'a>(steps: &mut Vec<Step<'a>>, text: Cow<'a, str>) {
 mod tests {
     use serde_json::json;
 
-    use super::{BEGINS, GO_ON, Step, note, object_of, pair, pair_between_people, wire_ids};
-    use crate::domain::{CallId, Entry, ModelCall, Native};
+    use super::{BEGINS, GO_ON, Said, Step, note, object_of, pair, pair_between_people, wire_ids};
+    use crate::domain::{Attachment, BlobId, CallId, Entry, MediaType, ModelCall, Native};
 
     fn user(text: &str) -> Entry {
         Entry::User {
             seq: 0,
             text: text.to_owned(),
+            attachments: vec![],
         }
     }
 
@@ -216,6 +255,7 @@ mod tests {
             name: "t".to_owned(),
             text: text.to_owned(),
             is_error: false,
+            attachments: vec![],
         }
     }
 
@@ -228,7 +268,13 @@ mod tests {
         steps
             .iter()
             .map(|step| match step {
-                Step::User(text) => format!("u:{text}"),
+                Step::User(said) => {
+                    let said = said.iter().map(|said| match said {
+                        Said::Text(text) => text.to_string(),
+                        Said::Attachment(attachment) => format!("[{}]", attachment.name),
+                    });
+                    format!("u:{}", said.collect::<Vec<_>>().join("+"))
+                }
                 Step::Assistant { text, calls, .. } => {
                     let results: Vec<_> = calls.iter().map(|call| call.result).collect();
                     format!("a:{text}[{}]", results.join(","))
@@ -302,6 +348,26 @@ mod tests {
             &[user("a"), empty, user(""), note],
             "u:a\n\n[System note] it ran",
         );
+    }
+
+    /// Asserts S3.19.
+    #[test]
+    fn what_is_attached_stays_at_its_place_between_texts() {
+        let attached = |text: &str| Entry::User {
+            seq: 0,
+            text: text.to_owned(),
+            attachments: vec![Attachment {
+                id: BlobId::of(b""),
+                name: "cat".to_owned(),
+                media_type: MediaType::Png,
+                bytes: 0,
+                width: None,
+                height: None,
+            }],
+        };
+        check(&[attached("a"), user("b"), user("c")], "u:a+[cat]+b\n\nc");
+        let entries = [attached("")];
+        assert_eq!(shown(&pair_between_people(entries.iter())), "u:[cat]");
     }
 
     #[test]

@@ -179,6 +179,7 @@ mod tests {
             entries: [Entry::User {
                 seq: 1,
                 text: text.to_owned(),
+                attachments: vec![],
             }]
             .into(),
             tools: Arc::from([]),
@@ -186,6 +187,7 @@ mod tests {
             effort: None,
             max_tokens: None,
             max_output: None,
+            contents: crate::llm::Contents::default(),
         }
     }
 

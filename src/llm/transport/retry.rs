@@ -288,6 +288,7 @@ mod tests {
             effort: None,
             max_tokens: None,
             max_output: None,
+            contents: crate::llm::Contents::default(),
         };
         let mut pauses = Vec::new();
         let begun = Instant::now();

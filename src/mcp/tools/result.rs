@@ -1,5 +1,7 @@
 //! What a tool answered, as text for the model and for people.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
@@ -7,6 +9,9 @@ use crate::mcp::mask::Cleaner;
 
 /// Bytes of text that one answer may have; above, head and tail are kept.
 const MAX_TEXT_BYTES: usize = 60 * 1024;
+
+/// Images of one answer that are kept.
+const MAX_IMAGES: usize = 10;
 
 /// A tool's answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +23,8 @@ pub struct ToolAnswer {
     pub truncated_bytes: Option<u64>,
     /// Whether the tool says that it failed.
     pub is_error: bool,
+    /// The contents of its image blocks, the first of them.
+    pub images: Vec<Vec<u8>>,
 }
 
 impl ToolAnswer {
@@ -25,6 +32,8 @@ impl ToolAnswer {
     pub(in crate::mcp) fn from_wire(result: CallToolResult, cleaner: &Cleaner) -> Self {
         let blocks: Vec<String> = result.content.iter().map(block_text).collect();
         let mut text = cleaner.clean(&blocks.join("\n"));
+        let images = result.content.iter().filter_map(image);
+        let images = images.take(MAX_IMAGES).collect();
         let structured = result.structured_content;
         let structured = structured.map(|value| cleaner.clean_value(value));
         if text.is_empty()
@@ -39,8 +48,15 @@ impl ToolAnswer {
             structured: structured.filter(is_small),
             truncated_bytes,
             is_error: result.is_error == Some(true),
+            images,
         }
     }
+}
+
+/// What it is called is not believed; whoever keeps it looks at the bytes.
+fn image(block: &ContentBlock) -> Option<Vec<u8>> {
+    let image = block.as_image()?;
+    STANDARD.decode(image.data.as_bytes()).ok()
 }
 
 fn block_text(block: &ContentBlock) -> String {

@@ -109,8 +109,10 @@ impl<'a> Draft<'a> {
                 author,
                 client_message_id,
                 effort,
+                attachments,
             } => {
-                self.say(text, author, client_message_id.as_deref(), *effort)?;
+                let id = client_message_id.as_deref();
+                self.say((text, attachments), author, id, *effort)?;
             }
             Command::Decide(decision) => self.decide_call(decision)?,
             Command::DecideAll {

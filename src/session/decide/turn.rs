@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Draft, nothing_to_do};
-use crate::domain::{Actor, CallId, Code, Effort, Memo, ModelRequestId, Timestamp, TurnId};
+use crate::domain::{
+    Actor, Attachment, CallId, Code, Effort, Memo, ModelRequestId, Timestamp, TurnId,
+};
 use crate::session::call::{Call, CallStatus, Outcome, Output, Proposal, Resolution};
 use crate::session::command::{Answer, Cut, Failure, Refusal};
 use crate::session::event::{Event, ModelChoice, SHORTEN_RESULTS, SaidCall};
@@ -21,7 +23,7 @@ const ITERATIONS_SPENT: &str = "Reached maximum tool call iterations without a f
 impl Draft<'_> {
     pub(super) fn say(
         &mut self,
-        text: &str,
+        (text, attachments): (&str, &[Attachment]),
         author: &Actor,
         client_message_id: Option<&str>,
         effort: Option<Effort>,
@@ -29,7 +31,7 @@ impl Draft<'_> {
         if client_message_id.is_some_and(|id| self.control.seq_of_message(id).is_some()) {
             return Ok(());
         }
-        if text.trim().is_empty() {
+        if text.trim().is_empty() && attachments.is_empty() {
             return Err(Refusal::of_field(
                 Code::InvalidArguments,
                 "text",
@@ -48,10 +50,13 @@ impl Draft<'_> {
             author: author.clone(),
             client_message_id: client_message_id.map(ToOwned::to_owned),
             effort,
+            attachments: attachments.to_vec(),
         });
         if self.control.title.is_none() {
+            let name = attachments.first().map_or("", |first| first.name.as_str());
+            let is_blank = text.trim().is_empty();
             self.push(Event::TitleSet {
-                title: title_from(text),
+                title: title_from(if is_blank { name } else { text }),
             });
         }
         if self.control.turn.is_none() {

@@ -47,6 +47,7 @@ impl SessionState {
                 let messages = messages.map(|m| Entry::User {
                     seq: m.seq,
                     text: m.text.clone(),
+                    attachments: m.attachments.clone(),
                 });
                 self.entries.extend(notes.chain(messages).map(Weighed::new));
             }
@@ -103,6 +104,7 @@ impl SessionState {
             name: call.model_name().to_owned(),
             text,
             is_error: outcome.is_error(),
+            attachments: outcome.attachments().to_vec(),
         }));
     }
 

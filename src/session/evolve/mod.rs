@@ -6,7 +6,7 @@ mod turn;
 
 use super::event::{Commit, Event};
 use super::state::{Control, Phase, SessionState, WaitingMessage};
-use crate::domain::{Actor, CallId, Effort, EngineId, GatewayId, Timestamp};
+use crate::domain::{Actor, Attachment, CallId, Effort, EngineId, GatewayId, Timestamp};
 
 /// How many client message ids are remembered for repeats.
 const REMEMBERED_MESSAGES: usize = 256;
@@ -53,9 +53,11 @@ impl Control {
                 text,
                 client_message_id,
                 effort,
+                attachments,
                 ..
             } => {
-                self.receive(text, client_message_id.as_deref(), *effort);
+                let id = client_message_id.as_deref();
+                self.receive((text, attachments), id, *effort);
             }
             Event::Withdrawn { message_seq, .. } => {
                 self.waiting.retain(|message| message.seq != *message_seq);
@@ -108,12 +110,18 @@ impl Control {
         self.last_ending = None;
     }
 
-    fn receive(&mut self, text: &str, client_message_id: Option<&str>, effort: Option<Effort>) {
+    fn receive(
+        &mut self,
+        (text, attached): (&str, &[Attachment]),
+        client_message_id: Option<&str>,
+        effort: Option<Effort>,
+    ) {
         self.waiting.push(WaitingMessage {
             seq: self.seq,
             text: text.to_owned(),
             client_message_id: client_message_id.map(ToOwned::to_owned),
             effort,
+            attachments: attached.to_vec(),
         });
         if let Some(id) = client_message_id {
             if self.remembered.len() == REMEMBERED_MESSAGES {

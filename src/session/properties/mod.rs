@@ -130,6 +130,7 @@ fn command(world: &World, (what, a, b): Step) -> Command {
             author: World::person(),
             client_message_id: Some(format!("m{}", a % 4)),
             effort: (b % 3 == 0).then_some(Effort::High),
+            attachments: vec![],
         },
         2..=5 => Command::Answered {
             request,

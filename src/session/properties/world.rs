@@ -50,6 +50,7 @@ pub(crate) fn say(text: &str) -> Command {
         author: World::person(),
         client_message_id: None,
         effort: None,
+        attachments: vec![],
     }
 }
 

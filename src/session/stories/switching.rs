@@ -61,6 +61,7 @@ fn a_message_says_how_much_the_model_thinks_in_the_turn_that_takes_it() {
             author,
             client_message_id: None,
             effort,
+            attachments: vec![],
         }
     };
     let of_turn = |world: &World| world.state.control.turn.as_ref().unwrap().effort;

@@ -48,6 +48,8 @@ pub(super) enum Arg {
     Int(Option<i64>),
     /// BOOLEAN.
     Bool(bool),
+    /// BLOB, or BYTEA.
+    Bytes(Vec<u8>),
 }
 
 impl From<&str> for Arg {
@@ -63,6 +65,11 @@ impl From<Option<&str>> for Arg {
 impl From<i64> for Arg {
     fn from(value: i64) -> Self {
         Self::Int(Some(value))
+    }
+}
+impl From<Vec<u8>> for Arg {
+    fn from(value: Vec<u8>) -> Self {
+        Self::Bytes(value)
     }
 }
 impl From<bool> for Arg {

@@ -306,6 +306,7 @@ fn bind(args: Vec<Arg>) -> Result<PgArguments, sqlx::Error> {
             Arg::Text(value) => bound.add(value.map(without_nul)),
             Arg::Int(value) => bound.add(value),
             Arg::Bool(value) => bound.add(value),
+            Arg::Bytes(value) => bound.add(value),
         }
         .map_err(sqlx::Error::Encode)?;
     }

@@ -236,6 +236,7 @@ fn bind(args: Vec<Arg>) -> Result<SqliteArguments, Error> {
             Arg::Text(value) => bound.add(value),
             Arg::Int(value) => bound.add(value),
             Arg::Bool(value) => bound.add(value),
+            Arg::Bytes(value) => bound.add(value),
         }
         .map_err(sqlx::Error::Encode)?;
     }

@@ -3,6 +3,7 @@
 
 mod admission;
 mod api_keys;
+mod attachments;
 mod installation;
 mod links;
 mod mcp_servers;
@@ -19,6 +20,7 @@ mod web_sessions;
 
 pub use admission::{Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
+pub use attachments::Attachments;
 pub use links::{LinkTarget, Links};
 pub use mcp_servers::{McpServerRow, McpServers};
 pub use model_defaults::{ModelDefault, ModelDefaults};
@@ -66,6 +68,8 @@ impl Records {
         web_sessions: WebSessions,
         /// Secrets that open once.
         links: Links,
+        /// What is attached to sessions.
+        attachments: Attachments,
         /// The lists of sessions.
         sessions: Sessions,
         /// Model providers that were added while running.

@@ -231,17 +231,20 @@ impl<'s> Sessions<'s> {
         Ok(SessionsPage { rows, next })
     }
 
-    /// Forgets the row and the names of a session. The journal is the live store's.
+    /// Forgets the row of a session and what is attached to it. The journal is the live store's.
     pub async fn delete(&self, key: &SessionKey) -> Result<bool, Error> {
         let whom = || args![key.tenant.as_str(), key.session.as_str()];
         let changed = self
             .db
-            .execute_all(vec![Statement::new(
-                "DELETE FROM sessions WHERE tenant = $1 AND id = $2",
-                whom(),
-            )])
+            .execute("DELETE FROM sessions WHERE tenant = $1 AND id = $2", whom())
             .await?;
-        Ok(changed.unwrap_or(0) > 0)
+        let attached = "DELETE FROM attachments WHERE tenant = $1 AND session = $2";
+        self.db.execute(attached, whom()).await?;
+        // All that no session of the tenant holds, so that what an earlier deletion left goes too.
+        let unheld = "DELETE FROM blobs WHERE tenant = $1 AND NOT EXISTS (SELECT 1 FROM attachments \
+                      WHERE attachments.tenant = blobs.tenant AND attachments.blob = blobs.id)";
+        self.db.execute(unheld, args![key.tenant.as_str()]).await?;
+        Ok(changed > 0)
     }
 }
 

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::{Asked, STUB_KEY, is_name, text};
+use super::{Asked, STUB_KEY, check_base64, is_name, text};
 
 /// The signature that comes with the first call of an answer, and must come back with it.
 const SIGNATURE: &str = "stub-signature";
@@ -284,9 +284,10 @@ fn check_part(part: &Value) -> Result<(), String> {
         "thoughtSignature",
         "functionCall",
         "functionResponse",
+        "inlineData",
     ];
     check_names("parts", part, &known)?;
-    let kinds = ["text", "functionCall", "functionResponse"];
+    let kinds = ["text", "functionCall", "functionResponse", "inlineData"];
     let mut kinds = kinds.iter().filter(|kind| part.get(**kind).is_some());
     match (kinds.next().copied(), kinds.next()) {
         (Some("text"), None) => {
@@ -316,6 +317,15 @@ fn check_part(part: &Value) -> Result<(), String> {
             if !part["functionResponse"]["response"].is_object() {
                 return Err("function_response.response: Proto field is not a struct".to_owned());
             }
+        }
+        (Some("inlineData"), None) => {
+            let data = &part["inlineData"];
+            check_names("inline_data", data, &["mimeType", "data"])?;
+            let kinds = ["image/png", "image/jpeg", "application/pdf"];
+            if !kinds.contains(&text(data, "/mimeType").unwrap_or_default()) {
+                return Err(format!("Unsupported MIME type: {}", data["mimeType"]));
+            }
+            check_base64(text(data, "/data"))?;
         }
         _ => return Err("a part must have exactly one initialized field".to_owned()),
     }

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::{Asked, STUB_KEY, is_name, text};
+use super::{Asked, STUB_KEY, check_base64, is_name, text};
 
 /// The only signature that the stand-in takes back.
 const SIGNATURE: &str = "stub-signature";
@@ -204,10 +204,21 @@ fn check_user(content: &[Value], waiting: &mut HashSet<String>) -> Result<(), St
                 if text(block, "/content").is_some_and(|text| text.trim().is_empty()) {
                     return Err("text content blocks must be non-empty".to_owned());
                 }
+                for inner in block["content"].as_array().into_iter().flatten() {
+                    match text_of(inner, "/type") {
+                        "text" => check_text(inner)?,
+                        "image" | "document" => check_source(inner)?,
+                        other => return Err(format!("a {other} block of a result")),
+                    }
+                }
             }
             "text" => {
                 is_text = true;
                 check_text(block)?;
+            }
+            "image" | "document" => {
+                is_text = true;
+                check_source(block)?;
             }
             other => return Err(format!("a {other} block of a user")),
         }
@@ -218,6 +229,20 @@ fn check_user(content: &[Value], waiting: &mut HashSet<String>) -> Result<(), St
     Err(format!(
         "`tool_use` ids were found without `tool_result` blocks immediately after: {waiting:?}"
     ))
+}
+
+fn check_source(block: &Value) -> Result<(), String> {
+    let kinds: &[&str] = match text_of(block, "/type") {
+        "image" => &["image/png", "image/jpeg", "image/gif", "image/webp"],
+        _ => &["application/pdf"],
+    };
+    let kind = text_of(block, "/source/media_type");
+    if text_of(block, "/source/type") != "base64" || !kinds.contains(&kind) {
+        return Err(format!(
+            "source.base64.media_type: Input should be one of {kinds:?}"
+        ));
+    }
+    check_base64(text(block, "/source/data"))
 }
 
 fn check_assistant(content: &[Value], waiting: &mut HashSet<String>) -> Result<(), String> {

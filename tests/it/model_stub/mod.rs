@@ -11,6 +11,8 @@ use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use futures::stream;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -26,6 +28,15 @@ mod responses;
 
 /// The key that the stand-ins take, but for Chat Completions.
 pub(crate) const STUB_KEY: &str = "stub-key";
+
+/// Refuses what is no base64, or nothing.
+fn check_base64(data: Option<&str>) -> Result<(), String> {
+    let content = data.and_then(|data| STANDARD.decode(data).ok());
+    let content = content.filter(|content| !content.is_empty());
+    content
+        .map(drop)
+        .ok_or_else(|| "invalid base64 data".to_owned())
+}
 
 /// What a stand-in speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

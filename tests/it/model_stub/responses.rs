@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::{Asked, STUB_KEY, is_name, text};
+use super::{Asked, STUB_KEY, check_base64, is_name, text};
 
 /// The only encrypted thought that the stand-in takes back.
 const SEALED: &str = "stub-signature";
@@ -230,6 +230,36 @@ fn check_tools(body: &Value) -> Result<(), String> {
     Ok(())
 }
 
+/// The parts of a message or of a result.
+fn check_parts(parts: &Value) -> Result<(), String> {
+    let parts = parts.as_array().filter(|parts| !parts.is_empty());
+    for part in parts.ok_or("a content without parts")? {
+        let data = |url: &str, kinds: &[&str]| {
+            let (kind, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+            kinds.contains(&kind).then_some(data.to_owned())
+        };
+        match text(part, "/type").unwrap_or_default() {
+            "input_text" => {
+                check_fields(part, &["type", "text"])?;
+                text(part, "/text").ok_or("a part without a text")?;
+            }
+            "input_image" => {
+                check_fields(part, &["type", "image_url"])?;
+                let url = text(part, "/image_url").unwrap_or_default();
+                check_base64(data(url, &["image/png", "image/jpeg"]).as_deref())?;
+            }
+            "input_file" => {
+                check_fields(part, &["type", "filename", "file_data"])?;
+                text(part, "/filename").ok_or("a file without a name")?;
+                let url = text(part, "/file_data").unwrap_or_default();
+                check_base64(data(url, &["application/pdf"]).as_deref())?;
+            }
+            other => return Err(format!("unknown part `{other}`")),
+        }
+    }
+    Ok(())
+}
+
 /// Whether an object holds all of its properties and no others.
 fn is_closed(schema: &Value) -> bool {
     let properties = schema["properties"].as_object().unwrap();
@@ -278,7 +308,9 @@ fn check_input(body: &Value, model: &str) -> Result<(), String> {
 impl<'a> Open<'a> {
     fn message(&mut self, item: &Value) -> Result<(), String> {
         check_fields(item, &["type", "role", "content", "phase"])?;
-        if text(item, "/content").is_none_or(|content| content.trim().is_empty()) {
+        if item["content"].is_array() {
+            check_parts(&item["content"])?;
+        } else if text(item, "/content").is_none_or(|content| content.trim().is_empty()) {
             return Err("a message without content".to_owned());
         }
         match text(item, "/role") {
@@ -334,7 +366,11 @@ impl<'a> Open<'a> {
 
     fn output(&mut self, item: &Value) -> Result<(), String> {
         check_fields(item, &["type", "call_id", "output"])?;
-        text(item, "/output").ok_or("an output without a text")?;
+        if item["output"].is_array() {
+            check_parts(&item["output"])?;
+        } else {
+            text(item, "/output").ok_or("an output without a text")?;
+        }
         let id = text(item, "/call_id").unwrap_or_default();
         let at = self.calls.iter().position(|call| *call == id);
         let at = at.ok_or_else(|| {

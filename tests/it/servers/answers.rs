@@ -1,12 +1,17 @@
 //! Answers that nobody can use: each ends its call at once, and says what is known of it.
 
+use std::io::Cursor;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use image::{ImageFormat, Rgb, RgbImage};
 use sepal::domain::Role;
 use serde_json::json;
 
 use super::odd::{Answer, Odd};
 use super::{Api, operator, shell, wait_for_health};
+use crate::model_stub::Vendor;
 use crate::support::{Said, TestApp, TestSocket};
 
 /// What is read of one message.
@@ -145,4 +150,47 @@ async fn a_server_that_forgot_its_sessions_is_called_again_in_a_new_one() {
     let (output, calls) = outcome_of(Answer::Forgets).await;
     assert_eq!(output.rest()["status"], "completed", "{output:?}");
     assert_eq!((output.text(), calls), ("fine", 2));
+}
+
+/// Asserts S3.19: a picture that a tool returns is kept, whatever it says of its type, shown to people,
+/// and seen by the model in the form that its vendor takes.
+#[tokio::test]
+async fn a_picture_that_a_tool_returns_is_kept_and_seen() {
+    let image = RgbImage::from_pixel(7, 5, Rgb([1, 2, 3]));
+    let mut picture = Cursor::new(Vec::new());
+    image.write_to(&mut picture, ImageFormat::Png).unwrap();
+    let picture = picture.into_inner();
+    for vendor in Vendor::ALL {
+        let app = TestApp::start_as(vendor, &[("SPL_SANDBOX", "none")]).await;
+        let person = operator(&app, "house").await;
+        let odd = Odd::start(Answer::Picture(picture.clone())).await;
+        let mut socket = TestSocket::open(app.address, &person, None).await;
+        let api = Api::new(&app, &person);
+        api.add("odd", json!({ "url": odd.url, "trusted": true }))
+            .await;
+        wait_for_health(&mut socket, "odd", "healthy").await;
+        let output = outcome(&mut socket, &app).await;
+        assert_eq!(output.rest()["status"], "completed", "{output:?}");
+        let kept = output.rest()["attachments"][0].clone();
+        assert_eq!(
+            (&kept["width"], &kept["name"]),
+            (&json!(7), &json!("image.png"))
+        );
+        let asked = app.model.requests().pop().unwrap().body;
+        let list = asked["messages"]
+            .as_array()
+            .or(asked["contents"].as_array())
+            .or(asked["input"].as_array());
+        let last = list.unwrap().last().unwrap();
+        let sent = match vendor {
+            Vendor::Chat => last.pointer("/content/1/image_url/url"),
+            Vendor::Responses => last.pointer("/output/1/image_url"),
+            Vendor::Messages => last.pointer("/content/0/content/1/source/data"),
+            Vendor::Gemini => last.pointer("/parts/1/inlineData/data"),
+        };
+        let sent = sent.and_then(serde_json::Value::as_str).unwrap_or_default();
+        let data = sent.trim_start_matches("data:image/png;base64,");
+        let seen = image::load_from_memory(&STANDARD.decode(data).unwrap()).unwrap();
+        assert_eq!(seen.into_rgb8(), image, "{vendor:?} {asked}");
+    }
 }

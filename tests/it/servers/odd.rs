@@ -9,6 +9,8 @@ use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -27,6 +29,8 @@ pub(super) enum Answer {
     Bare(u16),
     /// A status with a JSON-RPC error that names the call.
     Named(u16, i32),
+    /// A picture beside a text.
+    Picture(Vec<u8>),
     /// As a server does that was started anew: sessions of before are unknown.
     Forgets,
 }
@@ -120,6 +124,13 @@ fn called(answer: &Answer, id: &Value, is_forgotten: bool) -> Response {
         json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()
     };
     match *answer {
+        Answer::Picture(ref bytes) => {
+            let image = json!({ "type": "image", "mimeType": "image/gif",
+                "data": STANDARD.encode(bytes) });
+            let content = json!([{ "type": "text", "text": "a screenshot" }, image]);
+            let result = json!({ "jsonrpc": "2.0", "id": id, "result": { "content": content } });
+            as_json(200, result.to_string())
+        }
         Answer::Long(bytes) => as_json(200, text("x".repeat(bytes))),
         Answer::Pieces { kind, bytes } => {
             let whole = text("x".repeat(bytes));

@@ -44,6 +44,7 @@ fn user(text: &str) -> Entry {
     Entry::User {
         seq: 1,
         text: text.to_owned(),
+        attachments: vec![],
     }
 }
 
@@ -71,6 +72,7 @@ fn result(call: &ModelCall, text: &str) -> Entry {
         name: call.name.clone(),
         text: text.to_owned(),
         is_error: false,
+        attachments: vec![],
     }
 }
 
@@ -90,6 +92,7 @@ fn request(vendor: Vendor, entries: Vec<Entry>) -> Request {
         model: vendor.model().to_owned(),
         system: Some("Be kind.".into()),
         entries: entries.into(),
+        contents: llm::Contents::default(),
         tools: Arc::from([tool("read_file", Value::Null)]),
         temperature: None,
         effort: None,

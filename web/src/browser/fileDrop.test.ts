@@ -1,17 +1,17 @@
-import { beforeEach, expect, it } from 'vitest'
-import { guardDrops, refusedFiles } from './fileDrop'
+import { expect, it } from 'vitest'
+import { guardDrops, takeFiles } from './fileDrop'
 
 const place = document.createElement('div')
 place.innerHTML = '<textarea></textarea><p>text</p>'
 document.body.append(place)
 guardDrops(place)
 
-beforeEach(() => (refusedFiles.value = 0))
+const files = [new File(['x'], 'x.png')]
 
 /** Whether the browser is kept from doing what it does by itself. */
 function isKept(selector: string, type: string, types: string[]): boolean {
   const event = new Event(type, { bubbles: true, cancelable: true })
-  Object.assign(event, { dataTransfer: { types, dropEffect: 'copy' }, clipboardData: { types } })
+  Object.assign(event, { dataTransfer: { types, files, dropEffect: 'copy' }, clipboardData: { types, files } })
   place.querySelector(selector)?.dispatchEvent(event)
   return event.defaultPrevented
 }
@@ -29,11 +29,17 @@ it.each<[string, string, string[], boolean]>([
   expect(isKept(selector, type, types)).toBe(kept)
 })
 
-it('counts files that cannot be taken, once they are let go', () => {
+it('gives files to whoever takes them, once they are let go', () => {
+  const taken: File[][] = []
+  const stop = takeFiles((given) => taken.push(given))
   isKept('p', 'dragover', ['Files'])
-  expect(refusedFiles.value).toBe(0)
+  expect(taken).toEqual([])
   isKept('p', 'drop', ['Files'])
   isKept('textarea', 'paste', ['Files'])
+  isKept('textarea', 'paste', ['text/plain', 'Files'])
   isKept('p', 'drop', ['text/uri-list'])
-  expect(refusedFiles.value).toBe(2)
+  expect(taken).toEqual([files, files])
+  stop()
+  isKept('p', 'drop', ['Files'])
+  expect(taken).toHaveLength(2)
 })

@@ -2,10 +2,17 @@
  * A file that is dropped beside a field would replace the page by itself, and with it what was typed. Text that is
  * dropped into a field stays the browser's own work.
  */
-import { ref } from 'vue'
 
-/** How often somebody dropped or pasted what cannot be taken; whoever is asked for files says so. */
-export const refusedFiles = ref(0)
+type Taker = (files: File[]) => void
+
+/** Whoever takes files now; the last one that asked. */
+const takers: Taker[] = []
+
+/** Gives files that are dropped or pasted anywhere in the page to `taker`, until the answer is called. */
+export function takeFiles(taker: Taker): () => void {
+  takers.push(taker)
+  return () => void takers.splice(takers.indexOf(taker), 1)
+}
 
 export function guardDrops(target: EventTarget = window): void {
   target.addEventListener('dragover', onDrag)
@@ -19,9 +26,9 @@ function onDrag(event: Event): void {
   if (!hasFiles && isField(event.target)) return
   event.preventDefault()
   if (event.type === 'dragover') {
-    if (transfer) transfer.dropEffect = 'none'
+    if (transfer) transfer.dropEffect = hasFiles && takers.length > 0 ? 'copy' : 'none'
   } else if (hasFiles) {
-    refusedFiles.value += 1
+    give(transfer)
   }
 }
 
@@ -30,7 +37,12 @@ function onPaste(event: Event): void {
   const pasted = (event as ClipboardEvent).clipboardData
   if (!pasted || !pasted.types.includes('Files') || pasted.types.includes('text/plain')) return
   event.preventDefault()
-  refusedFiles.value += 1
+  give(pasted)
+}
+
+function give(transfer: DataTransfer): void {
+  const files = [...transfer.files]
+  if (files.length > 0) takers.at(-1)?.(files)
 }
 
 function isField(target: EventTarget | null): boolean {

@@ -69,6 +69,11 @@ export function setCsrfToken(token: string): void {
   csrfToken = token
 }
 
+/** For requests that are not made here. */
+export function csrf(): string {
+  return csrfToken
+}
+
 /** Whoever knows the person is told of a refused request. */
 export interface SignInWatcher {
   /** The server does not know the cookie any more. */
@@ -88,7 +93,11 @@ export async function request<M extends Method, P extends PathOf<M>>(
   path: P,
   ...[options]: Arguments<OperationOf<M, P>>
 ): Promise<Answer<OperationOf<M, P>>> {
-  const ask = () => requestOnce(method, path, (options ?? {}) as Sent) as Promise<Answer<OperationOf<M, P>>>
+  return retried(path, () => requestOnce(method, path, (options ?? {}) as Sent) as Promise<Answer<OperationOf<M, P>>>)
+}
+
+/** Asks once more where another sign-in of the same person only made another token. */
+export async function retried<T>(path: string, ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()
   } catch (error) {

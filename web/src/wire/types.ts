@@ -110,6 +110,8 @@ export interface CallView {
   durationMs?: number
   exitCode?: number
   truncated?: { bytes: number; link?: string }
+  /** Pictures that the tool returned. */
+  attachments?: Attachment[]
   /** What came between a call and its end, where its outcome is unknown. */
   cause?: string
   progress?: string
@@ -144,8 +146,19 @@ export interface Settlement {
 /** A journaled event as `system:ready.state.transcript` and the events route give it: its `args` are those of the live one. */
 export type StoredEvent = components['schemas']['EventItem']
 
+/** A file with a message; its content is at `/api/sessions/{id}/attachments/{attachment}`. */
+export interface Attachment {
+  id: string
+  name: string
+  mediaType: string
+  bytes: number
+  width?: number | null
+  height?: number | null
+}
+
 export interface WaitingMessage {
   text: string
+  attachments?: Attachment[]
   clientMessageId?: string
   seq: Seq
 }

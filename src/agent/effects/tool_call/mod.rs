@@ -16,9 +16,10 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use self::outcome::{ended, failed, fenced};
+use self::outcome::{failed, fenced, kept};
 use self::shown::Shown;
 use self::written_files::Files;
+use crate::agent::attachments::Attachments;
 use crate::agent::journal::fence::Fence;
 use crate::domain::{Code, Digest, EngineId, Memo, RunsInKind, Tool, ToolRef};
 use crate::mcp::{self, Standstill, ToolCall, ToolProgress, ToolboxTool};
@@ -46,6 +47,7 @@ pub struct SessionTools {
     engine: OnceLock<EngineId>,
     pub(in crate::agent) place: Arc<SandboxHost>,
     assignment: SandboxAssignment,
+    attachments: Attachments,
     /// Never held across an await.
     view: Mutex<Arc<View>>,
     /// Never held across an await.
@@ -59,6 +61,7 @@ impl SessionTools {
         servers: Servers,
         place: Arc<SandboxHost>,
         assignment: SandboxAssignment,
+        attachments: Attachments,
     ) -> Self {
         Self {
             view: Mutex::new(servers.bare_view()),
@@ -66,6 +69,7 @@ impl SessionTools {
             engine: OnceLock::new(),
             place,
             assignment,
+            attachments,
             links: Mutex::default(),
             ahead: Mutex::default(),
         }
@@ -264,7 +268,9 @@ impl SessionTools {
             let request = self.request(call, tool, &server);
             let answer = opened.call(request, cancel, &mut on_progress);
             match answer.await {
-                Ok(answer) => return ended(answer),
+                Ok(answer) => {
+                    return kept(answer, self.assignment.key(), &self.attachments).await;
+                }
                 // Nothing of it has run: the server has ended the session, for example.
                 Err(mcp::Error::Unreachable { .. } | mcp::Error::NotTaken { .. }) if !is_second => {
                     is_second = true;

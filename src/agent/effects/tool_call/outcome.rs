@@ -1,22 +1,44 @@
 //! What a call gave, as the session keeps it.
 
+use crate::agent::attachments::Attachments;
 use crate::agent::journal::fence::Fenced;
-use crate::domain::Code;
+use crate::domain::{Attachment, Code, SessionKey};
 use crate::mcp::ToolAnswer;
 use crate::session::{Call, Outcome, Output};
 
-/// What a server answered.
-pub(in crate::agent) fn ended(answer: ToolAnswer) -> Outcome {
+/// What a server answered, with the pictures of it, which are kept with the session.
+pub(in crate::agent) async fn kept(
+    mut answer: ToolAnswer,
+    key: &SessionKey,
+    attachments: &Attachments,
+) -> Outcome {
+    let images = std::mem::take(&mut answer.images);
+    let mut pictures = Vec::with_capacity(images.len());
+    for image in images {
+        match attachments.keep_image(key, image).await {
+            Ok(picture) => pictures.push(picture),
+            Err(refusal) => {
+                let text = format!("\n[an image was not kept: {refusal}]");
+                answer.text.push_str(&text);
+            }
+        }
+    }
+    ended(answer, pictures)
+}
+
+fn ended(answer: ToolAnswer, attachments: Vec<Attachment>) -> Outcome {
     let ToolAnswer {
         text,
         structured,
         truncated_bytes,
         is_error,
+        images: _,
     } = answer;
     let output = Output {
         text,
         structured,
         truncated_bytes,
+        attachments,
     };
     if is_error {
         Outcome::Failed {

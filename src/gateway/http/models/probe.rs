@@ -89,6 +89,7 @@ fn request(kind: ProviderKind, model: &str) -> Request {
     let entry = Entry::User {
         seq: 1,
         text: "Say OK.".to_owned(),
+        attachments: vec![],
     };
     Request {
         model: model.to_owned(),
@@ -106,5 +107,6 @@ fn request(kind: ProviderKind, model: &str) -> Request {
             | ProviderKind::Scripted => 1,
         }),
         max_output: None,
+        contents: crate::llm::Contents::default(),
     }
 }

@@ -28,9 +28,12 @@ pub(in crate::gateway::http) struct CommandAccepted {
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes what `wire::parse` reads")]
 pub(in crate::gateway::http) struct SendMessageRequest {
-    /// What to say; 256 KiB at most.
-    #[schema(min_length = 1, max_length = 262_144, pattern = r"\S")]
+    /// What to say; 256 KiB at most. It may be blank where something is attached.
+    #[schema(max_length = 262_144)]
     text: String,
+    /// Ids that uploads to this session gave.
+    #[schema(max_items = 10)]
+    attachments: Option<Vec<String>>,
     /// A repeat with the same id changes nothing; 128 bytes at most.
     #[schema(max_length = 128)]
     client_message_id: Option<String>,

@@ -1,6 +1,7 @@
 //! Sessions (`/api/sessions`). Reading and telling goes through `agent::Sessions`, lists through
 //! the records.
 
+pub(super) mod attachments;
 pub(super) mod commands;
 pub(super) mod events;
 pub(super) mod list;

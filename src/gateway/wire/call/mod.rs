@@ -12,7 +12,7 @@ use self::card::{Who, card_frame};
 use super::frame::frame;
 use super::stamp::{Stamped, request_id, stamped};
 use crate::agent::ShownEvent;
-use crate::domain::{CallId, Digest};
+use crate::domain::{Attachment, CallId, Digest};
 use crate::session::{Decider, Event, Outcome, Verdict};
 
 #[derive(Serialize)]
@@ -55,6 +55,9 @@ struct Ended<'a> {
     exit_code: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<Truncated>,
+    /// Pictures that the tool returned.
+    #[serde(skip_serializing_if = "<[Attachment]>::is_empty")]
+    attachments: &'a [Attachment],
     /// What came between a call and its end, for calls whose outcome is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<&'a str>,
@@ -165,6 +168,7 @@ fn ended(shown: &ShownEvent, outcome: &Outcome) -> Frames {
         truncated: output
             .and_then(|output| output.truncated_bytes)
             .map(|bytes| Truncated { bytes }),
+        attachments: outcome.attachments(),
         cause: match outcome {
             Outcome::Unknown { cause } => cause.as_deref(),
             Outcome::Completed { .. }

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::agent::SessionRequest;
-use crate::domain::{CallId, Caller, Code, Digest, Effort, JournalId, TurnId};
+use crate::domain::{BlobId, CallId, Caller, Code, Digest, Effort, JournalId, TurnId};
 use crate::providers::{Wanted, WantedEffort};
 use crate::session::{Command, Decision, Refusal};
 
@@ -179,6 +179,7 @@ fn tell(command: Command) -> Parsed {
 struct MessageRest {
     client_message_id: Option<String>,
     text: Option<String>,
+    attachments: Option<Vec<String>>,
     images: Option<Vec<Value>>,
     effort: Option<Effort>,
 }
@@ -200,7 +201,7 @@ fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         }
     };
     if rest.images.is_some_and(|images| !images.is_empty()) {
-        let message = "images are not in this version yet";
+        let message = "images are uploaded first, and named in `attachments`";
         return Err(Refusal::of_field(Code::InvalidArguments, "images", message));
     }
     let text = text.or(rest.text).unwrap_or_default();
@@ -212,12 +213,24 @@ fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         client_message_id.as_deref().unwrap_or_default(),
         MAX_ID_BYTES,
     )?;
-    Ok(tell(Command::Say {
+    let say = Command::Say {
         text,
         author: caller.actor(),
         client_message_id,
         effort: rest.effort,
-    }))
+        attachments: vec![],
+    };
+    let Some(ids) = rest.attachments.filter(|ids| !ids.is_empty()) else {
+        return Ok(tell(say));
+    };
+    let attached: Option<Vec<BlobId>> = ids.iter().map(|id| BlobId::parse(id)).collect();
+    let wrong = || {
+        let message = "`attachments` are ids that an upload gave";
+        Refusal::of_field(Code::InvalidArguments, "attachments", message)
+    };
+    let attached = attached.ok_or_else(wrong)?;
+    let request = SessionRequest::Say { say, attached };
+    Ok(Parsed::Tell(Box::new(request)))
 }
 
 #[derive(Deserialize)]

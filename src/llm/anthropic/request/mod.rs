@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 use tracing::warn;
 
 use crate::domain::{CallId, Native, Tool};
-use crate::llm::Request;
 use crate::llm::anthropic::assembler::NativeBlock;
 use crate::llm::anthropic::wire::{
-    Block, Body, CacheControl, Message, OwnBlock, Role, ToolChoice, ToolForm,
+    Block, Body, CacheControl, Message, OwnBlock, ResultContent, Role, Source, ToolChoice, ToolForm,
 };
+use crate::llm::contents as content;
 use crate::llm::request::interleave::{Part, Position, interleave};
 use crate::llm::request::names;
 use crate::llm::request::pairing::{PairedCall, Step, object_of, pair_between_people, wire_ids};
+use crate::llm::{Contents, Request};
 
 /// The ids of calls in one request, by our own.
 type Ids<'a> = HashMap<&'a CallId, &'a str>;
@@ -59,7 +60,10 @@ pub(in crate::llm::anthropic) fn body<'a>(
 fn mark(message: &mut Message<'_>) {
     match message.content.last_mut() {
         Some(Block::Own(
-            OwnBlock::Text { cache_control, .. } | OwnBlock::ToolResult { cache_control, .. },
+            OwnBlock::Text { cache_control, .. }
+            | OwnBlock::Image { cache_control, .. }
+            | OwnBlock::Document { cache_control, .. }
+            | OwnBlock::ToolResult { cache_control, .. },
         )) => *cache_control = Some(CacheControl::HERE),
         Some(Block::Own(OwnBlock::ToolUse { .. }) | Block::Native(_)) | None => {}
     }
@@ -107,14 +111,20 @@ fn messages<'a>(request: &'a Request, family: &str) -> Vec<Message<'a>> {
     let mut messages = Vec::with_capacity(steps.len());
     for step in steps {
         match step {
-            Step::User(text) => push(&mut messages, Role::User, vec![said(text)]),
+            Step::User(said) => {
+                let parts = request.contents.parts(said).into_iter();
+                push(&mut messages, Role::User, parts.map(block).collect());
+            }
             Step::Assistant {
                 text,
                 native,
                 calls,
             } => {
                 let native = native.filter(|native| native.family == family);
-                let results = calls.iter().map(|paired| result(paired, &ids)).collect();
+                let results = calls
+                    .iter()
+                    .map(|paired| result(paired, &ids, &request.contents))
+                    .collect();
                 let content = assistant(text, native, &calls, &ids);
                 push(&mut messages, Role::Assistant, content);
                 push(&mut messages, Role::User, results);
@@ -142,11 +152,34 @@ fn said(text: Cow<'_, str>) -> Block<'_> {
     })
 }
 
-fn result<'a>(paired: &PairedCall<'a>, ids: &Ids<'a>) -> Block<'a> {
-    let is_blank = paired.result.trim().is_empty();
+fn block(part: content::Part<'_>) -> Block<'_> {
+    Block::Own(match part {
+        content::Part::Text(text) => return said(text),
+        content::Part::Image(encoded) => OwnBlock::Image {
+            source: Source::new(encoded),
+            cache_control: None,
+        },
+        content::Part::Document(encoded, title) => OwnBlock::Document {
+            source: Source::new(encoded),
+            title,
+            cache_control: None,
+        },
+    })
+}
+
+fn result<'a>(paired: &PairedCall<'a>, ids: &Ids<'a>, contents: &'a Contents) -> Block<'a> {
+    let (text, pictures) = contents.result(paired);
+    let text = Some(text).filter(|text| !text.trim().is_empty());
+    let content = if pictures.is_empty() {
+        text.map(ResultContent::Text)
+    } else {
+        let blocks = text.map(said).into_iter();
+        let blocks = blocks.chain(pictures.into_iter().map(block)).collect();
+        Some(ResultContent::Blocks(blocks))
+    };
     Block::Own(OwnBlock::ToolResult {
         tool_use_id: wire_id(ids, paired),
-        content: if is_blank { "" } else { paired.result },
+        content,
         is_error: paired.is_error,
         cache_control: None,
     })

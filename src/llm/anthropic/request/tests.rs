@@ -12,6 +12,7 @@ fn user(text: &str) -> Entry {
     Entry::User {
         seq: 1,
         text: text.to_owned(),
+        attachments: vec![],
     }
 }
 
@@ -42,6 +43,7 @@ fn result(index: usize, text: &str, is_error: bool) -> Entry {
         name: "files.read".to_owned(),
         text: text.to_owned(),
         is_error,
+        attachments: vec![],
     }
 }
 
@@ -55,6 +57,7 @@ fn request(entries: Vec<Entry>) -> Request {
         effort: None,
         max_tokens: None,
         max_output: None,
+        contents: crate::llm::Contents::default(),
     }
 }
 

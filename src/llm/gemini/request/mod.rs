@@ -9,11 +9,12 @@ use tracing::warn;
 
 use crate::domain::{Native, Tool};
 use crate::llm::Request;
+use crate::llm::contents as content;
 use crate::llm::gemini::assembler::NativeParts;
 use crate::llm::gemini::schema;
 use crate::llm::gemini::wire::{
-    Body, Call, CallingConfig, Content, Declaration, GenerationConfig, Instruction, Outcome, Part,
-    Response, Role, ToolConfig, Tools,
+    Body, Call, CallingConfig, Content, Declaration, GenerationConfig, InlineData, Instruction,
+    Outcome, Part, Response, Role, ToolConfig, Tools,
 };
 use crate::llm::request::pairing::{PairedCall, Step, object_of, pair_between_people};
 use crate::llm::request::{interleave, names};
@@ -69,7 +70,10 @@ fn contents<'a>(request: &'a Request, family: &str) -> Vec<Content<'a>> {
     let mut contents = Vec::with_capacity(steps.len());
     for step in steps {
         match step {
-            Step::User(text) => push(&mut contents, Role::User, vec![said(text)]),
+            Step::User(said) => {
+                let parts = request.contents.parts(said).into_iter();
+                push(&mut contents, Role::User, parts.map(part).collect());
+            }
             Step::Assistant {
                 text,
                 native,
@@ -77,10 +81,15 @@ fn contents<'a>(request: &'a Request, family: &str) -> Vec<Content<'a>> {
             } => {
                 let native = native.filter(|native| native.family == family);
                 let kept = native.map(kept).unwrap_or_default();
-                let results = calls.iter().enumerate();
-                let results = results.map(|(at, paired)| result(paired, of_call(&kept, at)));
-                let results = results.collect();
+                let (mut results, mut pictures) = (Vec::new(), Vec::new());
+                for (at, paired) in calls.iter().enumerate() {
+                    let (text, own) = request.contents.result(paired);
+                    results.push(result(paired, text, of_call(&kept, at)));
+                    pictures.extend(own.into_iter().map(part));
+                }
                 push(&mut contents, Role::Model, model(text, &kept, &calls));
+                // The vendor wants all results first, and nothing but them to answer the calls.
+                results.append(&mut pictures);
                 push(&mut contents, Role::User, results);
             }
         }
@@ -137,15 +146,27 @@ fn call<'a>(paired: &PairedCall<'a>, kept: Option<&NativeParts>) -> Part<'a> {
     }
 }
 
-fn result<'a>(paired: &PairedCall<'a>, kept: Option<&NativeParts>) -> Part<'a> {
+fn part(part: content::Part<'_>) -> Part<'_> {
+    match part {
+        content::Part::Text(text) => said(text),
+        content::Part::Image(encoded) | content::Part::Document(encoded, _) => Part::Data {
+            inline_data: InlineData {
+                mime_type: encoded.media_type(),
+                data: encoded.data(),
+            },
+        },
+    }
+}
+
+fn result<'a>(paired: &PairedCall<'a>, text: Cow<'a, str>, kept: Option<&NativeParts>) -> Part<'a> {
     Part::Response {
         function_response: Response {
             id: kept.and_then(|kept| kept.id.clone()),
             name: names::fit(&paired.call.name),
             response: if paired.is_error {
-                Outcome::Error(paired.result)
+                Outcome::Error(text)
             } else {
-                Outcome::Output(paired.result)
+                Outcome::Output(text)
             },
         },
     }

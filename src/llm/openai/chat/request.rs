@@ -1,19 +1,27 @@
 //! Lowers a [`Request`] to a Chat Completions body. Pure.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::super::omitted::{Omitted, Part};
+use super::super::omitted::{self, Omitted};
 use super::super::tools::{Strictness, offered};
 use super::host::Host;
-use super::wire::{Body, CallForm, CalledForm, FunctionForm, Message, StreamOptions, ToolForm};
+use super::wire::{
+    Body, CallForm, CalledForm, Content, ContentPart, FileForm, FunctionForm, ImageUrl, Message,
+    StreamOptions, ToolForm,
+};
 use crate::domain::{CallId, Native, Tool};
 use crate::llm::Request;
+use crate::llm::contents::Part;
 use crate::llm::request::names;
 use crate::llm::request::pairing::{PairedCall, Step, object_of, pair, wire_ids};
+
+/// Stands before the pictures that tools returned.
+const OF_TOOLS: &str = "[System note] The pictures that the tools returned:";
 
 /// What differs from server to server.
 #[derive(Debug, Clone, Copy)]
@@ -35,21 +43,21 @@ pub(super) fn body<'a>(
 ) -> Body<'a> {
     let Dialect { omitted, host, .. } = dialect;
     let max_tokens = request.max_tokens.filter(|&limit| limit > 0);
-    let has_new_name = dialect.is_vendor || omitted.has(Part::MaxTokens);
+    let has_new_name = dialect.is_vendor || omitted.has(omitted::Part::MaxTokens);
     Body {
         model: &request.model,
         tool_choice: tools
-            .filter(|_| !omitted.has(Part::ToolChoice))
+            .filter(|_| !omitted.has(omitted::Part::ToolChoice))
             .map(|_| "auto"),
         tools,
         messages: messages(request, dialect),
         temperature: request
             .temperature
-            .filter(|_| !omitted.has(Part::Temperature)),
+            .filter(|_| !omitted.has(omitted::Part::Temperature)),
         max_tokens: max_tokens.filter(|_| !has_new_name),
         max_completion_tokens: max_tokens.filter(|_| has_new_name),
         stream: true,
-        stream_options: (!omitted.has(Part::StreamOptions)).then_some(StreamOptions {
+        stream_options: (!omitted.has(omitted::Part::StreamOptions)).then_some(StreamOptions {
             include_usage: true,
         }),
         thinking: host.thinking(request.effort, omitted),
@@ -87,24 +95,61 @@ fn messages<'a>(request: &'a Request, dialect: Dialect<'_>) -> Vec<Message<'a>> 
     }
     for step in steps {
         match step {
-            Step::User(content) => messages.push(Message::User { content }),
+            Step::User(said) => messages.push(Message::User {
+                content: content(request.contents.parts(said)),
+            }),
             Step::Assistant {
                 text,
                 native,
                 calls,
             } => {
-                let takes_thoughts = !dialect.omitted.has(Part::Thoughts);
+                let takes_thoughts = !dialect.omitted.has(omitted::Part::Thoughts);
                 let native =
                     native.filter(|native| takes_thoughts && native.family == dialect.family);
                 messages.push(assistant(text, native, &calls, &ids));
-                messages.extend(calls.iter().map(|paired| Message::Tool {
-                    tool_call_id: wire_id(&ids, paired),
-                    content: paired.result,
-                }));
+                // The messages of tools hold texts only; pictures follow the last of them.
+                let mut pictures = Vec::new();
+                for paired in &calls {
+                    let (content, mut own) = request.contents.result(paired);
+                    let tool_call_id = wire_id(&ids, paired);
+                    messages.push(Message::Tool {
+                        tool_call_id,
+                        content,
+                    });
+                    pictures.append(&mut own);
+                }
+                if !pictures.is_empty() {
+                    pictures.insert(0, Part::Text(Cow::Borrowed(OF_TOOLS)));
+                    let content = content(pictures);
+                    messages.push(Message::User { content });
+                }
             }
         }
     }
     messages
+}
+
+fn content(parts: Vec<Part<'_>>) -> Content<'_> {
+    match <[Part<'_>; 1]>::try_from(parts) {
+        Ok([Part::Text(text)]) => Content::Text(text),
+        Ok([one]) => Content::Parts(vec![part(one)]),
+        Err(parts) => Content::Parts(parts.into_iter().map(part).collect()),
+    }
+}
+
+fn part(part: Part<'_>) -> ContentPart<'_> {
+    match part {
+        Part::Text(text) => ContentPart::Text { text },
+        Part::Image(encoded) => ContentPart::ImageUrl {
+            image_url: ImageUrl { url: encoded.url() },
+        },
+        Part::Document(encoded, filename) => ContentPart::File {
+            file: FileForm {
+                filename,
+                file_data: encoded.url(),
+            },
+        },
+    }
 }
 
 fn assistant<'a>(
@@ -147,7 +192,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::{Dialect, Host, Omitted, Part, Strictness, body, tools};
+    use super::{Dialect, Host, Omitted, Strictness, body, omitted, tools};
     use crate::domain::{CallId, Effort, Entry, ModelCall, Native, Tool, ToolAnnotations};
     use crate::llm::Request;
     use crate::llm::openai::omitted::Lesson;
@@ -171,6 +216,7 @@ mod tests {
             effort: None,
             max_tokens: None,
             max_output: None,
+            contents: crate::llm::Contents::default(),
         }
     }
 
@@ -185,6 +231,7 @@ mod tests {
         let request = request(vec![Entry::User {
             seq: 1,
             text: "hi".to_owned(),
+            attachments: vec![],
         }]);
         assert_eq!(
             sent(&request, vendor(&Omitted::default())),
@@ -208,7 +255,7 @@ mod tests {
         );
         assert!(own.get("max_tokens").is_none());
         let mut refused = Omitted::default();
-        refused.learn(Lesson::Part(Part::StreamOptions));
+        refused.learn(Lesson::Part(omitted::Part::StreamOptions));
         let other = Dialect {
             is_vendor: false,
             family: "x",
@@ -247,6 +294,7 @@ mod tests {
             name: "files.read".to_owned(),
             text: "text".to_owned(),
             is_error: false,
+            attachments: vec![],
         };
         let mut request = request(vec![said, result]);
         request.tools = Arc::from([Tool {
@@ -314,7 +362,7 @@ mod tests {
                 .unwrap()
                 .retain(|name, _| name.starts_with("reasoning"));
             assert_eq!(sent, expected, "{blocks}");
-            omitted.learn(Lesson::Part(Part::Thoughts));
+            omitted.learn(Lesson::Part(omitted::Part::Thoughts));
             let without = self::sent(&request, vendor(&omitted));
             assert_eq!(
                 without["messages"][1],
@@ -337,6 +385,7 @@ mod tests {
         let mut request = request(vec![Entry::User {
             seq: 1,
             text: "hi".to_owned(),
+            attachments: vec![],
         }]);
         request.tools = Arc::from([tool("read", schema), tool("write", Value::Null)]);
         request.effort = Some(Effort::High);

@@ -69,7 +69,7 @@ pub(super) enum Item<'a> {
 pub(super) enum OwnItem<'a> {
     Message {
         role: Role,
-        content: Cow<'a, str>,
+        content: Content<'a>,
         /// Whether the model told of its work or gave its answer; the vendor wants it back.
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
@@ -81,7 +81,30 @@ pub(super) enum OwnItem<'a> {
     },
     FunctionCallOutput {
         call_id: &'a str,
-        output: &'a str,
+        output: Content<'a>,
+    },
+}
+
+/// Words alone, or what stands between them too.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Content<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<ContentPart<'a>>),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum ContentPart<'a> {
+    InputText {
+        text: Cow<'a, str>,
+    },
+    InputImage {
+        image_url: &'a str,
+    },
+    InputFile {
+        filename: &'a str,
+        file_data: &'a str,
     },
 }
 

@@ -25,6 +25,7 @@ fn user(text: &str) -> Entry {
     Entry::User {
         seq: 1,
         text: text.to_owned(),
+        attachments: vec![],
     }
 }
 
@@ -56,6 +57,7 @@ fn play(entries: &mut Vec<Entry>, results: &[Result<&str, &str>]) -> String {
             name: call.name,
             text: result.unwrap_or_else(|text| text).to_owned(),
             is_error: result.is_err(),
+            attachments: vec![],
         });
     }
     script.text

@@ -3,13 +3,19 @@ import { computed, ref, watch } from 'vue'
 import { recall, remember } from '@/browser/storage'
 import { reasonOf } from '@/session/store/commandFailure'
 import { useSession } from '@/session/store/session'
+import type { Attachment } from '@/wire/types'
+import { useAttachments } from './useAttachments'
 
 export function useDraft() {
   const session = useSession()
   const text = ref('')
   /** Why the text in the field was not taken. */
   const refusal = ref('')
+  const files = useAttachments()
   const hasText = computed(() => text.value.trim() !== '')
+  /** Whether there is anything to send. */
+  const hasContent = computed(() => hasText.value || files.chips.value.length > 0)
+  const canSend = computed(() => (hasText.value || files.ready.value.length > 0) && !files.isUploading.value)
   const key = computed(() => `draft.${session.typist}.${session.id ?? 'new'}`)
 
   watch(
@@ -19,9 +25,11 @@ export function useDraft() {
       // of session brings its own draft.
       const isNamed = before?.endsWith('.new') && session.id !== null && session.id === session.bornId
       const isKnown = before?.startsWith('draft..')
-      if (before && (isNamed || isKnown) && hasText.value) {
+      const isSame = before !== undefined && (isNamed || isKnown) === true && hasContent.value
+      files.moveTo(now, isSame)
+      if (isSame) {
         remember(before, null)
-        remember(now, text.value)
+        remember(now, text.value || null)
       } else {
         text.value = recall(now) ?? ''
         refusal.value = ''
@@ -34,8 +42,9 @@ export function useDraft() {
     () => session.unsent.find((message) => message.refused),
     (message) => {
       // It comes back to be changed, but never into what is being written; until then the transcript keeps it.
-      if (!message?.refused || hasText.value) return
+      if (!message?.refused || hasContent.value) return
       text.value = message.text
+      files.bring(message.attachments ?? [])
       refusal.value = reasonOf(message.refused)
       void session.unsend(message.clientMessageId)
     },
@@ -43,15 +52,19 @@ export function useDraft() {
   )
 
   function send(): void {
-    const error = session.send(text.value.trim())
+    const error = session.send(text.value.trim(), files.ready.value)
     refusal.value = error ? reasonOf(error) : ''
-    if (!error) text.value = ''
+    if (error) return
+    text.value = ''
+    files.clear()
+    files.keep()
   }
 
   /** What was sent comes back before what is being written. */
-  function bring(words: string): void {
+  function bring(words: string, attachments: readonly Attachment[] = []): void {
+    files.bring(attachments)
     text.value = hasText.value ? `${words}\n${text.value}` : words
   }
 
-  return { text, hasText, refusal, key, send, bring }
+  return { text, files, canSend, refusal, key, send, bring }
 }

@@ -1,5 +1,5 @@
 /** A session as it is read: what was said and done, what is being said, and what waits to be read. */
-import type { AgentError, CallView, JsonObject, Person, Seq, WaitingMessage } from '@/wire/types'
+import type { AgentError, Attachment, CallView, JsonObject, Person, Seq, WaitingMessage } from '@/wire/types'
 
 interface Placed {
   /** Stable over the whole life of the entry, also from streaming to finished. */
@@ -21,6 +21,7 @@ export interface UserEntry extends Placed {
   kind: 'user'
   text: string
   author: Person | null
+  attachments?: Attachment[] | undefined
   clientMessageId: string | undefined
 }
 

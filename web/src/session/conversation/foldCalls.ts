@@ -33,6 +33,7 @@ export function ended(draft: Draft, { place, text, data }: Told): void {
       durationMs: data.durationMs as number | undefined,
       exitCode: data.exitCode as number | undefined,
       truncated: data.truncated as CallView['truncated'],
+      attachments: data.attachments as CallView['attachments'],
       cause: stringOf(data.cause),
     }),
   })

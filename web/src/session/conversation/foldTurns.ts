@@ -1,6 +1,6 @@
 /** What events say of messages and turns: who said what, what was thought with it, and how the turn ended. */
 import { isObject, numberOf, stringOf } from '@/wire/json'
-import type { AgentError, JsonObject, Person, WaitingMessage } from '@/wire/types'
+import type { AgentError, Attachment, JsonObject, Person, WaitingMessage } from '@/wire/types'
 import { isSetting, type SaidEntry, type Spent } from './conversation'
 import type { Draft, Place, Told } from './draft'
 import { updateCall } from './foldCalls'
@@ -8,13 +8,14 @@ import { idleTurn } from './streaming'
 
 export function userMessage(draft: Draft, { place, text, data }: Told): void {
   const clientMessageId = stringOf(data.clientMessageId)
+  const attachments = Array.isArray(data.attachments) ? (data.attachments as Attachment[]) : []
   if (draft.state.running) {
-    draft.state.waiting.push({ text, seq: place.seq, ...(clientMessageId ? { clientMessageId } : {}) })
+    draft.state.waiting.push({ text, attachments, seq: place.seq, ...(clientMessageId ? { clientMessageId } : {}) })
     return
   }
   const author = isObject(data.author) ? (data.author as unknown as Person) : null
   draft.state.version = null
-  draft.push({ kind: 'user', key: `m${place.seq}`, ...place, text, author, clientMessageId })
+  draft.push({ kind: 'user', key: `m${place.seq}`, ...place, text, author, attachments, clientMessageId })
 }
 
 export function thinking(draft: Draft, { place, data }: Told): void {
@@ -87,9 +88,9 @@ function newestAnswer({ state }: Draft): SaidEntry | null {
 /** A message that was sent while the agent worked stands where the model read it. */
 function takeWaiting(draft: Draft, { at }: Place, seqs: unknown[]): void {
   const isTaken = (message: WaitingMessage) => seqs.includes(message.seq)
-  for (const { text, seq, clientMessageId } of draft.state.waiting.filter(isTaken)) {
+  for (const { text, seq, attachments, clientMessageId } of draft.state.waiting.filter(isTaken)) {
     draft.state.version = null
-    draft.push({ kind: 'user', key: `m${seq}`, seq, at, text, author: null, clientMessageId })
+    draft.push({ kind: 'user', key: `m${seq}`, seq, at, text, author: null, attachments, clientMessageId })
   }
   draft.state.waiting = draft.state.waiting.filter((message) => !isTaken(message))
 }

@@ -1,7 +1,9 @@
 /** Brings messages to the server: what is typed stays in the outbox until it is confirmed, refused or taken back. */
 import { useSessions } from '@/stores/sessions'
 import { frameBytesOf, refused } from '@/wire/link'
-import type { CommandError } from '@/wire/types'
+import { RequestError } from '@/wire/request'
+import type { Attachment, CommandError } from '@/wire/types'
+import { upload, type UploadWatch } from '@/wire/upload'
 import { MAX_TEXT_BYTES } from './commandFailure'
 import { keepOutbox, randomHex, recallOutbox, type Unsent } from './outbox'
 import { noteSaved, type Connection, type SessionState } from './state'
@@ -30,8 +32,8 @@ export function useMessageDelivery(state: SessionState, connection: Connection) 
   }
 
   /** Gives the reason when the server could never take it; then nothing was sent. */
-  function send(text: string): CommandError | null {
-    const message: Unsent = { clientMessageId: `m_${randomHex()}`, text }
+  function send(text: string, attachments: Attachment[] = []): CommandError | null {
+    const message: Unsent = { clientMessageId: `m_${randomHex()}`, text, ...(attachments.length > 0 && { attachments }) }
     const mostBytes = state.ready.value?.limits.frameBytes ?? Infinity
     const bytes = new TextEncoder().encode(text).length
     if (bytes > MAX_TEXT_BYTES || frameBytesOf('message', { ...message }) > mostBytes) return refused('too_large').error
@@ -53,10 +55,10 @@ export function useMessageDelivery(state: SessionState, connection: Connection) 
   }
 
   /** Whether it left this page; false when it was taken back before. */
-  async function untilTaken({ clientMessageId, text }: Unsent): Promise<boolean> {
+  async function untilTaken({ clientMessageId, text, attachments }: Unsent): Promise<boolean> {
     const current = connection.link
     if (!current) return false
-    const ack = await current.keep('message', { clientMessageId, text })
+    const ack = await current.keep('message', { clientMessageId, text, ...(attachments && { attachments: attachments.map(({ id }) => id) }) })
     if (current !== connection.link) return true
     deliveries.delete(clientMessageId)
     if (ack.ok) {
@@ -88,6 +90,15 @@ export function useMessageDelivery(state: SessionState, connection: Connection) 
     return true
   }
 
+  /** Uploads a file to the open session, which the server stores by it. */
+  async function attach(file: File, watch: UploadWatch): Promise<Attachment> {
+    const session = id.value ?? connection.newId
+    if (session === null) throw new RequestError(0, {})
+    const attachment = await upload(session, file, watch)
+    if (connection.newId === session) becomeStored()
+    return attachment
+  }
+
   function becomeStored(): void {
     if (id.value !== null || connection.newId === null) return
     keepOutbox(typist.value, null, { sessionId: null, messages: [] })
@@ -117,5 +128,5 @@ export function useMessageDelivery(state: SessionState, connection: Connection) 
     keepOutbox(typist.value, id.value, { sessionId: connection.newId, messages: unsent.value })
   }
 
-  return { recall, adopt, send, deliverAll, unsend, confirmArrived, keep, forgetDeliveries: () => deliveries.clear() }
+  return { recall, adopt, attach, send, deliverAll, unsend, confirmArrived, keep, forgetDeliveries: () => deliveries.clear() }
 }

@@ -1,10 +1,12 @@
 /** Messages that the server has not confirmed, kept by the browser per person and session. */
 import { recall, remember } from '@/browser/storage'
-import type { CommandError } from '@/wire/types'
+import type { Attachment, CommandError } from '@/wire/types'
 
 export interface Unsent {
   clientMessageId: string
   text: string
+  /** What was uploaded with it. */
+  attachments?: Attachment[]
   /** The server will never take it as it is; it stays until the person edits or withdraws it. */
   refused?: CommandError
 }

@@ -46,6 +46,6 @@ export const useSession = defineStore('session', () => {
   // The list need not wait for the server's word on what is shown here.
   watch([state.id, state.linkState], () => sessions.follow(state.linkState.value === 'open' ? state.id.value : null), { flush: 'sync' })
 
-  const { send, unsend } = delivery
-  return { ...state, ...deriveFrom(state), ...commands, open, close, tryNow, loadOlder: older.load, send, unsend }
+  const { attach, send, unsend } = delivery
+  return { ...state, ...deriveFrom(state), ...commands, open, close, tryNow, loadOlder: older.load, attach, send, unsend }
 })

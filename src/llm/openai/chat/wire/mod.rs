@@ -63,7 +63,7 @@ pub(super) enum Message<'a> {
         content: &'a str,
     },
     User {
-        content: Cow<'a, str>,
+        content: Content<'a>,
     },
     Assistant {
         content: Option<&'a str>,
@@ -78,8 +78,35 @@ pub(super) enum Message<'a> {
     },
     Tool {
         tool_call_id: &'a str,
-        content: &'a str,
+        content: Cow<'a, str>,
     },
+}
+
+/// What people said: a text where it is no more, because some servers take nothing else.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Content<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<ContentPart<'a>>),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum ContentPart<'a> {
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: ImageUrl<'a> },
+    File { file: FileForm<'a> },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ImageUrl<'a> {
+    pub(super) url: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct FileForm<'a> {
+    pub(super) filename: &'a str,
+    pub(super) file_data: &'a str,
 }
 
 #[derive(Debug, Serialize)]

@@ -9,9 +9,12 @@ use serde_json::{Value, json};
 
 use crate::domain::{CallId, Digest, Entry, Native, Tool};
 use crate::llm::Request;
+use crate::llm::contents::Part as Said;
 use crate::llm::openai::omitted::{Omitted, Part};
 use crate::llm::openai::responses::assembler::NativeBlock;
-use crate::llm::openai::responses::wire::{Body, Item, OwnItem, Reasoning, Role, ToolForm};
+use crate::llm::openai::responses::wire::{
+    Body, Content, ContentPart, Item, OwnItem, Reasoning, Role, ToolForm,
+};
 use crate::llm::openai::tools::{Strictness, offered};
 use crate::llm::request::interleave::{self, Position, interleave};
 use crate::llm::request::names;
@@ -92,7 +95,10 @@ fn input<'a>(request: &'a Request, family: &str, omitted: &Omitted) -> Vec<Item<
     let mut input = Vec::with_capacity(steps.len());
     for step in steps {
         match step {
-            Step::User(text) => input.extend(message(Role::User, text, None)),
+            Step::User(said) => {
+                let content = content(request.contents.parts(said));
+                input.extend(message(Role::User, content, None));
+            }
             Step::Assistant {
                 text,
                 native,
@@ -104,9 +110,12 @@ fn input<'a>(request: &'a Request, family: &str, omitted: &Omitted) -> Vec<Item<
                 let blocks = blocks.filter(|(_, block)| takes_thoughts || !is_thought(block));
                 input.extend(assistant(text, blocks, (&calls, &ids)));
                 input.extend(calls.iter().map(|paired| {
+                    let (text, pictures) = request.contents.result(paired);
+                    let mut parts = vec![Said::Text(text)];
+                    parts.extend(pictures);
                     Item::Own(OwnItem::FunctionCallOutput {
                         call_id: wire_id(&ids, paired),
-                        output: paired.result,
+                        output: content(parts),
                     })
                 }));
             }
@@ -115,9 +124,34 @@ fn input<'a>(request: &'a Request, family: &str, omitted: &Omitted) -> Vec<Item<
     input
 }
 
+/// Parts in the vendor's form; a text alone needs none.
+fn content(parts: Vec<Said<'_>>) -> Content<'_> {
+    match <[Said<'_>; 1]>::try_from(parts) {
+        Ok([Said::Text(text)]) => Content::Text(text),
+        Ok([one]) => Content::Parts(vec![part(one)]),
+        Err(parts) => Content::Parts(parts.into_iter().map(part).collect()),
+    }
+}
+
+fn part(part: Said<'_>) -> ContentPart<'_> {
+    match part {
+        Said::Text(text) => ContentPart::InputText { text },
+        Said::Image(encoded) => ContentPart::InputImage {
+            image_url: encoded.url(),
+        },
+        Said::Document(encoded, filename) => ContentPart::InputFile {
+            filename,
+            file_data: encoded.url(),
+        },
+    }
+}
+
 /// A message; the vendor refuses blank ones.
-fn message<'a>(role: Role, content: Cow<'a, str>, phase: Option<&'a str>) -> Option<Item<'a>> {
-    let is_blank = content.trim().is_empty();
+fn message<'a>(role: Role, content: Content<'a>, phase: Option<&'a str>) -> Option<Item<'a>> {
+    let is_blank = match &content {
+        Content::Text(text) => text.trim().is_empty(),
+        Content::Parts(parts) => parts.is_empty(),
+    };
     (!is_blank).then_some(Item::Own(OwnItem::Message {
         role,
         content,
@@ -149,11 +183,13 @@ fn assistant<'a>(
 ) -> Vec<Item<'a>> {
     let parts = interleave(text, calls.len(), blocks);
     let items = parts.into_iter().filter_map(|part| match part {
-        interleave::Part::Text(text) => message(Role::Assistant, Cow::Borrowed(text), None),
+        interleave::Part::Text(text) => {
+            message(Role::Assistant, Content::Text(Cow::Borrowed(text)), None)
+        }
         interleave::Part::Block(block, _) if is_thought(block) => Some(Item::Native(block)),
         interleave::Part::Block(block, own) => {
             let phase = block.get("phase").and_then(Value::as_str);
-            message(Role::Assistant, Cow::Borrowed(own), phase)
+            message(Role::Assistant, Content::Text(Cow::Borrowed(own)), phase)
         }
         interleave::Part::Call(at) => calls.get(at).map(|paired| {
             Item::Own(OwnItem::FunctionCall {

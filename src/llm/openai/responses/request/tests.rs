@@ -13,6 +13,7 @@ fn user(text: &str) -> Entry {
     Entry::User {
         seq: 1,
         text: text.to_owned(),
+        attachments: vec![],
     }
 }
 
@@ -43,6 +44,7 @@ fn result(of: &ModelCall, text: &str) -> Entry {
         name: of.name.clone(),
         text: text.to_owned(),
         is_error: false,
+        attachments: vec![],
     }
 }
 

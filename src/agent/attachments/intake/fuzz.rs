@@ -1,0 +1,26 @@
+//! Fuzzes what people and tools send as files: pictures above all.
+
+use super::{MAX_EDGE, prepare};
+use crate::domain::BlobId;
+
+/// What is kept is small, is what its facts say, and is taken again as the same kind.
+#[test]
+fn attachments() {
+    sepal_fuzz::check("attachments", |input| {
+        let Ok((attachment, content)) = prepare("a", input.to_vec()) else {
+            return;
+        };
+        assert_eq!(attachment.id, BlobId::of(&content));
+        assert_eq!(attachment.bytes, content.len() as u64);
+        let edges = [attachment.width, attachment.height];
+        assert!(
+            edges
+                .iter()
+                .all(|edge| edge.is_none_or(|edge| (1..=MAX_EDGE).contains(&edge)))
+        );
+        assert_eq!(attachment.media_type.is_image(), attachment.width.is_some());
+        let (again, _) = prepare("a", content).unwrap();
+        assert_eq!(again.media_type, attachment.media_type);
+        assert_eq!([again.width, again.height], edges);
+    });
+}

@@ -1,0 +1,180 @@
+//! Makes an attachment of whatever somebody uploads. Pure, and slow for pictures: they are decoded
+//! within limits, turned upright, scaled down to what models read, and written anew, which leaves out
+//! whatever else the file told.
+
+use std::io::Cursor;
+
+use image::codecs::jpeg::JpegEncoder;
+use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits};
+
+use crate::domain::{Attachment, BlobId, MediaType};
+
+/// The longest edge of a picture as it is kept: what vendors scale larger ones down to.
+const MAX_EDGE: u32 = 1568;
+/// Pixels of a picture as it comes. A small file may claim any number.
+const MAX_PIXELS: u64 = 50_000_000;
+/// Bytes that a decoder may take for one picture.
+const MAX_DECODED: u64 = 256 * 1024 * 1024;
+/// Bytes of a picture as it is kept: below what every vendor takes, written as base64.
+const MAX_IMAGE_BYTES: usize = 3_500_000;
+/// Bytes of a text: more would fill the window of most models.
+const MAX_TEXT_BYTES: usize = 1024 * 1024;
+/// Characters of a name.
+const MAX_NAME_CHARS: usize = 200;
+const JPEG_QUALITY: u8 = 88;
+
+/// Why something cannot be attached.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unfit {
+    #[error("the file is empty")]
+    Empty,
+    #[error(
+        "this kind of file cannot be attached; PNG, JPEG, GIF and WebP images, PDF and UTF-8 text can"
+    )]
+    Kind,
+    #[error("the image has {0} million pixels; {most} million are the most", most = MAX_PIXELS / 1_000_000)]
+    TooManyPixels(u64),
+    #[error("a text file may have {most} bytes; put larger ones into the workspace", most = MAX_TEXT_BYTES)]
+    TooLong,
+    #[error("the image cannot be read; it may be damaged or too large")]
+    Unreadable(#[source] image::ImageError),
+    #[error("the image cannot be written")]
+    Unwritable(#[source] image::ImageError),
+}
+
+/// An attachment and the content to keep.
+pub(super) type Prepared = (Attachment, Vec<u8>);
+
+/// The type is what the bytes say, whatever the name or the sender says.
+pub(super) fn prepare(name: &str, bytes: Vec<u8>) -> Result<Prepared, Unfit> {
+    if bytes.is_empty() {
+        return Err(Unfit::Empty);
+    }
+    match image::guess_format(&bytes) {
+        Ok(
+            format @ (ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Gif | ImageFormat::WebP),
+        ) => picture(name, &bytes, format),
+        Ok(_) => Err(Unfit::Kind),
+        Err(_) if bytes.starts_with(b"%PDF-") => Ok(kept(name, (MediaType::Pdf, None), bytes)),
+        Err(_) if bytes.contains(&0) || std::str::from_utf8(&bytes).is_err() => Err(Unfit::Kind),
+        Err(_) if bytes.len() > MAX_TEXT_BYTES => Err(Unfit::TooLong),
+        Err(_) => Ok(kept(name, (MediaType::Text, None), bytes)),
+    }
+}
+
+/// Whether [`prepare`] takes it for a picture.
+pub(super) fn is_image(bytes: &[u8]) -> bool {
+    image::guess_format(bytes).is_ok()
+}
+
+fn kept(
+    name: &str,
+    (media_type, size): (MediaType, Option<(u32, u32)>),
+    content: Vec<u8>,
+) -> Prepared {
+    let attachment = Attachment {
+        id: BlobId::of(&content),
+        name: clean_name(name, media_type),
+        media_type,
+        bytes: content.len() as u64,
+        width: size.map(|(width, _)| width),
+        height: size.map(|(_, height)| height),
+    };
+    (attachment, content)
+}
+
+/// The last part of a path, on one line: the name goes into headers and to models.
+fn clean_name(name: &str, media_type: MediaType) -> String {
+    let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let plain = name.chars().filter(|c| !c.is_control() && *c != '"');
+    let name: String = plain.take(MAX_NAME_CHARS).collect();
+    let name = name.trim();
+    if !name.is_empty() {
+        return name.to_owned();
+    }
+    let usual = match media_type {
+        MediaType::Png => "image.png",
+        MediaType::Jpeg => "image.jpg",
+        MediaType::Pdf => "document.pdf",
+        MediaType::Text => "text.txt",
+    };
+    usual.to_owned()
+}
+
+fn picture(name: &str, bytes: &[u8], format: ImageFormat) -> Result<Prepared, Unfit> {
+    let mut image = decode(bytes, format)?;
+    if image.width().max(image.height()) > MAX_EDGE {
+        image = image.thumbnail(MAX_EDGE, MAX_EDGE);
+    }
+    let size = Some((image.width(), image.height()));
+    let is_opaque = is_opaque(&image);
+    // What was a photograph stays one; drawings and screenshots keep their edges.
+    let is_photograph = format == ImageFormat::Jpeg || (format == ImageFormat::WebP && is_opaque);
+    if !is_photograph {
+        let content = png(&image, is_opaque)?;
+        if content.len() <= MAX_IMAGE_BYTES {
+            return Ok(kept(name, (MediaType::Png, size), content));
+        }
+    }
+    Ok(kept(name, (MediaType::Jpeg, size), jpeg(image, is_opaque)?))
+}
+
+fn decode(bytes: &[u8], format: ImageFormat) -> Result<DynamicImage, Unfit> {
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(MAX_DECODED);
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+    reader.limits(limits);
+    let mut decoder = reader.into_decoder().map_err(Unfit::Unreadable)?;
+    let (width, height) = decoder.dimensions();
+    let pixels = u64::from(width) * u64::from(height);
+    if pixels > MAX_PIXELS {
+        return Err(Unfit::TooManyPixels(pixels.div_ceil(1_000_000)));
+    }
+    let upright = decoder.orientation().map_err(Unfit::Unreadable)?;
+    let mut image = DynamicImage::from_decoder(decoder).map_err(Unfit::Unreadable)?;
+    image.apply_orientation(upright);
+    Ok(image)
+}
+
+fn is_opaque(image: &DynamicImage) -> bool {
+    !image.color().has_alpha() || image.to_rgba8().pixels().all(|pixel| pixel.0[3] == u8::MAX)
+}
+
+fn png(image: &DynamicImage, is_opaque: bool) -> Result<Vec<u8>, Unfit> {
+    let image = if is_opaque {
+        DynamicImage::from(image.to_rgb8())
+    } else {
+        DynamicImage::from(image.to_rgba8())
+    };
+    let mut content = Cursor::new(Vec::new());
+    let written = image.write_to(&mut content, ImageFormat::Png);
+    written.map_err(Unfit::Unwritable)?;
+    Ok(content.into_inner())
+}
+
+fn jpeg(image: DynamicImage, is_opaque: bool) -> Result<Vec<u8>, Unfit> {
+    let image = if is_opaque {
+        image.into_rgb8()
+    } else {
+        // JPEG knows no transparency: what shines through is white.
+        let mut image = image.into_rgba8();
+        for pixel in image.pixels_mut() {
+            let [red, green, blue, alpha] = pixel.0.map(u16::from);
+            let blend = |part: u16| {
+                let whole = (part * alpha + 255 * (255 - alpha)) / 255;
+                u8::try_from(whole).unwrap_or(u8::MAX)
+            };
+            pixel.0 = [blend(red), blend(green), blend(blue), u8::MAX];
+        }
+        DynamicImage::from(image).into_rgb8()
+    };
+    let mut content = Vec::new();
+    let mut encoder = JpegEncoder::new_with_quality(&mut content, JPEG_QUALITY);
+    encoder.encode_image(&image).map_err(Unfit::Unwritable)?;
+    Ok(content)
+}
+
+#[cfg(test)]
+mod fuzz;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+//! What is attached to sessions: taken in, kept, and read again for models and people.
+
+mod contents;
+mod intake;
+
+pub(in crate::agent) use contents::Sight;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::Semaphore;
+
+use self::contents::Cache;
+use super::mailbox::store_away;
+use crate::domain::{
+    Attachment, BlobId, Code, Holder, Most, SessionKey, Share, Shares, TenantId, Timestamp,
+};
+use crate::session::Refusal;
+use crate::store::Records;
+
+/// Attachments of one message.
+const MAX_OF_MESSAGE: usize = 10;
+/// Uploads that are under way: each holds a whole file in memory.
+const MAX_UPLOADS: Most = Most {
+    all: Some(16),
+    per_tenant: Some(8),
+    per_user: Some(4),
+};
+/// Files that are decoded at the same time, in the whole gateway.
+const DECODERS: usize = 2;
+
+/// How large attachments may be, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct AttachmentLimits {
+    /// One file as it comes.
+    pub file: u64,
+    /// All that one session keeps.
+    pub session: u64,
+}
+
+/// What is attached to sessions. Cheap to clone.
+#[derive(Clone)]
+pub struct Attachments(Arc<Shared>);
+
+struct Shared {
+    records: Records,
+    limits: AttachmentLimits,
+    uploads: Arc<Shares>,
+    decoders: Semaphore,
+    /// One turn for each tenant that decodes. Never held across an await.
+    turns: Mutex<HashMap<TenantId, Weak<Semaphore>>>,
+    cache: Cache,
+}
+
+impl fmt::Debug for Attachments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Attachments(…)")
+    }
+}
+
+impl Attachments {
+    /// Kept in the records.
+    pub fn new(records: Records, limits: AttachmentLimits) -> Self {
+        Self(Arc::new(Shared {
+            records,
+            limits,
+            uploads: Shares::new(MAX_UPLOADS),
+            decoders: Semaphore::new(DECODERS),
+            turns: Mutex::default(),
+            cache: Cache::default(),
+        }))
+    }
+
+    /// Takes a file in and keeps it with a session that is stored.
+    pub(in crate::agent) async fn keep(
+        &self,
+        key: &SessionKey,
+        name: &str,
+        bytes: Vec<u8>,
+    ) -> Result<Attachment, Refusal> {
+        let (attachment, content) = self.prepare(&key.tenant, name, bytes).await?;
+        let now = Timestamp(jiff::Timestamp::now().as_millisecond());
+        let limit = (self.0.limits.session, now);
+        let records = self.0.records.attachments();
+        let kept = records.put(key, &attachment, content, limit).await;
+        if kept.map_err(|error| away(key, &error))? {
+            return Ok(attachment);
+        }
+        let most = self.0.limits.session / (1024 * 1024);
+        Err(Refusal::new(
+            Code::TooLarge,
+            format!(
+                "the attachments of one session may have {most} MiB together; start a new session, \
+                 or have the operator raise `runtime.limits.attachments_mb_per_session`"
+            ),
+        ))
+    }
+
+    /// The same for what a tool returned as an image. Anything else is none.
+    pub(in crate::agent) async fn keep_image(
+        &self,
+        key: &SessionKey,
+        bytes: Vec<u8>,
+    ) -> Result<Attachment, Refusal> {
+        if !intake::is_image(&bytes) {
+            let text = "its bytes are no image of a kind that is known here";
+            return Err(Refusal::new(Code::InvalidArguments, text));
+        }
+        self.keep(key, "", bytes).await
+    }
+
+    /// Decodes beside the tasks of sessions: two files at a time, and one of each tenant, so that
+    /// nobody takes the processors of others.
+    async fn prepare(
+        &self,
+        tenant: &TenantId,
+        name: &str,
+        bytes: Vec<u8>,
+    ) -> Result<intake::Prepared, Refusal> {
+        let turn = self.turn(tenant);
+        let stopping = |_| super::mailbox::stopping();
+        let _turn = turn.acquire().await.map_err(stopping)?;
+        let _decoder = self.0.decoders.acquire().await.map_err(stopping)?;
+        let name = name.to_owned();
+        let prepared = tokio::task::spawn_blocking(move || intake::prepare(&name, bytes));
+        let prepared = prepared.await.map_err(|error| {
+            tracing::error!(?error, "A file could not be taken in");
+            Refusal::new(Code::Internal, "the file could not be taken in")
+        })?;
+        prepared.map_err(|unfit| {
+            tracing::debug!(?unfit, "A file is refused");
+            let code = match unfit {
+                intake::Unfit::TooManyPixels(_) | intake::Unfit::TooLong => Code::TooLarge,
+                intake::Unfit::Empty
+                | intake::Unfit::Kind
+                | intake::Unfit::Unreadable(_)
+                | intake::Unfit::Unwritable(_) => Code::InvalidArguments,
+            };
+            Refusal::of_field(code, "file", unfit.to_string())
+        })
+    }
+
+    fn turn(&self, tenant: &TenantId) -> Arc<Semaphore> {
+        let mut turns = self.0.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = turns.get(tenant).and_then(Weak::upgrade) {
+            return turn;
+        }
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::new(Semaphore::new(1));
+        turns.insert(tenant.clone(), Arc::downgrade(&turn));
+        turn
+    }
+
+    /// The facts of what a message names, in its order; only what its own session holds.
+    pub(in crate::agent) async fn find(
+        &self,
+        key: &SessionKey,
+        ids: &[BlobId],
+    ) -> Result<Vec<Attachment>, Refusal> {
+        let wrong = |text: String| Refusal::of_field(Code::InvalidArguments, "attachments", text);
+        if ids.len() > MAX_OF_MESSAGE {
+            let text = format!("a message may have {MAX_OF_MESSAGE} attachments");
+            return Err(wrong(text));
+        }
+        let mut found: Vec<Attachment> = Vec::with_capacity(ids.len());
+        for id in ids {
+            if found.iter().any(|earlier| earlier.id == *id) {
+                continue;
+            }
+            let attachment = self.0.records.attachments().find(key, id).await;
+            let attachment = attachment.map_err(|error| away(key, &error))?;
+            let missing = || wrong(format!("this session has no attachment `{id}`"));
+            found.push(attachment.ok_or_else(missing)?);
+        }
+        Ok(found)
+    }
+
+    /// One with its content, for people; none = the session does not hold it.
+    pub(in crate::agent) async fn read(
+        &self,
+        key: &SessionKey,
+        id: &BlobId,
+    ) -> Result<Option<(Attachment, Vec<u8>)>, Refusal> {
+        let records = self.0.records.attachments();
+        let read = async {
+            let attachment = records.find(key, id).await?;
+            let content = records.content(key, id).await?;
+            Ok(attachment.zip(content))
+        };
+        read.await.map_err(|error| away(key, &error))
+    }
+
+    /// How large they may be.
+    pub(in crate::agent) fn limits(&self) -> AttachmentLimits {
+        self.0.limits
+    }
+
+    /// Counts an upload against its sender, while the answer lives.
+    pub(in crate::agent) fn begin(&self, holder: Holder) -> Result<Share, Refusal> {
+        self.0.uploads.take(holder, 1).map_err(|_| {
+            let text = "too many files are being attached at the same time; try again in a moment";
+            Refusal::new(Code::TooManyRequests, text)
+        })
+    }
+}
+
+fn away(key: &SessionKey, error: &crate::store::Error) -> Refusal {
+    tracing::warn!(session.id = %key.session, ?error, "Attachments are out of reach");
+    store_away()
+}

@@ -1,0 +1,92 @@
+//! A file on its way into a session: who may send it is known before its first byte is read.
+
+use super::Sessions;
+use crate::agent::attachments::Attachments;
+use crate::agent::mailbox::SessionRequest;
+use crate::domain::{Attachment, BlobId, Caller, Code, Holder, SessionKey, Share};
+use crate::session::{Command, Refusal};
+
+/// A file that may come. While it lives, it counts against its sender.
+pub struct Upload {
+    attachments: Attachments,
+    key: SessionKey,
+    _share: Share,
+}
+
+impl Upload {
+    /// Bytes that the file may have.
+    pub fn limit(&self) -> usize {
+        usize::try_from(self.attachments.limits().file).unwrap_or(usize::MAX)
+    }
+
+    /// Why a file of more bytes is refused.
+    pub fn too_large(&self) -> Refusal {
+        let most = self.limit() / (1024 * 1024);
+        let text = format!(
+            "a file may have {most} MiB; send a smaller one, or have the operator raise \
+             `runtime.limits.attachment_mb`"
+        );
+        Refusal::of_field(Code::TooLarge, "file", text)
+    }
+
+    /// Takes the whole file.
+    pub async fn finish(self, name: &str, bytes: Vec<u8>) -> Result<Attachment, Refusal> {
+        self.attachments.keep(&self.key, name, bytes).await
+    }
+}
+
+impl Sessions {
+    /// Lets the owner of a session attach a file. The session is stored by it, so that the file goes
+    /// with the session.
+    pub async fn attach(&self, key: &SessionKey, caller: &Caller) -> Result<Upload, Refusal> {
+        let attachments = self.attachments();
+        if attachments.limits().file == 0 {
+            let text = "attachments are switched off here (`runtime.limits.attachment_mb`)";
+            return Err(Refusal::new(Code::NotAllowed, text));
+        }
+        let open = SessionRequest::Command(Command::Open { title: None });
+        self.tell(key, caller, open).await?;
+        self.listed().await;
+        let share = attachments.begin(Holder {
+            tenant: caller.tenant.id.clone(),
+            user: caller.user.id.clone(),
+        })?;
+        Ok(Upload {
+            attachments: attachments.clone(),
+            key: key.clone(),
+            _share: share,
+        })
+    }
+
+    /// An attachment and its content, for whoever may see the session; none = it holds no such thing.
+    pub async fn attachment(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        id: &BlobId,
+    ) -> Result<Option<(Attachment, Vec<u8>)>, Refusal> {
+        self.admit(key, caller).await?;
+        self.attachments().read(key, id).await
+    }
+
+    fn attachments(&self) -> &Attachments {
+        &self.0.factory.attachments
+    }
+
+    /// Finds what a message names, once it is known that the session is the caller's.
+    pub(super) async fn look_up(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        ask: SessionRequest,
+    ) -> Result<SessionRequest, Refusal> {
+        let SessionRequest::Say { mut say, attached } = ask else {
+            return Ok(ask);
+        };
+        self.admit(key, caller).await?;
+        if let Command::Say { attachments, .. } = &mut say {
+            *attachments = self.attachments().find(key, &attached).await?;
+        }
+        Ok(SessionRequest::Command(say))
+    }
+}

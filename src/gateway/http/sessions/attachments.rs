@@ -1,0 +1,144 @@
+//! What is attached to a session: upload, and the content for whoever may see the session.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, FromRequest as _, Path, Request, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::key_of;
+use crate::domain::{Attachment, BlobId, Caller, Code, SessionId};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Query, SessionPath};
+
+/// Nothing in it may run or load, whatever a browser takes it for.
+const POLICY: &str = "default-src 'none'; sandbox; frame-ancestors 'none'";
+/// The address names the content, so it never changes; it is nobody else's.
+const CACHE: &str = "private, max-age=31536000, immutable";
+
+/// What is attached.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway::http) struct AttachmentItem {
+    /// SHA-256 of the content as it is kept, in hex; a message names it in `attachments`.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    id: String,
+    /// What people call it.
+    name: String,
+    /// What its bytes are: `image/png`, `image/jpeg`, `application/pdf` or `text/plain`.
+    media_type: &'static str,
+    /// Of the content as it is kept.
+    bytes: u64,
+    /// In pixels, where it is an image.
+    width: Option<u32>,
+    height: Option<u32>,
+}
+
+impl AttachmentItem {
+    fn of(attachment: Attachment) -> Self {
+        Self {
+            id: attachment.id.to_string(),
+            name: attachment.name,
+            media_type: attachment.media_type.as_str(),
+            bytes: attachment.bytes,
+            width: attachment.width,
+            height: attachment.height,
+        }
+    }
+}
+
+/// What it is called.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(in crate::gateway::http) struct AttachmentQuery {
+    /// The name of the file; the bytes alone say what it is.
+    #[param(max_length = 1024)]
+    name: Option<String>,
+}
+
+/// Attach a file to a session: PNG, JPEG, GIF and WebP images, PDF, or UTF-8 text, as the body.
+#[utoipa::path(post, path = "/api/sessions/{id}/attachments", tag = "sessions",
+    params(("id" = String, Path), AttachmentQuery),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream",
+        description = "The file."),
+    responses((status = 201, body = AttachmentItem), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 413, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn attach_file(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Query(query): Query<AttachmentQuery>,
+    mut request: Request,
+) -> Result<(StatusCode, Json<AttachmentItem>), ApiError> {
+    let key = key_of(&caller, session);
+    let upload = state.sessions.attach(&key, &caller).await?;
+    DefaultBodyLimit::max(upload.limit()).apply(&mut request);
+    let bytes = Bytes::from_request(request, &state).await;
+    let bytes = bytes.map_err(|rejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => ApiError::from(upload.too_large()),
+        _ => ApiError::new(Code::InvalidArguments, "the body did not arrive whole"),
+    })?;
+    let name = query.name.unwrap_or_default();
+    let attachment = upload.finish(&name, bytes.into()).await?;
+    let item = AttachmentItem::of(attachment);
+    Ok((StatusCode::CREATED, Json(item)))
+}
+
+/// The content of an attachment. Images are shown, everything else is saved.
+#[utoipa::path(get, path = "/api/sessions/{id}/attachments/{blob}", tag = "sessions",
+    params(("id" = String, Path), ("blob" = String, Path)),
+    responses((status = 200, description = "The content.", content_type = "application/octet-stream",
+        body = Vec<u8>), (status = 404, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn read_attachment(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path((session, blob)): Path<(String, String)>,
+) -> Result<Response, ApiError> {
+    let session = SessionId::parse(&session);
+    let session =
+        session.ok_or_else(|| ApiError::new(Code::SessionNotFound, "there is no such session"))?;
+    let missing = || ApiError::new(Code::NotFound, "this session has no such attachment");
+    let blob = BlobId::parse(&blob).ok_or_else(missing)?;
+    let key = key_of(&caller, session);
+    let found = state.sessions.attachment(&key, &caller, &blob).await?;
+    let (attachment, content) = found.ok_or_else(missing)?;
+    Ok(served(&attachment, content))
+}
+
+fn served(attachment: &Attachment, content: Vec<u8>) -> Response {
+    let kind = match attachment.media_type.as_str() {
+        "text/plain" => "text/plain; charset=utf-8",
+        kind => kind,
+    };
+    let way = if attachment.media_type.is_image() {
+        "inline"
+    } else {
+        "attachment"
+    };
+    let name = utf8_percent_encode(&attachment.name, NON_ALPHANUMERIC);
+    let disposition = format!("{way}; filename*=UTF-8''{name}");
+    let mut response = content.into_response();
+    let headers = response.headers_mut();
+    for (header, value) in [
+        (CONTENT_TYPE, kind),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (CACHE_CONTROL, CACHE),
+    ] {
+        headers.insert(header, HeaderValue::from_static(value));
+    }
+    if let Ok(value) = HeaderValue::from_str(&disposition) {
+        headers.insert(CONTENT_DISPOSITION, value);
+    }
+    response
+}

@@ -1,0 +1,79 @@
+//! What is attached to sessions: the facts for each session, the contents once for each tenant.
+
+use super::super::Error;
+use super::super::db::{Arg, Db, Statement, args};
+use super::{from_json, to_json};
+use crate::domain::{Attachment, BlobId, SessionKey, Timestamp};
+
+/// What is attached.
+pub struct Attachments<'s> {
+    db: &'s Db,
+}
+
+impl<'s> Attachments<'s> {
+    pub(super) fn new(db: &'s Db) -> Self {
+        Self { db }
+    }
+
+    /// Keeps one; false where there is no such session, or it would hold more than `most` bytes. What
+    /// the session holds already gets the new name.
+    pub async fn put(
+        &self,
+        key: &SessionKey,
+        attachment: &Attachment,
+        content: Vec<u8>,
+        (most, at): (u64, Timestamp),
+    ) -> Result<bool, Error> {
+        let (tenant, session) = (key.tenant.as_str(), key.session.as_str());
+        let id = attachment.id.as_str();
+        let bytes = i64::try_from(attachment.bytes).unwrap_or(i64::MAX);
+        let room = i64::try_from(most).unwrap_or(i64::MAX);
+        let put = vec![
+            // Written even where it is there: nobody may delete it in between.
+            Statement::new(
+                "INSERT INTO blobs (tenant, id, content) VALUES ($1, $2, $3) \
+                 ON CONFLICT (tenant, id) DO UPDATE SET id = excluded.id",
+                args![tenant, id, content],
+            ),
+            Statement::required(
+                "INSERT INTO attachments (tenant, session, blob, body, bytes, created_at) \
+                 SELECT $1, $2, $3, $4, $5, $6 \
+                 WHERE EXISTS (SELECT 1 FROM sessions WHERE tenant = $1 AND id = $2) \
+                 AND $5 + COALESCE((SELECT SUM(held.bytes) FROM attachments held \
+                 WHERE held.tenant = $1 AND held.session = $2 AND held.blob <> $3), 0) <= $7 \
+                 ON CONFLICT (tenant, session, blob) DO UPDATE SET body = excluded.body",
+                args![
+                    tenant,
+                    session,
+                    id,
+                    to_json("attachment", attachment)?.as_str(),
+                    bytes,
+                    at.0,
+                    room
+                ],
+            ),
+        ];
+        Ok(self.db.execute_all(put).await?.is_some())
+    }
+
+    /// The facts of one that the session holds.
+    pub async fn find(&self, key: &SessionKey, id: &BlobId) -> Result<Option<Attachment>, Error> {
+        let sql = "SELECT body FROM attachments WHERE tenant = $1 AND session = $2 AND blob = $3";
+        let row: Option<(String,)> = self.db.fetch_optional(sql, whose(key, id)).await?;
+        row.map(|(body,)| from_json("attachment", &body))
+            .transpose()
+    }
+
+    /// The content of one that the session holds.
+    pub async fn content(&self, key: &SessionKey, id: &BlobId) -> Result<Option<Vec<u8>>, Error> {
+        let sql = "SELECT blobs.content FROM attachments JOIN blobs ON blobs.tenant = \
+                   attachments.tenant AND blobs.id = attachments.blob WHERE attachments.tenant = $1 \
+                   AND attachments.session = $2 AND attachments.blob = $3";
+        let row: Option<(Vec<u8>,)> = self.db.fetch_optional(sql, whose(key, id)).await?;
+        Ok(row.map(|(content,)| content))
+    }
+}
+
+fn whose(key: &SessionKey, id: &BlobId) -> Vec<Arg> {
+    args![key.tenant.as_str(), key.session.as_str(), id.as_str()]
+}

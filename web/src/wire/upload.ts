@@ -1,0 +1,49 @@
+/** Attaches a file to a session. Only `XMLHttpRequest` says how much of it has been sent. */
+import { address } from './base'
+import { csrf, RequestError, retried } from './request'
+import type { Problem } from './restTypes'
+import type { Attachment } from './types'
+
+export interface UploadWatch {
+  /** From 0 to 1. */
+  onProgress: (part: number) => void
+  signal: AbortSignal
+}
+
+export function upload(session: string, file: File, watch: UploadWatch): Promise<Attachment> {
+  const path = `/api/sessions/${encodeURIComponent(session)}/attachments`
+  return retried(path, () => uploadOnce(`${path.slice(1)}?name=${encodeURIComponent(file.name)}`, file, watch))
+}
+
+/** Where the content of an attachment is. */
+export function attachmentAddress(session: string, attachment: string): string {
+  return address(`api/sessions/${encodeURIComponent(session)}/attachments/${encodeURIComponent(attachment)}`)
+}
+
+function uploadOnce(path: string, file: File, { onProgress, signal }: UploadWatch): Promise<Attachment> {
+  return new Promise((resolve, reject) => {
+    const sending = new XMLHttpRequest()
+    sending.open('POST', address(path))
+    sending.setRequestHeader('Accept', 'application/json')
+    sending.setRequestHeader('Content-Type', 'application/octet-stream')
+    sending.setRequestHeader('X-CSRF-Token', csrf())
+    sending.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 0)
+    sending.onload = () => {
+      const isTaken = sending.status >= 200 && sending.status < 300
+      if (isTaken) resolve(JSON.parse(sending.responseText) as Attachment)
+      else reject(new RequestError(sending.status, problemOf(sending.responseText)))
+    }
+    sending.onerror = () => reject(new RequestError(0, {}))
+    sending.onabort = () => reject(new RequestError(0, {}))
+    signal.addEventListener('abort', () => sending.abort())
+    sending.send(file)
+  })
+}
+
+function problemOf(text: string): Problem {
+  try {
+    return JSON.parse(text) as Problem
+  } catch {
+    return {}
+  }
+}
