@@ -111,7 +111,7 @@ async fn a_picture_reaches_the_model_in_its_vendors_form_and_survives_a_restart(
         let asked = app.model.requests().pop().unwrap().body;
         assert_eq!(
             pictures(vendor, &asked),
-            [data.clone()],
+            std::slice::from_ref(&data),
             "{vendor:?} {asked}"
         );
         drop(ana);

@@ -181,12 +181,12 @@ async fn a_picture_that_a_tool_returns_is_kept_and_seen() {
             .as_array()
             .or(asked["contents"].as_array())
             .or(asked["input"].as_array());
-        let last = list.unwrap().last().unwrap();
+        let newest = list.unwrap().last().unwrap();
         let sent = match vendor {
-            Vendor::Chat => last.pointer("/content/1/image_url/url"),
-            Vendor::Responses => last.pointer("/output/1/image_url"),
-            Vendor::Messages => last.pointer("/content/0/content/1/source/data"),
-            Vendor::Gemini => last.pointer("/parts/1/inlineData/data"),
+            Vendor::Chat => newest.pointer("/content/1/image_url/url"),
+            Vendor::Responses => newest.pointer("/output/1/image_url"),
+            Vendor::Messages => newest.pointer("/content/0/content/1/source/data"),
+            Vendor::Gemini => newest.pointer("/parts/1/inlineData/data"),
         };
         let sent = sent.and_then(serde_json::Value::as_str).unwrap_or_default();
         let data = sent.trim_start_matches("data:image/png;base64,");

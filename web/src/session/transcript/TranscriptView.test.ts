@@ -79,7 +79,7 @@ it('gives back a message that is taken back to be edited, though it is gone by t
   })
   await nextTick()
   await page.get('[aria-label^="Edit"]').trigger('click')
-  await vi.waitFor(() => expect(page.emitted('edit')).toEqual([['not like this']]))
+  await vi.waitFor(() => expect(page.emitted('edit')).toEqual([['not like this', undefined]]))
   expect(unsend).toHaveBeenCalledWith('m1')
   expect(page.find('.unsent').exists()).toBe(false)
   vi.restoreAllMocks()
