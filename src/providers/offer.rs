@@ -3,12 +3,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use jiff::civil::Date;
 use reqwest::Client;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::domain::{Code, Scope};
+use crate::llm::catalogue::Model;
 use crate::llm::{
-    self, KeyFault, ListedModel, ModelStream, Overrides, Provider, ProviderKind, Request,
+    self, Catalogue, KeyFault, ListedModel, ModelStream, Overrides, Provider, ProviderKind,
+    Request, Vendor,
 };
 use crate::session::Refusal;
 
@@ -43,6 +46,10 @@ pub struct Offer {
     pub provider: Arc<dyn Provider>,
     /// Why it cannot work.
     pub problem: Option<Refusal>,
+    /// Whose models and prices it offers.
+    vendor: Vendor,
+    /// What it listed last.
+    listed: Mutex<Arc<[ListedModel]>>,
     /// The model that it does not list, and the listed one that takes its place.
     stand_in: Mutex<Option<(String, String)>>,
 }
@@ -51,6 +58,7 @@ impl Offer {
     /// Connects it; what cannot work becomes an offer with a problem.
     pub fn connect(settings: ProviderSettings, source: Source, http: Client) -> Self {
         let id = settings.reach.id.clone();
+        let vendor = Vendor::of(settings.reach.kind, settings.reach.base_url.as_deref());
         if source != Source::Settings && has_placeholder(settings.reach.api_key.as_ref()) {
             tracing::warn!(
                 llm.provider = %id,
@@ -79,6 +87,8 @@ impl Offer {
             source,
             provider,
             problem,
+            vendor,
+            listed: Mutex::default(),
             stand_in: Mutex::default(),
         }
     }
@@ -111,6 +121,36 @@ impl Offer {
     /// What was said of its models.
     pub fn said(&self) -> &Overrides {
         &self.settings.said
+    }
+
+    /// Whose models and prices it offers.
+    pub fn vendor(&self) -> Vendor {
+        self.vendor
+    }
+
+    /// Keeps what it lists now.
+    pub fn learn(&self, listed: &[ListedModel]) {
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = listed.into();
+    }
+
+    /// What is known or assumed of one of its models: what was said, what it lists, what the
+    /// catalogue knows.
+    pub fn describe(&self, catalogue: Catalogue, model: &str) -> Model {
+        let listed = Arc::clone(&self.listed.lock().unwrap_or_else(PoisonError::into_inner));
+        let listed = listed.iter().find(|listed| listed.id == model);
+        catalogue.describe_listed(self.vendor, (model, listed), self.said())
+    }
+
+    /// Warns of a default model that its vendor switches off soon.
+    pub fn warn_of_end(&self, model: &str, today: Date) {
+        let known = self.describe(Catalogue::built_in(), model);
+        if let Some(end) = known.retirement(today) {
+            tracing::warn!(
+                llm.provider = self.id(),
+                llm.model = model,
+                "New sessions begin with the model `{model}`: {end}"
+            );
+        }
     }
 
     /// Whether it has a key. The key itself is never given out.

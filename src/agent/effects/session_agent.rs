@@ -8,7 +8,7 @@ use super::tool_call::SessionTools;
 use crate::domain::{SandboxId, SessionId, SessionKey, TenantId, Tool, UserId};
 use crate::history::{self, PromptError};
 use crate::llm::catalogue::Model;
-use crate::llm::{Catalogue, Overrides, RetryConfig};
+use crate::llm::{Catalogue, Overrides, RetryConfig, Vendor};
 use crate::providers::Providers;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
@@ -37,7 +37,7 @@ pub(in crate::agent) struct RequestBase {
 #[derive(Clone)]
 pub struct AgentFactory {
     pub providers: Providers,
-    pub catalogue: Arc<Catalogue>,
+    pub catalogue: Catalogue,
     pub prompts: Arc<Prompts>,
     /// Limits of the working context.
     pub history: history::Limits,
@@ -64,7 +64,7 @@ pub struct SessionAgent {
     pub(in crate::agent) tenant: TenantId,
     pub(in crate::agent) session: SessionId,
     pub(in crate::agent) providers: Providers,
-    pub(in crate::agent) catalogue: Arc<Catalogue>,
+    pub(in crate::agent) catalogue: Catalogue,
     pub(in crate::agent) prompts: Arc<Prompts>,
     pub(in crate::agent) history: history::Limits,
     pub(in crate::agent) retry: RetryConfig,
@@ -102,9 +102,14 @@ impl SessionAgent {
             taken if model.is_window_assumed => taken.min(window / 2),
             taken => taken,
         };
+        let fits = |limits: history::Limits| match model.max_input {
+            // The answer needs no room of a request that has a limit of its own.
+            Some(most) => limits.within(window, taken).within(most, tokens),
+            None => limits.within(window, taken),
+        };
         Ok(RequestBase {
-            limits: limits.within(window, taken),
-            whole: history::Limits::default().within(window, taken),
+            limits: fits(limits),
+            whole: fits(history::Limits::default()),
             window: (!model.is_window_assumed).then_some(window),
             system,
             tools,
@@ -131,7 +136,7 @@ impl AgentFactory {
             tenant: key.tenant.clone(),
             session: key.session.clone(),
             providers: self.providers.clone(),
-            catalogue: Arc::clone(&self.catalogue),
+            catalogue: self.catalogue,
             prompts: Arc::clone(&self.prompts),
             history: self.history,
             retry: self.retry,
@@ -171,9 +176,13 @@ impl SessionAgent {
     /// What is known or assumed of a model.
     pub(in crate::agent) fn describe(&self, choice: &ModelChoice) -> Model {
         let offer = self.providers.find(&self.tenant, &choice.provider);
-        let nothing = Overrides::default();
-        let said = offer.as_ref().map_or(&nothing, |offer| offer.said());
-        self.catalogue.describe(&choice.model, said)
+        offer.map_or_else(
+            || {
+                self.catalogue
+                    .describe(Vendor::default(), &choice.model, &Overrides::default())
+            },
+            |offer| offer.describe(self.catalogue, &choice.model),
+        )
     }
 
     /// Tokens of the longest answer of a model, if somebody said so.

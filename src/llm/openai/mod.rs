@@ -147,6 +147,7 @@ impl Provider for ChatCompletions {
             id: model.id,
             name: model.name,
             context_window: model.context_length,
+            ..ListedModel::default()
         });
         Ok(listed.collect())
     }

@@ -129,25 +129,25 @@ async fn every_provider_is_listed_and_one_that_fails_is_named() {
 async fn a_default_that_is_not_listed_is_replaced_in_new_sessions() {
     let app = TestApp::start_as(Vendor::Gemini, &[PLAIN, ("SPL_LLM_MODEL", "gemini-gone")]).await;
     app.model
-        .lists(list(Vendor::Gemini, &["gemini-odd", "gemini-2.0-flash"]));
+        .lists(list(Vendor::Gemini, &["gemini-odd", "gemini-3.8-flash"]));
     let person = app.person("acme").await;
     let found = Client::with_key(&app, &person.key)
         .get(AVAILABLE)
         .await
         .ok(200);
-    assert_eq!(found["model"], "gemini-2.0-flash");
+    assert_eq!(found["model"], "gemini-3.8-flash");
     let said = found["problems"][0]["problem"].as_str().unwrap();
     assert!(
-        said.contains("gemini-gone") && said.contains("gemini-2.0-flash"),
+        said.contains("gemini-gone") && said.contains("gemini-3.8-flash"),
         "{said}"
     );
     let mut ana = app.socket("acme").await;
-    assert_eq!(ana.ready["model"], "gemini-2.0-flash", "{}", ana.ready);
+    assert_eq!(ana.ready["model"], "gemini-3.8-flash", "{}", ana.ready);
     app.model.will_say("hi");
     ana.say("hello").await;
     assert_eq!(ana.wait_for_answer().await, "hi");
     let path = app.model.requests()[0].uri.path().to_owned();
-    assert!(path.contains("gemini-2.0-flash"), "{path}");
+    assert!(path.contains("gemini-3.8-flash"), "{path}");
 }
 
 /// Asserts S2.55.

@@ -778,10 +778,16 @@ export interface components {
              * @description Tokens of its longest answer.
              */
             maxOutput?: number | null;
-            /** @description By size of the request; empty = unknown, which is not free. */
+            /** @description By size of the request, in the vendor's usual tier; empty = unknown, which is not free. */
             prices: components["schemas"]["ModelPrice"][];
-            /** @description `tools`, `images`, `reasoning`. */
+            /** @description `tools`, `images`, `pdf`, `reasoning`. */
             abilities: string[];
+            /** @description What it refuses although others take it: `temperature`, `forced_tool_choice`, `no_thinking`. */
+            refuses?: string[];
+            /** @description The day on which its vendor switches it off (`2027-01-14`); absent where none is known. */
+            retiresAt?: string | null;
+            /** @description That day in words, from 60 days before it on. */
+            retires?: string | null;
             /** @description Whether a real request was made to it; absent where none was asked for. */
             probed?: boolean | null;
             /** @description Why it did not answer that request. */
@@ -1028,19 +1034,29 @@ export interface components {
             input: number;
             /**
              * Format: double
-             * @description Input that was.
+             * @description Input that was; `null` = unknown.
              */
             cached?: number | null;
             /**
              * Format: double
-             * @description Input that the provider put into its cache.
+             * @description Input that the provider put into its cache; `null` = unknown.
              */
             cacheWrite?: number | null;
             /**
              * Format: double
-             * @description Output, reasoning included.
+             * @description The same, kept for longer; absent = unknown.
+             */
+            cacheWriteLong?: number | null;
+            /**
+             * Format: double
+             * @description Output, reasoning included unless that is priced apart.
              */
             output: number;
+            /**
+             * Format: double
+             * @description Reasoning; absent = like other output.
+             */
+            reasoning?: number | null;
         };
         MyTenant: {
             id: string;
@@ -1564,6 +1580,11 @@ export interface components {
              * @description Input that the provider put into its cache; absent or `null` = like other input.
              */
             cacheWrite?: number | null;
+            /**
+             * Format: double
+             * @description The same, kept for longer; absent or `null` = like the other.
+             */
+            cacheWriteLong?: number | null;
             /**
              * Format: double
              * @description Output, reasoning included.

@@ -1,0 +1,136 @@
+//! What the counters give.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{estimate, estimated_usage, of_text};
+use crate::domain::{CallId, Entry, ModelCall, Native, TokenUsage, Tool, ToolAnnotations};
+use crate::llm::{Answer, AskedCall, InvalidArguments, Request};
+
+/// S0.10, S1.6, S2.62.
+#[test]
+fn four_characters_are_a_token() {
+    for (text, tokens) in [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("äöüß", 1)] {
+        assert_eq!(of_text(text), tokens, "{text}");
+    }
+}
+
+/// S0.6, S0.7, S0.8, S1.6, S1.17: texts, calls and results, each with what its form costs.
+#[test]
+fn every_kind_has_its_own_overhead() {
+    fn check(entry: &Entry, tokens: u64) {
+        assert_eq!(estimate(entry), tokens, "{entry:?}");
+    }
+    let text = || "12345678".to_owned();
+    check(
+        &Entry::User {
+            seq: 1,
+            text: text(),
+        },
+        2 + 4,
+    );
+    check(&Entry::Note { text: text() }, 2 + 4);
+    let call = ModelCall {
+        id: CallId::new(1, 0),
+        provider_id: "x".repeat(100),
+        name: "tool".to_owned(),
+        args: json!({"a": "ä"}),
+    };
+    let said = |calls| Entry::Assistant {
+        text: text(),
+        calls,
+        native: None,
+    };
+    check(&said(vec![]), 2 + 4);
+    check(&said(vec![call]), 2 + 4 + (1 + 3 + 8));
+    let result = Entry::ToolResult {
+        call_id: CallId::new(1, 0),
+        provider_id: String::new(),
+        name: "tool".to_owned(),
+        text: text(),
+        is_error: false,
+    };
+    check(&result, 2 + 8 + 4);
+}
+
+/// S0.9, S1.6: what only a vendor understands, and arguments that are no object.
+#[test]
+fn content_of_an_unknown_kind_counts_as_its_json() {
+    let said = |args, blocks| Entry::Assistant {
+        text: String::new(),
+        calls: vec![ModelCall {
+            id: CallId::new(1, 0),
+            provider_id: String::new(),
+            name: "tool".to_owned(),
+            args,
+        }],
+        native: Some(Native {
+            family: "never-heard-of".to_owned(),
+            blocks,
+        }),
+    };
+    let call = |args: u64| 1 + args + 8;
+    // 37 characters, four of which are two bytes.
+    let unknown = json!([{"type": "never_seen", "data": "äöüß"}]);
+    assert_eq!(estimate(&said(json!({}), unknown)), 4 + call(1) + 10);
+    assert_eq!(estimate(&said(json!("{oops"), json!([]))), 4 + call(2) + 1);
+    assert_eq!(estimate(&said(json!(null), json!(null))), 4 + call(1) + 1);
+}
+
+/// S1.3, S1.17: what is sent is counted whole, and so is what came, whatever it is.
+#[test]
+fn an_estimate_of_usage_counts_the_request_and_the_answer() {
+    let tool = Tool {
+        name: "tool".to_owned(),
+        title: None,
+        description: "12345678".to_owned(),
+        input_schema: json!({}),
+        annotations: ToolAnnotations::default(),
+        needs_tasks: false,
+    };
+    let mut request = Request {
+        model: "m".to_owned(),
+        system: Some("Be kind.".into()),
+        entries: [Entry::User {
+            seq: 1,
+            text: "12345678".to_owned(),
+        }]
+        .into(),
+        tools: Arc::from([tool]),
+        temperature: None,
+        effort: None,
+        max_tokens: None,
+        max_output: None,
+    };
+    let asked = |args| AskedCall {
+        provider_id: String::new(),
+        name: "tool".to_owned(),
+        args,
+    };
+    let answer = Answer {
+        text: "abcd".to_owned(),
+        reasoning: "abcdefgh".to_owned(),
+        calls: vec![
+            asked(Ok(json!({"a": "ä"}))),
+            asked(Err(InvalidArguments::Malformed {
+                raw: "{oops".to_owned(),
+                problem: String::new(),
+            })),
+        ],
+        ..Answer::default()
+    };
+    let usage = TokenUsage {
+        input_tokens: (2 + 4) + (1 + 2 + 1 + 8) + (2 + 4),
+        output_tokens: 1 + 2 + (1 + 3 + 8) + (1 + 2 + 8),
+        reasoning_tokens: 2,
+        is_estimated: true,
+        ..TokenUsage::default()
+    };
+    assert_eq!(estimated_usage(&request, &answer), usage);
+    request.system = None;
+    request.tools = Arc::from([]);
+    request.entries = [].into();
+    let nothing = estimated_usage(&request, &Answer::default());
+    assert_eq!((nothing.total(), nothing.is_estimated), (0, true));
+}
