@@ -1,5 +1,6 @@
 //! One provider of the registry: what it is made of, and what is wrong with it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -9,11 +10,15 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::domain::{Code, Scope};
 use crate::llm::catalogue::Model;
+use crate::llm::tokens::{Calibration, Counter};
 use crate::llm::{
     self, Catalogue, KeyFault, ListedModel, ModelStream, Overrides, Provider, ProviderKind,
     Request, Vendor,
 };
 use crate::session::Refusal;
+
+/// Models of one provider whose counts are remembered.
+const CALIBRATED: usize = 64;
 
 /// Where a provider comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +55,8 @@ pub struct Offer {
     vendor: Vendor,
     /// What it listed last.
     listed: Mutex<Arc<[ListedModel]>>,
+    /// How far our counts of its models are from its own.
+    learned: Mutex<BTreeMap<String, Calibration>>,
     /// The model that it does not list, and the listed one that takes its place.
     stand_in: Mutex<Option<(String, String)>>,
 }
@@ -89,6 +96,7 @@ impl Offer {
             problem,
             vendor,
             listed: Mutex::default(),
+            learned: Mutex::default(),
             stand_in: Mutex::default(),
         }
     }
@@ -139,6 +147,22 @@ impl Offer {
         let listed = Arc::clone(&self.listed.lock().unwrap_or_else(PoisonError::into_inner));
         let listed = listed.iter().find(|listed| listed.id == model);
         catalogue.describe_listed(self.vendor, (model, listed), self.said())
+    }
+
+    /// The counter of one of its models.
+    pub fn counter(&self, model: &str) -> Counter {
+        let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        Counter::new(self.vendor, model, learned.get(model))
+    }
+
+    /// Learns from what it reports: so many tokens were counted, and so many it says.
+    pub fn calibrate(&self, model: &str, counted: u64, reported: u64) {
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        if learned.len() >= CALIBRATED && !learned.contains_key(model) {
+            learned.clear();
+        }
+        let known = learned.entry(model.to_owned()).or_default();
+        known.learn(counted, reported);
     }
 
     /// Warns of a default model that its vendor switches off soon.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::prompts::{Prompts, Rendered};
+use super::prompts::Prompts;
 use super::tool_call::SessionTools;
 use crate::domain::{SandboxId, SessionId, SessionKey, TenantId, Tool, UserId};
 use crate::history::{self, PromptError};
 use crate::llm::catalogue::Model;
+use crate::llm::tokens::Counter;
 use crate::llm::{Catalogue, Overrides, RetryConfig, Vendor};
 use crate::providers::Providers;
 use crate::sandbox::assignment::SandboxAssignment;
@@ -29,6 +30,8 @@ pub(in crate::agent) struct RequestBase {
     pub(in crate::agent) whole: history::Limits,
     /// Tokens of prompt and tools.
     pub(in crate::agent) tokens: u64,
+    /// The same before the provider's reports corrected it.
+    pub(in crate::agent) counted: u64,
     /// Tokens that the model can read, if somebody said so.
     pub(in crate::agent) window: Option<u64>,
 }
@@ -83,11 +86,12 @@ impl SessionAgent {
     pub(in crate::agent) fn request_base(
         &self,
         choice: &ModelChoice,
-        input: &str,
-        limits: history::Limits,
+        (input, limits): (&str, history::Limits),
+        counter: Counter,
     ) -> Result<RequestBase, PromptError> {
         let tools = self.tools.definitions();
-        let Rendered { system, tokens } = self.prompts.with(&tools, input)?;
+        let rendered = self.prompts.with(&tools, input)?;
+        let tokens = rendered.tokens(&tools, counter);
         let model = self.describe(choice);
         let window = model.context_window;
         let answer = self.max_tokens.map_or_else(
@@ -111,7 +115,8 @@ impl SessionAgent {
             limits: fits(limits),
             whole: fits(history::Limits::default()),
             window: (!model.is_window_assumed).then_some(window),
-            system,
+            counted: rendered.counted(&tools, counter),
+            system: rendered.system,
             tools,
             tokens,
         })
@@ -171,6 +176,12 @@ impl SessionAgent {
         let limits = self.limits(control);
         let turn = control.turn.as_ref().and_then(|turn| turn.max_tokens);
         turn.map_or(limits, |most| limits.at_most(most))
+    }
+
+    /// What counts the tokens of a model.
+    pub(in crate::agent) fn counter(&self, choice: &ModelChoice) -> Counter {
+        let offer = self.providers.find(&self.tenant, &choice.provider);
+        offer.map_or_else(Counter::default, |offer| offer.counter(&choice.model))
     }
 
     /// What is known or assumed of a model.

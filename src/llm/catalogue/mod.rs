@@ -73,24 +73,20 @@ impl Catalogue {
     }
 
     /// The entry of a vendor's model, or of the model that it is a dated version of.
-    pub fn find(&self, vendor: Vendor, model: &str) -> Option<Model> {
-        match vendor.name() {
-            Some(name) => {
-                let mut found = self.entry(name, model)?;
-                if vendor.is_regional() && found.is_regional {
-                    found.prices.clear();
-                }
-                Some(found)
-            }
-            None => {
-                let found = EVERYWHERE.iter().find_map(|name| self.entry(name, model));
-                found.map(Model::elsewhere)
-            }
+    pub fn find(self, vendor: Vendor, model: &str) -> Option<Model> {
+        let Some(name) = vendor.name() else {
+            let found = EVERYWHERE.iter().find_map(|name| self.entry(name, model));
+            return found.map(Model::elsewhere);
+        };
+        let mut found = self.entry(name, model)?;
+        if vendor.is_regional() && found.is_regional {
+            found.prices.clear();
         }
+        Some(found)
     }
 
     /// The entry of a model, or conservative guesses, with what somebody said of it.
-    pub fn describe(&self, vendor: Vendor, model: &str, said: &Overrides) -> Model {
+    pub fn describe(self, vendor: Vendor, model: &str, said: &Overrides) -> Model {
         let windows = &said.windows;
         let mut described = self
             .find(vendor, model)
@@ -113,7 +109,7 @@ impl Catalogue {
 
     /// The same, with what its provider lists, which wins over the catalogue.
     pub fn describe_listed(
-        &self,
+        self,
         vendor: Vendor,
         (model, listed): (&str, Option<&ListedModel>),
         said: &Overrides,
@@ -145,13 +141,13 @@ impl Catalogue {
 
     /// All entries, for tests.
     #[cfg(test)]
-    fn all(&self) -> impl Iterator<Item = (&'static str, Model)> {
+    fn all(self) -> impl Iterator<Item = (&'static str, Model)> {
         self.index
             .iter()
             .filter_map(|((vendor, _), line)| Some((*vendor, read(line)?)))
     }
 
-    fn entry(&self, vendor: &'static str, model: &str) -> Option<Model> {
+    fn entry(self, vendor: &'static str, model: &str) -> Option<Model> {
         let id = model.strip_prefix("models/").unwrap_or(model);
         // Vertex names who made the model, too.
         let id = id.strip_prefix("google/").unwrap_or(id);

@@ -9,7 +9,7 @@ use super::{Catalogue, Model, Tier};
 use crate::domain::TokenUsage;
 
 /// The day of the other list, so that the prices of that day are asked for.
-const DAY: Duration = Duration::from_secs(1_794_000_000);
+const DAY: Duration = Duration::from_hours(498_333);
 
 /// The vendors that both know, and the other list's names of them.
 const VENDORS: [(&str, &str); 8] = [

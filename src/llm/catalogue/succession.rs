@@ -11,7 +11,7 @@ impl Catalogue {
     /// Of the listed models the one that takes the place of `model`: its successor, or the newest
     /// living one of its family that asks for tools.
     pub fn successor<'a>(
-        &self,
+        self,
         vendor: Vendor,
         model: &str,
         (listed, today): (&'a [&'a str], Date),
@@ -36,7 +36,7 @@ impl Catalogue {
     }
 
     /// The successors of a model, the nearest first.
-    fn line(&self, vendor: Vendor, model: &str) -> Vec<Model> {
+    fn line(self, vendor: Vendor, model: &str) -> Vec<Model> {
         let heir = |model: &Model| self.find(vendor, model.successor.as_deref()?);
         let first = self.find(vendor, model).as_ref().and_then(heir);
         std::iter::successors(first, heir)

@@ -246,6 +246,10 @@ async fn an_answer_of_each_vendor_has_text_calls_tokens_a_cost_and_a_time() {
         assert!(answer["durationMs"].is_u64(), "{vendor:?}");
         let usage = ana.wait_for("session:usage").await;
         assert_eq!(usage.args[0]["totalTokens"], 36, "{vendor:?}");
+        let counted = &usage.args[0]["context"]["counted"]["method"];
+        let is_published = provider == "openai";
+        let expected = if is_published { "exact" } else { "estimated" };
+        assert_eq!(counted, expected, "{vendor:?}");
         let total = usage.args[0]["totalCost"].as_f64().unwrap();
         assert!(total >= 2.0 * price.as_usd(), "{vendor:?} {total}");
     }
