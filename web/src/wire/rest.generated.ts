@@ -460,6 +460,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/models/{id}/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Counts the tokens that a text has for a model. No provider is asked.
+         * @description Counts the tokens that a text has for a model. No provider is asked.
+         */
+        post: operations["count_tokens"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/providers": {
         parameters: {
             query?: never;
@@ -859,6 +879,32 @@ export interface components {
              * @description `seq` of the first event that it caused.
              */
             seq: number;
+        };
+        /** @description A text to be counted. */
+        CountTokensRequest: {
+            /** @description The text, at most 512 KiB. */
+            text: string;
+            /** @description The model's provider; absent = the one that would serve it. */
+            provider?: string | null;
+        };
+        /** @description What a text has. */
+        CountedTokens: {
+            /**
+             * Format: int64
+             * @description Its tokens.
+             */
+            tokens: number;
+            /**
+             * @description How they were counted: `exact` by the model's own vocabulary, `calibrated` by four characters a
+             *     token and what the provider reported before, `estimated` by four characters a token alone.
+             */
+            method: components["schemas"]["TokenMethod"];
+            /**
+             * Format: double
+             * @description How far such counts were off: the median, as a share of what the provider reported. Absent
+             *     where nothing was compared.
+             */
+            error?: number | null;
         };
         /** @description A session to create. */
         CreateSessionRequest: {
@@ -1563,6 +1609,11 @@ export interface components {
             /** @description Whether it works only as a task: it is not offered to models yet. */
             needsTasks: boolean;
         };
+        /**
+         * @description How tokens were counted.
+         * @enum {string}
+         */
+        TokenMethod: "exact" | "calibrated" | "estimated";
         /** @description US dollars per million tokens of one model. */
         TokenPrice: {
             /**
@@ -3922,6 +3973,114 @@ export interface operations {
             };
             /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    count_tokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The model's name in requests. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CountTokensRequest"];
+            };
+        };
+        responses: {
+            /** @description What a text has. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CountedTokens"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
