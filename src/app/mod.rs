@@ -42,7 +42,7 @@ use crate::sandbox::{Janitor, Runtime};
 use crate::servers::Servers;
 use crate::store::Store;
 use crate::telemetry::traces::Traces;
-use crate::tenancy::{Link, Tenancy};
+use crate::tenancy::{Clock, Link, Tenancy};
 
 /// How long a stop may take before what still runs is dropped.
 const STOP_LIMIT: Duration = Duration::from_millis(1_500);
@@ -234,7 +234,7 @@ fn gateway_state(
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }),
         system: report.clone(),
-        models: Arc::new(ModelList::new(Arc::new(Catalogue::built_in()))),
+        models: Arc::new(ModelList::new(Catalogue::built_in(), Clock::system())),
         providers,
         body_limit: socket_settings(settings).frame_bytes,
         limits: door_limits(&settings.runtime.limits),

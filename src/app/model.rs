@@ -7,13 +7,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config;
 use crate::domain::{Code, MicroUsd};
-use crate::llm::catalogue::Price;
+use crate::llm::catalogue::{Price, Tier};
 use crate::llm::{self, Api, Overrides, ProviderKind, RetryConfig, Windows};
 use crate::net::{self, Guard};
 use crate::providers::Providers;
 use crate::providers::{Offer, ProviderSettings, Source, Ways};
 use crate::session::{ModelChoice, Refusal};
 use crate::store::{Sealer, Store};
+use crate::tenancy::Clock;
 
 /// How often the records of providers are read again.
 const REFRESH_EVERY: Duration = Duration::from_secs(30);
@@ -82,6 +83,9 @@ pub(super) fn open(settings: &config::Llm, guard: Guard) -> anyhow::Result<Model
         offers.push(offer);
     }
     let choice = ModelChoice::new(settings.provider.clone(), settings.model.clone());
+    if let Some(offer) = offers.iter().find(|offer| offer.id() == choice.provider) {
+        offer.warn_of_end(&choice.model, Clock::system().now().date());
+    }
     Ok(Models {
         offers,
         choice,
@@ -94,13 +98,6 @@ fn provider_settings(
     entry: &config::ProviderEntry,
     settings: &config::Llm,
 ) -> ProviderSettings {
-    let kind = match entry.kind {
-        config::ProviderKind::OpenAi => ProviderKind::OpenAi,
-        config::ProviderKind::Anthropic => ProviderKind::Anthropic,
-        config::ProviderKind::Gemini => ProviderKind::Gemini,
-        config::ProviderKind::OpenAiCompatible => ProviderKind::OpenAiCompatible,
-        config::ProviderKind::Scripted => ProviderKind::Scripted,
-    };
     let api = match entry.api {
         config::ApiFlavour::Auto => Api::Auto,
         config::ApiFlavour::Responses => Api::Responses,
@@ -109,7 +106,7 @@ fn provider_settings(
     ProviderSettings {
         reach: llm::Settings {
             id: id.to_owned(),
-            kind,
+            kind: entry.kind,
             api_key: entry.api_key.clone(),
             base_url: entry.base_url.as_ref().map(ToString::to_string),
             api,
@@ -125,11 +122,14 @@ fn said(entry: &config::ProviderEntry) -> Overrides {
     let price = |price: &config::ModelPrice| {
         let micro = |usd: f64| MicroUsd::from_usd(usd).0;
         Price {
+            tier: Tier::Standard,
             above: 0,
             input: micro(price.input),
             cached: price.cached.map(micro),
             cache_write: price.cache_write.map(micro),
+            cache_write_long: price.cache_write_long.map(micro),
             output: micro(price.output),
+            reasoning: None,
         }
     };
     let prices = entry.prices.iter();

@@ -260,7 +260,7 @@ fn factory(
     };
     Ok(AgentFactory {
         providers,
-        catalogue: Arc::new(Catalogue::built_in()),
+        catalogue: Catalogue::built_in(),
         prompts: Arc::new(Prompts::new(SystemPrompt::new(
             &llm.prompt_template,
             reads,

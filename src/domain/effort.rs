@@ -53,6 +53,7 @@ impl Effort {
     }
 
     /// As a level, for models that take only those.
+    #[must_use]
     pub fn level(self) -> Self {
         match self {
             Self::Budget(..=1_024) => Self::Minimal,
@@ -60,7 +61,7 @@ impl Effort {
             Self::Budget(..=16_384) => Self::Medium,
             Self::Budget(..=32_768) => Self::High,
             Self::Budget(_) => Self::Max,
-            level => level,
+            Self::Off | Self::Minimal | Self::Low | Self::Medium | Self::High | Self::Max => self,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Attachment, CallId, Memo};
+use super::{Attachment, CallId, Encoding, Weights};
 
 /// One call as the model asked for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,7 +76,7 @@ pub enum Entry {
 pub struct Weighed {
     entry: Entry,
     #[serde(skip)]
-    weight: Memo<u64>,
+    weights: Weights,
 }
 
 impl Weighed {
@@ -84,18 +84,23 @@ impl Weighed {
     pub fn new(entry: Entry) -> Arc<Self> {
         Arc::new(Self {
             entry,
-            weight: Memo::default(),
+            weights: Weights::default(),
         })
     }
 
-    /// Its tokens by `count`, of which there is one.
-    pub fn weight(&self, count: impl FnOnce(&Entry) -> u64) -> u64 {
-        *self.weight.get(|| count(&self.entry))
+    /// Its tokens by `count`, of which there is one for each encoding.
+    pub fn weight(&self, encoding: Encoding, count: impl FnOnce(&Entry) -> u64) -> u64 {
+        self.weights.get(encoding, || count(&self.entry))
+    }
+
+    /// Whether its tokens were counted before.
+    pub fn is_weighed(&self, encoding: Encoding) -> bool {
+        self.weights.has(encoding)
     }
 
     /// To be changed.
     pub fn entry_mut(&mut self) -> &mut Entry {
-        self.weight = Memo::default();
+        self.weights = Weights::default();
         &mut self.entry
     }
 }

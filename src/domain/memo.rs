@@ -8,6 +8,11 @@ use std::sync::OnceLock;
 pub struct Memo<T>(OnceLock<T>);
 
 impl<T> Memo<T> {
+    /// Whether it was worked out before.
+    pub fn is_known(&self) -> bool {
+        self.0.get().is_some()
+    }
+
     /// What was worked out before, or is now.
     pub fn get(&self, work_out: impl FnOnce() -> T) -> &T {
         self.0.get_or_init(work_out)

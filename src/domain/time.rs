@@ -17,6 +17,12 @@ impl Timestamp {
             .unwrap_or_default()
     }
 
+    /// The day in UTC.
+    pub fn date(self) -> jiff::civil::Date {
+        let at = jiff::Timestamp::from_millisecond(self.0).unwrap_or_default();
+        jiff::tz::TimeZone::UTC.to_datetime(at).date()
+    }
+
     /// Milliseconds from `earlier` to this point; 0 when it lies before.
     pub fn since_ms(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)

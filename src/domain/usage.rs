@@ -41,6 +41,9 @@ pub struct TokenUsage {
     /// The part of `input_tokens` that the provider put into its cache, where that costs more.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cache_write_tokens: u64,
+    /// The part of `cache_write_tokens` that it keeps for the longer of its times.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write_long_tokens: u64,
     /// Everything generated, reasoning included.
     pub output_tokens: u64,
     /// The part of `output_tokens` that was reasoning.
@@ -115,6 +118,7 @@ mod tests {
                 output_tokens: output,
                 cached_tokens: input,
                 cache_write_tokens: input,
+                cache_write_long_tokens: input,
                 reasoning_tokens: output,
                 is_estimated: cost.is_none(),
             };

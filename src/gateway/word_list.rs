@@ -38,6 +38,8 @@ word_lists! {
     ProviderSource = "settings" | "installation" | "tenant";
     /// Who chose the model of new sessions.
     ModelDefaultSource = "own" | "tenant" | "installation" | "settings";
+    /// How tokens were counted.
+    TokenMethod = "exact" | "calibrated" | "estimated";
     /// What seals tools in.
     SandboxKind = "docker" | "bubblewrap" | "none";
     /// What holds a limit in force.

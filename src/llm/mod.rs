@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
+use jiff::civil::Date;
 use secrecy::SecretString;
 
 use crate::domain::{Effort, Entry, Native, TokenUsage, Tool, Weighed};
@@ -27,13 +28,17 @@ pub mod tokens;
 mod transport;
 mod wire_log;
 
+use catalogue::Ability;
+
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
 pub use api::{Api, UnknownApi};
-pub use catalogue::{Catalogue, Overrides, Windows};
+pub use catalogue::{Catalogue, Overrides, Vendor, Windows};
 pub use contents::{Content, Contents, Encoded};
 pub use error::{Error, KeyFault, Refusal};
 pub use request::cache::RequestCache;
 pub use transport::retry::{Progress, RetryConfig, ask};
+
+pub use crate::config::ProviderKind;
 
 /// The key of the example files (S0.25): it starts, and every answer is an error.
 pub const PLACEHOLDER_KEY: &str = "dummy-api-key";
@@ -57,21 +62,6 @@ pub trait Provider: Send + Sync {
     async fn models(&self) -> Result<Vec<ListedModel>, Error>;
 }
 
-/// What a provider speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ProviderKind {
-    /// OpenAI itself.
-    OpenAi,
-    /// Anthropic itself.
-    Anthropic,
-    /// Google's Gemini itself.
-    Gemini,
-    /// Any server that speaks Chat Completions.
-    OpenAiCompatible,
-    /// The deterministic model of demos and tests.
-    Scripted,
-}
-
 impl ProviderKind {
     /// Reads a name of the settings; the aliases of D12 are accepted.
     pub fn parse(text: &str) -> Option<Self> {
@@ -85,33 +75,11 @@ impl ProviderKind {
         }
     }
 
-    /// The canonical name in settings and records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OpenAi => "openai",
-            Self::Anthropic => "anthropic",
-            Self::Gemini => "gemini",
-            Self::OpenAiCompatible => "openai-compatible",
-            Self::Scripted => "scripted",
-        }
-    }
-
     /// The name in `system:ready`, which keeps `claude` (D12).
     pub fn wire_name(self) -> &'static str {
         match self {
             Self::Anthropic => "claude",
             Self::OpenAi | Self::Gemini | Self::OpenAiCompatible | Self::Scripted => self.as_str(),
-        }
-    }
-
-    /// The model of sessions that name none; a compatible server has its own.
-    pub fn default_model(self) -> Option<&'static str> {
-        match self {
-            Self::OpenAi => Some("gpt-4o"),
-            Self::Anthropic => Some("claude-sonnet-4-5-20250929"),
-            Self::Gemini => Some("gemini-2.0-flash-exp"),
-            Self::Scripted => Some("scripted"),
-            Self::OpenAiCompatible => None,
         }
     }
 
@@ -251,8 +219,8 @@ impl Finish {
     }
 }
 
-/// A model as its provider lists it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A model as its provider lists it. What it does not say is for the catalogue to say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListedModel {
     /// Its name in requests.
     pub id: String,
@@ -260,6 +228,12 @@ pub struct ListedModel {
     pub name: Option<String>,
     /// Its window in tokens, if the provider says it.
     pub context_window: Option<u64>,
+    /// Tokens of its longest answer, if the provider says it.
+    pub max_output: Option<u64>,
+    /// What it can do, if the provider says it.
+    pub abilities: Option<Vec<Ability>>,
+    /// The day on which the provider switches it off, if the provider says it.
+    pub retires_at: Option<Date>,
 }
 
 /// What a provider needs to be reached.

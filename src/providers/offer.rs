@@ -1,16 +1,24 @@
 //! One provider of the registry: what it is made of, and what is wrong with it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use jiff::civil::Date;
 use reqwest::Client;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::domain::{Code, Scope};
+use crate::llm::catalogue::Model;
+use crate::llm::tokens::{Calibration, Counter};
 use crate::llm::{
-    self, Api, KeyFault, ListedModel, ModelStream, Overrides, Provider, ProviderKind, Request,
+    self, Api, Catalogue, KeyFault, ListedModel, ModelStream, Overrides, Provider, ProviderKind,
+    Request, Vendor,
 };
 use crate::session::Refusal;
+
+/// Models of one provider whose counts are remembered.
+const CALIBRATED: usize = 64;
 
 /// Where a provider comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +49,12 @@ pub struct Offer {
     pub provider: Arc<dyn Provider>,
     /// Why it cannot work.
     pub problem: Option<Refusal>,
+    /// Whose models and prices it offers.
+    vendor: Vendor,
+    /// What it listed last.
+    listed: Mutex<Arc<[ListedModel]>>,
+    /// How far our counts of its models are from its own.
+    learned: Mutex<BTreeMap<String, Calibration>>,
     /// The model that it does not list, and the listed one that takes its place.
     stand_in: Mutex<Option<(String, String)>>,
 }
@@ -49,6 +63,7 @@ impl Offer {
     /// Connects it; what cannot work becomes an offer with a problem.
     pub fn connect(settings: ProviderSettings, source: Source, http: Client) -> Self {
         let id = settings.reach.id.clone();
+        let vendor = Vendor::of(settings.reach.kind, settings.reach.base_url.as_deref());
         if source != Source::Settings && has_placeholder(settings.reach.api_key.as_ref()) {
             tracing::warn!(
                 llm.provider = %id,
@@ -77,6 +92,9 @@ impl Offer {
             source,
             provider,
             problem,
+            vendor,
+            listed: Mutex::default(),
+            learned: Mutex::default(),
             stand_in: Mutex::default(),
         }
     }
@@ -109,6 +127,60 @@ impl Offer {
     /// What was said of its models.
     pub fn said(&self) -> &Overrides {
         &self.settings.said
+    }
+
+    /// Whose models and prices it offers.
+    pub fn vendor(&self) -> Vendor {
+        self.vendor
+    }
+
+    /// Keeps what it lists now.
+    pub fn learn(&self, listed: &[ListedModel]) {
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = listed.into();
+    }
+
+    /// What is known or assumed of one of its models: what was said, what it lists, what the
+    /// catalogue knows.
+    pub fn describe(&self, catalogue: Catalogue, model: &str) -> Model {
+        let listed = Arc::clone(&self.listed.lock().unwrap_or_else(PoisonError::into_inner));
+        let listed = listed.iter().find(|listed| listed.id == model);
+        catalogue.describe_listed(self.vendor, (model, listed), self.said())
+    }
+
+    /// Whether anybody has said what one of its models can do: the catalogue, or its own list.
+    pub fn knows(&self, catalogue: Catalogue, model: &str) -> bool {
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listed = listed.iter().filter(|listed| listed.id == model);
+        listed.any(|listed| listed.abilities.is_some())
+            || catalogue.find(self.vendor, model).is_some()
+    }
+
+    /// The counter of one of its models.
+    pub fn counter(&self, model: &str) -> Counter {
+        let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        Counter::new(self.vendor, model, learned.get(model))
+    }
+
+    /// Learns from what it reports: so many tokens were counted, and so many it says.
+    pub fn calibrate(&self, model: &str, counted: u64, reported: u64) {
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        if learned.len() >= CALIBRATED && !learned.contains_key(model) {
+            learned.clear();
+        }
+        let known = learned.entry(model.to_owned()).or_default();
+        known.learn(counted, reported);
+    }
+
+    /// Warns of a default model that its vendor switches off soon.
+    pub fn warn_of_end(&self, model: &str, today: Date) {
+        let known = self.describe(Catalogue::built_in(), model);
+        if let Some(end) = known.retirement(today) {
+            tracing::warn!(
+                llm.provider = self.id(),
+                llm.model = model,
+                "New sessions begin with the model `{model}`: {end}"
+            );
+        }
     }
 
     /// Whether it has a key. The key itself is never given out.

@@ -49,6 +49,8 @@ fn uncounted(text: &str) -> Reply {
 async fn a_turn_is_priced_by_what_the_provider_counted_and_else_by_an_estimate() {
     let app = TestApp::start_with(&[
         ("SPL_SANDBOX", "none"),
+        ("LLM_PROVIDER", "openai"),
+        ("OPENAI_API_KEY", "sk"),
         ("SPL_LLM_MODEL", "gpt-4o"),
         ("SPL_LLM_PROMPT_TEMPLATE", "Be kind."),
     ])

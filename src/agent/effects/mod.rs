@@ -1,5 +1,6 @@
 //! What runs for a session now, brought in line with what has to run.
 
+mod counting;
 pub(super) mod cut;
 pub(super) mod model_request;
 pub(super) mod prompts;

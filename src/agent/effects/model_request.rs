@@ -12,12 +12,21 @@ use crate::agent::feed::running_answer::DeltaKind;
 use crate::agent::feed::{Feed, Notice, Ticket, What};
 use crate::domain::{Code, Effort, Fault, ModelRequestId, TokenUsage, Weighed};
 use crate::history::{self, Limits, Past};
+use crate::llm::tokens::Counter;
 use crate::llm::{self, ModelEvent, Progress};
 use crate::session::{
     Answer, Command, ContextSize, Cut, Failure, ModelChoice, Proposal, Reasoning, Refusal,
     Resolution, Shortened,
 };
 use crate::telemetry::instruments;
+
+/// What is asked.
+struct Request {
+    body: llm::Request,
+    shown: history::Window,
+    /// Tokens of all of it, before the provider's reports correct them.
+    counted: u64,
+}
 
 /// One model request of a turn.
 pub(in crate::agent) struct ModelRequest {
@@ -53,7 +62,12 @@ impl ModelRequest {
             Err(refusal) => return failed(unanswered(refusal)),
         };
         agent.tools.refresh().await;
-        let (mut body, shown) = match self.request() {
+        let counter = self.weigh().await;
+        let Request {
+            mut body,
+            shown,
+            counted,
+        } = match self.request(counter) {
             Ok(asked) => asked,
             Err(failure) => return failed(failure),
         };
@@ -76,13 +90,14 @@ impl ModelRequest {
         let first_token_ms = watch.end(&answer);
         match answer {
             Ok(answer) => {
-                let mut answer = self.answer(answer, (&shown, &thinking)).await;
+                self.calibrate(&answer, counted);
+                let mut answer = self.answer(answer, (&shown, &thinking, counter)).await;
                 answer.first_token_ms = first_token_ms;
                 Command::Answered { request, answer }
             }
             Err(error) => {
                 if matches!(error, llm::Error::Overflow { .. })
-                    && let Some(cut) = self.cut(&shown)
+                    && let Some(cut) = self.cut(&shown, counter)
                 {
                     cut::log_overflow(&error, &cut);
                     return Command::Overflowed { request, cut };
@@ -106,8 +121,8 @@ impl ModelRequest {
 
     /// The request again with half of the tokens: by shorter results if that is enough, else with
     /// nothing but the newest turn; none = that is all there was (S2.26, D2).
-    fn cut(&self, shown: &history::Window) -> Option<Cut> {
-        let count = llm::tokens::estimate;
+    fn cut(&self, shown: &history::Window, counter: Counter) -> Option<Cut> {
+        let count = |entry: &Weighed| counter.of_entry(entry);
         let newest = |kept: usize| {
             let from = self.entries.len().checked_sub(kept)?;
             let entries = self.entries.get(from..)?;
@@ -143,23 +158,25 @@ impl ModelRequest {
         })
     }
 
-    fn request(&self) -> Result<(llm::Request, history::Window), Failure> {
+    fn request(&self, counter: Counter) -> Result<Request, Failure> {
         let refused = |code, text| Failure {
             code,
             text,
             is_retryable: false,
         };
         let input = history::last_input(&self.entries);
-        let request_base = self.agent.request_base(&self.choice, input, self.limits);
+        let of = (input, self.limits);
+        let request_base = self.agent.request_base(&self.choice, of, counter);
         let RequestBase {
             system,
             tools,
             limits,
             tokens,
+            counted,
             window,
             ..
         } = request_base.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
-        let shown = history::window(self.past(), limits, llm::tokens::estimate);
+        let shown = history::window(self.past(), limits, |entry| counter.of_entry(entry));
         let needed = tokens + shown.tokens;
         tracing::debug!(tokens = needed, "Estimated tokens being sent: {needed}");
         // What is only assumed refuses nothing: the provider knows better.
@@ -175,7 +192,7 @@ impl ModelRequest {
         }
         let longest = self.agent.longest_answer(&self.choice);
         let at_most = |most: u32| longest.map_or(most, |longest| most.min(longest));
-        let request = llm::Request {
+        let body = llm::Request {
             model: self.choice.model.clone(),
             system: (!system.is_empty()).then_some(system),
             entries: shown.entries.clone().into(),
@@ -186,7 +203,13 @@ impl ModelRequest {
             max_tokens: self.agent.max_tokens.map(at_most),
             max_output: longest,
         };
-        Ok((request, shown))
+        let entries = shown.entries.iter();
+        let entries = entries.map(|entry| counter.counted(entry)).sum::<u64>();
+        Ok(Request {
+            counted: counted + entries,
+            body,
+            shown,
+        })
     }
 
     fn span(&self, kind: llm::ProviderKind, request: &llm::Request) -> Option<RequestSpan> {
@@ -236,7 +259,7 @@ impl ModelRequest {
     async fn answer(
         &self,
         answer: llm::Answer,
-        (shown, thinking): (&history::Window, &Thinking),
+        (shown, thinking, counter): (&history::Window, &Thinking, Counter),
     ) -> Answer {
         if answer.dropped_calls > 0 {
             tracing::warn!(
@@ -247,7 +270,7 @@ impl ModelRequest {
         }
         let usage = answer.usage.unwrap_or_else(|| {
             // Few servers say nothing: the request is built again for them instead of kept for all.
-            let request = self.request().map(|(request, _)| request);
+            let request = self.request(counter).map(|request| request.body);
             request.map_or_else(
                 |_| TokenUsage::default(),
                 |request| llm::tokens::estimated_usage(&request, &answer),

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::domain::Tool;
+use crate::domain::{Tool, Weights};
 use crate::history::{PromptError, SystemPrompt};
-use crate::llm::{RequestCache, tokens};
+use crate::llm::RequestCache;
+use crate::llm::tokens::Counter;
 
 /// The system prompt of an installation, rendered as sessions need it.
 pub struct Prompts {
@@ -18,7 +19,22 @@ pub struct Prompts {
 pub(in crate::agent) struct Rendered {
     pub(in crate::agent) system: Arc<str>,
     /// Tokens of prompt and tools.
-    pub(in crate::agent) tokens: u64,
+    weights: Arc<Weights>,
+}
+
+impl Rendered {
+    /// Tokens of the prompt and of the tools that it was rendered for.
+    pub(in crate::agent) fn tokens(&self, tools: &[Tool], counter: Counter) -> u64 {
+        counter.corrected(self.counted(tools, counter))
+    }
+
+    /// The same before the provider's reports correct it.
+    pub(in crate::agent) fn counted(&self, tools: &[Tool], counter: Counter) -> u64 {
+        self.weights.get(counter.encoding(), || {
+            let tools = tools.iter().map(|tool| counter.tool(tool));
+            counter.text(&self.system) + tools.sum::<u64>()
+        })
+    }
 }
 
 impl Prompts {
@@ -44,10 +60,9 @@ impl Prompts {
 
     fn render(&self, tools: &[Tool], input: &str) -> Result<Rendered, PromptError> {
         let system = self.prompt.render(tools, input)?;
-        let tokens = tokens::of_text(&system) + tools.iter().map(tokens::of_tool).sum::<u64>();
         Ok(Rendered {
             system: system.into(),
-            tokens,
+            weights: Arc::default(),
         })
     }
 }

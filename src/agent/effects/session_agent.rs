@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::prompts::{Prompts, Rendered};
+use super::prompts::Prompts;
 use super::tool_call::SessionTools;
 use crate::agent::attachments::{Attachments, Sight};
 use crate::domain::{Effort, SandboxId, SessionId, SessionKey, TenantId, Tool, UserId};
 use crate::history::{self, PromptError};
 use crate::llm::catalogue::{Ability, Model};
-use crate::llm::{Catalogue, Overrides, ProviderKind, RetryConfig};
-use crate::providers::Providers;
+use crate::llm::tokens::Counter;
+use crate::llm::{Catalogue, Overrides, ProviderKind, RetryConfig, Vendor};
+use crate::providers::{Offer, Providers};
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
 use crate::servers::Servers;
@@ -30,6 +31,8 @@ pub(in crate::agent) struct RequestBase {
     pub(in crate::agent) whole: history::Limits,
     /// Tokens of prompt and tools.
     pub(in crate::agent) tokens: u64,
+    /// The same before the provider's reports corrected it.
+    pub(in crate::agent) counted: u64,
     /// Tokens that the model can read, if somebody said so.
     pub(in crate::agent) window: Option<u64>,
 }
@@ -38,7 +41,7 @@ pub(in crate::agent) struct RequestBase {
 #[derive(Clone)]
 pub struct AgentFactory {
     pub providers: Providers,
-    pub catalogue: Arc<Catalogue>,
+    pub catalogue: Catalogue,
     pub prompts: Arc<Prompts>,
     /// Limits of the working context.
     pub history: history::Limits,
@@ -72,7 +75,7 @@ pub struct SessionAgent {
     pub(in crate::agent) tenant: TenantId,
     pub(in crate::agent) session: SessionId,
     pub(in crate::agent) providers: Providers,
-    pub(in crate::agent) catalogue: Arc<Catalogue>,
+    pub(in crate::agent) catalogue: Catalogue,
     pub(in crate::agent) prompts: Arc<Prompts>,
     pub(in crate::agent) history: history::Limits,
     pub(in crate::agent) retry: RetryConfig,
@@ -94,13 +97,14 @@ impl SessionAgent {
     pub(in crate::agent) fn request_base(
         &self,
         choice: &ModelChoice,
-        input: &str,
-        limits: history::Limits,
+        (input, limits): (&str, history::Limits),
+        counter: Counter,
     ) -> Result<RequestBase, PromptError> {
         let model = self.describe(choice);
         let window = model.context_window;
         let tools = self.tools.definitions(window, self.defer_tools_percent);
-        let Rendered { system, tokens } = self.prompts.with(&tools, input)?;
+        let rendered = self.prompts.with(&tools, input)?;
+        let tokens = rendered.tokens(&tools, counter);
         let answer = self.max_tokens.map_or_else(
             // Not told: an answer of ordinary length, or what a small model can spare.
             || ORDINARY_ANSWER.min(window / 4),
@@ -113,11 +117,17 @@ impl SessionAgent {
             taken if model.is_window_assumed => taken.min(window / 2),
             taken => taken,
         };
+        let fits = |limits: history::Limits| match model.max_input {
+            // The answer needs no room of a request that has a limit of its own.
+            Some(most) => limits.within(window, taken).within(most, tokens),
+            None => limits.within(window, taken),
+        };
         Ok(RequestBase {
-            limits: limits.within(window, taken),
-            whole: history::Limits::default().within(window, taken),
+            limits: fits(limits),
+            whole: fits(history::Limits::default()),
             window: (!model.is_window_assumed).then_some(window),
-            system,
+            counted: rendered.counted(&tools, counter),
+            system: rendered.system,
             tools,
             tokens,
         })
@@ -142,7 +152,7 @@ impl AgentFactory {
             tenant: key.tenant.clone(),
             session: key.session.clone(),
             providers: self.providers.clone(),
-            catalogue: Arc::clone(&self.catalogue),
+            catalogue: self.catalogue,
             prompts: Arc::clone(&self.prompts),
             history: self.history,
             retry: self.retry,
@@ -183,12 +193,22 @@ impl SessionAgent {
         turn.map_or(limits, |most| limits.at_most(most))
     }
 
+    /// What counts the tokens of a model.
+    pub(in crate::agent) fn counter(&self, choice: &ModelChoice) -> Counter {
+        let offer = self.providers.find(&self.tenant, &choice.provider);
+        offer.map_or_else(Counter::default, |offer| offer.counter(&choice.model))
+    }
+
     /// What is known or assumed of a model.
     pub(in crate::agent) fn describe(&self, choice: &ModelChoice) -> Model {
         let offer = self.providers.find(&self.tenant, &choice.provider);
-        let nothing = Overrides::default();
-        let said = offer.as_ref().map_or(&nothing, |offer| offer.said());
-        self.catalogue.describe(&choice.model, said)
+        offer.map_or_else(
+            || {
+                self.catalogue
+                    .describe(Vendor::default(), &choice.model, &Overrides::default())
+            },
+            |offer| offer.describe(self.catalogue, &choice.model),
+        )
     }
 
     /// How much a model may think: what the session chose, what was said of the model, or the
@@ -210,8 +230,10 @@ impl SessionAgent {
     /// What a model can see of what is attached. One that nobody described is sent everything: its
     /// provider knows better.
     pub(in crate::agent) fn sight(&self, choice: &ModelChoice, kind: ProviderKind) -> Sight {
-        let known = self.catalogue.find(&choice.model);
-        let has_images = known.is_none_or(|known| known.abilities.contains(&Ability::Images));
+        let offer = self.providers.find(&self.tenant, &choice.provider);
+        let knows = |offer: &Offer| offer.knows(self.catalogue, &choice.model);
+        let is_known = offer.as_deref().is_some_and(knows);
+        let has_images = !is_known || self.describe(choice).can(Ability::Images);
         let reads_pdf = match kind {
             ProviderKind::OpenAi | ProviderKind::Anthropic | ProviderKind::Gemini => true,
             ProviderKind::OpenAiCompatible | ProviderKind::Scripted => false,

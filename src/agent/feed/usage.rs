@@ -1,6 +1,7 @@
 //! What a session has used, and what of it the model reads.
 
 use crate::domain::Totals;
+use crate::llm::tokens::Counter;
 
 /// What the session has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -17,6 +18,8 @@ pub struct UsageState {
     pub reads_whole: bool,
     /// What of the conversation the model no longer reads.
     pub left_out: LeftOut,
+    /// What counted it.
+    pub counter: Counter,
     /// The `seq` that this reflects.
     pub seq: u64,
 }

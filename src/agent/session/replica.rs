@@ -12,7 +12,7 @@ use crate::agent::journal::Journal;
 use crate::agent::journal::projection::Projection;
 use crate::domain::{Actor, CallId, SessionKey};
 use crate::history::{self, Past};
-use crate::llm;
+use crate::llm::tokens::Counter;
 use crate::session::{Call, Genesis, ModelChoice, SessionState};
 
 /// The journal is not what it was.
@@ -115,7 +115,7 @@ impl Replica {
             entries: &self.state.entries,
             question: self.state.control.question,
         };
-        let kept = history::retain(past, limits, llm::tokens::estimate);
+        let kept = history::retain(past, limits, |entry| Counter::default().of_entry(entry));
         self.state.retain(kept);
     }
 

@@ -4,7 +4,7 @@ use super::replica::Replica;
 use crate::agent::cluster::presence::HasSite as _;
 use crate::agent::feed::{Joined, LeftOut, QueueState, SessionView, TurnView, UsageState};
 use crate::history::{self, Past};
-use crate::llm;
+use crate::llm::tokens::Counter;
 use crate::session::{Activity, Phase};
 
 impl Replica {
@@ -31,15 +31,24 @@ impl Replica {
             is_window_assumed: model.is_window_assumed,
             reads_whole: control.reads_whole,
             left_out: self.left_out(),
+            counter: self.counter(),
             seq: control.seq,
         }
+    }
+
+    /// What counts the model's tokens without holding up the session.
+    fn counter(&self) -> Counter {
+        let entries = self.state.entries.iter().map(|entry| &**entry);
+        self.agent.counter(self.choice()).at_hand(entries)
     }
 
     /// What the next request would leave out.
     fn left_out(&self) -> LeftOut {
         let input = history::last_input(&self.state.entries);
         let own = self.agent.turn_limits(&self.state.control);
-        let (limits, whole) = match self.agent.request_base(self.choice(), input, own) {
+        let counter = self.counter();
+        let of = (input, own);
+        let (limits, whole) = match self.agent.request_base(self.choice(), of, counter) {
             Ok(request_base) => (request_base.limits, request_base.whole),
             // The request itself says what is wrong with the prompt.
             Err(_) => (own, history::Limits::default()),
@@ -48,7 +57,7 @@ impl Replica {
             entries: &self.state.entries,
             question: self.state.control.question,
         };
-        let shown = history::window(past, limits, llm::tokens::estimate);
+        let shown = history::window(past, limits, |entry| counter.of_entry(entry));
         LeftOut {
             messages: self.state.left_out + shown.left_out as u64,
             from_seq: shown.from_seq(),

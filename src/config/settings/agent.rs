@@ -160,6 +160,8 @@ pub struct ModelPrice {
     pub cached: Option<f64>,
     /// Input that the provider put into its cache; `None` = like other input.
     pub cache_write: Option<f64>,
+    /// The same, kept for longer; `None` = like the other.
+    pub cache_write_long: Option<f64>,
 }
 
 /// The smallest window that can be said, in tokens.
@@ -199,24 +201,23 @@ pub(in crate::config) fn model_effort(text: &str) -> Option<(String, Effort)> {
     Some((model, effort.parse().ok()?))
 }
 
-/// `model=input/output`, then perhaps `/cached` and `/cache write`.
+/// `model=input/output`, then perhaps `/cached`, `/cache write` and `/long cache write`.
 pub(in crate::config) fn model_price(text: &str) -> Option<(String, ModelPrice)> {
     let (model, said) = of_model(text)?;
     let said = said.split('/').map(|usd| usd.trim().parse().ok());
     let said: Vec<f64> = said.collect::<Option<_>>()?;
     let fits = said.iter().all(|usd| (0.0..=MAX_PRICE).contains(usd));
-    let (input, output, cached, cache_write) = match *said.as_slice() {
-        [input, output] => (input, output, None, None),
-        [input, output, cached] => (input, output, Some(cached), None),
-        [input, output, cached, write] => (input, output, Some(cached), Some(write)),
-        _ => return None,
+    let [input, output, ref rest @ ..] = *said.as_slice() else {
+        return None;
     };
     let price = ModelPrice {
         input,
         output,
-        cached,
-        cache_write,
+        cached: rest.first().copied(),
+        cache_write: rest.get(1).copied(),
+        cache_write_long: rest.get(2).copied(),
     };
+    let fits = fits && rest.len() <= 3;
     fits.then_some((model, price))
 }
 
@@ -266,11 +267,11 @@ pub enum ApiFlavour {
     ChatCompletions,
 }
 
-/// Who runs the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+/// What a provider speaks. `llm` says the rest of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProviderKind {
-    /// `OpenAI` itself, or what stands at another base URL in its name.
+    /// OpenAI itself, or what stands at another base URL in its name.
     #[serde(rename = "openai")]
     OpenAi,
     /// Anthropic itself, or what stands at another base URL in its name.
@@ -296,7 +297,8 @@ impl ProviderKind {
         }
     }
 
-    /// The model when nobody named one.
+    /// The model of sessions that name none (S2.14-S2.16); a compatible server has its own. One that
+    /// is retired or not listed is replaced when its provider lists its models.
     pub fn default_model(self) -> Option<&'static str> {
         match self {
             Self::OpenAi => Some("gpt-4o"),

@@ -131,7 +131,7 @@ pub const PROVIDERS: Family = Family {
         field(
             "prices",
             FieldKind::Texts,
-            "What single models cost in US dollars per million tokens, as `model=input/output`, then perhaps `/cached` and `/cache write`; goes before the catalogue.",
+            "What single models cost in US dollars per million tokens, as `model=input/output`, then perhaps `/cached`, `/cache write` and `/long cache write`; goes before the catalogue.",
         ),
     ],
     env: &[],

@@ -306,7 +306,8 @@ fn longest_answers_and_prices_are_said_for_single_models() {
             "agent: {{llm: {{providers: {{gemini: {{api_key: k, {fields}}}}}}}}}"
         ))
     };
-    let file = entry("maxOutputs: ['a=9', 'b:8b=8192'], prices: ['a=1/2', 'b=x=0.1/0.4/0/0.2']");
+    let file =
+        entry("maxOutputs: ['a=9', 'b:8b=8192'], prices: ['a=1/2', 'b=x=0.1/0.4/0/0.2/0.3']");
     let gemini = loaded(&file).settings.llm.providers["gemini"].clone();
     let said: Vec<(&str, u64)> = gemini
         .max_outputs
@@ -319,6 +320,7 @@ fn longest_answers_and_prices_are_said_for_single_models() {
         output: 2.0,
         cached: None,
         cache_write: None,
+        cache_write_long: None,
     };
     assert_eq!(gemini.prices["a"], plain);
     let whole = ModelPrice {
@@ -326,6 +328,7 @@ fn longest_answers_and_prices_are_said_for_single_models() {
         output: 0.4,
         cached: Some(0.0),
         cache_write: Some(0.2),
+        cache_write_long: Some(0.3),
     };
     assert_eq!(gemini.prices["b=x"], whole);
     for wrong in [
@@ -334,7 +337,7 @@ fn longest_answers_and_prices_are_said_for_single_models() {
         "a=1",
         "a=1/x",
         "a=-1/2",
-        "a=1/2/3/4/5",
+        "a=1/2/3/4/5/6",
         "a=1/1e7",
         "a=NaN/1",
     ] {

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::domain::{Code, MicroUsd};
 use crate::gateway::error::ApiError;
-use crate::llm::catalogue::Price;
+use crate::llm::catalogue::{Price, Tier};
 
 /// US dollars per million tokens of one model.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
@@ -24,6 +24,10 @@ pub(super) struct TokenPrice {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 1_000_000)]
     cache_write: Option<f64>,
+    /// The same, kept for longer; absent or `null` = like the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    cache_write_long: Option<f64>,
     /// Output, reasoning included.
     #[schema(minimum = 0, maximum = 1_000_000)]
     output: f64,
@@ -36,6 +40,7 @@ impl TokenPrice {
             input: usd(price.input),
             cached: price.cached.map(usd),
             cache_write: price.cache_write.map(usd),
+            cache_write_long: price.cache_write_long.map(usd),
             output: usd(price.output),
         }
     }
@@ -46,16 +51,20 @@ impl TokenPrice {
             Some(self.input),
             self.cached,
             self.cache_write,
+            self.cache_write_long,
             Some(self.output),
         ];
         let mut said = all.into_iter().flatten();
         let micro = |usd: f64| MicroUsd::from_usd(usd).0;
         said.all(|usd| (0.0..=1e6).contains(&usd)).then(|| Price {
+            tier: Tier::Standard,
             above: 0,
             input: micro(self.input),
             cached: self.cached.map(micro),
             cache_write: self.cache_write.map(micro),
+            cache_write_long: self.cache_write_long.map(micro),
             output: micro(self.output),
+            reasoning: None,
         })
     }
 }

@@ -22,3 +22,4 @@ pub use ready::{Ready, ready, transcript_items};
 pub use state::{delta_frame, signal_frames, view_frames};
 
 pub(super) use frame::{frame, frame_in};
+pub(super) use state::thousandths;

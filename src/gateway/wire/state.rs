@@ -82,6 +82,10 @@ pub(super) fn usage_value(usage: &UsageState) -> Value {
                 "input": usage.totals.input_tokens,
                 "output": usage.totals.output_tokens,
             },
+            "counted": {
+                "method": usage.counter.method().as_str(),
+                "error": usage.counter.error().map(thousandths),
+            },
             "whole": usage.reads_whole,
             "leftOut": (usage.left_out.messages > 0).then(|| json!({
                 "messages": usage.left_out.messages,
@@ -91,6 +95,12 @@ pub(super) fn usage_value(usage: &UsageState) -> Value {
         },
         "seq": usage.seq,
     })
+}
+
+/// A share of one, as clients read it.
+#[expect(clippy::cast_precision_loss, reason = "shown, never summed; small")]
+pub(in crate::gateway) fn thousandths(share: u64) -> f64 {
+    share as f64 / 1_000.0
 }
 
 fn notice_frame(notice: &Notice) -> Frame {

@@ -126,7 +126,7 @@ impl<'a> Past<'a> {
 /// turns leave, the oldest first, their results short before they are gone. Only if the newest turn
 /// alone does not fit are its newest results shortened too. It may still be larger than the limit:
 /// what people and the model wrote is never changed.
-pub fn window(past: Past<'_>, limits: Limits, count: impl Fn(&Entry) -> u64) -> Window {
+pub fn window(past: Past<'_>, limits: Limits, count: impl Fn(&Weighed) -> u64) -> Window {
     let count = &count;
     let most = limits.max_tokens.unwrap_or(u64::MAX);
     let (earlier, turn) = past.parted();
@@ -157,7 +157,11 @@ pub fn window(past: Past<'_>, limits: Limits, count: impl Fn(&Entry) -> u64) -> 
 
 /// What has to be kept for every later window with these limits: all that could be shown again, and
 /// results of earlier turns in short form where none could show them whole.
-pub fn retain(past: Past<'_>, limits: Limits, count: impl Fn(&Entry) -> u64) -> Vec<Arc<Weighed>> {
+pub fn retain(
+    past: Past<'_>,
+    limits: Limits,
+    count: impl Fn(&Weighed) -> u64,
+) -> Vec<Arc<Weighed>> {
     let count = &count;
     let (earlier, turn) = past.parted();
     let most = limits.max_tokens.unwrap_or(u64::MAX);
@@ -210,7 +214,7 @@ struct Turn<C> {
     unread: usize,
 }
 
-impl<C: Fn(&Entry) -> u64> Turn<C> {
+impl<C: Fn(&Weighed) -> u64> Turn<C> {
     fn new(entries: &[Arc<Weighed>], count: C) -> Self {
         let said = |entry: &Arc<Weighed>| matches!(***entry, Entry::Assistant { .. });
         Self {
@@ -263,8 +267,8 @@ impl<C: Fn(&Entry) -> u64> Turn<C> {
                 return;
             };
             if let Some(short) = shorten(whole, bytes) {
-                self.tokens -= shown.weight(&self.count);
-                self.tokens += short.weight(&self.count);
+                self.tokens -= (self.count)(shown);
+                self.tokens += (self.count)(&short);
                 *shown = short;
             }
         }
@@ -286,7 +290,7 @@ fn groups(mut entries: &[Arc<Weighed>]) -> impl Iterator<Item = &[Arc<Weighed>]>
 }
 
 /// Where the newest groups begin that have `most` tokens when their results are short.
-fn newest_within(entries: &[Arc<Weighed>], most: u64, count: &impl Fn(&Entry) -> u64) -> usize {
+fn newest_within(entries: &[Arc<Weighed>], most: u64, count: &impl Fn(&Weighed) -> u64) -> usize {
     let (mut from, mut used) = (entries.len(), 0_u64);
     for group in groups(entries) {
         used = used.saturating_add(tokens_when_short(group, count));
@@ -303,7 +307,7 @@ fn newest_within(entries: &[Arc<Weighed>], most: u64, count: &impl Fn(&Entry) ->
 fn lengthen(
     entries: &[Arc<Weighed>],
     most: u64,
-    count: &impl Fn(&Entry) -> u64,
+    count: &impl Fn(&Weighed) -> u64,
 ) -> (Vec<Arc<Weighed>>, u64) {
     let mut used = tokens_when_short(entries, count);
     let mut from = entries.len();
@@ -321,14 +325,14 @@ fn lengthen(
     (short.chain(whole.iter().cloned()).collect(), used)
 }
 
-fn tokens(entries: &[Arc<Weighed>], count: &impl Fn(&Entry) -> u64) -> u64 {
-    entries.iter().map(|entry| entry.weight(count)).sum()
+fn tokens(entries: &[Arc<Weighed>], count: &impl Fn(&Weighed) -> u64) -> u64 {
+    entries.iter().map(|entry| count(entry)).sum()
 }
 
-fn tokens_when_short(entries: &[Arc<Weighed>], count: &impl Fn(&Entry) -> u64) -> u64 {
+fn tokens_when_short(entries: &[Arc<Weighed>], count: &impl Fn(&Weighed) -> u64) -> u64 {
     let short = |entry: &Arc<Weighed>| {
         let short = shorten(entry, SHORT);
-        short.map_or_else(|| entry.weight(count), |short| count(&short))
+        short.map_or_else(|| count(entry), |short| count(&short))
     };
     entries.iter().map(short).sum()
 }

@@ -173,7 +173,9 @@ fn shape(shown: &Window) -> String {
 #[test]
 fn results_are_shortened_before_the_question_or_half_of_the_past_goes() {
     fn check(all: &str, most: u64, expected: &str) {
-        let shown = window(past(&entries(all)), limits(Some(most), None), count);
+        let shown = window(past(&entries(all)), limits(Some(most), None), |entry| {
+            count(entry)
+        });
         assert_eq!(
             shape(&shown),
             expected,
@@ -238,7 +240,7 @@ proptest! {
         let all = entries(&shape);
         let past = Past { entries: &all, question };
         let limits = limits(Some(tokens), messages);
-        let shown = window(past, limits, count);
+        let shown = window(past, limits, |entry| count(entry));
         check_pairs(&shown, &all);
         prop_assert!(shown.entries.len() >= past.newest_turn());
         let newest = all.iter().rposition(|entry| matches!(***entry, Entry::User { .. }));
@@ -269,15 +271,15 @@ proptest! {
             Entry::Assistant { .. } | Entry::ToolResult { .. } | Entry::Note { .. } => None,
         });
         let limits = limits(Some(tokens), messages);
-        let retained = retain(Past { entries: &all, question: newest }, limits, count);
+        let retained = retain(Past { entries: &all, question: newest }, limits, |entry| count(entry));
         let mut whole = all.clone();
         let mut kept = retained.clone();
         for added in [Some(more), later].into_iter().flatten() {
             let added = entries_from(&added, whole.len());
             whole.extend(added.clone());
             kept.extend(added);
-            let shown = window(past(&whole), limits, count);
-            let from_kept = window(past(&kept), limits, count);
+            let shown = window(past(&whole), limits, |entry| count(entry));
+            let from_kept = window(past(&kept), limits, |entry| count(entry));
             prop_assert_eq!(shown.entries, from_kept.entries);
             prop_assert_eq!(shown.shortened, from_kept.shortened);
         }

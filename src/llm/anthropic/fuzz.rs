@@ -1,7 +1,7 @@
 //! Fuzzes the streams of Messages servers.
 
 use super::assembler::Assembler;
-use super::{fault, wire};
+use super::{fault, listing};
 use crate::llm::Error;
 use crate::llm::request::names::Names;
 use crate::llm::stream::cutting::{self, owner};
@@ -29,5 +29,5 @@ pub(in crate::llm) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2
 
 /// Reads a list of models.
 pub(in crate::llm) fn models(body: &[u8]) {
-    drop(serde_json::from_slice::<wire::ModelList>(body));
+    drop(serde_json::from_slice::<listing::ModelList>(body));
 }

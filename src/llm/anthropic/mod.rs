@@ -5,7 +5,7 @@ use futures::stream::StreamExt;
 use reqwest::{Client, RequestBuilder, Response, Url};
 
 use self::assembler::Assembler;
-use super::catalogue::Catalogue;
+use super::catalogue::{Catalogue, Vendor};
 use super::request::names::Names;
 use super::transport::endpoint::Endpoint;
 use super::{
@@ -16,6 +16,7 @@ mod assembler;
 mod fault;
 #[cfg(test)]
 pub(super) mod fuzz;
+mod listing;
 mod request;
 mod wire;
 
@@ -37,17 +38,20 @@ pub struct Messages {
     endpoint: Endpoint,
     family: String,
     catalogue: Catalogue,
+    vendor: Vendor,
 }
 
 impl Messages {
     /// Makes the provider; the vendor's own address needs a key (S2.22).
     pub fn new(settings: Settings, http: Client) -> Result<Self, Error> {
+        let vendor = Vendor::of(settings.kind, settings.base_url.as_deref());
         let endpoint =
             Endpoint::new(settings, Some(VENDOR_URL), http)?.with_vendor_host(VENDOR_HOST)?;
         Ok(Self {
             family: endpoint.family(),
             endpoint,
             catalogue: Catalogue::built_in(),
+            vendor,
         })
     }
 
@@ -77,13 +81,17 @@ impl Messages {
     /// The longest answer that is asked for: a known model refuses more than it can say.
     fn max_tokens(&self, request: &Request) -> u32 {
         let wanted = request.max_tokens.filter(|&limit| limit > 0);
-        let known = || u32::try_from(self.catalogue.find(&request.model)?.max_output).ok();
+        let known = || {
+            let known = self.catalogue.find(self.vendor, &request.model)?;
+            let longest = (!known.is_output_assumed).then_some(known.max_output)?;
+            u32::try_from(longest).ok()
+        };
         let longest = request.max_output.or_else(known);
         let wanted = wanted.unwrap_or(DEFAULT_MAX_TOKENS);
         longest.map_or(wanted, |longest| wanted.min(longest))
     }
 
-    async fn page(&self, after: Option<&str>) -> Result<wire::ModelList, Error> {
+    async fn page(&self, after: Option<&str>) -> Result<listing::ModelList, Error> {
         let mut url = self.url("models");
         url.query_pairs_mut().append_pair("limit", PAGE);
         if let Some(after) = after {
@@ -123,11 +131,8 @@ impl Provider for Messages {
         let mut after: Option<String> = None;
         for _ in 0..MAX_PAGES {
             let page = self.page(after.as_deref()).await?;
-            listed.extend(page.data.into_iter().map(|model| ListedModel {
-                id: model.id,
-                name: model.display_name,
-                context_window: model.max_input_tokens,
-            }));
+            let living = page.data.into_iter().filter(|model| !model.is_retired());
+            listed.extend(living.map(listing::ListedForm::model));
             after = page.last_id.filter(|_| page.has_more);
             if after.is_none() {
                 break;

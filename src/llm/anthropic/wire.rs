@@ -252,29 +252,11 @@ impl Usage {
             input_tokens: fresh.saturating_add(read).saturating_add(written),
             cached_tokens: read,
             cache_write_tokens: written,
+            cache_write_long_tokens: 0,
             output_tokens: self.output_tokens.unwrap_or_default(),
             // The vendor counts thinking as output and does not tell them apart.
             reasoning_tokens: 0,
             is_estimated: false,
         })
     }
-}
-
-/// A page of `GET /v1/models`.
-#[derive(Deserialize)]
-pub(super) struct ModelList {
-    pub(super) data: Vec<ListedForm>,
-    #[serde(default)]
-    pub(super) has_more: bool,
-    #[serde(default)]
-    pub(super) last_id: Option<String>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct ListedForm {
-    pub(super) id: String,
-    #[serde(default)]
-    pub(super) display_name: Option<String>,
-    #[serde(default)]
-    pub(super) max_input_tokens: Option<u64>,
 }

@@ -132,6 +132,8 @@ impl Provider for GenerateContent {
                 },
                 name: model.display_name,
                 context_window: model.input_token_limit,
+                max_output: model.output_token_limit,
+                ..ListedModel::default()
             }));
             token = page.next_page_token.filter(|token| !token.is_empty());
             if token.is_none() {

@@ -245,6 +245,7 @@ pub(super) fn usage(raw: &RawValue) -> Option<TokenUsage> {
         input_tokens,
         cached_tokens: cached.min(input_tokens),
         cache_write_tokens: 0,
+        cache_write_long_tokens: 0,
         output_tokens: said.saturating_add(reasoning_tokens),
         reasoning_tokens,
         is_estimated: false,
@@ -281,6 +282,8 @@ pub(super) struct ListedForm {
     pub(super) display_name: Option<String>,
     #[serde(default)]
     pub(super) input_token_limit: Option<u64>,
+    #[serde(default)]
+    pub(super) output_token_limit: Option<u64>,
     #[serde(default)]
     pub(super) supported_generation_methods: Option<Vec<String>>,
 }

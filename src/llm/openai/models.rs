@@ -32,6 +32,7 @@ impl ModelList {
             id: model.id,
             name: model.name,
             context_window: model.context_length,
+            ..ListedModel::default()
         });
         listed.collect()
     }

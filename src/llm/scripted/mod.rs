@@ -99,7 +99,7 @@ impl Provider for Scripted {
         Ok(vec![ListedModel {
             id: MODEL.to_owned(),
             name: Some("Scripted model".to_owned()),
-            context_window: None,
+            ..ListedModel::default()
         }])
     }
 }

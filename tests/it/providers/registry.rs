@@ -457,6 +457,7 @@ async fn a_price_and_a_longest_answer_of_the_settings_are_used() {
                 output: 0.0,
                 cached: None,
                 cache_write: None,
+                cache_write_long: None,
             };
             entry.prices = [(model.clone(), price)].into();
             entry.max_outputs = [(model.clone(), 700)].into();

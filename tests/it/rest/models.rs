@@ -129,25 +129,25 @@ async fn every_provider_is_listed_and_one_that_fails_is_named() {
 async fn a_default_that_is_not_listed_is_replaced_in_new_sessions() {
     let app = TestApp::start_as(Vendor::Gemini, &[PLAIN, ("SPL_LLM_MODEL", "gemini-gone")]).await;
     app.model
-        .lists(list(Vendor::Gemini, &["gemini-odd", "gemini-2.0-flash"]));
+        .lists(list(Vendor::Gemini, &["gemini-odd", "gemini-3.8-flash"]));
     let person = app.person("acme").await;
     let found = Client::with_key(&app, &person.key)
         .get(AVAILABLE)
         .await
         .ok(200);
-    assert_eq!(found["model"], "gemini-2.0-flash");
+    assert_eq!(found["model"], "gemini-3.8-flash");
     let said = found["problems"][0]["problem"].as_str().unwrap();
     assert!(
-        said.contains("gemini-gone") && said.contains("gemini-2.0-flash"),
+        said.contains("gemini-gone") && said.contains("gemini-3.8-flash"),
         "{said}"
     );
     let mut ana = app.socket("acme").await;
-    assert_eq!(ana.ready["model"], "gemini-2.0-flash", "{}", ana.ready);
+    assert_eq!(ana.ready["model"], "gemini-3.8-flash", "{}", ana.ready);
     app.model.will_say("hi");
     ana.say("hello").await;
     assert_eq!(ana.wait_for_answer().await, "hi");
     let path = app.model.requests()[0].uri.path().to_owned();
-    assert!(path.contains("gemini-2.0-flash"), "{path}");
+    assert!(path.contains("gemini-3.8-flash"), "{path}");
 }
 
 /// Asserts S2.55.
@@ -204,4 +204,42 @@ async fn a_wrong_key_is_told_in_list_and_check() {
         assert_eq!(app.model.take_refusals().len(), 1);
         assert!(!found.to_string().contains("sk-wrong"));
     }
+}
+
+/// Asserts S3.10.
+#[tokio::test]
+async fn a_text_is_counted_for_a_model_that_the_caller_may_use() {
+    let app = TestApp::start().await;
+    let path = |model: &str| format!("/api/models/{model}/tokens");
+    let text = json!({"text": "hello world"});
+    let nobody = Client::nobody(&app);
+    let refused = nobody.post(&path("stub"), text.clone()).await;
+    refused.problem(401, "unauthorized");
+    // It costs nothing, so everybody who is signed in may ask.
+    let ana = client(&app, Role::Viewer).await;
+    let counted = ana.post(&path("stub"), text.clone()).await.ok(200);
+    assert_eq!(counted, json!({"tokens": 3, "method": "estimated"}));
+    assert!(app.model.requests().is_empty(), "no provider is asked");
+    for wrong in [
+        json!({}),
+        json!({"text": 1}),
+        json!({"text": "x".repeat((1 << 19) + 1)}),
+    ] {
+        let answer = ana.post(&path("stub"), wrong).await;
+        answer.problem(400, "invalid_arguments");
+    }
+
+    // A provider that a tenant added is there for that tenant alone.
+    let admin = client(&app, Role::Admin).await;
+    let own = json!({"kind": "openai", "apiKey": "sk", "models": ["gpt-4o"]});
+    assert_eq!(admin.put("/api/providers/own", own).await.status, 201);
+    let of_own = json!({"text": "hello world", "provider": "own"});
+    let counted = ana.post(&path("gpt-4o"), of_own.clone()).await.ok(200);
+    assert_eq!(counted, json!({"tokens": 2, "method": "exact"}));
+    let slashed = ana.post(&path("openai%2Fgpt-4o"), of_own.clone()).await;
+    assert_eq!(slashed.ok(200)["method"], "estimated");
+    let other = app.person_with("other", Role::Admin).await;
+    let other = Client::with_key(&app, &other.key);
+    let refused = other.post(&path("gpt-4o"), of_own).await;
+    refused.problem(400, "invalid_arguments");
 }

@@ -1,7 +1,7 @@
 //! The same stories on every kind of provider, through the whole app.
 
 use sepal::domain::TokenUsage;
-use sepal::llm::Catalogue;
+use sepal::llm::{Catalogue, ProviderKind};
 use serde_json::json;
 
 use crate::model_stub::{Reply, STUB_KEY, Vendor};
@@ -205,13 +205,19 @@ async fn each_vendor_has_its_default_model_and_takes_another_at_run_time() {
 /// S1.8.
 #[tokio::test]
 async fn an_answer_of_each_vendor_has_text_calls_tokens_a_cost_and_a_time() {
-    for (vendor, model) in [
-        (Vendor::Chat, "gpt-4o"),
-        (Vendor::Responses, "gpt-4o"),
-        (Vendor::Messages, "claude-sonnet-4-5-20250929"),
-        (Vendor::Gemini, "gemini-1.5-pro"),
+    for (vendor, provider, model) in [
+        (Vendor::Chat, "openai", "gpt-4o"),
+        (Vendor::Responses, "openai", "gpt-4o"),
+        (Vendor::Messages, "anthropic", "claude-sonnet-4-5-20250929"),
+        (Vendor::Gemini, "gemini", "gemini-1.5-pro"),
     ] {
-        let app = TestApp::start_as(vendor, &[PLAIN[0], ("SPL_LLM_MODEL", model)]).await;
+        let settings = [
+            PLAIN[0],
+            ("LLM_PROVIDER", provider),
+            ("OPENAI_API_KEY", "sk"),
+            ("SPL_LLM_MODEL", model),
+        ];
+        let app = TestApp::start_as(vendor, &settings).await;
         let mut ana = app.socket("acme").await;
         let call = ("no_such_tool", json!({"a": 1}));
         app.model
@@ -233,12 +239,18 @@ async fn an_answer_of_each_vendor_has_text_calls_tokens_a_cost_and_a_time() {
             "{vendor:?}"
         );
         let known = Catalogue::built_in();
-        let price = known.find(model).unwrap().price(&usage).unwrap();
+        let kind = ProviderKind::parse(provider).unwrap();
+        let whose = sepal::llm::Vendor::of(kind, None);
+        let price = known.find(whose, model).unwrap().price(&usage).unwrap();
         assert!(price.as_usd() > 0.0, "{vendor:?}");
         assert_eq!(answer["cost"], price.as_usd(), "{vendor:?}");
         assert!(answer["durationMs"].is_u64(), "{vendor:?}");
         let usage = ana.wait_for("session:usage").await;
         assert_eq!(usage.args[0]["totalTokens"], 36, "{vendor:?}");
+        let counted = &usage.args[0]["context"]["counted"]["method"];
+        let is_published = provider == "openai";
+        let expected = if is_published { "exact" } else { "estimated" };
+        assert_eq!(counted, expected, "{vendor:?}");
         let total = usage.args[0]["totalCost"].as_f64().unwrap();
         assert!(total >= 2.0 * price.as_usd(), "{vendor:?} {total}");
     }

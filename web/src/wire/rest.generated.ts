@@ -460,6 +460,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/models/{id}/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Counts the tokens that a text has for a model. No provider is asked.
+         * @description Counts the tokens that a text has for a model. No provider is asked.
+         */
+        post: operations["count_tokens"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/providers": {
         parameters: {
             query?: never;
@@ -839,10 +859,16 @@ export interface components {
              * @description Tokens of its longest answer.
              */
             maxOutput?: number | null;
-            /** @description By size of the request; empty = unknown, which is not free. */
+            /** @description By size of the request, in the vendor's usual tier; empty = unknown, which is not free. */
             prices: components["schemas"]["ModelPrice"][];
-            /** @description `tools`, `images`, `reasoning`. */
+            /** @description `tools`, `images`, `pdf`, `reasoning`. */
             abilities: string[];
+            /** @description What it refuses although others take it: `temperature`, `forced_tool_choice`, `no_thinking`. */
+            refuses?: string[];
+            /** @description The day on which its vendor switches it off (`2027-01-14`); absent where none is known. */
+            retiresAt?: string | null;
+            /** @description That day in words, from 60 days before it on. */
+            retires?: string | null;
             /** @description Whether a real request was made to it; absent where none was asked for. */
             probed?: boolean | null;
             /** @description Why it did not answer that request. */
@@ -914,6 +940,32 @@ export interface components {
              * @description `seq` of the first event that it caused.
              */
             seq: number;
+        };
+        /** @description A text to be counted. */
+        CountTokensRequest: {
+            /** @description The text, at most 512 KiB. */
+            text: string;
+            /** @description The model's provider; absent = the one that would serve it. */
+            provider?: string | null;
+        };
+        /** @description What a text has. */
+        CountedTokens: {
+            /**
+             * Format: int64
+             * @description Its tokens.
+             */
+            tokens: number;
+            /**
+             * @description How they were counted: `exact` by the model's own vocabulary, `calibrated` by four characters a
+             *     token and what the provider reported before, `estimated` by four characters a token alone.
+             */
+            method: components["schemas"]["TokenMethod"];
+            /**
+             * Format: double
+             * @description How far such counts were off: the median, as a share of what the provider reported. Absent
+             *     where nothing was compared.
+             */
+            error?: number | null;
         };
         /** @description A session to create. */
         CreateSessionRequest: {
@@ -1094,19 +1146,29 @@ export interface components {
             input: number;
             /**
              * Format: double
-             * @description Input that was.
+             * @description Input that was; `null` = unknown.
              */
             cached?: number | null;
             /**
              * Format: double
-             * @description Input that the provider put into its cache.
+             * @description Input that the provider put into its cache; `null` = unknown.
              */
             cacheWrite?: number | null;
             /**
              * Format: double
-             * @description Output, reasoning included.
+             * @description The same, kept for longer; absent = unknown.
+             */
+            cacheWriteLong?: number | null;
+            /**
+             * Format: double
+             * @description Output, reasoning included unless that is priced apart.
              */
             output: number;
+            /**
+             * Format: double
+             * @description Reasoning; absent = like other output.
+             */
+            reasoning?: number | null;
         };
         MyTenant: {
             id: string;
@@ -1634,6 +1696,11 @@ export interface components {
             /** @description Whether it works only as a task: it is not offered to models yet. */
             needsTasks: boolean;
         };
+        /**
+         * @description How tokens were counted.
+         * @enum {string}
+         */
+        TokenMethod: "exact" | "calibrated" | "estimated";
         /** @description US dollars per million tokens of one model. */
         TokenPrice: {
             /**
@@ -1651,6 +1718,11 @@ export interface components {
              * @description Input that the provider put into its cache; absent or `null` = like other input.
              */
             cacheWrite?: number | null;
+            /**
+             * Format: double
+             * @description The same, kept for longer; absent or `null` = like the other.
+             */
+            cacheWriteLong?: number | null;
             /**
              * Format: double
              * @description Output, reasoning included.
@@ -3988,6 +4060,114 @@ export interface operations {
             };
             /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    count_tokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The model's name in requests. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CountTokensRequest"];
+            };
+        };
+        responses: {
+            /** @description What a text has. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CountedTokens"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

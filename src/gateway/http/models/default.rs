@@ -12,6 +12,7 @@ use crate::gateway::extract::{Body, Query, required};
 use crate::gateway::word_list;
 use crate::providers::{DefaultFor, Wanted};
 use crate::session::ModelChoice;
+use crate::tenancy::Clock;
 
 /// What new sessions of mine begin with.
 #[derive(Debug, Serialize, ToSchema)]
@@ -91,6 +92,9 @@ pub(super) async fn set_model_default(
     let wanted = Wanted::new(Some(provider), body.model);
     let (tenant, user) = (&caller.tenant.id, &caller.user.id);
     let choice = state.providers.choose((tenant, user), &wanted, None)?;
+    if let Some(offer) = state.providers.find(tenant, &choice.provider) {
+        offer.warn_of_end(&choice.model, Clock::system().now().date());
+    }
     state.providers.set_default(whose, Some(choice)).await?;
     Ok(Json(in_force(&state, &caller)))
 }

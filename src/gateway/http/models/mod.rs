@@ -5,6 +5,7 @@ mod describe;
 mod kind;
 mod list;
 mod probe;
+mod tokens;
 
 pub use list::ModelList;
 
@@ -34,6 +35,7 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
             default::clear_model_default
         ))
         .routes(routes!(check_models))
+        .routes(routes!(tokens::count_tokens))
 }
 
 /// The models that can be asked for.

@@ -223,6 +223,7 @@ pub(super) fn usage(raw: &RawValue) -> Option<TokenUsage> {
     Some(TokenUsage {
         input_tokens,
         cached_tokens,
+        cache_write_long_tokens: 0,
         cache_write_tokens: written.min(input_tokens - cached_tokens),
         output_tokens,
         reasoning_tokens: output

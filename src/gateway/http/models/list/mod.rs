@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::join_all;
+use jiff::civil::Date;
 use tokio::time::Instant;
 
 use super::describe::describe;
@@ -14,6 +15,7 @@ use crate::llm::catalogue::Ability;
 use crate::llm::{Catalogue, ListedModel};
 use crate::providers::Offer;
 use crate::session::ModelChoice;
+use crate::tenancy::Clock;
 
 /// How long a provider's list is believed.
 const KEPT: Duration = Duration::from_mins(5);
@@ -36,7 +38,8 @@ pub(super) struct Asked {
 
 /// What providers list, joined with what the catalogue knows.
 pub struct ModelList {
-    catalogue: Arc<Catalogue>,
+    catalogue: Catalogue,
+    clock: Clock,
     prober: Prober,
     /// Never held across an await.
     kept: Mutex<Vec<CachedList>>,
@@ -53,9 +56,10 @@ type Slot = tokio::sync::Mutex<Option<(Instant, Result<Vec<ListedModel>, String>
 
 impl ModelList {
     /// No list is known yet.
-    pub fn new(catalogue: Arc<Catalogue>) -> Self {
+    pub fn new(catalogue: Catalogue, clock: Clock) -> Self {
         Self {
             catalogue,
+            clock,
             prober: Prober::default(),
             kept: Mutex::default(),
         }
@@ -64,6 +68,7 @@ impl ModelList {
     /// The models of all providers, in their order.
     pub(super) async fn available(&self, asked: &Asked, is_probed: bool) -> AvailableModels {
         let lists = self.lists(asked).await;
+        let today = self.clock.now().date();
         let (mut choice, mut models) = (asked.choice.clone(), Vec::new());
         let mut problems: Vec<ProviderProblem> = Vec::new();
         for (offer, list) in asked.offers.iter().zip(&lists) {
@@ -74,8 +79,7 @@ impl ModelList {
                 problem,
             }));
             let listed = list.models.iter().cloned();
-            let of = (offer.id(), offer.said());
-            models.extend(listed.map(|model| describe(&self.catalogue, of, model)));
+            models.extend(listed.map(|model| describe((self.catalogue, today), offer, &model)));
         }
         if is_probed {
             let verdicts = self.probe(asked, &lists).await;
@@ -145,7 +149,10 @@ impl ModelList {
         }
         let listed = tokio::time::timeout(PATIENCE, offer.provider.models()).await;
         let listed = match listed {
-            Ok(Ok(models)) => Ok(models),
+            Ok(Ok(models)) => {
+                offer.learn(&models);
+                Ok(models)
+            }
             Ok(Err(error)) => {
                 tracing::warn!(?error, "The provider does not list its models");
                 Err(error.to_string())
@@ -175,47 +182,74 @@ impl ModelList {
         slot
     }
 
-    /// Puts a listed model in the place of a default that its provider does not list, for new
-    /// sessions too, and gives the words that say so.
+    /// Puts a listed model in the place of a default that its provider does not list or that is
+    /// retired, for new sessions too, and gives the words that say so.
     fn replace(&self, offer: &Offer, list: &List, choice: &mut ModelChoice) -> Option<String> {
         if offer.id() != choice.provider {
             return None;
         }
+        let today = self.clock.now().date();
         // A list that did not come says nothing new.
         if list.problem.is_none() {
-            let other = self.replacement(offer, list, &choice.model);
+            let other = self.replacement(offer, list, (&choice.model, today));
             offer.replace_default(&choice.model, other.as_deref());
         }
         let other = offer.stand_in(&choice.model)?;
+        let end = offer
+            .describe(self.catalogue, &choice.model)
+            .retirement(today);
         let missing = std::mem::replace(&mut choice.model, other);
         let other = &choice.model;
-        Some(format!(
-            "it does not list the default model `{missing}`; `{other}` takes its place"
-        ))
+        Some(match end.filter(|end| end.is_over()) {
+            Some(end) => format!("the default model `{missing}`: {end}; `{other}` takes its place"),
+            None => {
+                format!("it does not list the default model `{missing}`; `{other}` takes its place")
+            }
+        })
     }
 
-    /// The first listed model with tools that the catalogue knows, else the first one; none = the
-    /// default is listed.
-    fn replacement(&self, offer: &Offer, list: &List, default: &str) -> Option<String> {
-        let known = |id: &str| self.catalogue.find(id).map(|model| model.id.as_str());
+    /// What its vendor names instead, else the newest living one of its family, else the first
+    /// listed model with tools that the catalogue knows, else the first one; none = the default is
+    /// listed and lives, or nothing better is listed.
+    fn replacement(
+        &self,
+        offer: &Offer,
+        list: &List,
+        (default, today): (&str, Date),
+    ) -> Option<String> {
+        let find = |id: &str| self.catalogue.find(offer.vendor(), id);
+        let id_of = |id: &str| find(id).map(|model| model.id);
+        let own = id_of(default);
         // `…-latest` and undated names are listed under their dates.
-        let is_same =
-            |id: &str| id == default || known(id).is_some() && known(id) == known(default);
+        let is_same = |id: &str| id == default || own.is_some() && id_of(id) == own;
         let is_named = offer.models().iter().any(|id| id == default);
-        if is_named || list.models.iter().any(|model| is_same(&model.id)) {
+        let is_listed = is_named || list.models.iter().any(|model| is_same(&model.id));
+        let lives = offer.describe(self.catalogue, default).is_living(today);
+        // Who names a model in the settings wants that one.
+        if is_named || is_listed && lives {
             return None;
         }
-        let with_tools = list.models.iter().find(|model| {
-            let known = self.catalogue.find(&model.id);
-            known.is_some_and(|known| known.abilities.contains(&Ability::Tools))
+        let listed: Vec<&str> = list.models.iter().map(|model| model.id.as_str()).collect();
+        let heir = self
+            .catalogue
+            .successor(offer.vendor(), default, (&listed, today));
+        if let Some(heir) = heir {
+            return Some(heir.to_owned());
+        }
+        if is_listed {
+            return None;
+        }
+        let with_tools = listed.iter().find(|id| {
+            let known = find(id);
+            known.is_some_and(|known| known.can(Ability::Tools) && known.is_living(today))
         });
-        let other = with_tools.or(list.models.first())?;
-        Some(other.id.clone())
+        with_tools.or(listed.first()).map(|id| (*id).to_owned())
     }
 
     async fn probe(&self, asked: &Asked, lists: &[List]) -> Vec<Probed> {
         let probes = asked.offers.iter().zip(lists).flat_map(|(offer, list)| {
-            let probed = list.to_probe(&self.catalogue);
+            let is_known = |id: &str| self.catalogue.find(offer.vendor(), id).is_some();
+            let probed = list.to_probe(is_known);
             probed.into_iter().map(move |model| async move {
                 let verdict = self.prober.probe(&offer.provider, &model).await;
                 Probed {
@@ -259,8 +293,7 @@ impl List {
         let is_usable = offer.is_usable();
         let named = |id: &String| ListedModel {
             id: id.clone(),
-            name: None,
-            context_window: None,
+            ..ListedModel::default()
         };
         let mut models: Vec<ListedModel> = offer.models().iter().map(named).collect();
         for model in listed.into_iter().filter(|model| is_chat(&model.id)) {
@@ -282,7 +315,7 @@ impl List {
     }
 
     /// The models that are really asked: the default first, then those that the catalogue knows.
-    fn to_probe(&self, catalogue: &Catalogue) -> Vec<String> {
+    fn to_probe(&self, is_known: impl Fn(&str) -> bool) -> Vec<String> {
         if !self.is_usable {
             return Vec::new();
         }
@@ -292,12 +325,7 @@ impl List {
         {
             ids.push(default);
         }
-        ids.sort_by_key(|id| {
-            (
-                Some(*id) != self.default.as_ref(),
-                catalogue.find(id).is_none(),
-            )
-        });
+        ids.sort_by_key(|id| (Some(*id) != self.default.as_ref(), !is_known(id)));
         ids.truncate(MAX_PROBED);
         ids.into_iter().cloned().collect()
     }

@@ -8,12 +8,14 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 
 use super::{Asked, ModelList};
+use crate::domain::Timestamp;
 use crate::llm::{
     self, Catalogue, Error, Finish, ListedModel, ModelEvent, ModelStream, Provider, ProviderKind,
     Refusal, Request,
 };
 use crate::providers::{Offer, ProviderSettings, Source};
 use crate::session::ModelChoice;
+use crate::tenancy::Clock;
 
 /// Lists what it is made with; models called `slow…` never answer, `gone…` are unknown.
 #[derive(Default)]
@@ -21,6 +23,8 @@ struct Lister {
     models: Vec<&'static str>,
     /// Every list after this many never comes.
     patience: usize,
+    /// How long a list takes.
+    takes: Duration,
     lists: AtomicUsize,
     asked: AtomicUsize,
     at_once: AtomicUsize,
@@ -62,10 +66,11 @@ impl Provider for Lister {
         if self.lists.fetch_add(1, Ordering::Relaxed) >= self.patience {
             futures::future::pending::<()>().await;
         }
+        tokio::time::sleep(self.takes).await;
         let model = |id: &&str| ListedModel {
             id: (*id).to_owned(),
-            name: None,
             context_window: id.starts_with("own").then_some(8_192),
+            ..ListedModel::default()
         };
         Ok(self.models.iter().map(model).collect())
     }
@@ -85,8 +90,8 @@ fn offer(id: &str, provider: Arc<Lister>, models: &[&str]) -> Arc<Offer> {
     let settings = ProviderSettings {
         reach: llm::Settings {
             id: id.to_owned(),
-            kind: ProviderKind::Scripted,
-            api_key: None,
+            kind: ProviderKind::OpenAi,
+            api_key: Some("key".into()),
             base_url: None,
             api: llm::Api::Auto,
             pace: Duration::ZERO,
@@ -109,7 +114,11 @@ fn asked(offers: &[Arc<Offer>], model: &str, is_fresh: bool) -> Asked {
 }
 
 fn list() -> ModelList {
-    ModelList::new(Arc::new(Catalogue::built_in()))
+    // 2026-11-25
+    ModelList::new(
+        Catalogue::built_in(),
+        Clock::new(|| Timestamp(1_795_600_000_000)),
+    )
 }
 
 #[tokio::test(start_paused = true)]
@@ -222,13 +231,75 @@ async fn a_default_that_is_not_listed_is_replaced_and_that_is_said() {
     check(&["x", "y"], &["gone"], "gone", "gone").await;
     check(&["gpt-4o-2024-08-06"], &[], "gpt-4o", "gpt-4o").await;
     check(
-        &["claude-3-5-sonnet-20241022"],
+        &["gpt-4.1-2025-04-14"],
         &[],
-        "claude-3-5-sonnet-latest",
-        "claude-3-5-sonnet-latest",
+        "gpt-4.1-latest",
+        "gpt-4.1-latest",
     )
     .await;
     check(&[], &[], "gone", "gone").await;
+    // Retired on 2026-10-23: its heir goes first, unless the settings name it or nothing else is there.
+    let old = "gpt-4-turbo";
+    check(&["gpt-5.4", old, "gpt-5.6-sol"], &[], old, "gpt-5.6-sol").await;
+    check(&[old, "gpt-6-luna"], &[], old, old).await;
+    check(&[old, "gpt-5.6-sol"], &[old], old, old).await;
+    check(
+        &["gpt-5.6", "gpt-4.1"],
+        &[],
+        "gpt-3.5-turbo-0125",
+        "gpt-5.6",
+    )
+    .await;
+}
+
+/// Asserts S2.54.
+#[tokio::test]
+async fn a_model_says_when_it_ends_and_soon_in_words() {
+    let offers = [offer(
+        "a",
+        lister(&["gpt-4o", "gpt-5.1", "gpt-6-luna", "x"]),
+        &[],
+    )];
+    let asked = asked(&offers, "gpt-4o", false);
+    let models = list().available(&asked, false).await.models;
+    let said: Vec<_> = models
+        .iter()
+        .map(|model| (model.retires_at.as_deref(), model.retires.as_deref()))
+        .collect();
+    let soon = "its vendor retires it on 2027-01-14, in 50 days";
+    assert_eq!(
+        said,
+        [
+            (Some("2027-01-14"), Some(soon)),
+            (Some("2027-04-01"), None),
+            (None, None),
+            (None, None)
+        ]
+    );
+}
+
+/// Three slow lists cost the time of one.
+#[tokio::test(start_paused = true)]
+async fn lists_of_several_providers_are_asked_side_by_side() {
+    let slow = |id, model| {
+        let provider = Lister {
+            models: vec![model],
+            patience: usize::MAX,
+            takes: Duration::from_millis(300),
+            ..Lister::default()
+        };
+        offer(id, Arc::new(provider), &[])
+    };
+    let offers = [slow("a", "gpt-4o"), slow("b", "gpt-6-luna"), slow("c", "x")];
+    let began = tokio::time::Instant::now();
+    let asked = asked(&offers, "gpt-4o", false);
+    let found = list().available(&asked, false).await;
+    assert_eq!(found.models.len(), 3);
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,75 @@
+//! How many tokens a text has for a model, and how sure that is.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::domain::{Caller, Code};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, required};
+use crate::gateway::wire::thousandths;
+use crate::gateway::word_list;
+use crate::providers::Wanted;
+
+/// The longest text that is counted, in bytes.
+const MAX_TEXT_BYTES: usize = 512 * 1024;
+
+/// A text to be counted.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct CountTokensRequest {
+    /// The text, at most 512 KiB.
+    #[schema(required, nullable = false, max_length = 524_288)]
+    text: Option<String>,
+    /// The model's provider; absent = the one that would serve it.
+    provider: Option<String>,
+}
+
+/// What a text has.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct CountedTokens {
+    /// Its tokens.
+    tokens: u64,
+    /// How they were counted: `exact` by the model's own vocabulary, `calibrated` by four characters a
+    /// token and what the provider reported before, `estimated` by four characters a token alone.
+    #[schema(value_type = word_list::TokenMethod)]
+    method: &'static str,
+    /// How far such counts were off: the median, as a share of what the provider reported. Absent
+    /// where nothing was compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<f64>,
+}
+
+/// Counts the tokens that a text has for a model. No provider is asked.
+#[utoipa::path(post, path = "/api/models/{id}/tokens", tag = "models",
+    params(("id" = String, Path, description = "The model's name in requests.")),
+    request_body = CountTokensRequest,
+    responses((status = 200, body = CountedTokens), (status = 400, body = Problem),
+        (status = 401, body = Problem)),
+)]
+pub(super) async fn count_tokens(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(model): Path<String>,
+    Body(body): Body<CountTokensRequest>,
+) -> Result<Json<CountedTokens>, ApiError> {
+    let text = required("text", body.text)?;
+    if text.len() > MAX_TEXT_BYTES {
+        let words = format!("a text that is counted has at most {MAX_TEXT_BYTES} bytes");
+        return Err(ApiError::of_field(Code::InvalidArguments, "text", words));
+    }
+    let wanted = Wanted::new(body.provider, Some(model));
+    let (tenant, user) = (&caller.tenant.id, &caller.user.id);
+    let choice = state.providers.choose((tenant, user), &wanted, None)?;
+    let offer = state.providers.find(tenant, &choice.provider);
+    let counter = offer.map_or_else(Default::default, |offer| offer.counter(&choice.model));
+    // A large text takes as long as a slow request, and a table has to be made at first.
+    let found = tokio::task::spawn_blocking(move || counter.of_text(&text)).await;
+    let tokens = found.map_err(|_| ApiError::new(Code::Internal, "the text was not counted"))?;
+    Ok(Json(CountedTokens {
+        tokens,
+        method: counter.method().as_str(),
+        error: counter.error().map(thousandths),
+    }))
+}
