@@ -41,6 +41,9 @@ pub struct TokenUsage {
     /// The part of `input_tokens` that the provider put into its cache, where that costs more.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cache_write_tokens: u64,
+    /// The part of `cache_write_tokens` that is kept for the longer of the provider's times.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write_long_tokens: u64,
     /// Everything generated, reasoning included.
     pub output_tokens: u64,
     /// The part of `output_tokens` that was reasoning.
@@ -61,6 +64,24 @@ impl TokenUsage {
     /// Input plus output.
     pub fn total(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// What several requests used together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            cache_write_tokens: self
+                .cache_write_tokens
+                .saturating_add(other.cache_write_tokens),
+            cache_write_long_tokens: self
+                .cache_write_long_tokens
+                .saturating_add(other.cache_write_long_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
+            is_estimated: self.is_estimated || other.is_estimated,
+        }
     }
 }
 
@@ -115,6 +136,7 @@ mod tests {
                 output_tokens: output,
                 cached_tokens: input,
                 cache_write_tokens: input,
+                cache_write_long_tokens: input,
                 reasoning_tokens: output,
                 is_estimated: cost.is_none(),
             };

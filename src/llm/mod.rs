@@ -191,6 +191,9 @@ pub enum ModelEvent {
     /// A part of the request that was left out, because the model takes none: what, and why, in
     /// words for people. Said once for each provider and model.
     LeftOut(String),
+    /// Why the vendor ended the answer before its end, in the vendor's words: the category of a
+    /// refusal, or what its filter found.
+    StopDetail(String),
     /// The answer is whole; nothing follows.
     Finished(Finish),
 }

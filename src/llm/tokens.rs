@@ -68,6 +68,7 @@ pub fn estimated_usage(request: &Request, answer: &Answer) -> TokenUsage {
         input_tokens: of_request(request),
         cached_tokens: 0,
         cache_write_tokens: 0,
+        cache_write_long_tokens: 0,
         output_tokens: of_text(&answer.text) + reasoning_tokens + calls.sum::<u64>(),
         reasoning_tokens,
         is_estimated: true,

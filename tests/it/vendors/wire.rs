@@ -24,6 +24,7 @@ async fn text_usage_and_the_reason_come_whole() {
             input_tokens: 11,
             cached_tokens: 5,
             cache_write_tokens: written,
+            cache_write_long_tokens: 0,
             output_tokens: 7,
             reasoning_tokens: thought,
             is_estimated: false,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{body, input_schema};
+use super::thinking::Plan;
+use super::{Body, Terms, input_schema};
 use crate::domain::{CallId, Entry, ModelCall, Native, Tool, ToolAnnotations};
 use crate::llm::Request;
 
@@ -58,8 +59,22 @@ fn request(entries: Vec<Entry>) -> Request {
     }
 }
 
+fn body<'a>(request: &'a Request, family: &str) -> Body<'a> {
+    let plan = Plan {
+        max_tokens: 8_192,
+        temperature: request.temperature,
+        ..Plan::default()
+    };
+    let terms = Terms {
+        plan: &plan,
+        family,
+        cache_ttl: None,
+    };
+    super::body(request, terms)
+}
+
 fn sent(request: &Request) -> Value {
-    serde_json::to_value(body(request, 8_192, "anthropic")).unwrap()
+    serde_json::to_value(body(request, "anthropic")).unwrap()
 }
 
 /// The messages without their cache marks.
@@ -205,7 +220,7 @@ fn native_blocks_go_back_to_their_family_at_their_places() {
     assert_eq!(content[2]["data"], "x");
     assert_eq!(content[3], text("yo"));
     assert_eq!(content[4]["type"], "tool_use");
-    let foreign = serde_json::to_value(body(&with, 1, "anthropic/other")).unwrap();
+    let foreign = serde_json::to_value(body(&with, "anthropic/other")).unwrap();
     let content = &foreign["messages"][1]["content"];
     assert_eq!(
         (&content[0], &content[1]["type"]),
@@ -253,7 +268,7 @@ fn four_marks_at_most_stand_on_what_the_next_request_repeats() {
 #[test]
 fn what_was_sent_stays_the_same_to_the_byte_as_the_conversation_grows() {
     fn prefix(request: &Request) -> String {
-        let text = serde_json::to_string(&body(request, 8_192, "anthropic")).unwrap();
+        let text = serde_json::to_string(&body(request, "anthropic")).unwrap();
         let text = text.replace(r#","cache_control":{"type":"ephemeral"}"#, "");
         let end = text.find(r#"],"stream":true"#).unwrap();
         text[..end].to_owned()

@@ -234,6 +234,7 @@ pub(super) fn usage(raw: &RawValue) -> Option<TokenUsage> {
         input_tokens,
         cached_tokens: cached.unwrap_or_default().min(input_tokens),
         cache_write_tokens: 0,
+        cache_write_long_tokens: 0,
         output_tokens,
         reasoning_tokens: reasoning.unwrap_or_default().min(output_tokens),
         is_estimated: false,
