@@ -193,6 +193,8 @@ pub struct Answer {
     /// What it cost, if the price is known.
     pub cost: Option<MicroUsd>,
     pub finish: String,
+    /// The same in the vendor's words, where it gave some.
+    pub stop_detail: Option<String>,
 }
 
 /// What of the context to go on with.

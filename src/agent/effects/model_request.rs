@@ -250,6 +250,7 @@ impl ModelRequest {
             usage,
             cost: self.agent.describe(&self.choice).price(&usage),
             finish: answer.finish.map_or("stop", llm::Finish::as_str).to_owned(),
+            stop_detail: answer.stop_detail,
         }
     }
 

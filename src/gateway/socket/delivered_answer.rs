@@ -89,6 +89,7 @@ mod tests {
             cost: None,
             duration_ms: 1,
             finish: "stop".into(),
+            stop_detail: None,
             dropped_calls: 0,
             native: None,
             reasoning: None,

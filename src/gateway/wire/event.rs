@@ -118,6 +118,7 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
             cost,
             duration_ms,
             finish,
+            stop_detail,
             dropped_calls,
             reasoning,
             ..
@@ -129,6 +130,7 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
                 "reasoning": reasoning.as_ref().map(thought),
             });
             tell_dropped(&mut rest, *dropped_calls);
+            tell_detail(&mut rest, stop_detail.as_deref());
             smallvec![frame("agent:response", &[text, &stamped(rest, shown)])]
         }
         Event::TurnFailed {
@@ -161,6 +163,13 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
 fn tell_dropped(rest: &mut Value, dropped_calls: u64) {
     if let (1.., Some(fields)) = (dropped_calls, rest.as_object_mut()) {
         fields.insert("droppedCalls".into(), dropped_calls.into());
+    }
+}
+
+/// Most answers end as they should, and their vendor says nothing of it.
+fn tell_detail(rest: &mut Value, stop_detail: Option<&str>) {
+    if let (Some(words), Some(fields)) = (stop_detail, rest.as_object_mut()) {
+        fields.insert("stopDetail".into(), words.into());
     }
 }
 

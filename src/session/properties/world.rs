@@ -545,6 +545,7 @@ pub(crate) fn answer(text: &str, calls: Vec<Proposal>) -> Answer {
         },
         cost: None,
         finish: "stop".into(),
+        stop_detail: None,
     }
 }
 
