@@ -12,6 +12,7 @@ use crate::domain::{Effort, Entry, Native, TokenUsage, Tool, Weighed};
 
 pub mod answer;
 pub mod anthropic;
+pub mod cache_ttl;
 pub mod catalogue;
 pub mod error;
 #[cfg(test)]
@@ -26,6 +27,7 @@ mod transport;
 mod wire_log;
 
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
+pub use cache_ttl::CacheTtl;
 pub use catalogue::{Catalogue, Overrides, Windows};
 pub use error::{Error, KeyFault, Refusal};
 pub use request::cache::RequestCache;
@@ -261,6 +263,15 @@ pub struct Settings {
 
 /// Makes a provider of its settings; refuses what can never work (S2.22).
 pub fn connect(settings: Settings, http: reqwest::Client) -> Result<Arc<dyn Provider>, Error> {
+    connect_with_cache(settings, CacheTtl::default(), http)
+}
+
+/// The same with the time for which its cache keeps what it is given, where that can be chosen.
+pub fn connect_with_cache(
+    settings: Settings,
+    cache_ttl: CacheTtl,
+    http: reqwest::Client,
+) -> Result<Arc<dyn Provider>, Error> {
     match settings.kind {
         ProviderKind::OpenAi | ProviderKind::OpenAiCompatible => {
             Ok(Arc::new(openai::ChatCompletions::new(settings, http)?))
@@ -269,7 +280,9 @@ pub fn connect(settings: Settings, http: reqwest::Client) -> Result<Arc<dyn Prov
             settings.id,
             settings.pace,
         ))),
-        ProviderKind::Anthropic => Ok(Arc::new(anthropic::Messages::new(settings, http)?)),
+        ProviderKind::Anthropic => Ok(Arc::new(anthropic::Messages::new(
+            settings, cache_ttl, http,
+        )?)),
         ProviderKind::Gemini => Ok(Arc::new(gemini::GenerateContent::new(settings, http)?)),
     }
 }

@@ -15,7 +15,8 @@ use super::request::names::Names;
 use super::stream::payloads::payloads;
 use super::transport::endpoint::Endpoint;
 use super::{
-    Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings, stream, transport,
+    CacheTtl, Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings, stream,
+    transport,
 };
 
 mod asking;
@@ -53,8 +54,7 @@ struct Service {
 
 impl Messages {
     /// Makes the provider; the vendor's own address needs a key (S2.22).
-    pub fn new(settings: Settings, http: Client) -> Result<Self, Error> {
-        let cache_ttl = None;
+    pub fn new(settings: Settings, cache_ttl: CacheTtl, http: Client) -> Result<Self, Error> {
         let endpoint =
             Endpoint::new(settings, Some(VENDOR_URL), http)?.with_vendor_host(VENDOR_HOST)?;
         Ok(Self(Arc::new(Service {
@@ -62,7 +62,10 @@ impl Messages {
             endpoint,
             catalogue: Catalogue::built_in(),
             learned: Learned::default(),
-            cache_ttl,
+            cache_ttl: match cache_ttl {
+                CacheTtl::FiveMinutes => None,
+                CacheTtl::Hour => Some(cache_ttl.as_str()),
+            },
         })))
     }
 }

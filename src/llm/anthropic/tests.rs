@@ -7,7 +7,7 @@ use secrecy::SecretString;
 
 use super::Messages;
 use super::request::thinking::plan;
-use crate::llm::{Error, KeyFault, Provider, ProviderKind, Request, Settings};
+use crate::llm::{CacheTtl, Error, KeyFault, Provider, ProviderKind, Request, Settings};
 use crate::net;
 
 fn connect(key: &str, base_url: &str) -> Result<Messages, Error> {
@@ -19,7 +19,11 @@ fn connect(key: &str, base_url: &str) -> Result<Messages, Error> {
         base_url: Some(base_url.to_owned()),
         pace: Duration::ZERO,
     };
-    Messages::new(settings, net::client(&net::Settings::default()).unwrap())
+    Messages::new(
+        settings,
+        CacheTtl::default(),
+        net::client(&net::Settings::default()).unwrap(),
+    )
 }
 
 #[test]

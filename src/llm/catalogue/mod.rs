@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{MicroUsd, TokenUsage};
+use crate::llm::CacheTtl;
 
 /// The window of a model that nobody described: what small local servers start with.
 const UNKNOWN_WINDOW: u64 = 32_768;
@@ -66,6 +67,9 @@ pub struct Overrides {
     /// Prices by model; they win over the catalogue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, Price>,
+    /// How long the provider's cache keeps what it is given, where that can be chosen.
+    #[serde(default, skip_serializing_if = "CacheTtl::is_usual")]
+    pub cache_ttl: CacheTtl,
 }
 
 /// Micro-dollars per million tokens.
@@ -339,6 +343,7 @@ mod tests {
             windows: Windows::default(),
             max_outputs: [("gpt-4o".into(), 999), ("my-own".into(), 7_000)].into(),
             prices: [("gpt-4o".into(), price), ("my-own".into(), price)].into(),
+            ..Overrides::default()
         };
         for (model, max_output) in [("gpt-4o", 999), ("my-own", 7_000)] {
             let own = catalogue.describe(model, &said);

@@ -1,8 +1,11 @@
 //! Anthropic and Gemini against strict stand-ins on loopback, alone and below the whole app.
 
 mod endings;
+mod long_arguments;
 mod refusals;
 mod stories;
+mod switching;
+mod thinking;
 mod wire;
 
 use std::sync::Arc;

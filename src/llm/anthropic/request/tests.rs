@@ -295,6 +295,57 @@ fn what_was_sent_stays_the_same_to_the_byte_as_the_conversation_grows() {
     }
 }
 
+/// Twenty turns with calls side by side, whose results came in another order.
+#[test]
+fn a_cache_finds_every_request_of_twenty_turns_in_the_one_after_it() {
+    let thought = |name: &str, calls: usize| json!({"place": {"text": 0, "calls": calls}, "block": {"type": "thinking", "thinking": "", "signature": name}});
+    let (mut entries, mut before) = (Vec::new(), String::new());
+    for turn in 0..20 {
+        entries.push(user(&format!("question {turn}")));
+        let mut asked = vec![entries.clone()];
+        let calls = [2 * turn, 2 * turn + 1];
+        let native = json!([thought("a", 0), thought("b", 1)]);
+        let ask = |index: usize| {
+            call(
+                index,
+                &format!("toolu_{index}"),
+                json!({"z": 1, "a": index}),
+            )
+        };
+        entries.push(says("I look", calls.map(ask).to_vec(), Some(native)));
+        let results = calls.iter().rev();
+        entries.extend(results.map(|&index| result(index, "found", index % 3 == 0)));
+        asked.push(entries.clone());
+        for entries in asked {
+            let request = with_tools(entries);
+            let sent = serde_json::to_string(&body(&request, "anthropic")).unwrap();
+            let marks = sent.matches("cache_control").count();
+            assert!((3..=4).contains(&marks), "{marks} marks in turn {turn}");
+            let now = sent.replace(r#","cache_control":{"type":"ephemeral"}"#, "");
+            let end = now.find(r#"],"stream":true"#).unwrap();
+            // A message of results may get a person's words behind them; its own end is open.
+            let now = now[..end].trim_end_matches("]}").to_owned();
+            assert!(now.starts_with(&before), "turn {turn}:\n{before}\n{now}");
+            before = now;
+        }
+        entries.push(says("answer", vec![], None));
+    }
+}
+
+#[test]
+fn marks_say_how_long_the_cache_keeps_what_it_is_given() {
+    let plan = Plan::default();
+    let request = with_tools(vec![user("one"), says("two", vec![], None), user("three")]);
+    let terms = Terms {
+        plan: &plan,
+        family: "anthropic",
+        cache_ttl: Some("1h"),
+    };
+    let sent = serde_json::to_string(&super::body(&request, terms)).unwrap();
+    let mark = r#""cache_control":{"type":"ephemeral","ttl":"1h"}"#;
+    assert_eq!(sent.matches(mark).count(), 4, "{sent}");
+}
+
 #[test]
 fn schemas_are_objects_that_say_so() {
     let empty = json!({"type": "object", "properties": {}});

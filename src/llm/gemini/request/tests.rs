@@ -253,6 +253,37 @@ fn calls_of_another_vendors_model_are_signed_as_such_for_models_that_want_signat
     }
 }
 
+/// Twenty turns with calls side by side; every third is another vendor's.
+#[test]
+fn a_cache_finds_every_request_of_twenty_turns_in_the_one_after_it() {
+    let (mut entries, mut before) = (Vec::new(), String::new());
+    for turn in 0..20 {
+        entries.push(user(&format!("question {turn}")));
+        let mut asked = vec![entries.clone()];
+        let calls = [2 * turn, 2 * turn + 1];
+        let signed = json!([
+            {"place": {"text": 0, "calls": 0}, "thought": "hm", "thoughtSignature": "t"},
+            {"call": 0, "place": {"text": 0, "calls": 0}, "thoughtSignature": "s"},
+        ]);
+        let ask = |index: usize| call(index, json!({"z": 1, "a": index}));
+        let native = (turn % 3 > 0).then_some(signed);
+        entries.push(says("I look", calls.map(ask).to_vec(), native));
+        let results = calls.iter().rev();
+        entries.extend(results.map(|&index| result(index, "found", index % 3 == 0)));
+        asked.push(entries.clone());
+        for entries in asked {
+            let mut request = request(entries);
+            request.model = "gemini-3.8-flash".to_owned();
+            request.tools = Arc::from([tool("read", json!({"properties": {"b": {}, "a": {}}}))]);
+            let now = serde_json::to_string(&body(&request, "gemini")).unwrap();
+            let now = now.strip_suffix("]}").unwrap().trim_end_matches("]}");
+            assert!(now.starts_with(&before), "turn {turn}:\n{before}\n{now}");
+            now.clone_into(&mut before);
+        }
+        entries.push(says("answer", vec![], None));
+    }
+}
+
 #[test]
 fn what_was_sent_stays_the_same_to_the_byte_as_the_conversation_grows() {
     fn prefix(request: &Request) -> String {

@@ -143,7 +143,8 @@ pub(in crate::llm::anthropic) fn plan(
 ) -> Plan {
     let row = known(&request.model);
     let wanted = request.max_tokens.filter(|&limit| limit > 0);
-    let thinks_unasked = row.thinks_unasked && request.effort != Some(Effort::Off);
+    let is_still = request.effort == Some(Effort::Off) && row.still != Still::Impossible;
+    let thinks_unasked = row.thinks_unasked && !is_still;
     let usual = if thinks_unasked {
         DEFAULT_WITH_THOUGHTS
     } else {
