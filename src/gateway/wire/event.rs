@@ -123,14 +123,12 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
             reasoning,
             ..
         } => {
-            let mut rest = json!({
-                "turn": turn, "model": model, "usage": usage,
-                "cost": cost.map(crate::domain::MicroUsd::as_usd),
-                "durationMs": duration_ms, "finish": finish,
+            let rest = json!({
+                "turn": turn, "model": model, "usage": usage, "durationMs": duration_ms,
+                "cost": cost.map(crate::domain::MicroUsd::as_usd), "finish": finish,
                 "reasoning": reasoning.as_ref().map(thought),
             });
-            tell_dropped(&mut rest, *dropped_calls);
-            tell_detail(&mut rest, stop_detail.as_deref());
+            let rest = with_ending(rest, *dropped_calls, stop_detail.as_deref());
             smallvec![frame("agent:response", &[text, &stamped(rest, shown)])]
         }
         Event::TurnFailed {
@@ -159,18 +157,15 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
     }
 }
 
-/// Most answers drop no call, and say nothing about it.
-fn tell_dropped(rest: &mut Value, dropped_calls: u64) {
-    if let (1.., Some(fields)) = (dropped_calls, rest.as_object_mut()) {
-        fields.insert("droppedCalls".into(), dropped_calls.into());
+/// Most answers end as they should and drop no call, and say nothing about it.
+fn with_ending(mut rest: Value, dropped_calls: u64, stop_detail: Option<&str>) -> Value {
+    if dropped_calls > 0 {
+        rest["droppedCalls"] = dropped_calls.into();
     }
-}
-
-/// Most answers end as they should, and their vendor says nothing of it.
-fn tell_detail(rest: &mut Value, stop_detail: Option<&str>) {
-    if let (Some(words), Some(fields)) = (stop_detail, rest.as_object_mut()) {
-        fields.insert("stopDetail".into(), words.into());
+    if let Some(words) = stop_detail {
+        rest["stopDetail"] = words.into();
     }
+    rest
 }
 
 /// Reasoning as the page reads it; a whole one does not say how much is left out.

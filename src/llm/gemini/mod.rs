@@ -105,13 +105,16 @@ impl GenerateContent {
                 Err(error) => error,
             };
             attempts += 1;
-            let part = match &error {
-                Error::Rejected {
-                    refusal: Refusal::Request,
-                    said,
-                    ..
-                } if attempts <= MAX_REFUSED => refused_part(said, &plan),
-                _ => None,
+            let part = if let Error::Rejected {
+                refusal: Refusal::Request,
+                said,
+                ..
+            } = &error
+                && attempts <= MAX_REFUSED
+            {
+                refused_part(said, &plan)
+            } else {
+                None
             };
             match part {
                 Some(part) if self.learned.learn(&request.model, part) => {

@@ -316,12 +316,11 @@ fn style(row: &Row, refused: &BTreeSet<Part>) -> Style {
         !refused.contains(&Part::Budget),
     );
     match row.style {
-        Style::Never => Style::Never,
         Style::Adaptive if adaptive => Style::Adaptive,
         style @ (Style::Budget | Style::Interleaved) if budget => style,
         Style::Adaptive if budget => Style::Budget,
         Style::Budget | Style::Interleaved if adaptive => Style::Adaptive,
-        Style::Budget | Style::Interleaved | Style::Adaptive => Style::Never,
+        Style::Never | Style::Budget | Style::Interleaved | Style::Adaptive => Style::Never,
     }
 }
 

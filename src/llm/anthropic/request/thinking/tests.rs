@@ -22,11 +22,11 @@ fn planned(request: &Request, refused: &[Part]) -> Plan {
 }
 
 /// `thinking`, `effort`, `max_tokens`.
-fn check(model: &str, effort: Effort, refused: &[Part], expected: (Value, Option<&str>, u32)) {
+fn check(model: &str, effort: Effort, refused: &[Part], expected: &(Value, Option<&str>, u32)) {
     let plan = planned(&request(model, Some(effort)), refused);
     let thinking = serde_json::to_value(plan.thinking).unwrap();
     let got = (thinking, plan.effort, plan.max_tokens);
-    assert_eq!(got, expected, "{model} {effort} {refused:?}");
+    assert_eq!(got, *expected, "{model} {effort} {refused:?}");
 }
 
 fn adaptive() -> Value {
@@ -41,29 +41,29 @@ fn budget(tokens: u32) -> Value {
 fn each_generation_is_told_in_its_own_form_how_much_to_think() {
     use Effort::{Budget, High, Low, Max, Medium, Minimal};
     for model in ["claude-opus-4-6", "claude-sonnet-4-6", "claude-fable-5-2"] {
-        check(model, High, &[], (adaptive(), Some("high"), 24_576));
+        check(model, High, &[], &(adaptive(), Some("high"), 24_576));
     }
     let model = "claude-opus-5-5";
-    check(model, Minimal, &[], (adaptive(), Some("low"), 24_576));
-    check(model, Low, &[], (adaptive(), Some("low"), 24_576));
-    check(model, Medium, &[], (adaptive(), Some("medium"), 24_576));
-    check(model, Max, &[], (adaptive(), Some("max"), 24_576));
+    check(model, Minimal, &[], &(adaptive(), Some("low"), 24_576));
+    check(model, Low, &[], &(adaptive(), Some("low"), 24_576));
+    check(model, Medium, &[], &(adaptive(), Some("medium"), 24_576));
+    check(model, Max, &[], &(adaptive(), Some("max"), 24_576));
     check(
         model,
         Budget(9_000),
         &[],
-        (adaptive(), Some("medium"), 24_576),
+        &(adaptive(), Some("medium"), 24_576),
     );
     for model in [
         "claude-3-7-sonnet-latest",
         "claude-sonnet-4-5-20250929",
         "MiniMax-M3",
     ] {
-        check(model, Medium, &[], (budget(10_240), None, 24_576));
-        check(model, Minimal, &[], (budget(2_048), None, 24_576));
-        check(model, Max, &[], (budget(20_480), None, 24_576));
-        check(model, Budget(5_000), &[], (budget(5_000), None, 24_576));
-        check(model, Budget(1), &[], (budget(1_024), None, 24_576));
+        check(model, Medium, &[], &(budget(10_240), None, 24_576));
+        check(model, Minimal, &[], &(budget(2_048), None, 24_576));
+        check(model, Max, &[], &(budget(20_480), None, 24_576));
+        check(model, Budget(5_000), &[], &(budget(5_000), None, 24_576));
+        check(model, Budget(1), &[], &(budget(1_024), None, 24_576));
     }
     let none = planned(&request("claude-opus-5-5", None), &[]);
     assert_eq!(
@@ -166,102 +166,108 @@ fn what_a_model_refused_is_said_in_another_form_or_not_at_all() {
         model,
         High,
         &[Part::Adaptive],
-        (budget(16_384), None, 24_576),
+        &(budget(16_384), None, 24_576),
     );
-    check(model, High, &[Part::Effort], adaptive_only);
+    check(model, High, &[Part::Effort], &adaptive_only);
     check(
         model,
         Max,
         &[Part::MaxEffort],
-        (adaptive(), Some("high"), 24_576),
+        &(adaptive(), Some("high"), 24_576),
     );
     check(
         model,
         High,
         &[Part::Display],
-        (json!({"type": "adaptive"}), Some("high"), 24_576),
+        &(json!({"type": "adaptive"}), Some("high"), 24_576),
     );
-    check(
-        model,
-        High,
-        &[Part::Adaptive, Part::Budget],
-        without.clone(),
-    );
+    check(model, High, &[Part::Adaptive, Part::Budget], &without);
     check(
         "MiniMax-M3",
         High,
         &[Part::Budget],
-        (adaptive(), Some("high"), 24_576),
+        &(adaptive(), Some("high"), 24_576),
     );
-    check("MiniMax-M3", High, &[Part::Budget, Part::Adaptive], without);
+    check(
+        "MiniMax-M3",
+        High,
+        &[Part::Budget, Part::Adaptive],
+        &without,
+    );
     check(
         model,
         Effort::Off,
         &[Part::Off],
-        (Value::Null, Some("low"), 8_192),
+        &(Value::Null, Some("low"), 8_192),
     );
+}
+
+fn check_refusal(model: &str, effort: Option<Effort>, words: &str, expected: Option<Part>) {
+    let mut request = request(model, effort);
+    request.temperature = Some(0.1);
+    let plan = planned(&request, &[]);
+    assert_eq!(refused_part(words, &plan, true), expected, "{words}");
 }
 
 #[test]
 fn a_refusal_names_the_part_of_the_request_that_it_is_about() {
-    fn check(model: &str, effort: Option<Effort>, words: &str, expected: Option<Part>) {
-        let mut request = request(model, effort);
-        request.temperature = Some(0.1);
-        let plan = planned(&request, &[]);
-        assert_eq!(refused_part(words, &plan, true), expected, "{words}");
-    }
     let (high, off) = (Some(Effort::High), Some(Effort::Off));
     let adaptive = "adaptive thinking is not supported on this model";
     let enabled = "\"thinking.type.enabled\" is not supported for this model. Use \
                    \"thinking.type.adaptive\" and \"output_config.effort\" to control thinking behavior.";
     let disabled = "\"thinking.type.disabled\" is not supported for this model.";
-    check(
+    check_refusal(
         "claude-haiku-5-5",
         None,
         "`temperature` is deprecated for this model.",
         Some(Part::Temperature),
     );
-    check("claude-opus-4-6", high, adaptive, Some(Part::Adaptive));
-    check("claude-sonnet-4-5", high, enabled, Some(Part::Budget));
-    check("claude-sonnet-5", off, disabled, Some(Part::Off));
-    check(
+    check_refusal("claude-opus-4-6", high, adaptive, Some(Part::Adaptive));
+    check_refusal("claude-sonnet-4-5", high, enabled, Some(Part::Budget));
+    check_refusal("claude-sonnet-5", off, disabled, Some(Part::Off));
+    check_refusal(
         "claude-opus-4-6",
         high,
         "This model does not support the effort parameter.",
         Some(Part::Effort),
     );
-    check(
+    check_refusal(
         "claude-opus-4-6",
         Some(Effort::Max),
         "effort: `max` is not supported by this model",
         Some(Part::MaxEffort),
     );
-    check(
+    check_refusal(
         "claude-opus-4-6",
         high,
         "thinking.adaptive.display: Extra inputs are not permitted",
         Some(Part::Display),
     );
-    check(
+    check_refusal(
         "x",
         None,
         "system.0.cache_control.ephemeral.ttl: Extra inputs are not permitted",
         Some(Part::CacheTtl),
     );
-    // What was not sent cannot be left out, and the conversation is no parameter.
-    check(
+}
+
+/// What was not sent cannot be left out, and the conversation is no parameter.
+#[test]
+fn a_refusal_about_something_else_names_no_part() {
+    let high = Some(Effort::High);
+    check_refusal(
         "claude-opus-5-5",
         None,
         "`temperature` is deprecated for this model.",
         None,
     );
-    check(
+    check_refusal(
         "claude-opus-4-6",
         high,
         "messages.1.content.0: Invalid `signature` in `thinking` block",
         None,
     );
-    check(
+    check_refusal(
         "claude-opus-4-6",
         high,
         "tools.0.name: Field required",
