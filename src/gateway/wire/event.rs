@@ -159,11 +159,13 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
 
 /// Most answers end as they should and drop no call, and say nothing about it.
 fn with_ending(mut rest: Value, dropped_calls: u64, stop_detail: Option<&str>) -> Value {
-    if dropped_calls > 0 {
-        rest["droppedCalls"] = dropped_calls.into();
-    }
-    if let Some(words) = stop_detail {
-        rest["stopDetail"] = words.into();
+    if let Some(fields) = rest.as_object_mut() {
+        if dropped_calls > 0 {
+            fields.insert("droppedCalls".into(), dropped_calls.into());
+        }
+        if let Some(words) = stop_detail {
+            fields.insert("stopDetail".into(), words.into());
+        }
     }
     rest
 }
