@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config;
 use crate::domain::{Code, MicroUsd};
 use crate::llm::catalogue::{Price, Tier};
-use crate::llm::{self, Api, Overrides, ProviderKind, RetryConfig, Windows};
+use crate::llm::{self, Api, CacheTtl, Overrides, ProviderKind, RetryConfig, Windows};
 use crate::net::{self, Guard};
 use crate::providers::Providers;
 use crate::providers::{Offer, ProviderSettings, Source, Ways};
@@ -143,6 +143,10 @@ fn said(entry: &config::ProviderEntry) -> Overrides {
         prices: prices
             .map(|(model, said)| (model.clone(), price(said)))
             .collect(),
+        cache_ttl: match entry.cache_ttl {
+            config::CacheTtl::FiveMinutes => CacheTtl::FiveMinutes,
+            config::CacheTtl::Hour => CacheTtl::Hour,
+        },
     }
 }
 

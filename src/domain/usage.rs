@@ -65,6 +65,24 @@ impl TokenUsage {
     pub fn total(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
+
+    /// What several requests used together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            cache_write_tokens: self
+                .cache_write_tokens
+                .saturating_add(other.cache_write_tokens),
+            cache_write_long_tokens: self
+                .cache_write_long_tokens
+                .saturating_add(other.cache_write_long_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
+            is_estimated: self.is_estimated || other.is_estimated,
+        }
+    }
 }
 
 /// What a session has used since it began.

@@ -14,6 +14,7 @@ use crate::domain::{Effort, Entry, Native, TokenUsage, Tool, Weighed};
 pub mod answer;
 pub mod anthropic;
 mod api;
+pub mod cache_ttl;
 pub mod catalogue;
 pub mod contents;
 pub mod error;
@@ -32,6 +33,7 @@ use catalogue::Ability;
 
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
 pub use api::{Api, UnknownApi};
+pub use cache_ttl::CacheTtl;
 pub use catalogue::{Catalogue, Overrides, Vendor, Windows};
 pub use contents::{Content, Contents, Encoded};
 pub use error::{Error, KeyFault, Refusal};
@@ -165,6 +167,9 @@ pub enum ModelEvent {
     /// A part of the request that was left out, because the model takes none: what, and why, in
     /// words for people. Said once for each provider and model.
     LeftOut(String),
+    /// Why the vendor ended the answer before its end, in the vendor's words: the category of a
+    /// refusal, or what its filter found.
+    StopDetail(String),
     /// The answer is whole; nothing follows.
     Finished(Finish),
 }
@@ -177,7 +182,11 @@ impl ModelEvent {
             | Self::Reasoning(_)
             | Self::CallStarted { .. }
             | Self::CallArguments { .. } => true,
-            Self::Usage(_) | Self::Native(_) | Self::LeftOut(_) | Self::Finished(_) => false,
+            Self::Usage(_)
+            | Self::Native(_)
+            | Self::LeftOut(_)
+            | Self::StopDetail(_)
+            | Self::Finished(_) => false,
         }
     }
 }
@@ -253,13 +262,24 @@ pub struct Settings {
 
 /// Makes a provider of its settings; refuses what can never work (S2.22).
 pub fn connect(settings: Settings, http: reqwest::Client) -> Result<Arc<dyn Provider>, Error> {
+    connect_with_cache(settings, CacheTtl::default(), http)
+}
+
+/// The same with the time for which its cache keeps what it is given, where that can be chosen.
+pub fn connect_with_cache(
+    settings: Settings,
+    cache_ttl: CacheTtl,
+    http: reqwest::Client,
+) -> Result<Arc<dyn Provider>, Error> {
     match settings.kind {
         ProviderKind::OpenAi | ProviderKind::OpenAiCompatible => openai::connect(settings, http),
         ProviderKind::Scripted => Ok(Arc::new(scripted::Scripted::new(
             settings.id,
             settings.pace,
         ))),
-        ProviderKind::Anthropic => Ok(Arc::new(anthropic::Messages::new(settings, http)?)),
+        ProviderKind::Anthropic => Ok(Arc::new(anthropic::Messages::new(
+            settings, cache_ttl, http,
+        )?)),
         ProviderKind::Gemini => Ok(Arc::new(gemini::GenerateContent::new(settings, http)?)),
     }
 }

@@ -12,7 +12,7 @@ use super::offer::{Offer, ProviderSettings, Source};
 use super::{Providers, Registered};
 use crate::domain::{Code, Effort, Scope, Timestamp};
 use crate::llm::catalogue::Price;
-use crate::llm::{self, Overrides, ProviderKind, Windows};
+use crate::llm::{self, CacheTtl, Overrides, ProviderKind, Windows};
 use crate::session::Refusal;
 use crate::store;
 use crate::store::records::ProviderRow;
@@ -40,6 +40,8 @@ pub struct Draft {
     pub efforts: Option<BTreeMap<String, Effort>>,
     /// Prices by model; `None` = what is kept stays.
     pub prices: Option<BTreeMap<String, Price>>,
+    /// How long its cache keeps what it is given; `None` = what is kept stays.
+    pub cache_ttl: Option<CacheTtl>,
     pub key: KeyChange,
 }
 
@@ -155,6 +157,7 @@ impl Providers {
                 max_outputs: checked_max_outputs(draft.max_outputs.unwrap_or(kept.max_outputs))?,
                 efforts: named("efforts", draft.efforts.unwrap_or(kept.efforts))?,
                 prices: named("prices", draft.prices.unwrap_or(kept.prices))?,
+                cache_ttl: draft.cache_ttl.unwrap_or(kept.cache_ttl),
             },
         };
         let offer = Offer::connect(settings, Source::Added(scope.clone()), self.client(scope));

@@ -70,23 +70,24 @@ impl Offer {
                 "Provider `{id}` has only the placeholder key of the example files: its answers will be errors"
             );
         }
-        let (provider, problem) = match llm::connect(settings.reach.clone(), http) {
-            Ok(provider) => (provider, None),
-            Err(error) => {
-                let problem = problem(&error, &settings);
-                let unusable = Unusable {
-                    kind: settings.reach.kind,
-                    id,
-                    key: if let llm::Error::Key { key, .. } = error {
-                        Some(key)
-                    } else {
-                        None
-                    },
-                    text: problem.message.clone(),
-                };
-                (Arc::new(unusable) as Arc<dyn Provider>, Some(problem))
-            }
-        };
+        let (provider, problem) =
+            match llm::connect_with_cache(settings.reach.clone(), settings.said.cache_ttl, http) {
+                Ok(provider) => (provider, None),
+                Err(error) => {
+                    let problem = problem(&error, &settings);
+                    let unusable = Unusable {
+                        kind: settings.reach.kind,
+                        id,
+                        key: if let llm::Error::Key { key, .. } = error {
+                            Some(key)
+                        } else {
+                            None
+                        },
+                        text: problem.message.clone(),
+                    };
+                    (Arc::new(unusable) as Arc<dyn Provider>, Some(problem))
+                }
+            };
         Self {
             settings,
             source,

@@ -199,6 +199,8 @@ pub struct Answer {
     /// From the start of the request to its first piece; `None` where nobody has measured it.
     pub first_token_ms: Option<u64>,
     pub finish: String,
+    /// The same in the vendor's words, where it gave some.
+    pub stop_detail: Option<String>,
 }
 
 /// What of the context to go on with.

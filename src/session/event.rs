@@ -149,6 +149,10 @@ pub enum Event {
         first_token_ms: Option<u64>,
         /// Why the model stopped (`stop`, `length`, `max_iterations`, …).
         finish: String,
+        /// The same in the vendor's words, where it gave some: the category of a refusal, or what its
+        /// filter found.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stop_detail: Option<String>,
         /// Calls that it asked for and that were dropped: its provider's filter stopped it, or they
         /// named no tool.
         #[serde(default, skip_serializing_if = "is_zero")]

@@ -248,7 +248,7 @@ fn every_field_of_an_answer_is_collected() {
         input_tokens: 11,
         cached_tokens: 5,
         cache_write_tokens: 1,
-        cache_write_long_tokens: 0,
+        cache_write_long_tokens: 1,
         output_tokens: 7,
         reasoning_tokens: 2,
         is_estimated: false,
@@ -295,6 +295,7 @@ fn every_field_of_an_answer_is_collected() {
         dropped_calls: 1,
         usage: Some(usage),
         finish: Some(Finish::Calls),
+        stop_detail: None,
         native: Some(native),
     };
     assert_eq!(collector.finish(), expected);

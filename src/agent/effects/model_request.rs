@@ -296,6 +296,7 @@ impl ModelRequest {
             first_token_ms: None,
             cost: self.agent.describe(&self.choice).price(&usage),
             finish: answer.finish.map_or("stop", llm::Finish::as_str).to_owned(),
+            stop_detail: answer.stop_detail,
         }
     }
 

@@ -17,6 +17,7 @@ const PROVIDER: &str = "agent.llm.provider";
 const API_KEY: &str = "agent.llm.api_key";
 const BASE_URL: &str = "agent.llm.base_url";
 const API: &str = "agent.llm.api";
+const CACHE_TTL: &str = "agent.llm.cache_ttl";
 const MODEL: &str = "agent.llm.model";
 const CONTEXT_WINDOW: &str = "agent.llm.context_window";
 
@@ -25,6 +26,7 @@ const OF_DEFAULT: &[(&str, &str)] = &[
     (API_KEY, "api_key"),
     (BASE_URL, "base_url"),
     (API, "api"),
+    (CACHE_TTL, "cache_ttl"),
     (CONTEXT_WINDOW, "context_window"),
 ];
 /// The vendors in the order in which a key makes one the default.

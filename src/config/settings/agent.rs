@@ -130,6 +130,9 @@ pub struct ProviderEntry {
     /// Which of OpenAI's interfaces it is spoken to in.
     #[serde(default)]
     pub api: ApiFlavour,
+    /// How long its prompt cache keeps what it is given, where that can be chosen.
+    #[serde(default)]
+    pub cache_ttl: CacheTtl,
     /// Models to offer beside those that it lists itself.
     #[serde(default)]
     pub models: Vec<String>,
@@ -252,6 +255,16 @@ fn by_model<'de, D: Deserializer<'de>, T>(
 ) -> Result<BTreeMap<String, T>, D::Error> {
     let texts = Vec::<String>::deserialize(from)?;
     Ok(texts.iter().filter_map(|text| read(text)).collect())
+}
+
+/// How long a prompt cache keeps what it is given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub enum CacheTtl {
+    #[default]
+    #[serde(rename = "5m")]
+    FiveMinutes,
+    #[serde(rename = "1h")]
+    Hour,
 }
 
 /// Which of OpenAI's interfaces is used.

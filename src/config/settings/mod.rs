@@ -13,8 +13,8 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 pub use agent::{
-    Agent, ApiFlavour, ApprovalWay, Chat, CompactionStrategy, Llm, ModelPrice, ProviderEntry,
-    ProviderKind, Retry, Tool,
+    Agent, ApiFlavour, ApprovalWay, CacheTtl, Chat, CompactionStrategy, Llm, ModelPrice,
+    ProviderEntry, ProviderKind, Retry, Tool,
 };
 pub(in crate::config) use agent::{model_effort, model_max_output, model_price, model_window};
 pub use runtime::{

@@ -142,6 +142,7 @@ const NOT_IN_TREE: &[&str] = &[
     "agent.chat.request_budget",
     "agent.chat.session_budget",
     "agent.llm.api",
+    "agent.llm.cache_ttl",
     "agent.llm.api_key",
     "agent.llm.base_url",
     "agent.llm.context_window",

@@ -1,6 +1,6 @@
 //! The sections whose members have free names: providers and MCP servers.
 
-use super::rows::{FLAVOURS, PROVIDER_KINDS};
+use super::rows::{CACHE_TTLS, FLAVOURS, PROVIDER_KINDS};
 use super::{Kind, Word};
 
 /// A section whose members an operator names.
@@ -45,6 +45,8 @@ impl Kind {
     pub(in crate::config) const PROVIDER_KIND: Self = Self::OneOf(PROVIDER_KINDS);
     /// The interfaces of a provider, as a choice.
     pub(in crate::config) const FLAVOUR: Self = Self::OneOf(FLAVOURS);
+    /// How long a prompt cache keeps what it is given, as a choice.
+    pub(in crate::config) const CACHE_TTL: Self = Self::OneOf(CACHE_TTLS);
 }
 
 /// The canonical name of a provider's kind, aliases folded (D12).
@@ -102,6 +104,11 @@ pub const PROVIDERS: Family = Family {
             "api",
             FieldKind::One(Kind::FLAVOUR),
             "Which of OpenAI's interfaces it is spoken to in; `auto` is Responses at OpenAI's own address and Chat Completions anywhere else.",
+        ),
+        field(
+            "cache_ttl",
+            FieldKind::One(Kind::CACHE_TTL),
+            "How long its prompt cache keeps what it is given, where that can be chosen.",
         ),
         field(
             "models",

@@ -65,6 +65,8 @@ pub(super) const FLAVOURS: &[Word] = &[
     Word::Is("chat-completions"),
     Word::Alias("chat", "chat-completions"),
 ];
+/// How long a prompt cache keeps what it is given.
+pub(super) const CACHE_TTLS: &[Word] = &[Word::Is("5m"), Word::Is("1h")];
 const APPROVALS: &[Word] = &[
     Word::Is("elicit"),
     Word::Is("web"),
@@ -222,6 +224,8 @@ settings! { since "0.1":
         "Where the default provider's API is, with its version path.";
     "agent.llm.api" ["SPL_LLM_API" "LLM_API"] OneOf(FLAVOURS), Is("auto"),
         "Which of OpenAI's interfaces the default provider is spoken to in; `auto` is Responses at OpenAI's own address and Chat Completions anywhere else.";
+    "agent.llm.cache_ttl" ["SPL_LLM_CACHE_TTL" "LLM_CACHE_TTL"] OneOf(CACHE_TTLS), Is("5m"),
+        "How long the default provider's prompt cache keeps what it is given: only Anthropic lets that be chosen, and writing for an hour costs more.";
     "agent.llm.model" ["SPL_LLM_MODEL" "LLM_MODEL"] Text,
         Words("`gpt-4o`, `claude-sonnet-4-5-20250929`, `gemini-2.0-flash-exp` or `scripted`; `openai-compatible` needs one"),
         "The default provider's model, by the provider's name for it.";

@@ -3,7 +3,7 @@
 use secrecy::ExposeSecret as _;
 
 use super::{check_refused, env, loaded, yaml};
-use crate::config::{ModelPrice, ProviderKind, Sources};
+use crate::config::{CacheTtl, ModelPrice, ProviderKind, Sources};
 
 /// The default, its model, and every entry as `name kind key url`.
 fn providers(sources: &Sources) -> (String, String, Vec<String>) {
@@ -296,6 +296,24 @@ fn windows_are_said_for_a_provider_and_for_single_models() {
         (other.context_window, other.context_windows.len()),
         (None, 0)
     );
+}
+
+#[test]
+fn how_long_a_cache_keeps_what_it_is_given_is_said_for_the_default_and_for_others() {
+    let file = yaml(
+        "agent: {llm: {provider: anthropic, apiKey: k, cacheTtl: 1h, \
+         providers: {other: {kind: anthropic, apiKey: k, baseUrl: 'http://h', cacheTtl: 1h}, \
+         third: {kind: anthropic, apiKey: k, baseUrl: 'http://h'}}}}",
+    );
+    let llm = loaded(&file).settings.llm;
+    for (name, expected) in [
+        ("anthropic", CacheTtl::Hour),
+        ("other", CacheTtl::Hour),
+        ("third", CacheTtl::FiveMinutes),
+    ] {
+        assert_eq!(llm.providers[name].cache_ttl, expected, "{name}");
+    }
+    check_refused(&yaml("agent: {llm: {cacheTtl: 2h}}"), &["2h"]);
 }
 
 /// S3.11.

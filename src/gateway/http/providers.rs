@@ -16,7 +16,7 @@ use crate::gateway::auth::TenantAdmin;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, OptionalBody, Query, required};
 use crate::gateway::word_list;
-use crate::llm::{ProviderKind, Windows};
+use crate::llm::{CacheTtl, ProviderKind, Windows};
 use crate::providers::{Draft, KeyChange, Offer, Source, Trial};
 
 /// The providers that I may use.
@@ -55,6 +55,11 @@ pub(super) struct ProviderItem {
     efforts: BTreeMap<String, Effort>,
     /// What its models cost; goes before the catalogue.
     prices: BTreeMap<String, TokenPrice>,
+    /// How long its prompt cache keeps what it is given, `5m` or `1h`; absent where that cannot be
+    /// chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^(5m|1h)$")]
+    cache_ttl: Option<&'static str>,
     /// Where it is kept; `settings` are read-only.
     #[schema(value_type = word_list::ProviderSource)]
     source: &'static str,
@@ -102,6 +107,10 @@ pub(super) struct PutProviderRequest {
     efforts: Option<BTreeMap<String, Effort>>,
     /// What its models cost; goes before the catalogue. Absent or `null` keeps what is stored.
     prices: Option<BTreeMap<String, TokenPrice>>,
+    /// How long its prompt cache keeps what it is given, where that can be chosen; writing for `1h`
+    /// costs more. Absent or `null` keeps what is stored.
+    #[schema(pattern = "^(5m|1h)$")]
+    cache_ttl: Option<String>,
     /// `tenant`, or `installation` for everybody; absent = where it is, else the tenant.
     #[schema(pattern = "^(tenant|installation)$")]
     scope: Option<String>,
@@ -296,7 +305,15 @@ fn draft(body: PutProviderRequest) -> Result<Draft, ApiError> {
         max_outputs: body.max_outputs,
         efforts: body.efforts,
         prices: body.prices.map(checked_prices).transpose()?,
+        cache_ttl: body.cache_ttl.as_deref().map(checked_ttl).transpose()?,
         key: body.api_key,
+    })
+}
+
+fn checked_ttl(text: &str) -> Result<CacheTtl, ApiError> {
+    CacheTtl::parse(text).ok_or_else(|| {
+        let text = "`cacheTtl` is `5m` or `1h`";
+        ApiError::of_field(Code::InvalidArguments, "cacheTtl", text)
     })
 }
 
@@ -319,6 +336,7 @@ fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
             .iter()
             .map(|(model, price)| (model.clone(), TokenPrice::of(price)))
             .collect(),
+        cache_ttl: (offer.kind() == ProviderKind::Anthropic).then(|| said.cache_ttl.as_str()),
         source: match &offer.source {
             Source::Settings => "settings",
             Source::Added(Scope::Installation) => "installation",

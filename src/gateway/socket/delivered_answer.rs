@@ -89,6 +89,7 @@ mod tests {
             cost: None,
             duration_ms: 1,
             finish: "stop".into(),
+            stop_detail: None,
             dropped_calls: 0,
             first_token_ms: None,
             native: None,

@@ -129,20 +129,20 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
             duration_ms,
             first_token_ms,
             finish,
+            stop_detail,
             dropped_calls,
             reasoning,
             ..
         } => {
             let mut rest = json!({
-                "turn": turn, "model": model, "usage": usage,
-                "cost": cost.map(crate::domain::MicroUsd::as_usd),
-                "durationMs": duration_ms, "finish": finish,
+                "turn": turn, "model": model, "usage": usage, "durationMs": duration_ms,
+                "cost": cost.map(crate::domain::MicroUsd::as_usd), "finish": finish,
                 "reasoning": reasoning.as_ref().map(thought),
             });
             if let (Some(rest), Some(first)) = (rest.as_object_mut(), first_token_ms) {
                 rest.insert("firstTokenMs".to_owned(), json!(first));
             }
-            tell_dropped(&mut rest, *dropped_calls);
+            let rest = with_ending(rest, *dropped_calls, stop_detail.as_deref());
             smallvec![frame("agent:response", &[text, &stamped(rest, shown)])]
         }
         Event::TurnFailed {
@@ -171,11 +171,17 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
     }
 }
 
-/// Most answers drop no call, and say nothing about it.
-fn tell_dropped(rest: &mut Value, dropped_calls: u64) {
-    if let (1.., Some(fields)) = (dropped_calls, rest.as_object_mut()) {
-        fields.insert("droppedCalls".into(), dropped_calls.into());
+/// Most answers end as they should and drop no call, and say nothing about it.
+fn with_ending(mut rest: Value, dropped_calls: u64, stop_detail: Option<&str>) -> Value {
+    if let Some(fields) = rest.as_object_mut() {
+        if dropped_calls > 0 {
+            fields.insert("droppedCalls".into(), dropped_calls.into());
+        }
+        if let Some(words) = stop_detail {
+            fields.insert("stopDetail".into(), words.into());
+        }
     }
+    rest
 }
 
 /// Reasoning as the page reads it; a whole one does not say how much is left out.

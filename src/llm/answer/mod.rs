@@ -20,6 +20,8 @@ pub struct Answer {
     pub usage: Option<TokenUsage>,
     /// Why it stopped; none = the stream ended before it did.
     pub finish: Option<Finish>,
+    /// The same in the vendor's words, where it gave some.
+    pub stop_detail: Option<String>,
     /// Blocks for the same provider family.
     pub native: Option<Native>,
 }
@@ -74,6 +76,7 @@ pub struct Collector {
     calls: Vec<RawCall>,
     usage: Option<TokenUsage>,
     finish: Option<Finish>,
+    stop_detail: Option<String>,
     native: Option<Native>,
 }
 
@@ -103,6 +106,7 @@ impl Collector {
             }
             ModelEvent::Usage(usage) => self.usage = Some(*usage),
             ModelEvent::Native(native) => self.native = Some(native.clone()),
+            ModelEvent::StopDetail(words) => self.stop_detail = Some(words.clone()),
             ModelEvent::LeftOut(_) => {}
             ModelEvent::Finished(finish) => self.finish = Some(*finish),
         }
@@ -148,6 +152,7 @@ impl Collector {
                 Some(Finish::Calls) if calls.is_empty() => Some(Finish::Stop),
                 finish => finish,
             },
+            stop_detail: self.stop_detail,
             native: self.native.filter(|_| has_places),
             calls,
             dropped_calls,

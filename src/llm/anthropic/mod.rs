@@ -1,17 +1,25 @@
 //! Messages: Anthropic itself, and every server that speaks like it.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
-use futures::stream::StreamExt;
+use futures::stream::{self as streams, StreamExt};
 use reqwest::{Client, RequestBuilder, Response, Url};
 
-use self::assembler::Assembler;
+use self::asking::Answering;
+use self::assembler::{Assembler, Pause};
+use self::request::thinking::Part;
 use super::catalogue::{Catalogue, Vendor};
+use super::request::learned::Learned;
 use super::request::names::Names;
+use super::stream::payloads::payloads;
 use super::transport::endpoint::Endpoint;
 use super::{
-    Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings, stream, transport,
+    CacheTtl, Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings, stream,
+    transport,
 };
 
+mod asking;
 mod assembler;
 mod fault;
 #[cfg(test)]
@@ -26,35 +34,47 @@ const VENDOR_URL: &str = "https://api.anthropic.com";
 const VENDOR_HOST: &str = "api.anthropic.com";
 /// The version of the wire form, which every request names.
 const VERSION: &str = "2023-06-01";
-/// The vendor insists on a limit of the answer; this one holds where none is set (D16).
-const DEFAULT_MAX_TOKENS: u32 = 8_192;
 /// Models of one page of the list.
 const PAGE: &str = "1000";
 /// Pages that are read at most.
 const MAX_PAGES: usize = 20;
 
 /// A service that speaks Messages.
-pub struct Messages {
+pub struct Messages(Arc<Service>);
+
+/// What a request and an answer that goes on later share.
+struct Service {
     endpoint: Endpoint,
     family: String,
     catalogue: Catalogue,
     vendor: Vendor,
+    /// What its models refused.
+    learned: Learned<Part>,
+    /// How long the vendor's cache keeps what it is given; none = as long as it does by itself.
+    cache_ttl: Option<&'static str>,
 }
 
 impl Messages {
     /// Makes the provider; the vendor's own address needs a key (S2.22).
-    pub fn new(settings: Settings, http: Client) -> Result<Self, Error> {
+    pub fn new(settings: Settings, cache_ttl: CacheTtl, http: Client) -> Result<Self, Error> {
         let vendor = Vendor::of(settings.kind, settings.base_url.as_deref());
         let endpoint =
             Endpoint::new(settings, Some(VENDOR_URL), http)?.with_vendor_host(VENDOR_HOST)?;
-        Ok(Self {
+        Ok(Self(Arc::new(Service {
             family: endpoint.family(),
             endpoint,
             catalogue: Catalogue::built_in(),
             vendor,
-        })
+            learned: Learned::default(),
+            cache_ttl: match cache_ttl {
+                CacheTtl::FiveMinutes => None,
+                CacheTtl::Hour => Some(cache_ttl.as_str()),
+            },
+        })))
     }
+}
 
+impl Service {
     /// A path below the base, which may name the version or not.
     fn url(&self, path: &str) -> Url {
         self.endpoint.url(|base| {
@@ -78,17 +98,14 @@ impl Messages {
             .map_err(|refused| fault::refused(self.endpoint.origin(), &refused))
     }
 
-    /// The longest answer that is asked for: a known model refuses more than it can say.
-    fn max_tokens(&self, request: &Request) -> u32 {
-        let wanted = request.max_tokens.filter(|&limit| limit > 0);
+    /// Tokens of the longest answer that the model can give, if anybody said so.
+    fn longest(&self, request: &Request) -> Option<u32> {
         let known = || {
             let known = self.catalogue.find(self.vendor, &request.model)?;
             let longest = (!known.is_output_assumed).then_some(known.max_output)?;
             u32::try_from(longest).ok()
         };
-        let longest = request.max_output.or_else(known);
-        let wanted = wanted.unwrap_or(DEFAULT_MAX_TOKENS);
-        longest.map_or(wanted, |longest| wanted.min(longest))
+        request.max_output.or_else(known)
     }
 
     async fn page(&self, after: Option<&str>) -> Result<listing::ModelList, Error> {
@@ -109,28 +126,40 @@ impl Messages {
 #[async_trait]
 impl Provider for Messages {
     fn id(&self) -> &str {
-        &self.endpoint.id
+        &self.0.endpoint.id
     }
 
     fn kind(&self) -> ProviderKind {
-        self.endpoint.kind
+        self.0.endpoint.kind
     }
 
     async fn stream(&self, request: Request) -> Result<ModelStream, Error> {
-        let body = request::body(&request, self.max_tokens(&request), &self.family);
-        let post = self.endpoint.http.post(self.url("messages")).json(&body);
-        let response = self.send(post).await?;
-        let payloads = super::stream::payloads::payloads(&self.endpoint.id, response).boxed();
+        let service = Arc::clone(&self.0);
+        let (response, left_out) = service.ask(&request, None).await?;
+        let told = service.learned.tell(&request.model, left_out);
         let names = Names::of(&request.tools);
-        let assembler = Assembler::new(self.endpoint.owner(), names, self.family.clone());
-        Ok(stream::events(payloads, assembler))
+        let pause = Pause::default();
+        let assembler = Assembler::new(service.endpoint.owner(), names, service.family.clone());
+        let assembler = assembler.pausing(Arc::clone(&pause));
+        let answering = Answering {
+            payloads: payloads(&service.endpoint.id, response).boxed(),
+            service,
+            request: Arc::new(request),
+            pause,
+            asking: None,
+        };
+        let events = stream::events(answering.boxed(), assembler);
+        if told.is_empty() {
+            return Ok(events);
+        }
+        Ok(streams::iter(told).map(Ok).chain(events).boxed())
     }
 
     async fn models(&self) -> Result<Vec<ListedModel>, Error> {
         let mut listed = Vec::new();
         let mut after: Option<String> = None;
         for _ in 0..MAX_PAGES {
-            let page = self.page(after.as_deref()).await?;
+            let page = self.0.page(after.as_deref()).await?;
             let living = page.data.into_iter().filter(|model| !model.is_retired());
             listed.extend(living.map(listing::ListedForm::model));
             after = page.last_id.filter(|_| page.has_more);

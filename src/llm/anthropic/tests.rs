@@ -1,11 +1,13 @@
 //! Addresses, keys and limits.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use secrecy::SecretString;
 
 use super::Messages;
-use crate::llm::{Api, Error, KeyFault, Provider, ProviderKind, Request, Settings};
+use super::request::thinking::plan;
+use crate::llm::{Api, CacheTtl, Error, KeyFault, Provider, ProviderKind, Request, Settings};
 use crate::net;
 
 fn connect(key: &str, base_url: &str) -> Result<Messages, Error> {
@@ -18,7 +20,11 @@ fn connect(key: &str, base_url: &str) -> Result<Messages, Error> {
         api: Api::Auto,
         pace: Duration::ZERO,
     };
-    Messages::new(settings, net::client(&net::Settings::default()).unwrap())
+    Messages::new(
+        settings,
+        CacheTtl::default(),
+        net::client(&net::Settings::default()).unwrap(),
+    )
 }
 
 #[test]
@@ -44,7 +50,7 @@ fn the_vendor_needs_a_key_and_others_do_not() {
 fn the_version_stands_in_a_path_once() {
     fn check(base: &str, expected: &str) {
         let provider = connect("k", base).unwrap();
-        assert_eq!(provider.url("messages").as_str(), expected);
+        assert_eq!(provider.0.url("messages").as_str(), expected);
     }
     check("", "https://api.anthropic.com/v1/messages");
     check("http://h", "http://h/v1/messages");
@@ -75,7 +81,7 @@ fn a_limit_of_the_answer_is_always_sent_and_never_more_than_the_model_can() {
         };
         let provider = connect("k", "").unwrap();
         assert_eq!(
-            provider.max_tokens(&request),
+            plan(&request, provider.0.longest(&request), &BTreeSet::new()).max_tokens,
             expected,
             "{model} {wanted:?}"
         );

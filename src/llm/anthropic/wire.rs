@@ -24,7 +24,33 @@ pub(super) struct Body<'a> {
     pub(super) messages: Vec<Message<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) output_config: Option<OutputConfig>,
     pub(super) stream: bool,
+}
+
+/// How the model is told how much to think.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Thinking {
+    /// As the effort says.
+    Adaptive {
+        /// Whether thoughts are shown; newer models leave them out unless they are asked for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        display: Option<&'static str>,
+    },
+    Enabled {
+        budget_tokens: u32,
+    },
+    Disabled,
+    BetweenTools,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct OutputConfig {
+    pub(super) effort: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -48,16 +74,40 @@ pub(super) struct ToolForm<'a> {
 pub(super) struct CacheControl {
     #[serde(rename = "type")]
     kind: &'static str,
+    /// How long it is kept; absent = as long as the vendor does by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl: Option<&'static str>,
 }
 
 impl CacheControl {
-    pub(super) const HERE: Self = Self { kind: "ephemeral" };
+    pub(super) fn here(ttl: Option<&'static str>) -> Self {
+        Self {
+            kind: "ephemeral",
+            ttl,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct Message<'a> {
     pub(super) role: Role,
     pub(super) content: Vec<Block<'a>>,
+}
+
+impl Message<'_> {
+    /// Whether it answers calls.
+    pub(super) fn has_results(&self) -> bool {
+        let mut blocks = self.content.iter();
+        blocks.any(|block| matches!(block, Block::Own(OwnBlock::ToolResult { .. })))
+    }
+
+    /// Whether it is an answer that begins with a thought.
+    pub(super) fn begins_with_thought(&self) -> bool {
+        let Some(Block::Native(block)) = self.content.first() else {
+            return false;
+        };
+        block["type"] == "thinking" || block["type"] == "redacted_thinking"
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -166,6 +216,8 @@ pub(super) struct MessageForm<'a> {
     #[serde(borrow, default)]
     pub(super) stop_reason: Text<'a>,
     #[serde(borrow, default)]
+    pub(super) stop_details: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     pub(super) usage: Option<&'a RawValue>,
 }
 
@@ -203,36 +255,74 @@ pub(super) struct Delta<'a> {
     pub(super) signature: Text<'a>,
     #[serde(borrow, default)]
     pub(super) stop_reason: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) stop_details: Option<&'a RawValue>,
+}
+
+/// What the vendor says of a refusal.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct StopDetails<'a> {
+    #[serde(borrow, default)]
+    pub(super) category: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) explanation: Text<'a>,
 }
 
 /// What a request used, as far as it is known. The numbers of a stream are sums so far.
-#[derive(Debug, Default, Deserialize)]
-#[expect(clippy::struct_field_names, reason = "the vendor's names")]
+#[derive(Debug, Default)]
 pub(super) struct Usage {
     /// Neither read from the cache nor put into it.
+    fresh: Option<u64>,
+    written: Option<u64>,
+    /// Of the written ones those that are kept for an hour.
+    written_long: Option<u64>,
+    read: Option<u64>,
+    output: Option<u64>,
+    thought: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+struct UsageForm<'a> {
     input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     output_tokens: Option<u64>,
+    #[serde(borrow)]
+    cache_creation: Option<&'a RawValue>,
+    #[serde(borrow)]
+    output_tokens_details: Option<&'a RawValue>,
+}
+
+/// The finer numbers, which stand one level deeper.
+#[derive(Default, Deserialize)]
+struct UsageDetails {
+    ephemeral_1h_input_tokens: Option<u64>,
+    thinking_tokens: Option<u64>,
+}
+
+impl UsageDetails {
+    /// Details that are none are as if they were absent.
+    fn read(raw: Option<&RawValue>) -> Self {
+        let details = raw.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        details.unwrap_or_default()
+    }
 }
 
 impl Usage {
     /// Takes what a later event says; a usage that is none changes nothing.
     pub(super) fn take(&mut self, raw: &RawValue) {
-        let Ok(later) = serde_json::from_str::<Self>(raw.get()) else {
+        let Ok(later) = serde_json::from_str::<UsageForm<'_>>(raw.get()) else {
             return;
         };
+        let cache = UsageDetails::read(later.cache_creation);
+        let output = UsageDetails::read(later.output_tokens_details);
         let pairs = [
-            (&mut self.input_tokens, later.input_tokens),
-            (
-                &mut self.cache_creation_input_tokens,
-                later.cache_creation_input_tokens,
-            ),
-            (
-                &mut self.cache_read_input_tokens,
-                later.cache_read_input_tokens,
-            ),
-            (&mut self.output_tokens, later.output_tokens),
+            (&mut self.fresh, later.input_tokens),
+            (&mut self.written, later.cache_creation_input_tokens),
+            (&mut self.written_long, cache.ephemeral_1h_input_tokens),
+            (&mut self.read, later.cache_read_input_tokens),
+            (&mut self.output, later.output_tokens),
+            (&mut self.thought, output.thinking_tokens),
         ];
         for (kept, later) in pairs {
             // Some servers repeat a number as 0.
@@ -242,20 +332,21 @@ impl Usage {
 
     /// The same in our own words; none = the server said nothing.
     pub(super) fn tokens(&self) -> Option<TokenUsage> {
-        if self.input_tokens.is_none() && self.output_tokens.is_none() {
+        if self.fresh.is_none() && self.output.is_none() {
             return None;
         }
-        let read = self.cache_read_input_tokens.unwrap_or_default();
-        let written = self.cache_creation_input_tokens.unwrap_or_default();
-        let fresh = self.input_tokens.unwrap_or_default();
+        let read = self.read.unwrap_or_default();
+        let written = self.written.unwrap_or_default();
+        let fresh = self.fresh.unwrap_or_default();
+        let output_tokens = self.output.unwrap_or_default();
         Some(TokenUsage {
             input_tokens: fresh.saturating_add(read).saturating_add(written),
             cached_tokens: read,
             cache_write_tokens: written,
-            cache_write_long_tokens: 0,
-            output_tokens: self.output_tokens.unwrap_or_default(),
-            // The vendor counts thinking as output and does not tell them apart.
-            reasoning_tokens: 0,
+            cache_write_long_tokens: self.written_long.unwrap_or_default().min(written),
+            output_tokens,
+            // Older servers count thinking as output and do not tell them apart.
+            reasoning_tokens: self.thought.unwrap_or_default().min(output_tokens),
             is_estimated: false,
         })
     }

@@ -1,14 +1,17 @@
 //! `generateContent`: Google's Gemini itself, and every server that speaks like it.
 
 use async_trait::async_trait;
-use futures::stream::StreamExt;
+use futures::stream::{self as streams, StreamExt};
 use reqwest::{Client, RequestBuilder, Response, Url};
 
 use self::assembler::Assembler;
+use self::request::thinking::{Part, plan, refused_part};
+use super::request::learned::Learned;
 use super::request::names::Names;
 use super::transport::endpoint::Endpoint;
 use super::{
-    Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings, stream, transport,
+    Error, ListedModel, ModelStream, Provider, ProviderKind, Refusal, Request, Settings, stream,
+    transport,
 };
 
 mod assembler;
@@ -31,11 +34,15 @@ const PAGE: &str = "1000";
 const MAX_PAGES: usize = 20;
 /// What a listed model must be able to do.
 const METHOD: &str = "generateContent";
+/// How many parts of one request a model may refuse one after the other.
+const MAX_REFUSED: usize = 4;
 
 /// A service that speaks `generateContent`.
 pub struct GenerateContent {
     endpoint: Endpoint,
     family: String,
+    /// What its models refused.
+    learned: Learned<Part>,
 }
 
 impl GenerateContent {
@@ -46,6 +53,7 @@ impl GenerateContent {
         Ok(Self {
             family: endpoint.family(),
             endpoint,
+            learned: Learned::default(),
         })
     }
 
@@ -84,6 +92,39 @@ impl GenerateContent {
             .map_err(|refused| fault::refused(self.endpoint.origin(), &refused))
     }
 
+    /// Asks, and asks once more without each part that the model turns out to take none of; gives the
+    /// answer and what was left out, in words.
+    async fn ask(&self, request: &Request) -> Result<(Response, Vec<String>), Error> {
+        let mut attempts = 0;
+        loop {
+            let plan = plan(request, &self.learned.refused(&request.model));
+            let body = request::body(request, &plan, &self.family);
+            let url = self.stream_url(&request.model);
+            let error = match self.send(self.endpoint.http.post(url).json(&body)).await {
+                Ok(response) => return Ok((response, plan.left_out)),
+                Err(error) => error,
+            };
+            attempts += 1;
+            let part = if let Error::Rejected {
+                refusal: Refusal::Request,
+                said,
+                ..
+            } = &error
+                && attempts <= MAX_REFUSED
+            {
+                refused_part(said, &plan)
+            } else {
+                None
+            };
+            match part {
+                Some(part) if self.learned.learn(&request.model, part) => {
+                    tracing::info!(llm.model = %request.model, ?part, "The model refuses a part of the request, which is left out from now on");
+                }
+                Some(_) | None => return Err(error),
+            }
+        }
+    }
+
     async fn page(&self, token: Option<&str>) -> Result<wire::ModelList, Error> {
         let mut url = self.models_url();
         url.query_pairs_mut().append_pair("pageSize", PAGE);
@@ -110,13 +151,16 @@ impl Provider for GenerateContent {
     }
 
     async fn stream(&self, request: Request) -> Result<ModelStream, Error> {
-        let body = request::body(&request, &self.family);
-        let url = self.stream_url(&request.model);
-        let response = self.send(self.endpoint.http.post(url).json(&body)).await?;
+        let (response, left_out) = self.ask(&request).await?;
+        let told = self.learned.tell(&request.model, left_out);
         let payloads = super::stream::payloads::payloads(&self.endpoint.id, response).boxed();
         let names = Names::of(&request.tools);
         let assembler = Assembler::new(self.endpoint.owner(), names, self.family.clone());
-        Ok(stream::events(payloads, assembler))
+        let events = stream::events(payloads, assembler);
+        if told.is_empty() {
+            return Ok(events);
+        }
+        Ok(streams::iter(told).map(Ok).chain(events).boxed())
     }
 
     async fn models(&self) -> Result<Vec<ListedModel>, Error> {

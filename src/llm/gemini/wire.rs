@@ -57,13 +57,28 @@ pub(super) struct CallingConfig {
     pub(super) mode: &'static str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct GenerationConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) thinking_config: Option<ThinkingConfig>,
+}
+
+/// How the model is told how much to think: by a level or by a budget, never by both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ThinkingConfig {
+    /// Whether its thoughts are shown.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) include_thoughts: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) thinking_budget: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) thinking_level: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -88,12 +103,12 @@ pub(super) enum Part<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         thought: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
-        thought_signature: Option<String>,
+        thought_signature: Option<Cow<'a, str>>,
     },
     Call {
         function_call: Call<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        thought_signature: Option<String>,
+        thought_signature: Option<Cow<'a, str>>,
     },
     Response {
         function_response: Response<'a>,
@@ -156,6 +171,8 @@ pub(super) struct Chunk<'a> {
 pub(super) struct Feedback<'a> {
     #[serde(borrow, default)]
     pub(super) block_reason: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) block_reason_message: Text<'a>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -167,6 +184,8 @@ pub(super) struct Candidate<'a> {
     pub(super) content: Option<ContentForm<'a>>,
     #[serde(borrow, default)]
     pub(super) finish_reason: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) finish_message: Text<'a>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -162,7 +162,8 @@ fn check_order(events: &[ModelEvent], ending: Option<&Error>) {
             | ModelEvent::Reasoning(_)
             | ModelEvent::Usage(_)
             | ModelEvent::Native(_)
-            | ModelEvent::LeftOut(_) => {}
+            | ModelEvent::LeftOut(_)
+            | ModelEvent::StopDetail(_) => {}
         }
     }
     assert!(calls.len() <= MAX_CALLS);
@@ -175,9 +176,10 @@ fn check_order(events: &[ModelEvent], ending: Option<&Error>) {
 
 fn size(event: &ModelEvent) -> usize {
     match event {
-        ModelEvent::Text(text) | ModelEvent::Reasoning(text) | ModelEvent::LeftOut(text) => {
-            text.len()
-        }
+        ModelEvent::Text(text)
+        | ModelEvent::Reasoning(text)
+        | ModelEvent::LeftOut(text)
+        | ModelEvent::StopDetail(text) => text.len(),
         ModelEvent::CallStarted {
             provider_id, name, ..
         } => provider_id.len() + name.len(),

@@ -152,7 +152,8 @@ impl RetryStream {
             | ModelEvent::Reasoning(_)
             | ModelEvent::Usage(_)
             | ModelEvent::Native(_)
-            | ModelEvent::LeftOut(_) => {}
+            | ModelEvent::LeftOut(_)
+            | ModelEvent::StopDetail(_) => {}
         }
         Progress::Event(event)
     }

@@ -157,6 +157,7 @@ impl Draft<'_> {
             } else {
                 answer.finish.clone()
             },
+            stop_detail: answer.stop_detail.clone(),
             dropped_calls: answer.dropped_calls,
             native: answer.native.clone(),
             reasoning: answer.reasoning.clone(),

@@ -549,6 +549,7 @@ pub(crate) fn answer(text: &str, calls: Vec<Proposal>) -> Answer {
         },
         cost: None,
         finish: "stop".into(),
+        stop_detail: None,
     }
 }
 

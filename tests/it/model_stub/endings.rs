@@ -58,6 +58,8 @@ impl Vendor {
                 let call =
                     json!({"type": "tool_use", "id": "toolu_stub_0", "name": tool, "input": {}});
                 let reason = word("refusal", "max_tokens");
+                let details = word(r#"{"type": "refusal", "category": "cyber"}"#, "null");
+                let details: Value = serde_json::from_str(details).unwrap();
                 events(&[
                     json!({"type": "message_start", "message": {"content": [], "usage": {"input_tokens": 1}}}),
                     json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "I begin"}}),
@@ -65,7 +67,7 @@ impl Vendor {
                     json!({"type": "content_block_start", "index": 1, "content_block": call}),
                     json!({"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": args}}),
                     json!({"type": "content_block_stop", "index": 1}),
-                    json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 7}}),
+                    json!({"type": "message_delta", "delta": {"stop_reason": reason, "stop_details": details}, "usage": {"output_tokens": 7}}),
                     json!({"type": "message_stop"}),
                 ])
             }

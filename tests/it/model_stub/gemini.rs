@@ -77,8 +77,7 @@ pub(super) fn check(asked: &Asked) -> Result<(), Refusal> {
     if asked.uri.query() != Some("alt=sse") {
         return Err((StatusCode::BAD_REQUEST, "not `alt=sse`".to_owned()));
     }
-    check_body(&asked.body, model.starts_with("gemini-3"))
-        .map_err(|problem| (StatusCode::BAD_REQUEST, problem))
+    check_body(&asked.body, model).map_err(|problem| (StatusCode::BAD_REQUEST, problem))
 }
 
 /// The key, which must not stand in the address.
@@ -95,7 +94,8 @@ pub(super) fn check_head(asked: &Asked) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn check_body(body: &Value, needs_signatures: bool) -> Result<(), String> {
+fn check_body(body: &Value, model: &str) -> Result<(), String> {
+    let needs_signatures = model.starts_with("gemini-3");
     let known = [
         "systemInstruction",
         "contents",
@@ -108,8 +108,11 @@ fn check_body(body: &Value, needs_signatures: bool) -> Result<(), String> {
         check_names(
             "generation_config",
             config,
-            &["temperature", "maxOutputTokens"],
+            &["temperature", "maxOutputTokens", "thinkingConfig"],
         )?;
+        if let Some(thinking) = config.get("thinkingConfig") {
+            check_thinking(thinking, model)?;
+        }
         if config
             .get("maxOutputTokens")
             .is_some_and(|n| n.as_u64().is_none_or(|n| n == 0))
@@ -127,6 +130,47 @@ fn check_body(body: &Value, needs_signatures: bool) -> Result<(), String> {
         check_signatures(body)?;
     }
     Ok(())
+}
+
+/// A level from the third generation on, a budget for the second, nothing before.
+fn check_thinking(thinking: &Value, model: &str) -> Result<(), String> {
+    let known = ["includeThoughts", "thinkingBudget", "thinkingLevel"];
+    check_names("generation_config.thinking_config", thinking, &known)?;
+    match (
+        thinking.get("thinkingLevel"),
+        thinking.get("thinkingBudget"),
+    ) {
+        (Some(_), Some(_)) => {
+            Err("thinking_budget and thinking_level are not supported together.".to_owned())
+        }
+        (Some(level), None) => {
+            let is_known = ["minimal", "low", "medium", "high"]
+                .map(Value::from)
+                .contains(level);
+            if !model.starts_with("gemini-3") || !is_known {
+                return Err("Thinking level is not supported for this model.".to_owned());
+            }
+            let refuses = level == "minimal" && !model.contains("flash-lite");
+            if refuses || level == "medium" && model.starts_with("gemini-3-pro") {
+                let level = level.as_str().unwrap().to_uppercase();
+                return Err(format!(
+                    "Thinking level {level} is not supported for this model."
+                ));
+            }
+            Ok(())
+        }
+        (None, Some(budget)) => {
+            if !model.starts_with("gemini-2.5") {
+                return Err("Thinking budget is not supported for this model.".to_owned());
+            }
+            if *budget == 0 && model.contains("pro") {
+                let words = "Budget 0 is invalid. This model only works in thinking mode.";
+                return Err(words.to_owned());
+            }
+            Ok(())
+        }
+        (None, None) => Ok(()),
+    }
 }
 
 fn check_names(place: &str, value: &Value, known: &[&str]) -> Result<(), String> {
@@ -341,7 +385,8 @@ fn check_signatures(body: &Value) -> Result<(), String> {
             return Ok(());
         }
         let call = parts.iter().find(|part| part.get("functionCall").is_some());
-        if call.is_some_and(|call| call["thoughtSignature"] != SIGNATURE) {
+        let signed = [SIGNATURE, "skip_thought_signature_validator"];
+        if call.is_some_and(|call| !signed.map(Value::from).contains(&call["thoughtSignature"])) {
             return Err(
                 "Function call is missing a thought_signature in functionCall parts.".to_owned(),
             );

@@ -4,7 +4,7 @@ use sepal::domain::Role;
 use serde_json::{Value, json};
 
 use super::{KEY, add, admin, compatible, open_app, seen};
-use crate::model_stub::ModelStub;
+use crate::model_stub::{ModelStub, STUB_KEY, Vendor};
 use crate::rest::Client;
 use crate::support::{TestApp, TestSocket};
 
@@ -373,6 +373,37 @@ async fn refuses_what_no_model_has(client: &Client, body: &Value) {
         let answer = client.put("/api/providers/other", refused).await;
         assert_eq!(answer.status, 400, "{wrong}: {}", answer.text);
     }
+}
+
+#[tokio::test]
+async fn how_long_a_cache_keeps_what_it_is_given_is_kept_and_sent() {
+    let app = open_app().await;
+    let other = ModelStub::start_as(Vendor::Messages).await;
+    let (person, client) = admin(&app, "acme").await;
+    let mut body = json!({
+        "kind": "anthropic", "baseUrl": other.base_url(), "apiKey": STUB_KEY, "scope": "tenant",
+        "models": ["claude-opus-4-6"], "cacheTtl": "1h",
+    });
+    assert_eq!(add(&client, "other", body.clone()).await["cacheTtl"], "1h");
+    // Whoever changes something else keeps it.
+    body.as_object_mut().unwrap().remove("cacheTtl");
+    let again = client.put("/api/providers/other", body.clone()).await;
+    assert_eq!(
+        (again.status, &again.json()["cacheTtl"]),
+        (200, &json!("1h"))
+    );
+    body["cacheTtl"] = json!("2h");
+    let refused = client.put("/api/providers/other", body).await;
+    assert_eq!(refused.status, 400, "{}", refused.text);
+
+    let mut socket = TestSocket::open(app.address, &person, None).await;
+    let choice = [json!({ "model": "claude-opus-4-6", "provider": "other" })];
+    assert_eq!(socket.ask("session:model", &choice).await["ok"], true);
+    other.will_say("Cached.");
+    socket.say("hello").await;
+    assert_eq!(socket.wait_for_answer().await, "Cached.");
+    let sent = other.requests().pop().unwrap().body.to_string();
+    assert!(sent.contains(r#""ttl":"1h""#), "{sent}");
 }
 
 /// S3.11.

@@ -69,7 +69,13 @@ async fn calls_of_a_filtered_answer_are_dropped_and_the_transcript_says_so() {
         let ended = ended.await;
         assert_eq!(ended.name, "agent:response", "{vendor:?} {ended:?}");
         assert_eq!(ended.text(), "I begin");
-        assert_eq!(ended.rest()["finish"], "content_filter", "{vendor:?}");
+        let (finish, detail) = match vendor {
+            Vendor::Chat | Vendor::Responses => ("content_filter", Value::Null),
+            Vendor::Messages => ("refusal", json!("cyber")),
+            Vendor::Gemini => ("content_filter", json!("SAFETY")),
+        };
+        assert_eq!(ended.rest()["finish"], finish, "{vendor:?}");
+        assert_eq!(ended.rest()["stopDetail"], detail, "{vendor:?}");
         assert_eq!(ended.rest()["droppedCalls"], 1, "{vendor:?}");
         // The next turn is taken by a vendor that knows nothing of the call.
         app.model.will_say("fine");

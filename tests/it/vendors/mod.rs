@@ -1,10 +1,13 @@
 //! OpenAI's Responses, Anthropic and Gemini against strict stand-ins on loopback, alone and below the whole app.
 
 mod endings;
+mod long_arguments;
+mod mid_turn;
 mod refusals;
 mod responses;
 mod stories;
 mod switching;
+mod thinking;
 mod wire;
 
 use std::sync::Arc;

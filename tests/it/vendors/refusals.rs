@@ -86,6 +86,42 @@ fn bad_messages() -> Vec<Value> {
         .collect()
 }
 
+/// What no model takes, or not this one.
+fn bad_thinking() -> Vec<Value> {
+    let asked = |model: &str, change: &[(&str, Value)]| {
+        let all = [("model", json!(model)), ("max_tokens", json!(4_096))];
+        messages_body(&[&all, change].concat())
+    };
+    let budget = |tokens: u32| json!({"type": "enabled", "budget_tokens": tokens});
+    let effort = |effort: &str| ("output_config", json!({ "effort": effort }));
+    let mark =
+        json!([{"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": "2h"}}]);
+    let content = json!({"role": "user", "content": mark});
+    let (old, new, newest) = ("claude-sonnet-4-5", "claude-opus-4-6", "claude-opus-5-5");
+    vec![
+        asked(old, &[("thinking", budget(1_023))]),
+        asked(old, &[("thinking", budget(4_096))]),
+        asked(
+            old,
+            &[("thinking", budget(2_048)), ("temperature", json!(0.5))],
+        ),
+        asked(old, &[("thinking", json!({"type": "adaptive"}))]),
+        asked(old, &[effort("low")]),
+        asked(new, &[effort("minimal")]),
+        asked(
+            new,
+            &[(
+                "thinking",
+                json!({"type": "adaptive", "budget_tokens": 2_048}),
+            )],
+        ),
+        asked(newest, &[("thinking", budget(2_048))]),
+        asked(newest, &[("thinking", json!({"type": "disabled"}))]),
+        asked(newest, &[("temperature", json!(1.0))]),
+        asked(new, &[("messages", json!([content]))]),
+    ]
+}
+
 #[tokio::test]
 async fn anthropics_stand_in_refuses_what_anthropic_refuses() {
     let stub = ModelStub::start_as(Vendor::Messages).await;
@@ -101,6 +137,7 @@ async fn anthropics_stand_in_refuses_what_anthropic_refuses() {
         messages_body(&[("tools", tool("a", json!({})))]),
         messages_body(&[("system", json!([{"type": "text", "text": ""}]))]),
     ]);
+    bodies.extend(bad_thinking());
     let mut without = messages_body(&[]);
     without.as_object_mut().unwrap().remove("max_tokens");
     bodies.push(without);
@@ -185,6 +222,17 @@ async fn geminis_stand_in_refuses_what_gemini_refuses() {
         .iter()
         .map(with_parameters),
     );
+    for thinking in [
+        json!({"thinkingLevel": "low", "thinkingBudget": 128}),
+        json!({"thinkingLevel": "minimal"}),
+        json!({"thinkingLevel": "enormous"}),
+        json!({"thinkingBudget": 128}),
+        json!({"effort": "low"}),
+    ] {
+        let mut body = with_parameters(&json!({"type": "string"}));
+        body["generationConfig"] = json!({ "thinkingConfig": thinking });
+        bodies.push(body);
+    }
     let mut odd = with_parameters(&json!({"type": "string"}));
     odd["tools"][0]["functionDeclarations"][0]["name"] = json!("2fa");
     bodies.push(odd);

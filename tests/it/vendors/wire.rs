@@ -284,6 +284,24 @@ async fn a_plain_document_instead_of_a_stream_is_read() {
     );
 }
 
+/// Some relays begin anew in the middle: nothing is said twice, and no call is lost.
+#[tokio::test]
+async fn a_message_that_begins_twice_is_one_answer() {
+    let stub = ModelStub::start_as(Vendor::Messages).await;
+    let text = whole(Vendor::Messages);
+    let (head, rest) = text.split_at(text.find(": a comment").unwrap());
+    let twice = format!("{head}{head}{rest}");
+    for bytes in [
+        vec![Bytes::from(twice.clone())],
+        twice.bytes().map(|byte| Bytes::from(vec![byte])).collect(),
+    ] {
+        stub.will(Reply::raw("text/event-stream", bytes));
+        let answer = tell(&stub).await.unwrap();
+        assert_eq!(answer.text, "wörld 😀");
+        assert_eq!(answer.usage.unwrap().total(), 3);
+    }
+}
+
 #[tokio::test]
 async fn a_connection_is_used_again() {
     for vendor in VENDORS {

@@ -1257,6 +1257,11 @@ export interface components {
             prices: {
                 [key: string]: components["schemas"]["TokenPrice"];
             };
+            /**
+             * @description How long its prompt cache keeps what it is given, `5m` or `1h`; absent where that cannot be
+             *     chosen.
+             */
+            cacheTtl?: string | null;
             /** @description Where it is kept; `settings` are read-only. */
             source: components["schemas"]["ProviderSource"];
             /** @description Whether it answers in new sessions. */
@@ -1352,6 +1357,11 @@ export interface components {
             prices?: {
                 [key: string]: components["schemas"]["TokenPrice"];
             } | null;
+            /**
+             * @description How long its prompt cache keeps what it is given, where that can be chosen; writing for `1h`
+             *     costs more. Absent or `null` keeps what is stored.
+             */
+            cacheTtl?: string | null;
             /** @description `tenant`, or `installation` for everybody; absent = where it is, else the tenant. */
             scope?: string | null;
             /** @description For a trial: the model to ask. */

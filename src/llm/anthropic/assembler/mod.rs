@@ -1,16 +1,23 @@
 //! Turns the events of a Messages stream into ours. Pure; unknown events and blocks are skipped.
 
+mod ending;
+mod kept;
+mod open;
+
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
-use crate::domain::Native;
+use self::kept::Kept;
+pub(in crate::llm::anthropic) use self::kept::{NativeBlock, Said};
+use self::open::{Call, Open, is_of_server};
+use crate::domain::{Native, TokenUsage};
 use crate::llm::anthropic::fault;
 use crate::llm::anthropic::wire::{BlockForm, Delta, Event, MessageForm, Usage};
-use crate::llm::request::interleave::Position;
 use crate::llm::request::names::Names;
 use crate::llm::stream::envelope::Envelope;
 use crate::llm::stream::surrogates::mend;
@@ -18,19 +25,11 @@ use crate::llm::stream::{Assemble, MAX_ANSWER_BYTES, MAX_CALLS};
 use crate::llm::transport::endpoint::KeyOwner;
 use crate::llm::{Error, Finish, ModelEvent};
 
-/// A thinking block as it is kept with its message: the vendor wants it back at its place.
-#[derive(Debug, Serialize)]
-pub(in crate::llm::anthropic) struct NativeBlock {
-    place: Position,
-    block: Value,
-}
+/// Where an answer that was paused waits for being asked for again; shared with what reads it.
+pub(in crate::llm::anthropic) type Pause = Arc<Mutex<Option<Said>>>;
 
-impl NativeBlock {
-    /// Where the place stands in the kept form.
-    pub(in crate::llm::anthropic) const PLACE: &'static str = "place";
-    /// Where the block itself stands in it.
-    pub(in crate::llm::anthropic) const BLOCK: &'static str = "block";
-}
+/// How often a paused answer is asked to go on.
+pub(in crate::llm::anthropic) const MAX_PAUSES: u32 = 8;
 
 /// The state of one answer.
 #[derive(Debug)]
@@ -40,32 +39,20 @@ pub(in crate::llm::anthropic) struct Assembler {
     family: String,
     /// The blocks by the vendor's number of them.
     blocks: Vec<(u64, Open)>,
-    native: Vec<NativeBlock>,
+    kept: Kept,
     usage: Usage,
+    /// What the requests before the present one used: each pause begins another.
+    spent: TokenUsage,
     finish: Option<Finish>,
-    /// Bytes of text so far.
-    text: usize,
+    /// What the vendor says of a refusal.
+    stop_detail: Option<String>,
     calls: usize,
     bytes: usize,
     /// Of the last event that was a piece of the answer.
     envelope: Envelope,
-}
-
-/// A block that has begun.
-#[derive(Debug)]
-enum Open {
-    Call(Call),
-    /// The number of a native block that grows.
-    Thinking(usize),
-    /// Text, or something that we do not know.
-    Other,
-}
-
-#[derive(Debug)]
-struct Call {
-    index: usize,
-    /// Arguments that came with the beginning; they count if no others follow.
-    whole: Option<String>,
+    /// Where a pause is told; none = nobody can go on.
+    pause: Option<Pause>,
+    pauses: u32,
 }
 
 impl Assembler {
@@ -75,14 +62,23 @@ impl Assembler {
             names,
             family,
             blocks: Vec::new(),
-            native: Vec::new(),
+            kept: Kept::default(),
             usage: Usage::default(),
+            spent: TokenUsage::default(),
             finish: None,
-            text: 0,
+            stop_detail: None,
             calls: 0,
             bytes: 0,
             envelope: Envelope::default(),
+            pause: None,
+            pauses: 0,
         }
+    }
+
+    /// Where it tells that the vendor paused the answer, which goes on with the next payload.
+    pub(in crate::llm::anthropic) fn pausing(mut self, pause: Pause) -> Self {
+        self.pause = Some(pause);
+        self
     }
 
     /// The next payload is read whole.
@@ -120,13 +116,22 @@ impl Assemble for Assembler {
     }
 
     fn end(&mut self, out: &mut VecDeque<ModelEvent>) {
-        for (_, block) in std::mem::take(&mut self.blocks) {
-            close(block, out);
-        }
-        out.extend(self.native().map(ModelEvent::Native));
-        out.extend(self.usage.tokens().map(ModelEvent::Usage));
+        self.close_all(out);
+        let native = self.kept.blocks().map(|blocks| Native {
+            family: self.family.clone(),
+            blocks,
+        });
+        out.extend(native.map(ModelEvent::Native));
+        let usage = match self.usage.tokens() {
+            Some(usage) => Some(self.spent.and(usage)),
+            None => (self.pauses > 0).then_some(self.spent),
+        };
+        out.extend(usage.map(ModelEvent::Usage));
+        out.extend(self.stop_detail.take().map(ModelEvent::StopDetail));
         let finish = match self.finish {
-            Some(Finish::Stop | Finish::Calls) | None if self.calls > 0 => Finish::Calls,
+            Some(Finish::Stop | Finish::Calls | Finish::Paused) | None if self.calls > 0 => {
+                Finish::Calls
+            }
             Some(Finish::Calls) => Finish::Stop,
             Some(finish) => finish,
             None => Finish::Other,
@@ -168,17 +173,17 @@ impl Assembler {
             }
             "message_delta" => {
                 let delta = self.read::<Delta<'_>>(event.delta)?;
-                self.ended_for(&delta.stop_reason.0);
+                self.ended_for(&delta.stop_reason.0, delta.stop_details);
                 if let Some(usage) = event.usage {
                     self.usage.take(usage);
                 }
             }
-            "message_stop" => return Ok(true),
+            "message_stop" => return Ok(!self.goes_on(out)),
             "error" => return Err(self.failed(event, payload)),
             "message" => {
                 self.message(payload, out)?;
                 self.finish = self.finish.or(Some(Finish::Other));
-                return Ok(true);
+                return Ok(!self.goes_on(out));
             }
             "" if event.error.is_some() => return Err(self.failed(event, payload)),
             // Pings, and whatever the vendor thinks of next.
@@ -200,7 +205,7 @@ impl Assembler {
             self.begin(index, raw, out)?;
             self.stop(index, out);
         }
-        self.ended_for(&message.stop_reason.0);
+        self.ended_for(&message.stop_reason.0, message.stop_details);
         if let Some(usage) = message.usage {
             self.usage.take(usage);
         }
@@ -225,12 +230,17 @@ impl Assembler {
                 let (thinking, signature) = (&block.thinking.0, &block.signature.0);
                 let block =
                     json!({"type": "thinking", "thinking": thinking, "signature": signature});
-                Open::Thinking(self.keep(block))
+                Open::Thinking(self.kept.keep(block, self.calls))
             }
             "redacted_thinking" => {
                 let block = serde_json::from_str(raw.get());
-                self.keep(block.unwrap_or_default());
+                self.kept.keep(block.unwrap_or_default(), self.calls);
                 Open::Other
+            }
+            kind if is_of_server(kind) => {
+                let block = serde_json::from_str(raw.get());
+                let at = self.kept.keep(block.unwrap_or_default(), self.calls);
+                Open::ServerCall(at, String::new())
             }
             _ => Open::Other,
         };
@@ -275,12 +285,15 @@ impl Assembler {
             }
             ("thinking_delta", Some(Open::Thinking(at))) => {
                 let at = *at;
-                self.grow(at, "thinking", &delta.thinking.0);
+                self.kept.grow(at, "thinking", &delta.thinking.0);
                 think(&delta.thinking.0, out);
             }
             ("signature_delta", Some(Open::Thinking(at))) => {
                 let at = *at;
-                self.grow(at, "signature", &delta.signature.0);
+                self.kept.grow(at, "signature", &delta.signature.0);
+            }
+            ("input_json_delta", Some(Open::ServerCall(_, json))) => {
+                json.push_str(&delta.partial_json.0);
             }
             // Citations, pieces of blocks that we do not know, and what has no block.
             _ => {}
@@ -290,61 +303,59 @@ impl Assembler {
     fn stop(&mut self, index: u64, out: &mut VecDeque<ModelEvent>) {
         let at = self.blocks.iter().position(|(known, _)| *known == index);
         if let Some(at) = at {
-            close(self.blocks.swap_remove(at).1, out);
+            let (_, block) = self.blocks.swap_remove(at);
+            self.close(block, out);
         }
     }
 
-    fn ended_for(&mut self, reason: &str) {
-        self.finish = match reason {
-            "" => return,
-            "end_turn" | "stop_sequence" => Some(Finish::Stop),
-            "tool_use" => Some(Finish::Calls),
-            "max_tokens" | "model_context_window_exceeded" => Some(Finish::Length),
-            "refusal" => Some(Finish::Filtered),
-            _ => Some(Finish::Other),
+    fn ended_for(&mut self, reason: &str, details: Option<&RawValue>) {
+        self.finish = ending::finish_of(reason).or(self.finish);
+        let details = ending::details(details, self.owner.origin());
+        self.stop_detail = details.or(self.stop_detail.take());
+    }
+
+    /// Whether the vendor only paused the answer: then it is told, and goes on with the next message.
+    fn goes_on(&mut self, out: &mut VecDeque<ModelEvent>) -> bool {
+        let is_paused = self.finish == Some(Finish::Paused) && self.calls == 0;
+        let Some(pause) = self.pause.clone() else {
+            return false;
         };
+        if !is_paused || self.pauses >= MAX_PAUSES {
+            return false;
+        }
+        self.pauses += 1;
+        self.close_all(out);
+        self.finish = None;
+        let used = std::mem::take(&mut self.usage);
+        self.spent = self.spent.and(used.tokens().unwrap_or_default());
+        let said = self.kept.said();
+        *pause.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
+        true
+    }
+
+    fn close_all(&mut self, out: &mut VecDeque<ModelEvent>) {
+        for (_, block) in std::mem::take(&mut self.blocks) {
+            self.close(block, out);
+        }
+    }
+
+    /// What is said when a block ends.
+    fn close(&mut self, block: Open, out: &mut VecDeque<ModelEvent>) {
+        match block {
+            Open::Call(Call {
+                index,
+                whole: Some(json),
+            }) => out.push_back(ModelEvent::CallArguments { index, json }),
+            Open::ServerCall(at, json) => self.kept.set_input(at, &json),
+            Open::Call(_) | Open::Thinking(_) | Open::Other => {}
+        }
     }
 
     fn say(&mut self, text: &str, out: &mut VecDeque<ModelEvent>) {
         if !text.is_empty() {
-            self.text = self.text.saturating_add(text.len());
+            self.kept.say(text);
             out.push_back(ModelEvent::Text(text.to_owned()));
         }
-    }
-
-    /// Keeps a block at the present place and gives its number.
-    fn keep(&mut self, block: Value) -> usize {
-        let place = Position {
-            text: self.text,
-            length: 0,
-            calls: self.calls,
-        };
-        self.native.push(NativeBlock { place, block });
-        self.native.len() - 1
-    }
-
-    fn grow(&mut self, at: usize, field: &str, piece: &str) {
-        let block = self.native.get_mut(at);
-        let text = block.and_then(|native| native.block.get_mut(field));
-        if let Some(Value::String(text)) = text {
-            text.push_str(piece);
-        }
-    }
-
-    /// The blocks that the vendor wants back. Without its signature a thought would be refused.
-    fn native(&mut self) -> Option<Native> {
-        let kept = std::mem::take(&mut self.native);
-        let kept = kept.into_iter().filter(|native| {
-            let signature = native.block.get("signature");
-            signature.is_none_or(|signature| signature != "")
-        });
-        let blocks: Vec<Value> = kept
-            .filter_map(|native| serde_json::to_value(native).ok())
-            .collect();
-        (!blocks.is_empty()).then(|| Native {
-            family: self.family.clone(),
-            blocks: Value::Array(blocks),
-        })
     }
 
     /// Reads a part of an event whose kind is known.
@@ -364,17 +375,6 @@ fn index(event: &Event<'_>) -> u64 {
 fn think(piece: &str, out: &mut VecDeque<ModelEvent>) {
     if !piece.is_empty() {
         out.push_back(ModelEvent::Reasoning(piece.to_owned()));
-    }
-}
-
-/// What is said when a block ends.
-fn close(block: Open, out: &mut VecDeque<ModelEvent>) {
-    if let Open::Call(Call {
-        index,
-        whole: Some(json),
-    }) = block
-    {
-        out.push_back(ModelEvent::CallArguments { index, json });
     }
 }
 

@@ -1,15 +1,19 @@
 //! Lowers a [`Request`] to a Messages body. Pure.
 
+pub(in crate::llm::anthropic) mod thinking;
+
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 use tracing::warn;
 
+use self::thinking::Plan;
 use crate::domain::{CallId, Native, Tool};
-use crate::llm::anthropic::assembler::NativeBlock;
+use crate::llm::anthropic::assembler::{NativeBlock, Said};
 use crate::llm::anthropic::wire::{
-    Block, Body, CacheControl, Message, OwnBlock, ResultContent, Role, Source, ToolChoice, ToolForm,
+    Block, Body, CacheControl, Message, OutputConfig, OwnBlock, ResultContent, Role, Source,
+    ToolChoice, ToolForm,
 };
 use crate::llm::contents as content;
 use crate::llm::request::interleave::{Part, Position, interleave};
@@ -20,51 +24,73 @@ use crate::llm::{Contents, Request};
 /// The ids of calls in one request, by our own.
 type Ids<'a> = HashMap<&'a CallId, &'a str>;
 
+/// What a body is made with beside the request itself.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::llm::anthropic) struct Terms<'a> {
+    pub(in crate::llm::anthropic) plan: &'a Plan,
+    /// Whose native blocks go out.
+    pub(in crate::llm::anthropic) family: &'a str,
+    /// How long the cache keeps what it is given; none = as long as the vendor does by itself.
+    pub(in crate::llm::anthropic) cache_ttl: Option<&'static str>,
+}
+
 /// The body of a request. The vendor's four marks of what is worth caching go to the tools, the
 /// system prompt, the newest message, and the last message of people before it: what the request
 /// before this one has put into the cache ends there.
-pub(in crate::llm::anthropic) fn body<'a>(
-    request: &'a Request,
-    max_tokens: u32,
-    family: &str,
-) -> Body<'a> {
+pub(in crate::llm::anthropic) fn body<'a>(request: &'a Request, terms: Terms<'_>) -> Body<'a> {
+    let here = CacheControl::here(terms.cache_ttl);
     let mut tools = tools(&request.tools);
     if let Some(last) = tools.last_mut() {
-        last.cache_control = Some(CacheControl::HERE);
+        last.cache_control = Some(here);
     }
     let system = request.system.as_deref().unwrap_or_default();
     let system = Some(system).filter(|text| !text.trim().is_empty());
     let system = system.map(|system| {
         Block::Own(OwnBlock::Text {
             text: Cow::Borrowed(system),
-            cache_control: Some(CacheControl::HERE),
+            cache_control: Some(here),
         })
     });
-    let mut messages = messages(request, family);
+    let mut messages = messages(request, terms.family);
     let people = messages.iter_mut().rev();
     for message in people.filter(|message| message.role == Role::User).take(2) {
-        mark(message);
+        mark(message, here);
     }
+    let plan = terms.plan;
+    let stays_still = plan.has_budget() && thinking::began_without_thoughts(&messages);
     Body {
         model: &request.model,
-        max_tokens,
+        max_tokens: plan.max_tokens,
         tool_choice: (!tools.is_empty()).then_some(ToolChoice { kind: "auto" }),
         tools,
         system: system.into_iter().collect(),
         messages,
-        temperature: request.temperature,
+        temperature: plan.temperature,
+        thinking: plan.thinking.filter(|_| !stays_still),
+        output_config: plan.effort.map(|effort| OutputConfig { effort }),
         stream: true,
     }
 }
 
-fn mark(message: &mut Message<'_>) {
+/// The same with what the model said before the vendor paused it.
+pub(in crate::llm::anthropic) fn push_said<'a>(body: &mut Body<'a>, said: &'a Said) {
+    let blocks = parts(&said.text, 0, Some(&said.blocks));
+    let blocks = blocks.filter_map(|part| match part {
+        Part::Text(text) => Some(self::said(Cow::Borrowed(text))),
+        Part::Block(block, _) => Some(Block::Native(block)),
+        Part::Call(_) => None,
+    });
+    push(&mut body.messages, Role::Assistant, blocks.collect());
+}
+
+fn mark(message: &mut Message<'_>, here: CacheControl) {
     match message.content.last_mut() {
         Some(Block::Own(
             OwnBlock::Text { cache_control, .. }
             | OwnBlock::Image { cache_control, .. }
             | OwnBlock::Document { cache_control, .. }
             | OwnBlock::ToolResult { cache_control, .. },
-        )) => *cache_control = Some(CacheControl::HERE),
+        )) => *cache_control = Some(here),
         Some(Block::Own(OwnBlock::ToolUse { .. }) | Block::Native(_)) | None => {}
     }
 }
@@ -191,17 +217,8 @@ fn assistant<'a>(
     calls: &[PairedCall<'a>],
     ids: &Ids<'a>,
 ) -> Vec<Block<'a>> {
-    let native = native.and_then(|native| native.blocks.as_array());
-    let native = native.into_iter().flatten().filter_map(|native| {
-        let block = native.get(NativeBlock::BLOCK)?;
-        let place = native.get(NativeBlock::PLACE)?;
-        Some((
-            serde_json::from_value::<Position>(place.clone()).ok()?,
-            block,
-        ))
-    });
-    let parts = interleave(text, calls.len(), native);
-    let blocks = parts.into_iter().filter_map(|part| match part {
+    let parts = parts(text, calls.len(), native.map(|native| &native.blocks));
+    let blocks = parts.filter_map(|part| match part {
         Part::Text(text) => Some(said(Cow::Borrowed(text))),
         Part::Block(block, _) => Some(Block::Native(block)),
         Part::Call(at) => calls.get(at).map(|paired| {
@@ -213,6 +230,24 @@ fn assistant<'a>(
         }),
     });
     blocks.collect()
+}
+
+/// The parts of an answer, in the order in which they came.
+fn parts<'a>(
+    text: &'a str,
+    calls: usize,
+    native: Option<&'a Value>,
+) -> impl Iterator<Item = Part<'a, &'a Value>> {
+    let native = native.and_then(Value::as_array);
+    let native = native.into_iter().flatten().filter_map(|native| {
+        let block = native.get(NativeBlock::BLOCK)?;
+        let place = native.get(NativeBlock::PLACE)?;
+        Some((
+            serde_json::from_value::<Position>(place.clone()).ok()?,
+            block,
+        ))
+    });
+    interleave(text, calls, native).into_iter()
 }
 
 fn wire_id<'a>(ids: &Ids<'a>, paired: &PairedCall<'a>) -> &'a str {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{body, input_schema};
+use super::thinking::Plan;
+use super::{Body, Terms, input_schema};
 use crate::domain::{CallId, Entry, ModelCall, Native, Tool, ToolAnnotations};
 use crate::llm::Request;
 
@@ -61,8 +62,22 @@ fn request(entries: Vec<Entry>) -> Request {
     }
 }
 
+fn body<'a>(request: &'a Request, family: &str) -> Body<'a> {
+    let plan = Plan {
+        max_tokens: 8_192,
+        temperature: request.temperature,
+        ..Plan::default()
+    };
+    let terms = Terms {
+        plan: &plan,
+        family,
+        cache_ttl: None,
+    };
+    super::body(request, terms)
+}
+
 fn sent(request: &Request) -> Value {
-    serde_json::to_value(body(request, 8_192, "anthropic")).unwrap()
+    serde_json::to_value(body(request, "anthropic")).unwrap()
 }
 
 /// The messages without their cache marks.
@@ -208,7 +223,7 @@ fn native_blocks_go_back_to_their_family_at_their_places() {
     assert_eq!(content[2]["data"], "x");
     assert_eq!(content[3], text("yo"));
     assert_eq!(content[4]["type"], "tool_use");
-    let foreign = serde_json::to_value(body(&with, 1, "anthropic/other")).unwrap();
+    let foreign = serde_json::to_value(body(&with, "anthropic/other")).unwrap();
     let content = &foreign["messages"][1]["content"];
     assert_eq!(
         (&content[0], &content[1]["type"]),
@@ -256,7 +271,7 @@ fn four_marks_at_most_stand_on_what_the_next_request_repeats() {
 #[test]
 fn what_was_sent_stays_the_same_to_the_byte_as_the_conversation_grows() {
     fn prefix(request: &Request) -> String {
-        let text = serde_json::to_string(&body(request, 8_192, "anthropic")).unwrap();
+        let text = serde_json::to_string(&body(request, "anthropic")).unwrap();
         let text = text.replace(r#","cache_control":{"type":"ephemeral"}"#, "");
         let end = text.find(r#"],"stream":true"#).unwrap();
         text[..end].to_owned()
@@ -281,6 +296,57 @@ fn what_was_sent_stays_the_same_to_the_byte_as_the_conversation_grows() {
         assert!(now.starts_with(&before), "{before}\n{now}");
         before = now;
     }
+}
+
+/// Twenty turns with calls side by side, whose results came in another order.
+#[test]
+fn a_cache_finds_every_request_of_twenty_turns_in_the_one_after_it() {
+    let thought = |name: &str, calls: usize| json!({"place": {"text": 0, "calls": calls}, "block": {"type": "thinking", "thinking": "", "signature": name}});
+    let (mut entries, mut before) = (Vec::new(), String::new());
+    for turn in 0..20 {
+        entries.push(user(&format!("question {turn}")));
+        let mut asked = vec![entries.clone()];
+        let calls = [2 * turn, 2 * turn + 1];
+        let native = json!([thought("a", 0), thought("b", 1)]);
+        let ask = |index: usize| {
+            call(
+                index,
+                &format!("toolu_{index}"),
+                json!({"z": 1, "a": index}),
+            )
+        };
+        entries.push(says("I look", calls.map(ask).to_vec(), Some(native)));
+        let results = calls.iter().rev();
+        entries.extend(results.map(|&index| result(index, "found", index % 3 == 0)));
+        asked.push(entries.clone());
+        for entries in asked {
+            let request = with_tools(entries);
+            let sent = serde_json::to_string(&body(&request, "anthropic")).unwrap();
+            let marks = sent.matches("cache_control").count();
+            assert!((3..=4).contains(&marks), "{marks} marks in turn {turn}");
+            let now = sent.replace(r#","cache_control":{"type":"ephemeral"}"#, "");
+            let end = now.find(r#"],"stream":true"#).unwrap();
+            // A message of results may get a person's words behind them; its own end is open.
+            let now = now[..end].trim_end_matches("]}").to_owned();
+            assert!(now.starts_with(&before), "turn {turn}:\n{before}\n{now}");
+            before = now;
+        }
+        entries.push(says("answer", vec![], None));
+    }
+}
+
+#[test]
+fn marks_say_how_long_the_cache_keeps_what_it_is_given() {
+    let plan = Plan::default();
+    let request = with_tools(vec![user("one"), says("two", vec![], None), user("three")]);
+    let terms = Terms {
+        plan: &plan,
+        family: "anthropic",
+        cache_ttl: Some("1h"),
+    };
+    let sent = serde_json::to_string(&super::body(&request, terms)).unwrap();
+    let mark = r#""cache_control":{"type":"ephemeral","ttl":"1h"}"#;
+    assert_eq!(sent.matches(mark).count(), 4, "{sent}");
 }
 
 #[test]

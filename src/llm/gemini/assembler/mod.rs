@@ -17,6 +17,7 @@ use crate::llm::request::names::Names;
 use crate::llm::stream::surrogates::mend;
 use crate::llm::stream::{Assemble, MAX_ANSWER_BYTES, MAX_CALLS};
 use crate::llm::transport::endpoint::KeyOwner;
+use crate::llm::transport::quote;
 use crate::llm::{Error, Finish, ModelEvent};
 
 /// What the vendor wants back with a part of its answer: of a call, or of a text at a place.
@@ -48,6 +49,8 @@ pub(in crate::llm::gemini) struct Assembler {
     kept: Vec<NativeParts>,
     usage: Option<TokenUsage>,
     finish: Option<Finish>,
+    /// What the vendor's filter says that it found.
+    stop_detail: Option<String>,
     /// Bytes of text so far.
     text: usize,
     calls: usize,
@@ -81,6 +84,7 @@ impl Assembler {
             kept: Vec::new(),
             usage: None,
             finish: None,
+            stop_detail: None,
             text: 0,
             calls: 0,
             open: None,
@@ -125,6 +129,7 @@ impl Assemble for Assembler {
         }
         out.extend(self.native().map(ModelEvent::Native));
         out.extend(self.usage.map(ModelEvent::Usage));
+        out.extend(self.stop_detail.take().map(ModelEvent::StopDetail));
         let finish = match self.finish {
             Some(Finish::Stop) | None if self.calls > 0 => Finish::Calls,
             Some(finish) => finish,
@@ -149,8 +154,9 @@ impl Assembler {
             self.usage = wire::usage(raw).or(self.usage);
         }
         let feedback = chunk.prompt_feedback;
-        if feedback.is_some_and(|feedback| !feedback.block_reason.0.is_empty()) {
-            self.finish = Some(Finish::Filtered);
+        if let Some(feedback) = feedback.filter(|feedback| !feedback.block_reason.0.is_empty()) {
+            let words = [&feedback.block_reason.0, &feedback.block_reason_message.0];
+            self.filtered(words.map(AsRef::as_ref));
         }
         for candidate in chunk.candidates {
             if candidate.index.unwrap_or_default() == 0 {
@@ -172,10 +178,22 @@ impl Assembler {
             "" | "FINISH_REASON_UNSPECIFIED" => {}
             "STOP" => self.finish = Some(Finish::Stop),
             "MAX_TOKENS" => self.finish = Some(Finish::Length),
-            "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
-            | "MODEL_ARMOR" | "IMAGE_SAFETY" => self.finish = Some(Finish::Filtered),
+            "SAFETY"
+            | "RECITATION"
+            | "LANGUAGE"
+            | "BLOCKLIST"
+            | "PROHIBITED_CONTENT"
+            | "SPII"
+            | "MODEL_ARMOR"
+            | "ESCALATION"
+            | "IMAGE_SAFETY"
+            | "IMAGE_PROHIBITED_CONTENT"
+            | "IMAGE_RECITATION" => {
+                let words = [&candidate.finish_reason.0, &candidate.finish_message.0];
+                self.filtered(words.map(AsRef::as_ref));
+            }
             // The model wrote a call that its own vendor cannot read: asking again helps.
-            "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => {
+            "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" => {
                 let origin = self.owner.origin();
                 return Err(fault::in_stream(
                     origin,
@@ -185,6 +203,14 @@ impl Assembler {
             _ => self.finish = Some(Finish::Other),
         }
         Ok(())
+    }
+
+    /// The filter stopped the answer: its reason, and what it says of it.
+    fn filtered(&mut self, words: [&str; 2]) {
+        self.finish = Some(Finish::Filtered);
+        let words = words.into_iter().filter(|words| !words.is_empty());
+        let words = words.collect::<Vec<_>>().join(": ");
+        self.stop_detail = Some(quote(&words, self.owner.origin().key));
     }
 
     fn part(&mut self, part: PartForm<'_>, out: &mut VecDeque<ModelEvent>) -> Result<(), Error> {

@@ -54,6 +54,7 @@ fn check(payloads: &[&str], expected: &str) {
             ),
             ModelEvent::Native(native) => native.blocks.to_string(),
             ModelEvent::LeftOut(text) => format!("-{text}"),
+            ModelEvent::StopDetail(words) => format!("!{words}"),
             ModelEvent::Finished(finish) => format!(".{}", finish.as_str()),
         })
         .collect::<Vec<_>>()
@@ -254,10 +255,14 @@ fn reasons_are_read_as_the_vendor_spells_them() {
         ("BRAND_NEW", "other"),
         ("FINISH_REASON_UNSPECIFIED", "other"),
     ] {
-        check(&[&ended(reason)], &format!(".{expected}"));
+        let detail = match expected {
+            "content_filter" => format!("!{reason} "),
+            _ => String::new(),
+        };
+        check(&[&ended(reason)], &format!("{detail}.{expected}"));
     }
     let blocked = r#"{"promptFeedback":{"blockReason":"SAFETY","safetyRatings":[]},"usageMetadata":{"promptTokenCount":4}}"#;
-    check(&[blocked], "#4(0)/0(0) .content_filter");
+    check(&[blocked], "#4(0)/0(0) !SAFETY .content_filter");
     check(&[r#"{"promptFeedback":{"safetyRatings":[]}}"#], ".other");
 }
 

@@ -1,5 +1,7 @@
 //! Lowers a [`Request`] to a `generateContent` body. Pure.
 
+pub(in crate::llm::gemini) mod thinking;
+
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -7,25 +9,32 @@ use serde::Deserialize as _;
 
 use tracing::warn;
 
+use self::thinking::Plan;
 use crate::domain::{Native, Tool};
 use crate::llm::Request;
 use crate::llm::contents as content;
 use crate::llm::gemini::assembler::NativeParts;
 use crate::llm::gemini::schema;
 use crate::llm::gemini::wire::{
-    Body, Call, CallingConfig, Content, Declaration, GenerationConfig, InlineData, Instruction,
-    Outcome, Part, Response, Role, ToolConfig, Tools,
+    Body, Call, CallingConfig, Content, Declaration, InlineData, Instruction, Outcome, Part,
+    Response, Role, ToolConfig, Tools,
 };
 use crate::llm::request::pairing::{PairedCall, Step, object_of, pair_between_people};
 use crate::llm::request::{interleave, names};
 
+/// The signature that the vendor documents for calls which its model did not make itself: another
+/// vendor's model made them, or they come from data without signatures.
+const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
+
 /// The body of a request.
-pub(in crate::llm::gemini) fn body<'a>(request: &'a Request, family: &str) -> Body<'a> {
+pub(in crate::llm::gemini) fn body<'a>(
+    request: &'a Request,
+    plan: &Plan,
+    family: &str,
+) -> Body<'a> {
     let tools = declarations(&request.tools);
     let system = request.system.as_deref();
     let system = system.filter(|text| !text.trim().is_empty());
-    let max_output_tokens = request.max_tokens.filter(|&limit| limit > 0);
-    let has_config = request.temperature.is_some() || max_output_tokens.is_some();
     Body {
         system_instruction: system.map(|system| Instruction {
             parts: [said(Cow::Borrowed(system))],
@@ -40,10 +49,7 @@ pub(in crate::llm::gemini) fn body<'a>(request: &'a Request, family: &str) -> Bo
             .into_iter()
             .collect(),
         contents: contents(request, family),
-        generation_config: has_config.then_some(GenerationConfig {
-            temperature: request.temperature,
-            max_output_tokens,
-        }),
+        generation_config: plan.config(),
     }
 }
 
@@ -67,6 +73,7 @@ fn declarations(tools: &[Tool]) -> Vec<Declaration<'_>> {
 
 fn contents<'a>(request: &'a Request, family: &str) -> Vec<Content<'a>> {
     let steps = pair_between_people(request.entries.iter());
+    let wants_signatures = thinking::wants_signatures(&request.model);
     let mut contents = Vec::with_capacity(steps.len());
     for step in steps {
         match step {
@@ -87,7 +94,11 @@ fn contents<'a>(request: &'a Request, family: &str) -> Vec<Content<'a>> {
                     results.push(result(paired, text, of_call(&kept, at)));
                     pictures.extend(own.into_iter().map(part));
                 }
-                push(&mut contents, Role::Model, model(text, &kept, &calls));
+                let mut parts = model(text, &kept, &calls);
+                if wants_signatures {
+                    sign(&mut parts);
+                }
+                push(&mut contents, Role::Model, parts);
                 // The vendor wants all results first, and nothing but them to answer the calls.
                 results.append(&mut pictures);
                 push(&mut contents, Role::User, results);
@@ -95,6 +106,23 @@ fn contents<'a>(request: &'a Request, family: &str) -> Vec<Content<'a>> {
         }
     }
     contents
+}
+
+/// Signs the calls of an answer without any signature as another model's. It is done in the whole
+/// history, not only where the vendor insists on it, so that it stays the same to the byte.
+fn sign(parts: &mut [Part<'_>]) {
+    let mut calls = parts.iter_mut().filter_map(|part| match part {
+        Part::Call {
+            thought_signature, ..
+        } => Some(thought_signature),
+        Part::Text { .. } | Part::Data { .. } | Part::Response { .. } => None,
+    });
+    if let Some(first) = calls.next()
+        && first.is_none()
+        && calls.all(|signature| signature.is_none())
+    {
+        *first = Some(Cow::Borrowed(FOREIGN_SIGNATURE));
+    }
 }
 
 /// Adds parts; what one side says in a row is one message.
@@ -128,7 +156,7 @@ fn model<'a>(text: &'a str, kept: &[NativeParts], calls: &[PairedCall<'a>]) -> V
                 None => Cow::Borrowed(own),
             },
             thought: kept.thought.is_some(),
-            thought_signature: kept.thought_signature.clone(),
+            thought_signature: kept.thought_signature.clone().map(Cow::Owned),
         }),
         interleave::Part::Call(at) => calls.get(at).map(|paired| call(paired, of_call(kept, at))),
     });
@@ -142,7 +170,7 @@ fn call<'a>(paired: &PairedCall<'a>, kept: Option<&NativeParts>) -> Part<'a> {
             name: names::fit(&paired.call.name),
             args: object_of(&paired.call.args),
         },
-        thought_signature: kept.and_then(|kept| kept.thought_signature.clone()),
+        thought_signature: kept.and_then(|kept| kept.thought_signature.clone().map(Cow::Owned)),
     }
 }
 

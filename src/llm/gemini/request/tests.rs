@@ -1,10 +1,12 @@
 //! Tables for this file.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::body;
+use super::Body;
+use super::thinking::plan;
 use crate::domain::{CallId, Entry, ModelCall, Native, Tool, ToolAnnotations};
 use crate::llm::Request;
 
@@ -60,7 +62,7 @@ fn tool(name: &str, input_schema: Value) -> Tool {
 
 fn request(entries: Vec<Entry>) -> Request {
     Request {
-        model: "m".to_owned(),
+        model: "gemini-2.5-flash".to_owned(),
         system: Some("be kind".into()),
         entries: entries.into(),
         tools: Arc::from([]),
@@ -70,6 +72,10 @@ fn request(entries: Vec<Entry>) -> Request {
         max_output: None,
         contents: crate::llm::Contents::default(),
     }
+}
+
+fn body<'a>(request: &'a Request, family: &str) -> Body<'a> {
+    super::body(request, &plan(request, &BTreeSet::new()), family)
 }
 
 fn sent(request: &Request) -> Value {
@@ -218,6 +224,67 @@ fn signatures_and_ids_go_back_to_their_family_with_their_parts() {
         !foreign.contains("Signature") && !foreign.contains("fc1"),
         "{foreign}"
     );
+}
+
+/// The vendor documents a signature for calls that its model did not make.
+#[test]
+fn calls_of_another_vendors_model_are_signed_as_such_for_models_that_want_signatures() {
+    fn signatures(model: &str, native: Option<Value>) -> Value {
+        let calls = vec![call(0, json!({})), call(1, json!({}))];
+        let mut request = request(vec![
+            user("a"),
+            says("", calls, native),
+            result(0, "0", false),
+            result(1, "1", false),
+        ]);
+        request.model = model.to_owned();
+        let parts = sent(&request)["contents"][1]["parts"].clone();
+        let signatures = parts.as_array().unwrap().iter();
+        signatures
+            .map(|part| part["thoughtSignature"].clone())
+            .collect()
+    }
+    let foreign = json!(["skip_thought_signature_validator", null]);
+    assert_eq!(signatures("gemini-3.8-flash", None), foreign);
+    assert_eq!(signatures("gemini-2.5-pro", None), json!([null, null]));
+    for call in 0..2 {
+        let own =
+            json!([{"call": call, "place": {"text": 0, "calls": 0}, "thoughtSignature": "s"}]);
+        let mut expected = json!([null, null]);
+        expected[call] = json!("s");
+        assert_eq!(signatures("gemini-3.8-flash", Some(own)), expected);
+    }
+}
+
+/// Twenty turns with calls side by side; every third is another vendor's.
+#[test]
+fn a_cache_finds_every_request_of_twenty_turns_in_the_one_after_it() {
+    let (mut entries, mut before) = (Vec::new(), String::new());
+    for turn in 0..20 {
+        entries.push(user(&format!("question {turn}")));
+        let mut asked = vec![entries.clone()];
+        let calls = [2 * turn, 2 * turn + 1];
+        let signed = json!([
+            {"place": {"text": 0, "calls": 0}, "thought": "hm", "thoughtSignature": "t"},
+            {"call": 0, "place": {"text": 0, "calls": 0}, "thoughtSignature": "s"},
+        ]);
+        let ask = |index: usize| call(index, json!({"z": 1, "a": index}));
+        let native = (turn % 3 > 0).then_some(signed);
+        entries.push(says("I look", calls.map(ask).to_vec(), native));
+        let results = calls.iter().rev();
+        entries.extend(results.map(|&index| result(index, "found", index % 3 == 0)));
+        asked.push(entries.clone());
+        for entries in asked {
+            let mut request = request(entries);
+            request.model = "gemini-3.8-flash".to_owned();
+            request.tools = Arc::from([tool("read", json!({"properties": {"b": {}, "a": {}}}))]);
+            let now = serde_json::to_string(&body(&request, "gemini")).unwrap();
+            let now = now.strip_suffix("]}").unwrap().trim_end_matches("]}");
+            assert!(now.starts_with(&before), "turn {turn}:\n{before}\n{now}");
+            now.clone_into(&mut before);
+        }
+        entries.push(says("answer", vec![], None));
+    }
 }
 
 #[test]

@@ -31,6 +31,8 @@ export interface Spent {
   cost: number | null | undefined
   durationMs: number | undefined
   finish: string | undefined
+  /** More of a refusal or a filter, in the provider's words. */
+  stopDetail?: string | undefined
 }
 
 export interface SaidEntry extends Placed {

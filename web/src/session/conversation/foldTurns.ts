@@ -48,10 +48,11 @@ export function answered(draft: Draft, { place, text, data }: Told): void {
     cost: typeof data.cost === 'number' ? data.cost : null,
     durationMs: typeof data.durationMs === 'number' ? data.durationMs : undefined,
     finish: stringOf(data.finish),
+    stopDetail: stringOf(data.stopDetail),
   }
   const calls = numberOf(data.droppedCalls)
   // Before the answer, which stays the last entry: it can be asked for again.
-  if (calls > 0) draft.note(place, { what: 'dropped', calls, isFiltered: spent.finish === 'content_filter' })
+  if (calls > 0) draft.note(place, { what: 'dropped', calls, isFiltered: spent.finish === 'content_filter' || spent.finish === 'refusal' })
   draft.push({ kind: 'said', key: `t${turn}.${iteration}`, ...place, text, role: 'answer', spent, ...thought })
   endTurn(draft, turn)
 }

@@ -100,7 +100,7 @@ it('offers to ask again once another model is chosen, and nothing once it went o
 })
 
 it.each([
-  ['agent:response', ['I begin', { turn: 1, finish: 'content_filter', droppedCalls: 2 }], "The provider's filter stopped the following answer. 2 calls that it asked for were dropped and did not run."],
+  ['agent:response', ['I begin', { turn: 1, finish: 'content_filter', droppedCalls: 2 }], "The following answer was refused or filtered. 2 calls that it asked for were dropped and did not run."],
   ['agent:response', ['', { turn: 1, finish: 'stop', droppedCalls: 1 }], '1 call that named no tool was dropped.'],
   [
     'context:compacted',

@@ -53,6 +53,7 @@ fn check(payloads: &[&str], expected: &str) {
             }
             ModelEvent::Native(native) => native.blocks.to_string(),
             ModelEvent::LeftOut(text) => format!("-{text}"),
+            ModelEvent::StopDetail(words) => format!("!{words}"),
             ModelEvent::Finished(finish) => format!(".{}", finish.as_str()),
         })
         .collect::<Vec<_>>()

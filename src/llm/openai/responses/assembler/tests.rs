@@ -46,6 +46,7 @@ fn check(payloads: &[Value], expected: &str) {
             }
             ModelEvent::Native(native) => native.blocks.to_string(),
             ModelEvent::LeftOut(text) => format!("-{text}"),
+            ModelEvent::StopDetail(text) => format!("!{text}"),
             ModelEvent::Finished(finish) => format!(".{}", finish.as_str()),
         })
         .collect::<Vec<_>>()

@@ -1,5 +1,7 @@
 //! Anthropic Messages: its answers, and what its vendor refuses.
 
+mod thinking;
+
 use std::collections::HashSet;
 
 use axum::body::Bytes;
@@ -117,6 +119,8 @@ fn check_body(body: &Value) -> Result<(), String> {
         "tools",
         "tool_choice",
         "temperature",
+        "thinking",
+        "output_config",
         "stream",
     ];
     let object = body.as_object().ok_or("the body is no JSON object")?;
@@ -134,15 +138,31 @@ fn check_body(body: &Value) -> Result<(), String> {
     if body["stream"] != json!(true) {
         return Err("`stream` is not true".to_owned());
     }
-    if body.to_string().matches("\"cache_control\":").count() > 4 {
-        return Err("A maximum of 4 blocks with cache_control may be provided".to_owned());
-    }
+    check_cache_marks(&body.to_string())?;
+    thinking::check(body)?;
     let system = body["system"].as_array().into_iter().flatten();
     for block in system {
         check_text(block)?;
     }
     check_tools(body)?;
     check_messages(body)
+}
+
+fn check_cache_marks(body: &str) -> Result<(), String> {
+    let marks = body.matches("\"cache_control\":").count();
+    if marks > 4 {
+        return Err("A maximum of 4 blocks with cache_control may be provided".to_owned());
+    }
+    let known = [
+        r#""cache_control":{"type":"ephemeral"}"#,
+        r#""cache_control":{"ttl":"5m","type":"ephemeral"}"#,
+        r#""cache_control":{"ttl":"1h","type":"ephemeral"}"#,
+    ];
+    let known = known.map(|mark| body.matches(mark).count());
+    if known.iter().sum::<usize>() != marks {
+        return Err("cache_control.ephemeral.ttl: Input should be '5m' or '1h'".to_owned());
+    }
+    Ok(())
 }
 
 fn check_tools(body: &Value) -> Result<(), String> {
@@ -186,10 +206,14 @@ fn check_messages(body: &Value) -> Result<(), String> {
             expected = "user";
         }
     }
-    if expected == "user" {
+    // Only an answer that the vendor itself paused goes on.
+    let last = body["messages"].as_array().unwrap().last().unwrap();
+    let content = last["content"].as_array().unwrap();
+    let is_paused = content.last().unwrap()["type"] == "server_tool_use";
+    if expected == "user" && !is_paused {
         return Err("This model does not support assistant message prefill".to_owned());
     }
-    Ok(())
+    thinking::check_turn(body)
 }
 
 fn check_user(content: &[Value], waiting: &mut HashSet<String>) -> Result<(), String> {
@@ -252,6 +276,7 @@ fn check_assistant(content: &[Value], waiting: &mut HashSet<String>) -> Result<(
             "thinking" if text_of(block, "/signature") == SIGNATURE => {}
             "thinking" => return Err("Invalid `signature` in `thinking` block".to_owned()),
             "redacted_thinking" if text(block, "/data").is_some() => {}
+            "server_tool_use" if block["input"].is_object() => {}
             "tool_use" => {
                 let id = text_of(block, "/id");
                 let is_id = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

@@ -1,5 +1,7 @@
 //! Tables for this file.
 
+mod ends;
+
 use std::collections::VecDeque;
 
 use serde_json::json;
@@ -54,6 +56,7 @@ fn check(payloads: &[&str], expected: &str) {
             ),
             ModelEvent::Native(native) => native.blocks.to_string(),
             ModelEvent::LeftOut(text) => format!("-{text}"),
+            ModelEvent::StopDetail(words) => format!("!{words}"),
             ModelEvent::Finished(finish) => format!(".{}", finish.as_str()),
         })
         .collect::<Vec<_>>()
@@ -219,13 +222,48 @@ fn reasons_are_read_as_the_vendor_spells_them() {
         ("stop_sequence", "stop"),
         ("tool_use", "stop"),
         ("max_tokens", "length"),
-        ("model_context_window_exceeded", "length"),
-        ("refusal", "content_filter"),
-        ("pause_turn", "other"),
+        ("model_context_window_exceeded", "context_window"),
+        ("refusal", "refusal"),
+        ("pause_turn", "pause"),
+        ("brand_new", "other"),
     ] {
         check(&[&ended(reason)], &format!("#0(0,0)/15 .{expected}"));
     }
     check(&[STOP], ".other");
+}
+
+#[test]
+fn thoughts_that_are_not_shown_are_kept_by_their_signature() {
+    let open = r#"{"type":"thinking","thinking":"","signature":""}"#;
+    let call =
+        |id: &str| format!(r#"{{"type":"tool_use","id":"{id}","name":"read","input":{{}}}}"#);
+    let signed = |name: &str| format!(r#"{{"type":"signature_delta","signature":"{name}"}}"#);
+    let kept = |name: &str, calls: usize| {
+        format!(
+            r#"{{"block":{{"signature":"{name}","thinking":"","type":"thinking"}},"place":{{"calls":{calls},"text":0}}}}"#
+        )
+    };
+    check_all(
+        &[
+            begin(0, open),
+            delta(0, &signed("s1")),
+            stop(0),
+            begin(1, &call("a")),
+            stop(1),
+            begin(2, open),
+            delta(2, &signed("s2")),
+            stop(2),
+            begin(3, &call("b")),
+            begin(4, &call("c")),
+            ended("tool_use"),
+            STOP.to_owned(),
+        ],
+        &format!(
+            "0:a/read 1:b/read 2:c/read [{},{}] #0(0,0)/15 .tool_calls",
+            kept("s1", 0),
+            kept("s2", 1)
+        ),
+    );
 }
 
 #[test]

@@ -1,0 +1,131 @@
+//! Asks the vendor: without what the model refuses, and again where the vendor pauses an answer.
+
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, Stream, StreamExt};
+use reqwest::Response;
+
+use super::Service;
+use super::assembler::{Pause, Said};
+use super::request::thinking::{Part, Plan, plan, refused_part};
+use super::request::{self, Terms};
+use crate::llm::stream::payloads::payloads;
+use crate::llm::{Error, Refusal, Request};
+
+/// The header that lets a model of the fourth generation think between its calls.
+const INTERLEAVED: &str = "interleaved-thinking-2025-05-14";
+/// How many parts of one request a model may refuse one after the other.
+const MAX_REFUSED: usize = 4;
+
+impl Service {
+    /// Asks, and asks once more without each part that the model turns out to take none of; gives the
+    /// answer and what was left out, in words.
+    pub(super) async fn ask(
+        &self,
+        request: &Request,
+        said: Option<&Said>,
+    ) -> Result<(Response, Vec<String>), Error> {
+        let mut attempts = 0;
+        loop {
+            let refused = self.learned.refused(&request.model);
+            let plan = plan(request, self.longest(request), &refused);
+            let ttl = self
+                .cache_ttl
+                .filter(|_| !refused.contains(&Part::CacheTtl));
+            let error = match self.post(request, &plan, (said, ttl)).await {
+                Ok(response) => return Ok((response, plan.left_out)),
+                Err(error) => error,
+            };
+            attempts += 1;
+            let part = if let Error::Rejected {
+                refusal: Refusal::Request,
+                said,
+                ..
+            } = &error
+                && attempts <= MAX_REFUSED
+            {
+                refused_part(said, &plan, ttl.is_some())
+            } else {
+                None
+            };
+            match part {
+                Some(part) if self.learned.learn(&request.model, part) => {
+                    tracing::info!(llm.model = %request.model, ?part, "The model refuses a part of the request, which is left out from now on");
+                }
+                Some(_) | None => return Err(error),
+            }
+        }
+    }
+
+    async fn post(
+        &self,
+        request: &Request,
+        plan: &Plan,
+        (said, cache_ttl): (Option<&Said>, Option<&'static str>),
+    ) -> Result<Response, Error> {
+        let mut body = request::body(
+            request,
+            Terms {
+                plan,
+                family: &self.family,
+                cache_ttl,
+            },
+        );
+        if let Some(said) = said {
+            request::push_said(&mut body, said);
+        }
+        let mut post = self.endpoint.http.post(self.url("messages"));
+        if plan.is_interleaved {
+            post = post.header("anthropic-beta", INTERLEAVED);
+        }
+        self.send(post.json(&body)).await
+    }
+}
+
+/// The payloads of one answer, over as many requests as the vendor pauses it for.
+pub(super) struct Answering {
+    pub(super) service: Arc<Service>,
+    pub(super) request: Arc<Request>,
+    /// Where the assembler tells of a pause.
+    pub(super) pause: Pause,
+    pub(super) payloads: BoxStream<'static, Result<String, Error>>,
+    /// The request that goes on with a paused answer.
+    pub(super) asking: Option<BoxFuture<'static, Result<Response, Error>>>,
+}
+
+/// Polled by hand, because it is polled for every token.
+impl Stream for Answering {
+    type Item = Result<String, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        loop {
+            if let Some(asking) = &mut this.asking {
+                let answered = ready!(asking.as_mut().poll(cx));
+                this.asking = None;
+                match answered {
+                    Ok(response) => {
+                        this.payloads = payloads(&this.service.endpoint.id, response).boxed();
+                    }
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                }
+            }
+            let paused = this
+                .pause
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            let Some(said) = paused else {
+                return this.payloads.poll_next_unpin(cx);
+            };
+            let (service, request) = (Arc::clone(&this.service), Arc::clone(&this.request));
+            this.asking = Some(Box::pin(async move {
+                let asked = service.ask(&request, Some(&said)).await;
+                asked.map(|(response, _)| response)
+            }));
+        }
+    }
+}

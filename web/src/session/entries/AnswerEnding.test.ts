@@ -1,0 +1,69 @@
+import { mount, type VueWrapper } from '@vue/test-utils'
+import { createPinia, setActivePinia } from 'pinia'
+import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
+import { nextTick } from 'vue'
+import { i18n } from '@/locales'
+import { loadMarkdown } from '@/markdown/engine'
+import { EMPTY } from '@/session/conversation/conversation'
+import { fold } from '@/session/conversation/fold'
+import { useSession } from '@/session/store/session'
+import TranscriptView from '@/session/transcript/TranscriptView.vue'
+
+let page: VueWrapper
+
+beforeAll(loadMarkdown)
+beforeEach(() => setActivePinia(createPinia()))
+afterEach(() => page.unmount())
+
+const at = '2026-11-25T10:00:00Z'
+
+async function show(ended: object) {
+  const session = useSession()
+  session.conversation = fold(EMPTY, [
+    { seq: 1, at, event: 'user:message', args: ['tell me all', {}] },
+    { seq: 2, at, event: 'agent:thinking', args: [{ turn: 1, iteration: 1 }] },
+    { seq: 3, at, event: 'agent:response', args: ['It began', { turn: 1, ...ended }] },
+  ])
+  page = mount(TranscriptView, { attachTo: document.body, global: { plugins: [i18n] } })
+  await nextTick()
+  return session
+}
+
+const goOn = () => page.findAll('button').find((button) => button.text() === 'Go on')
+
+it.each([
+  [{ finish: 'length' }, 'its longest length', true],
+  [{ finish: 'context_window' }, 'window is full', true],
+  [{ finish: 'pause' }, 'paused', true],
+  [{ finish: 'refusal', stopDetail: 'cyber' }, 'The provider says: cyber', false],
+  [{ finish: 'content_filter', stopDetail: 'SAFETY' }, 'The provider says: SAFETY', false],
+])('says why an answer ended early and what helps: %o', async (ended, words, goesOn) => {
+  await show(ended)
+  expect(page.get('.ending').text()).toContain(words)
+  expect(goOn() !== undefined).toBe(goesOn)
+})
+
+it.each(['stop', 'tool_calls', 'other', undefined])('says nothing of an answer that ended with %s', async (finish) => {
+  await show({ finish })
+  expect(page.find('.ending').exists()).toBe(false)
+})
+
+it('lets the model go on by a message, from the keyboard too, and only from the newest answer', async () => {
+  const session = await show({ finish: 'length' })
+  const send = vi.spyOn(session, 'send').mockReturnValue(null)
+  const button = goOn()
+  const element = button?.element as HTMLButtonElement
+  element.focus()
+  expect(document.activeElement).toBe(element)
+  expect(element.tagName).toBe('BUTTON')
+  await button?.trigger('click')
+  expect(send).toHaveBeenCalledExactlyOnceWith('Go on exactly where you stopped. Repeat nothing of what you have said.')
+  session.conversation = fold(session.conversation, [
+    { seq: 4, at, event: 'user:message', args: ['Go on', {}] },
+    { seq: 5, at, event: 'agent:thinking', args: [{ turn: 2, iteration: 1 }] },
+    { seq: 6, at, event: 'agent:response', args: ['and it ended.', { turn: 2, finish: 'stop' }] },
+  ])
+  await nextTick()
+  expect(goOn()).toBeUndefined()
+  expect(page.get('.ending').text()).toContain('its longest length')
+})
