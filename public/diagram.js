@@ -37,13 +37,43 @@
     }
   }
 
+  // The policy refuses every request already; without these none is even tried.
+  function withoutRequests(text) {
+    var svg = new DOMParser().parseFromString(text, 'text/html').querySelector('svg')
+    svg.querySelectorAll('image, img, script, iframe').forEach(function (element) {
+      element.remove()
+    })
+    svg.querySelectorAll('style').forEach(function (style) {
+      style.textContent = style.textContent.replace(/@import[^;]*;?|url\(\s*["']?(?!#)[^)]*\)/gi, '')
+    })
+    svg.querySelectorAll('*').forEach(function (element) {
+      Array.from(element.attributes).forEach(function (attribute) {
+        var isLink = /href$|^src|^on/i.test(attribute.name) && attribute.value[0] !== '#'
+        if (isLink || /url\(\s*["']?(?!#)/i.test(attribute.value)) element.removeAttribute(attribute.name)
+      })
+    })
+    return svg
+  }
+
+  // Words of a label, not elements; `<br>` is a line, and `<<interface>>` a mark of the language.
+  function withoutElements(source) {
+    return source.replace(/(<?)<(?=[/!a-z])(?!br\s*\/?>)/gi, function (found, before) {
+      return before ? found : '#lt;'
+    })
+  }
+
+  // With which the program would measure a picture.
+  window.Image = function () {
+    throw new Error('pictures are not drawn')
+  }
+
   function draw(asked) {
     document.documentElement.style.colorScheme = asked.colours.scheme
     document.body.style.background = asked.colours.paper
     window.mermaid.initialize(settings(asked.colours))
-    return window.mermaid.render('drawing', asked.source).then(function (drawn) {
-      document.body.innerHTML = drawn.svg
-      var svg = document.querySelector('svg')
+    return window.mermaid.render('drawing', withoutElements(asked.source)).then(function (drawn) {
+      var svg = withoutRequests(drawn.svg)
+      document.body.replaceChildren(svg)
       var box = svg.viewBox.baseVal
       say({ width: box.width, height: box.height })
     })
