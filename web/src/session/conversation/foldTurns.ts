@@ -43,7 +43,7 @@ export function answered(draft: Draft, { place, text, data }: Told): void {
   const thought = endText(draft, turn, iteration, data)
   const spent: Spent = {
     model: stringOf(data.model),
-    provider: stringOf(data.provider) ?? null,
+    provider: stringOf(data.provider) ?? (draft.state.model === data.model ? draft.state.provider : null),
     usage: isObject(data.usage) ? data.usage : undefined,
     cost: typeof data.cost === 'number' ? data.cost : null,
     durationMs: typeof data.durationMs === 'number' ? data.durationMs : undefined,

@@ -1,8 +1,13 @@
 import { mount } from '@vue/test-utils'
-import { expect, it } from 'vitest'
+import { createPinia, setActivePinia } from 'pinia'
+import { beforeEach, expect, it } from 'vitest'
 import { i18n } from '@/locales'
 import type { Spent } from '@/session/conversation/conversation'
+import { useSession } from '@/session/store/session'
+import { systemReady } from '@/wire/testing'
 import AnswerDetails from './AnswerDetails.vue'
+
+beforeEach(() => setActivePinia(createPinia()))
 
 const SPENT: Spent = {
   model: 'm',
@@ -39,4 +44,13 @@ it('says what an answer was made with, by class of tokens', () => {
 it('says unknown where there is no price, and nothing of what nobody told', () => {
   const told = rows({ model: 'm', provider: null, usage: { inputTokens: 0, outputTokens: 3, cachedTokens: 0, isEstimated: true }, cost: null, durationMs: undefined, firstTokenMs: undefined, finish: 'of the future' })
   expect(told).toEqual({ Model: 'm', Input: '0 (estimated)', Output: '3 (estimated)', Cost: 'unknown', 'Finished by': 'of the future' })
+})
+
+it('names the provider of the session where nothing else was chosen', () => {
+  const session = useSession()
+  session.ready = systemReady({ model: 'm', providerId: 'own' })
+  expect(rows({ ...SPENT, provider: null }).Provider).toBe('own')
+  expect(rows({ ...SPENT, provider: null, model: 'other' }).Provider).toBeUndefined()
+  session.conversation = { ...session.conversation, model: 'm', provider: 'new' }
+  expect(rows({ ...SPENT, provider: null }).Provider).toBeUndefined()
 })
