@@ -122,8 +122,8 @@ async fn compressed_variants_are_chosen_by_the_client() {
 
 #[test]
 fn the_frame_of_a_diagram_has_no_origin_and_no_network() {
-    for headers in [vec![], vec![("if-none-match", "\"diagram.html\"")]] {
-        let response = get("/diagram.html", &headers);
+    for headers in [&[][..], &[("if-none-match", "\"diagram.html\"")][..]] {
+        let response = get("/diagram.html", headers);
         let policy = response.headers()["content-security-policy"]
             .to_str()
             .unwrap();
