@@ -38,6 +38,8 @@ function look(expected) {
   const drawn = () => {
     const copy = [...document.querySelectorAll('article.said .md')].at(-1).cloneNode(true)
     for (const note of copy.querySelectorAll('.md-note')) note.remove()
+    // What is written is kept beside what is drawn.
+    for (const formula of copy.querySelectorAll('math')) formula.replaceWith(formula.querySelector('annotation').textContent)
     return copy.textContent.replace(/\s+/g, '')
   }
   const examine = () => {

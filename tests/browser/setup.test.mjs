@@ -33,7 +33,7 @@ story('a provider is tried, added, chosen for a session and removed', {}, async 
     await page.getByText('New sessions begin with stub (ollama).').waitFor()
     // Another one is chosen here, and then for all that come.
     await page.getByRole('searchbox', { name: 'Find a model' }).fill('scripted')
-    await page.getByRole('list', { name: 'Models' }).getByRole('button', { name: 'scripted' }).first().waitFor()
+    await page.getByRole('group', { name: 'Models' }).getByRole('button', { name: 'scripted' }).first().waitFor()
     await page.keyboard.press('Enter')
     await page.getByRole('button', { name: /^Model: scripted/ }).click()
     await page.getByRole('button', { name: 'Use scripted for my new sessions' }).click()
@@ -47,7 +47,7 @@ story('a provider is tried, added, chosen for a session and removed', {}, async 
     await page.keyboard.press('Escape')
     await page.getByRole('button', { name: /^Model: scripted/ }).click()
     await page.getByRole('searchbox', { name: 'Find a model' }).fill('ollama')
-    await page.getByRole('list', { name: 'Models' }).getByRole('button', { name: 'stub' }).first().waitFor()
+    await page.getByRole('group', { name: 'Models' }).getByRole('button', { name: 'stub' }).first().waitFor()
     await isAccessible(page, 'the model picker')
     await page.keyboard.press('Enter')
     await session.says('From the next request on').waitFor()

@@ -27,6 +27,10 @@ for (const name of Object.keys(JSON.parse(read('package.json')).dependencies)) {
 // Icons are drawn into the bundle; their package comes without its licence.
 packages.push({ ...installed('@iconify-json/lucide'), text: read('notices/lucide.txt') })
 
+// One file that was put together by its makers; whose work is in it they do not say.
+const diagrams = packages.find(({ name }) => name === '@mermaid-js/tiny')
+diagrams.text = `${diagrams.text}\n\n${read('notices/diagrams.txt')}`
+
 const silent = packages.filter(({ text }) => !text).map(({ name }) => name)
 if (silent.length > 0) {
   console.error(`No licence text comes with ${silent.join(', ')}: put it into web/notices, and name it in scripts/notices.js.`)

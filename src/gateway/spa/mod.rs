@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    IF_NONE_MATCH, VARY, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -25,6 +26,13 @@ struct Page;
 
 /// Vite puts what has a hash in its name here.
 const HASHED: &str = "assets/";
+
+/// The sealed frame that draws what a model wrote: it has no origin, and reaches no network.
+const DIAGRAM: &str = "diagram.html";
+
+/// Its program comes from here, and writes styles into the drawing; nothing else is loaded.
+const DIAGRAM_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'self'; \
+     style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
 const NOT_BUILT: &str = "The page is not part of this build.\n\n\
     Build it with `./run build` (or `npm ci && npm run build` in web/), then start Sepal again.\n\
@@ -92,7 +100,11 @@ fn answer(
     if path != "index.html" {
         let asset = if is_hidden(path) { None } else { source(path) };
         if let Some(asset) = asset {
-            return file(source, (path, asset), headers);
+            let mut response = file(source, (path, asset), headers);
+            if path == DIAGRAM {
+                seal(response.headers_mut());
+            }
+            return response;
         }
         if is_hidden(path) || is_file_name(path) {
             return ApiError::new(Code::NotFound, "there is no such file").into_response();
@@ -102,6 +114,13 @@ fn answer(
         Some(asset) => index(&asset, base, headers),
         None => (StatusCode::NOT_FOUND, NOT_BUILT).into_response(),
     }
+}
+
+/// Also with "not modified", whose headers replace those that a browser has kept.
+fn seal(headers: &mut HeaderMap) {
+    let policy = HeaderValue::from_static(DIAGRAM_POLICY);
+    headers.insert(CONTENT_SECURITY_POLICY, policy);
+    headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
 }
 
 /// A part begins with a dot: `..`, or notes of the build.

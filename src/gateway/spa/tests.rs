@@ -12,6 +12,7 @@ fn files(path: &str) -> Option<Asset> {
         "assets/app-1a2b.js.br" => "brotli",
         "assets/app-1a2b.js.gz" => "gzip",
         "icon.svg" => "<svg/>",
+        "diagram.html" => "<html></html>",
         ".vite/manifest.json" => "{}",
         _ => return None,
     };
@@ -117,6 +118,27 @@ async fn compressed_variants_are_chosen_by_the_client() {
     let icon = get("/icon.svg", &[("accept-encoding", "br")]);
     assert_eq!(icon.headers()["cache-control"], "no-cache");
     assert!(!icon.headers().contains_key("content-encoding"));
+}
+
+#[test]
+fn the_frame_of_a_diagram_has_no_origin_and_no_network() {
+    for headers in [&[][..], &[("if-none-match", "\"diagram.html\"")][..]] {
+        let response = get("/diagram.html", headers);
+        let policy = response.headers()["content-security-policy"]
+            .to_str()
+            .unwrap();
+        for part in [
+            "sandbox allow-scripts;",
+            "default-src 'none'",
+            "frame-ancestors 'self'",
+        ] {
+            assert!(policy.contains(part), "{policy}");
+        }
+        assert!(!policy.contains("allow-same-origin"), "{policy}");
+        assert_eq!(response.headers()["x-frame-options"], "SAMEORIGIN");
+    }
+    let icon = get("/icon.svg", &[]);
+    assert!(!icon.headers().contains_key("content-security-policy"));
 }
 
 #[test]

@@ -48,6 +48,11 @@ export function dateTime(at: string): string {
   return dateTimes(region()).format(new Date(at))
 }
 
+/** A day of the year that is meant, whatever the clock says here. */
+export function day(at: Date): string {
+  return new Intl.DateTimeFormat(region(), { day: 'numeric', month: 'long', timeZone: 'UTC' }).format(at)
+}
+
 /** Short things side by side: "5 done, 1 exit 3". */
 export function listed(parts: string[]): string {
   return new Intl.ListFormat(locale(), { type: 'unit', style: 'short' }).format(parts)

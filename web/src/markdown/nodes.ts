@@ -2,6 +2,10 @@
 import { h, type VNode, type VNodeArrayChildren } from 'vue'
 import { t } from '@/locales'
 import CodeBlock from './CodeBlock.vue'
+import LazyDiagram from './diagram/LazyDiagram'
+import FootnoteMark from './footnote/FootnoteMark.vue'
+import FootnoteText from './footnote/FootnoteText.vue'
+import MathFormula from './math/MathFormula.vue'
 import type { Token } from './parser'
 import { isSafeTarget } from './targets'
 
@@ -20,6 +24,8 @@ const PLAIN_TAGS = new Map([
   ['tbody', 'tbody'],
   ['tr', 'tr'],
 ])
+/** The language of a block of code that is drawn. */
+const DIAGRAM = 'mermaid'
 /** The page's own headings come first; those of the model start below them. */
 const HEADINGS = new Map([
   ['h1', 'h3'],
@@ -62,10 +68,20 @@ class Builder {
   }
 
   private add(token: Token): void {
-    if (token.type === 'inline') this.addAll(token.children ?? [])
+    if (token.type === 'inline') this.inline(token)
     else if (token.nesting === 1) this.open(token)
     else if (token.nesting === -1) this.close()
     else this.leaf(token)
+  }
+
+  private inline(token: Token): void {
+    const task: unknown = token.meta?.task
+    if (task !== 'open' && task !== 'done') return this.addAll(token.children ?? [])
+    const words = new Builder(this.isFinished)
+    words.links = this.links
+    words.addAll(token.children ?? [])
+    const box = h('input', { type: 'checkbox', disabled: true, checked: task === 'done' })
+    this.push(h('label', { class: 'md-task' }, [box, ' ', h('span', words.finish())]), token.content)
   }
 
   private open(token: Token): void {
@@ -100,13 +116,22 @@ class Builder {
         return this.push(this.code(token), token.content)
       case 'image':
         return this.push(image(token, this.links > 0), token.content)
+      case 'math_inline':
+        return this.push(h(MathFormula, { tex: token.content, source: token.info, isBlock: isDisplayed(token) }), token.info)
+      case 'math_block':
+        return this.push(token.content === '' ? h('p', token.info) : h(MathFormula, { tex: token.content, source: token.info, isBlock: true }), token.info)
+      case 'footnote_mark':
+        return this.push(h(FootnoteMark, { label: token.content }), `[^${token.content}]`)
       default:
         return this.push(token.content, token.content)
     }
   }
 
   private code(token: Token): VNode {
-    return h(CodeBlock, { source: token.content.replace(/\n$/, ''), info: token.info.trim(), isWhole: this.isFinished })
+    const source = token.content.replace(/\n$/, '')
+    const info = token.info.trim()
+    const block = h(CodeBlock, { source, info, isWhole: this.isFinished })
+    return info === DIAGRAM ? h(LazyDiagram, { source, isWhole: this.isFinished }, { default: () => block }) : block
   }
 
   private push(child: VNode | string, text: string): void {
@@ -132,9 +157,16 @@ function element(token: Token, frame: Frame): VNode | VNodeArrayChildren {
       return h(name, alignmentOf(token), frame.children)
     case 'link':
       return link(token, frame)
+    case 'footnote':
+      return h(FootnoteText, { label: token.content }, { default: () => frame.children })
     default:
       return frame.children
   }
+}
+
+/** A formula with a line of its own, which may also stand within a sentence. */
+function isDisplayed(token: Token): boolean {
+  return token.markup !== '$' && token.markup !== '\\('
 }
 
 function attribute(token: Token, name: string): string {

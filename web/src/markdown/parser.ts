@@ -1,7 +1,10 @@
-/** The one markdown parser of the page: CommonMark and GFM without HTML, and nothing that hides text. */
+/** The one markdown parser of the page: CommonMark, GFM, formulas and footnotes without HTML, and nothing that hides text. */
 import MarkdownIt from 'markdown-it'
 import type { MarkdownIt as Markdown, Token } from 'markdown-it'
+import { addFootnotes } from './footnote/syntax'
+import { addMath } from './math/syntax'
 import { isSafeTarget } from './targets'
+import { addTasks } from './tasks'
 
 export type { Token }
 
@@ -10,11 +13,6 @@ const MAX_BLOCK_LEVEL = 24
 
 /** A longer paragraph is drawn as it is: inline syntax costs more than linear time in bad cases. */
 const MAX_INLINE_CHARACTERS = 10_000
-
-const CLOSING: ReadonlyMap<string, string> = new Map([
-  ['\\(', '\\)'],
-  ['\\[', '\\]'],
-])
 
 const parser = createParser()
 
@@ -33,7 +31,9 @@ function createParser(): Markdown {
   md.linkify.add('//', null).add('ftp:', null)
   boundNesting(md)
   boundInline(md)
-  keepFormulas(md)
+  addMath(md)
+  addFootnotes(md)
+  addTasks(md)
   return md
 }
 
@@ -45,22 +45,6 @@ function boundNesting(md: Markdown): void {
     md.block.ruler.at(name, (state, startLine, endLine, silent) =>
       state.level < MAX_BLOCK_LEVEL && original(state, startLine, endLine, silent), { alt: rule.alt })
   }
-}
-
-/**
- * `\(a\)` and `\[a\]` are formulas in what models write. They are not drawn as such, so they stay as they are written:
- * a Markdown escape would eat the backslashes, and emphasis the rest.
- */
-function keepFormulas(md: Markdown): void {
-  md.inline.ruler.before('escape', 'formula', (state, silent) => {
-    const closing = CLOSING.get(state.src.slice(state.pos, state.pos + 2))
-    const end = closing === undefined ? -1 : state.src.indexOf(closing, state.pos + 2)
-    // A backslash that stands alone is an escape, and so is that of a link that should be none: `\[a\](b)`.
-    if (end < 0 || end + 2 > state.posMax || state.src.startsWith('](', end + 1)) return false
-    if (!silent) state.push('text_special', '', 0).content = state.src.slice(state.pos, end + 2)
-    state.pos = end + 2
-    return true
-  })
 }
 
 function boundInline(md: Markdown): void {

@@ -94,7 +94,7 @@ export const PAYLOADS: Payload[] = [
   { name: 'many open brackets', source: '['.repeat(9_000) },
   { name: 'many image starts', source: '!['.repeat(4_000) },
   { name: 'a very long paragraph', source: '*a* '.repeat(5_000) },
-  { name: 'task list', source: '- [ ] open\n- [x] <b>done</b>', text: '[ ] open [x] <b>done</b>' },
+  { name: 'task list', source: '- [ ] open\n- [x] <b>done</b>', text: 'open <b>done</b>' },
   { name: 'start of a list', source: '999999999. a', text: 'a' },
   { name: 'heading', source: '# <a name=x>a</a> {#app .fixed}', text: '<a name=x>a</a> {#app .fixed}' },
   { name: 'strikethrough', source: '~~<s onclick=x>~~', text: '<s onclick=x>' },
@@ -103,14 +103,40 @@ export const PAYLOADS: Payload[] = [
   { name: 'escapes of backslashes', source: '\\<b\\> \\[a\\](x)', text: '<b> [a](x)' },
   { name: 'carriage returns', source: 'a\r\nb\rc', text: 'a b c' },
   { name: 'terminal escapes', source: 'a \u001b[31mred\u001b[0m' },
+  { name: 'links in a formula', source: '$\\href{javascript:alert(1)}{x} \\url{https://evil.example/}$' },
+  { name: 'image in a formula', source: '$$\\includegraphics[height=99em]{https://evil.example/x.png}$$' },
+  { name: 'attributes in a formula', source: '\\(\\htmlStyle{position:fixed;inset:0}{x}\\htmlId{app}{y}\\htmlClass{fixed}{z}\\htmlData{a=b}{c}\\)' },
+  { name: 'elements in a formula', source: '$<img src=x onerror=alert(1)>$ and $\\text{</math><script>alert(1)</script>}$' },
+  { name: 'a formula that reaches far', source: '$\\rule{9999em}{9999em}\\kern{-9999em}\\raisebox{-9999em}{x}\\smash{y}$' },
+  { name: 'a formula in colour', source: '$\\color{white}x \\colorbox{#ffffff}{Approve}$' },
+  { name: 'a formula that never ends to expand', source: '$\\def\\a{\\a\\a}\\a$ $\\def\\b#1{\\b{#1#1}}\\b{x}$' },
+  { name: 'a deep formula', source: `$${'\\sqrt{'.repeat(600)}x${'}'.repeat(600)}$` },
+  { name: 'a long formula', source: `\\[${'x+'.repeat(3_000)}x\\]` },
+  { name: 'a formula of many lines', source: '$$\n\\begin{aligned}\na &= <b>b</b> \\\\\n- c &= d\n\\end{aligned}\n$$' },
+  { name: 'an open formula', source: '$$\n<script>alert(1)</script>' },
+  { name: 'prices', source: 'It costs $5 and $10, US$20/$30, $HOME or $PATH, or 5$ to 10$.' },
+  { name: 'footnote', source: 'a[^x]\n\n[^x]: <img src=x onerror=alert(1)> [l](javascript:alert(1))', text: 'ax x <img src=x onerror=alert(1)> [l](javascript:alert(1))' },
+  { name: 'footnotes of hostile names', source: 'a[^"><script>alert(1)</script>] b[^__proto__] c[^constructor]\n\n[^__proto__]: d', text: 'a[^"><script>alert(1)</script>] b__proto__ c[^constructor] __proto__ d' },
+  { name: 'footnote of more than one block', source: 'a[^1]\n\n[^1]: b\n\n    <iframe src="https://evil.example/"></iframe>\n\n    > c[^1]\n\n[^1]: again', text: 'a1 1 b <iframe src="https://evil.example/"></iframe> c1 1 again' },
+  { name: 'task with markup', source: '- [x] [l](javascript:alert(1)) <input autofocus onfocus=alert(1)>\n- [ ](https://x.example)', text: '[l](javascript:alert(1)) <input autofocus onfocus=alert(1)>' },
+  { name: 'diagram', source: `${FENCE}mermaid\nflowchart LR\n  A["<img src='https://evil.example/x.png' onerror=alert(1)>"] --> B["<script>alert(1)</script>"]\n  click A href "javascript:alert(1)"\n  style B fill:url(https://evil.example/x.svg)\n${FENCE}`, text: `flowchart LR A["<img src='https://evil.example/x.png' onerror=alert(1)>"] --> B["<script>alert(1)</script>"] click A href "javascript:alert(1)" style B fill:url(https://evil.example/x.svg)` },
+  { name: 'diagram with settings', source: `${FENCE}mermaid\n%%{init: {"securityLevel": "loose", "htmlLabels": true, "themeCSS": "@import url(https://evil.example/x.css); * {position: fixed; inset: 0}"}}%%\nsequenceDiagram\n  A->>B: <b>x</b>\n${FENCE}`, text: '%%{init: {"securityLevel": "loose", "htmlLabels": true, "themeCSS": "@import url(https://evil.example/x.css); * {position: fixed; inset: 0}"}}%% sequenceDiagram A->>B: <b>x</b>' },
+  { name: 'diagram with an image', source: `${FENCE}mermaid\nflowchart TD\n  A@{ img: "https://evil.example/x.png", label: "x", w: 6000, h: 6000 }\n${FENCE}`, text: 'flowchart TD A@{ img: "https://evil.example/x.png", label: "x", w: 6000, h: 6000 }' },
+  { name: 'diagram that is none', source: `${FENCE}mermaid\n<script>alert(1)</script>\n${FENCE}`, text: '<script>alert(1)</script>' },
   { name: 'half a pair', source: 'a\uD800b' },
 ]
 
 /** The tags and attributes that may ever appear in rendered text; values are checked by the tests. */
 export const ALLOWED_TAGS = [
   'p', 'br', 'hr', 'em', 'strong', 's', 'a', 'code', 'pre', 'blockquote', 'ul', 'ol', 'li',
-  'h3', 'h4', 'h5', 'h6', 'table', 'thead', 'tbody', 'tr', 'th', 'td', 'div', 'span', 'button',
+  'h3', 'h4', 'h5', 'h6', 'table', 'thead', 'tbody', 'tr', 'th', 'td', 'div', 'span', 'button', 'sup', 'label', 'input',
+  'math', 'semantics', 'annotation', 'mrow', 'mi', 'mn', 'mo', 'mtext', 'mspace', 'mfrac', 'msqrt', 'mroot', 'msub', 'msup', 'msubsup',
+  'munder', 'mover', 'munderover', 'mtable', 'mtr', 'mtd', 'mpadded', 'mphantom', 'mstyle',
 ]
-export const ALLOWED_ATTRIBUTES = ['href', 'start', 'class', 'rel', 'target', 'type', 'tabindex', 'role', 'aria-label']
+export const ALLOWED_ATTRIBUTES = [
+  'href', 'start', 'class', 'rel', 'target', 'type', 'tabindex', 'role', 'aria-label', 'disabled', 'checked', 'hidden',
+  'encoding', 'display', 'displaystyle', 'scriptlevel', 'stretchy', 'fence', 'separator', 'largeop', 'movablelimits', 'accent', 'accentunder',
+  'lspace', 'rspace', 'width', 'height', 'depth', 'voffset', 'minsize', 'maxsize', 'linethickness', 'mathsize', 'mathvariant',
+]
 /** Our own class names, and `language-…`; none is chosen by the model. */
-export const ALLOWED_CLASS = /^(?:md|md-(?:link|note|image|alt|table|code|code-(?:head|aside|keyword|string|number|name|added|removed)|copy|rest|center|end|start)|language-[A-Za-z0-9+#._-]{1,32})$/
+export const ALLOWED_CLASS = /^(?:md|md-(?:link|note|image|alt|table|code|code-(?:head|aside|keyword|string|number|name|added|removed)|copy|toggle|rest|center|end|start|task|footnote|foot-(?:mark|label|body|back)|diagram|undrawn|math|math-(?:source|start|end|tight|close|enclosed|box|updiagonalstrike|downdiagonalstrike|horizontalstrike))|language-[A-Za-z0-9+#._-]{1,32})$/

@@ -7,7 +7,7 @@ const ENOUGH = 4.5
 
 // Every test runs in `web/`; the environment of a browser gives modules no file address.
 const TOKENS = readFileSync('src/styles/tokens.css', 'utf8')
-const STYLES = readFileSync('src/markdown/MarkdownText.vue', 'utf8')
+const STYLES = readFileSync('src/markdown/drawn.css', 'utf8')
 
 /** The variables of the first rule with exactly this selector. */
 function variables(selector: string): Map<string, string> {

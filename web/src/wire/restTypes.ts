@@ -16,8 +16,9 @@ export type Me = Schemas['Me']
 export type SessionState = Schemas['SessionState']
 export type SessionItem = Schemas['SessionItem']
 
-export type Model = Schemas['AvailableModel']
-export type Models = Schemas['AvailableModels']
+/** `retiresAt` (a date) is not in the description of every server. */
+export type Model = Schemas['AvailableModel'] & { retiresAt?: string | null }
+export type Models = Omit<Schemas['AvailableModels'], 'models'> & { models: Model[] }
 export type ModelDefaults = Schemas['ModelDefaults']
 
 export type ProviderKind = Schemas['ProviderWire']

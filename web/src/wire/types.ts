@@ -218,6 +218,8 @@ export interface SystemReady {
   /** The configured provider. */
   providerId: string
   model: string
+  /** How much the model may think: a level or a number of tokens as text; null or absent = as it is set for the model. */
+  effort?: string | null
   /** Tokens of history that the settings let the model read; `null` = as many as its window holds. */
   configuredMaxTokens: number | null
   /** Tokens that the model can read. */

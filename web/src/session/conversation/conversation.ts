@@ -27,9 +27,13 @@ export interface UserEntry extends Placed {
 
 export interface Spent {
   model: string | undefined
+  /** Which provider answered, as far as the events tell; the answer itself does not. */
+  provider: string | null
   usage: JsonObject | undefined
   cost: number | null | undefined
   durationMs: number | undefined
+  /** From the start of the last request to its first piece. */
+  firstTokenMs: number | undefined
   finish: string | undefined
   /** More of a refusal or a filter, in the provider's words. */
   stopDetail?: string | undefined
@@ -58,7 +62,7 @@ export type Note =
   | { what: 'reset' }
   | { what: 'compacted'; strategy: string; before: number; after: number }
   | { what: 'dropped'; calls: number; isFiltered: boolean }
-  | { what: 'model'; model: string }
+  | { what: 'model'; model: string; effort: string | null }
   | { what: 'window'; whole: boolean }
 
 export interface NoteEntry extends Placed {
@@ -102,13 +106,15 @@ export interface Conversation {
   /** What the session was switched to; null while nothing of that is known. */
   model: string | null
   provider: string | null
+  /** How much the model may think; undefined while nothing of that is known. */
+  effort: string | null | undefined
   /** How many answers there are to one message, by the key of the first. */
   versions: ReadonlyMap<string, number>
   /** The version that is being made: whatever comes before the next message belongs to it. */
   version: Version | null
 }
 
-export const EMPTY: Conversation = { seq: 0, entries: [], running: null, waiting: [], title: null, model: null, provider: null, versions: new Map(), version: null }
+export const EMPTY: Conversation = { seq: 0, entries: [], running: null, waiting: [], title: null, model: null, provider: null, effort: undefined, versions: new Map(), version: null }
 
 /** A note about what holds from the next request on; it belongs to no answer. */
 export function isSetting(note: Note): boolean {

@@ -95,6 +95,15 @@ describe('fold', () => {
     it(name, () => expect(seen(fold(EMPTY, history(...events)))).toEqual(expected))
   }
 
+  it('knows how much the model may think, from the model that was chosen with it', () => {
+    const chosen = (...efforts: unknown[]) => fold(EMPTY, history(...efforts.map((effort): [string, object] => ['session:changed', { model: 'm', provider: 'p', effort }])))
+    expect(EMPTY.effort).toBeUndefined()
+    expect(chosen('high')).toMatchObject({ model: 'm', effort: 'high' })
+    expect(chosen('high', null).effort).toBeNull()
+    expect(chosen(undefined).effort).toBeUndefined()
+    expect(chosen('8000').entries.at(-1)).toMatchObject({ note: { what: 'model', model: 'm', effort: '8000' } })
+  })
+
   it('gives the same for any split of the events', () => {
     const events = history(ask, think, say, ['tool:output', 'ok', { callId: 'call_1_0', status: 'failed' }])
     const whole = fold(EMPTY, events)

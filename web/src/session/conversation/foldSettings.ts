@@ -8,7 +8,8 @@ export function changed(draft: Draft, { place, data }: Told): void {
   if (typeof data.model === 'string') {
     draft.state.model = data.model
     draft.state.provider = stringOf(data.provider) ?? draft.state.provider
-    draft.note(place, { what: 'model', model: data.model })
+    if (data.effort !== undefined) draft.state.effort = stringOf(data.effort) ?? null
+    draft.note(place, { what: 'model', model: data.model, effort: draft.state.effort ?? null })
   }
   if (typeof data.wholeWindow === 'boolean') draft.note(place, { what: 'window', whole: data.wholeWindow })
   if (typeof data.withdrawn === 'string') withdraw(draft, data.withdrawn)

@@ -44,9 +44,11 @@ export function answered(draft: Draft, { place, text, data }: Told): void {
   const thought = endText(draft, turn, iteration, data)
   const spent: Spent = {
     model: stringOf(data.model),
+    provider: stringOf(data.provider) ?? (draft.state.model === data.model ? draft.state.provider : null),
     usage: isObject(data.usage) ? data.usage : undefined,
     cost: typeof data.cost === 'number' ? data.cost : null,
     durationMs: typeof data.durationMs === 'number' ? data.durationMs : undefined,
+    firstTokenMs: typeof data.firstTokenMs === 'number' ? data.firstTokenMs : undefined,
     finish: stringOf(data.finish),
     stopDetail: stringOf(data.stopDetail),
   }

@@ -90,6 +90,8 @@ export function sessionCommands(state: SessionState, connection: Connection) {
     withdraw: (clientMessageId: string) => reporting('withdraw', command('message:withdraw', { clientMessageId })),
     retryTurn: () => reporting('retry', command('turn:retry')),
     chooseModel: ({ id: model, provider }: { id: string; provider: string }) => command('session:model', { model, provider }),
+    /** A level or a number of tokens as text; null = as it is set for the model. The model stays. */
+    chooseEffort: (effort: string | null) => command('session:model', { effort }),
     chooseWindow: (whole: boolean) => command('session:window', { whole }),
     resetHistory: () => command('history:reset'),
   }

@@ -78,6 +78,7 @@ export function deriveFrom({ conversation, queue, ready, unsent }: SessionState)
   const isEmpty = computed(() => conversation.value.entries.length === 0 && unsent.value.length === 0 && !isRunning.value)
   const model = computed(() => conversation.value.model ?? ready.value?.model ?? null)
   const provider = computed(() => conversation.value.provider ?? ready.value?.providerId ?? null)
+  const effort = computed(() => (conversation.value.effort === undefined ? (ready.value?.effort ?? null) : conversation.value.effort))
   const isScripted = computed(() => provider.value === 'scripted')
-  return { isRunning, pending, isEmpty, model, provider, isScripted }
+  return { isRunning, pending, isEmpty, model, provider, effort, isScripted }
 }

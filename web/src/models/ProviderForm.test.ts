@@ -1,0 +1,80 @@
+import { flushPromises, mount, type VueWrapper } from '@vue/test-utils'
+import { createPinia, setActivePinia } from 'pinia'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { createMemoryHistory, createRouter } from 'vue-router'
+import { i18n } from '@/locales'
+import type { ProviderChange, ProviderItem } from '@/wire/restTypes'
+import ProviderForm from './ProviderForm.vue'
+
+const asked = vi.hoisted(() => ({ tests: [] as [string, unknown][], saved: [] as [string, unknown][] }))
+vi.mock('@/wire/rest', () => ({
+  rest: {
+    testProvider: async (id: string, body: unknown) => {
+      asked.tests.push([id, body])
+      return { ok: true, latencyMs: 120, models: ['one', 'two'], model: 'one', isDefault: false }
+    },
+    putProvider: async (id: string, body: unknown) => void asked.saved.push([id, body]),
+  },
+}))
+
+const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/:any*', component: {} }] })
+
+beforeEach(() => {
+  setActivePinia(createPinia())
+  asked.tests = []
+  asked.saved = []
+})
+
+function render(item?: ProviderItem): VueWrapper {
+  return mount(ProviderForm, { props: { taken: [], item }, global: { plugins: [i18n, router] } })
+}
+
+const field = (wrapper: VueWrapper, name: string) => wrapper.get<HTMLInputElement>(`input[name="${name}"]`)
+
+describe('the form of a provider', () => {
+  it('tries a key that is pasted at once, with the provider whose key it is', async () => {
+    const wrapper = render()
+    await field(wrapper, 'apiKey').setValue('sk-ant-x')
+    await field(wrapper, 'apiKey').trigger('paste')
+    await flushPromises()
+    expect(asked.tests).toEqual([['anthropic', expect.objectContaining({ kind: 'anthropic', apiKey: 'sk-ant-x' })]])
+    expect(wrapper.text()).toContain('This is a key of Anthropic.')
+    expect(wrapper.get('.found').text()).toContain('two')
+    expect(asked.saved).toEqual([])
+  })
+
+  it('asks for what an address lacks before anything is sent', async () => {
+    const wrapper = render()
+    await wrapper.get('input[type=radio][value=azure]').setValue(true)
+    expect(field(wrapper, 'baseUrl').element.value).toBe('https://<resource>.openai.azure.com/openai/v1')
+    await field(wrapper, 'apiKey').setValue('key')
+    await field(wrapper, 'apiKey').trigger('paste')
+    await wrapper.get('form').trigger('submit')
+    await flushPromises()
+    expect(wrapper.text()).toContain('Write your resource in place of <resource>.')
+    expect([asked.tests, asked.saved]).toEqual([[], []])
+  })
+
+  it('leaves an address that was chosen by hand, whatever the key is', async () => {
+    const wrapper = render()
+    await wrapper.get('input[type=radio][value=other]').setValue(true)
+    await field(wrapper, 'apiKey').setValue('sk-ant-x')
+    expect((wrapper.get('input[type=radio][value=other]').element as HTMLInputElement).checked).toBe(true)
+  })
+
+  it('shows and sends prices and longest answers, and says what it cannot read', async () => {
+    const item = { id: 'p', kind: 'openai-compatible', baseUrl: 'http://x/v1', api: 'auto', hasKey: false, models: [], contextWindows: {}, maxOutputs: { a: 8_192 }, prices: { a: { input: 0.1, output: 0.4 } }, source: 'tenant', isDefault: false } as unknown as ProviderItem
+    const wrapper = render(item)
+    expect(field(wrapper, 'maxOutputs').element.value).toBe('a=8192')
+    expect(field(wrapper, 'prices').element.value).toBe('a=0.1/0.4')
+    await field(wrapper, 'prices').setValue('a=cheap')
+    await wrapper.get('form').trigger('submit')
+    expect(wrapper.text()).toContain('“a=cheap” is not a model=input/output pair.')
+    expect(asked.saved).toEqual([])
+    await field(wrapper, 'prices').setValue('a=0.2/0.5/0.1')
+    await wrapper.get('form').trigger('submit')
+    await flushPromises()
+    const body = asked.saved[0]?.[1] as ProviderChange
+    expect(body).toMatchObject({ maxOutputs: { a: 8_192 }, prices: { a: { input: 0.2, output: 0.5, cached: 0.1 } } })
+  })
+})
