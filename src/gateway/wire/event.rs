@@ -21,22 +21,7 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         | Event::Decided { .. }
         | Event::Started { .. }
         | Event::Ended { .. } => call::frames(shown),
-        Event::UserMessage {
-            text,
-            author,
-            client_message_id,
-            effort,
-            attachments,
-        } => {
-            let mut rest = json!({ "author": author, "clientMessageId": client_message_id });
-            if let (Some(rest), Some(effort)) = (rest.as_object_mut(), effort) {
-                rest.insert("effort".to_owned(), json!(effort));
-            }
-            if let Some(rest) = rest.as_object_mut().filter(|_| !attachments.is_empty()) {
-                rest.insert("attachments".to_owned(), json!(attachments));
-            }
-            smallvec![frame("user:message", &[text, &stamped(rest, shown)])]
-        }
+        Event::UserMessage { .. } => message(shown),
         Event::Settled {
             call, happened, by, ..
         } => changed(
@@ -75,6 +60,28 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. } => Frames::new(),
     }
+}
+
+/// What nobody said of a message is not there.
+fn message(shown: &ShownEvent) -> Frames {
+    let Event::UserMessage {
+        text,
+        author,
+        client_message_id,
+        effort,
+        attachments,
+    } = &shown.event
+    else {
+        return Frames::new();
+    };
+    let mut rest = json!({ "author": author, "clientMessageId": client_message_id });
+    if let (Some(rest), Some(effort)) = (rest.as_object_mut(), effort) {
+        rest.insert("effort".to_owned(), json!(effort));
+    }
+    if let Some(rest) = rest.as_object_mut().filter(|_| !attachments.is_empty()) {
+        rest.insert("attachments".to_owned(), json!(attachments));
+    }
+    smallvec![frame("user:message", &[text, &stamped(rest, shown)])]
 }
 
 fn shortened(shown: &ShownEvent) -> Frames {
@@ -120,31 +127,7 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
             smallvec![frame("agent:thinking", &[&stamped(what, shown)])]
         }
         Event::Said { .. } => smallvec![said_frame(shown)],
-        Event::Answered {
-            turn,
-            text,
-            model,
-            usage,
-            cost,
-            duration_ms,
-            first_token_ms,
-            finish,
-            stop_detail,
-            dropped_calls,
-            reasoning,
-            ..
-        } => {
-            let mut rest = json!({
-                "turn": turn, "model": model, "usage": usage, "durationMs": duration_ms,
-                "cost": cost.map(crate::domain::MicroUsd::as_usd), "finish": finish,
-                "reasoning": reasoning.as_ref().map(thought),
-            });
-            if let (Some(rest), Some(first)) = (rest.as_object_mut(), first_token_ms) {
-                rest.insert("firstTokenMs".to_owned(), json!(first));
-            }
-            let rest = with_ending(rest, *dropped_calls, stop_detail.as_deref());
-            smallvec![frame("agent:response", &[text, &stamped(rest, shown)])]
-        }
+        Event::Answered { .. } => smallvec![answer_frame(shown)],
         Event::TurnFailed {
             turn,
             code,
@@ -169,6 +152,36 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
         }
         _ => Frames::new(),
     }
+}
+
+fn answer_frame(shown: &ShownEvent) -> Frame {
+    let Event::Answered {
+        turn,
+        text,
+        model,
+        usage,
+        cost,
+        duration_ms,
+        first_token_ms,
+        finish,
+        stop_detail,
+        dropped_calls,
+        reasoning,
+        ..
+    } = &shown.event
+    else {
+        return frame("agent:response", &[]);
+    };
+    let mut rest = json!({
+        "turn": turn, "model": model, "usage": usage, "durationMs": duration_ms,
+        "cost": cost.map(crate::domain::MicroUsd::as_usd), "finish": finish,
+        "reasoning": reasoning.as_ref().map(thought),
+    });
+    if let (Some(rest), Some(first)) = (rest.as_object_mut(), first_token_ms) {
+        rest.insert("firstTokenMs".to_owned(), json!(first));
+    }
+    let rest = with_ending(rest, *dropped_calls, stop_detail.as_deref());
+    frame("agent:response", &[text, &stamped(rest, shown)])
 }
 
 /// Most answers end as they should and drop no call, and say nothing about it.

@@ -34,7 +34,15 @@ pub(super) fn of(
             Some(_) | None => Lesson::Part(Part::Effort),
         },
         Part::Thoughts if said.is_of_the_history() => Lesson::StaleThoughts,
-        part => Lesson::Part(part),
+        Part::StreamOptions
+        | Part::Temperature
+        | Part::Summary
+        | Part::Encrypted
+        | Part::Thoughts
+        | Part::CacheKey
+        | Part::ToolChoice
+        | Part::Strict
+        | Part::MaxTokens => Lesson::Part(blamed),
     })
 }
 

@@ -5,6 +5,7 @@
 //! calls through them is decided about, and runs, as the tool itself.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use bm25::{Document, SearchEngine, SearchEngineBuilder, Tokenizer};
@@ -144,7 +145,8 @@ impl Deferred {
         }
         let more = self.tools.len().saturating_sub(MAX_LISTED);
         if more > 0 {
-            told.push_str(&format!("and {more} more; search for them by words\n"));
+            // Writing into a text does not fail.
+            let _ = writeln!(told, "and {more} more; search for them by words");
         }
         told
     }

@@ -20,39 +20,9 @@ impl Vendor {
         let word =
             |filtered: &'static str, cut: &'static str| if is_filtered { filtered } else { cut };
         match self {
-            Self::Chat => {
-                let delta = |delta: Value, reason: Option<&str>| json!({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]});
-                let call = json!({"tool_calls": [{"index": 0, "id": "call_stub_0", "type": "function",
-                    "function": {"name": tool, "arguments": ""}}]});
-                let piece = json!({"tool_calls": [{"index": 0, "function": {"arguments": args}}]});
-                let reason = word("content_filter", "length");
-                events(&[
-                    delta(json!({"content": "I begin"}), None),
-                    delta(call, None),
-                    delta(piece, None),
-                    delta(json!({}), Some(reason)),
-                ])
-            }
+            Self::Chat => chat_ended(tool, args, word("content_filter", "length")),
             Self::Responses => {
-                let about = |kind: &str, index: u64, item: Value| json!({"type": format!("response.output_item.{kind}"), "output_index": index, "item": item});
-                let text = json!({"type": "response.output_text.delta", "output_index": 0, "delta": "I begin"});
-                let piece = json!({"type": "response.function_call_arguments.delta", "output_index": 1, "delta": args});
-                let call = json!({"type": "function_call", "id": "fc_stub_0", "call_id": "call_stub_0", "name": tool, "arguments": ""});
-                let reason = json!({"reason": word("content_filter", "max_output_tokens")});
-                let response =
-                    json!({"status": "incomplete", "incomplete_details": reason, "output": []});
-                let events = vec![
-                    about(
-                        "added",
-                        0,
-                        json!({"type": "message", "role": "assistant", "content": []}),
-                    ),
-                    text,
-                    about("added", 1, call),
-                    piece,
-                    json!({"type": "response.incomplete", "response": response}),
-                ];
-                Reply::raw("text/event-stream", responses::numbered(events))
+                responses_ended(tool, args, word("content_filter", "max_output_tokens"))
             }
             Self::Messages => {
                 let call =
@@ -106,4 +76,39 @@ impl Vendor {
 fn events(events: &[Value]) -> Reply {
     let frame = |event: &Value| Bytes::from(format!("data: {event}\n\n"));
     Reply::raw("text/event-stream", events.iter().map(frame).collect())
+}
+
+fn responses_ended(tool: &str, args: &str, reason: &str) -> Reply {
+    let about = |kind: &str, index: u64, item: Value| json!({"type": format!("response.output_item.{kind}"), "output_index": index, "item": item});
+    let text = json!({"type": "response.output_text.delta", "output_index": 0, "delta": "I begin"});
+    let piece =
+        json!({"type": "response.function_call_arguments.delta", "output_index": 1, "delta": args});
+    let call = json!({"type": "function_call", "id": "fc_stub_0", "call_id": "call_stub_0", "name": tool, "arguments": ""});
+    let reason = json!({"reason": reason});
+    let response = json!({"status": "incomplete", "incomplete_details": reason, "output": []});
+    let events = vec![
+        about(
+            "added",
+            0,
+            json!({"type": "message", "role": "assistant", "content": []}),
+        ),
+        text,
+        about("added", 1, call),
+        piece,
+        json!({"type": "response.incomplete", "response": response}),
+    ];
+    Reply::raw("text/event-stream", responses::numbered(events))
+}
+
+fn chat_ended(tool: &str, args: &str, reason: &str) -> Reply {
+    let delta = |delta: Value, reason: Option<&str>| json!({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]});
+    let call = json!({"tool_calls": [{"index": 0, "id": "call_stub_0", "type": "function",
+                    "function": {"name": tool, "arguments": ""}}]});
+    let piece = json!({"tool_calls": [{"index": 0, "function": {"arguments": args}}]});
+    events(&[
+        delta(json!({"content": "I begin"}), None),
+        delta(call, None),
+        delta(piece, None),
+        delta(json!({}), Some(reason)),
+    ])
 }

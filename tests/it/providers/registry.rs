@@ -406,6 +406,15 @@ async fn how_long_a_cache_keeps_what_it_is_given_is_kept_and_sent() {
     assert!(sent.contains(r#""ttl":"1h""#), "{sent}");
 }
 
+async fn is_listed_as_was_said(client: &Client) {
+    let listed = client.get("/api/models/available").await.json();
+    let listed = listed["models"].as_array().unwrap();
+    let is_small = |model: &&Value| model["provider"] == "other" && model["id"] == "small";
+    let small = listed.iter().find(is_small).unwrap();
+    assert_eq!(small["maxOutput"], 1_000, "{small}");
+    assert_eq!(small["prices"][0]["input"], 0.5, "{small}");
+}
+
 /// S3.11.
 #[tokio::test]
 async fn prices_and_longest_answers_of_a_provider_are_kept_used_and_listed() {
@@ -447,12 +456,7 @@ async fn prices_and_longest_answers_of_a_provider_are_kept_used_and_listed() {
             &json!({"small": "low", "big": "9000"})
         )
     );
-    let listed = client.get("/api/models/available").await.json();
-    let listed = listed["models"].as_array().unwrap();
-    let is_small = |model: &&Value| model["provider"] == "other" && model["id"] == "small";
-    let small = listed.iter().find(is_small).unwrap();
-    assert_eq!(small["maxOutput"], 1_000, "{small}");
-    assert_eq!(small["prices"][0]["input"], 0.5, "{small}");
+    is_listed_as_was_said(&client).await;
 
     let mut socket = TestSocket::open(app.address, &person, None).await;
     let choice = [json!({ "model": "small", "provider": "other" })];

@@ -83,8 +83,12 @@ async fn a_tool_that_was_not_sent_is_found_shown_approved_and_run_as_itself() {
     app.model.will_say("Again");
     socket.say("and now").await;
     socket.wait_for_answer().await;
-    // What is cached stays right: definitions are the same, and what was sent begins what is sent.
-    let sent = sent_tools(&app);
+    check_requests(&app);
+}
+
+/// What is cached stays right: definitions are the same, and what was sent begins what is sent.
+fn check_requests(app: &TestApp) {
+    let sent = sent_tools(app);
     assert_eq!(sent.len(), 4);
     assert!(sent.iter().all(|tools| *tools == sent[0]), "{sent:?}");
     let requests = app.model.requests();

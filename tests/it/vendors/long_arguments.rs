@@ -67,11 +67,11 @@ fn call_of(vendor: Vendor, bytes: usize) -> Reply {
             events.push(json!({"candidates": [{"finishReason": "STOP"}]}));
         }
     }
-    let text: String = events
+    let frames: Vec<String> = events
         .iter()
         .map(|event| format!("data: {event}\n\n"))
         .collect();
-    Reply::raw("text/event-stream", vec![Bytes::from(text)])
+    Reply::raw("text/event-stream", vec![Bytes::from(frames.concat())])
 }
 
 async fn time(stub: &ModelStub, bytes: usize) -> Duration {

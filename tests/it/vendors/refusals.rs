@@ -203,6 +203,23 @@ fn bad_contents() -> Vec<Value> {
     cases.iter().map(gemini_body).collect()
 }
 
+/// Requests of thinking that no model of Gemini takes, or not that one.
+fn bad_thinking_of_gemini() -> Vec<Value> {
+    let forms = [
+        json!({"thinkingLevel": "low", "thinkingBudget": 128}),
+        json!({"thinkingLevel": "minimal"}),
+        json!({"thinkingLevel": "enormous"}),
+        json!({"thinkingBudget": 128}),
+        json!({"effort": "low"}),
+    ];
+    let body = |thinking: &Value| {
+        let mut body = with_parameters(&json!({"type": "string"}));
+        body["generationConfig"] = json!({ "thinkingConfig": thinking });
+        body
+    };
+    forms.iter().map(body).collect()
+}
+
 #[tokio::test]
 async fn geminis_stand_in_refuses_what_gemini_refuses() {
     let stub = ModelStub::start_as(Vendor::Gemini).await;
@@ -222,17 +239,7 @@ async fn geminis_stand_in_refuses_what_gemini_refuses() {
         .iter()
         .map(with_parameters),
     );
-    for thinking in [
-        json!({"thinkingLevel": "low", "thinkingBudget": 128}),
-        json!({"thinkingLevel": "minimal"}),
-        json!({"thinkingLevel": "enormous"}),
-        json!({"thinkingBudget": 128}),
-        json!({"effort": "low"}),
-    ] {
-        let mut body = with_parameters(&json!({"type": "string"}));
-        body["generationConfig"] = json!({ "thinkingConfig": thinking });
-        bodies.push(body);
-    }
+    bodies.extend(bad_thinking_of_gemini());
     let mut odd = with_parameters(&json!({"type": "string"}));
     odd["tools"][0]["functionDeclarations"][0]["name"] = json!("2fa");
     bodies.push(odd);

@@ -22,7 +22,7 @@ async fn open() -> (ModelStub, Arc<dyn Provider>) {
 
 fn asking(model: &str, change: impl FnOnce(&mut Request)) -> Request {
     let mut request = request(Vendor::Responses, vec![user("hi")]);
-    request.model = model.to_owned();
+    model.clone_into(&mut request.model);
     change(&mut request);
     request
 }

@@ -107,10 +107,10 @@ async fn a_parameter_that_a_model_refuses_is_left_out_and_said_once() {
             let mut stream = provider.stream(request).await.unwrap();
             let mut is_over = false;
             while let Some(event) = stream.next().await {
-                match event.unwrap() {
-                    ModelEvent::LeftOut(text) => left_out.push(text),
-                    ModelEvent::Finished(_) => is_over = true,
-                    _ => {}
+                let event = event.unwrap();
+                is_over = matches!(event, ModelEvent::Finished(_));
+                if let ModelEvent::LeftOut(text) = event {
+                    left_out.push(text);
                 }
             }
             assert!(is_over);

@@ -106,13 +106,15 @@ fn wrong_types_are_refused_in_words() {
 
 #[test]
 fn an_effort_is_a_level_or_tokens_and_null_takes_it_back() {
-    let chosen = |body: Value| match parse(&caller(), "session:model", &[body]) {
-        Ok(Parsed::Tell(request)) => match *request {
-            SessionRequest::Choose(wanted) => Ok(wanted.effort),
-            other => panic!("{other:?}"),
-        },
-        Ok(_) => panic!("a choice is told"),
-        Err(refusal) => Err(refusal.code),
+    let chosen = |body: Value| {
+        let parsed = parse(&caller(), "session:model", &[body]);
+        let Parsed::Tell(request) = parsed.map_err(|refusal| refusal.code)? else {
+            panic!("a choice is told");
+        };
+        let SessionRequest::Choose(wanted) = *request else {
+            panic!("a model is chosen");
+        };
+        Ok(wanted.effort)
     };
     let this = WantedEffort::This;
     assert_eq!(chosen(json!({ "model": "m" })), Ok(WantedEffort::Same));

@@ -21,6 +21,7 @@ pub(super) enum Host {
 
 /// How much a model may think, in the words of a server.
 #[derive(Debug, Default, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the servers' names")]
 pub(super) struct Thinking {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'static str>,
@@ -152,6 +153,68 @@ mod tests {
         }
     }
 
+    /// What each server is told of an effort.
+    fn told() -> [(Host, Effort, Value); 12] {
+        [
+            (
+                Host::Other,
+                Effort::Max,
+                json!({"reasoning_effort": "high"}),
+            ),
+            (
+                Host::Other,
+                Effort::Off,
+                json!({"reasoning_effort": "none"}),
+            ),
+            (
+                Host::Other,
+                Effort::Budget(2_000),
+                json!({"reasoning_effort": "low"}),
+            ),
+            (
+                Host::OpenRouter,
+                Effort::High,
+                json!({"reasoning": {"effort": "high"}}),
+            ),
+            (
+                Host::OpenRouter,
+                Effort::Off,
+                json!({"reasoning": {"enabled": false}}),
+            ),
+            (
+                Host::OpenRouter,
+                Effort::Budget(9),
+                json!({"reasoning": {"max_tokens": 9}}),
+            ),
+            (Host::Qwen, Effort::Off, json!({"enable_thinking": false})),
+            (
+                Host::Qwen,
+                Effort::Budget(9),
+                json!({"enable_thinking": true, "thinking_budget": 9}),
+            ),
+            (
+                Host::DeepSeek,
+                Effort::Low,
+                json!({"thinking": {"type": "enabled"}}),
+            ),
+            (
+                Host::DeepSeek,
+                Effort::Off,
+                json!({"thinking": {"type": "disabled"}}),
+            ),
+            (
+                Host::Vllm,
+                Effort::Off,
+                json!({"chat_template_kwargs": {"enable_thinking": false}}),
+            ),
+            (
+                Host::Vllm,
+                Effort::Low,
+                json!({"chat_template_kwargs": {"enable_thinking": true}, "reasoning_effort": "low"}),
+            ),
+        ]
+    }
+
     #[test]
     fn an_effort_is_told_in_the_servers_own_words() {
         fn check(host: Host, effort: Effort, expected: &Value) {
@@ -160,62 +223,9 @@ mod tests {
             let sent = serde_json::to_value(thinking).unwrap();
             assert_eq!(sent, *expected, "{host:?} {effort}");
         }
-        check(
-            Host::Other,
-            Effort::Max,
-            &json!({"reasoning_effort": "high"}),
-        );
-        check(
-            Host::Other,
-            Effort::Off,
-            &json!({"reasoning_effort": "none"}),
-        );
-        check(
-            Host::Other,
-            Effort::Budget(2_000),
-            &json!({"reasoning_effort": "low"}),
-        );
-        check(
-            Host::OpenRouter,
-            Effort::High,
-            &json!({"reasoning": {"effort": "high"}}),
-        );
-        check(
-            Host::OpenRouter,
-            Effort::Off,
-            &json!({"reasoning": {"enabled": false}}),
-        );
-        check(
-            Host::OpenRouter,
-            Effort::Budget(9),
-            &json!({"reasoning": {"max_tokens": 9}}),
-        );
-        check(Host::Qwen, Effort::Off, &json!({"enable_thinking": false}));
-        check(
-            Host::Qwen,
-            Effort::Budget(9),
-            &json!({"enable_thinking": true, "thinking_budget": 9}),
-        );
-        check(
-            Host::DeepSeek,
-            Effort::Low,
-            &json!({"thinking": {"type": "enabled"}}),
-        );
-        check(
-            Host::DeepSeek,
-            Effort::Off,
-            &json!({"thinking": {"type": "disabled"}}),
-        );
-        check(
-            Host::Vllm,
-            Effort::Off,
-            &json!({"chat_template_kwargs": {"enable_thinking": false}}),
-        );
-        check(
-            Host::Vllm,
-            Effort::Low,
-            &json!({"chat_template_kwargs": {"enable_thinking": true}, "reasoning_effort": "low"}),
-        );
+        for (host, effort, expected) in told() {
+            check(host, effort, &expected);
+        }
         let silent = Host::OpenRouter.thinking(None, &Omitted::default());
         assert_eq!(serde_json::to_value(silent).unwrap(), json!({}));
     }

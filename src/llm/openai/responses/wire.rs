@@ -94,15 +94,14 @@ pub(super) enum Content<'a> {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 pub(super) enum ContentPart<'a> {
-    InputText {
-        text: Cow<'a, str>,
-    },
-    InputImage {
-        image_url: &'a str,
-    },
-    InputFile {
+    #[serde(rename = "input_text")]
+    Text { text: Cow<'a, str> },
+    #[serde(rename = "input_image")]
+    Image { image_url: &'a str },
+    #[serde(rename = "input_file")]
+    File {
         filename: &'a str,
         file_data: &'a str,
     },

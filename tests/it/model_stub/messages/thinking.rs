@@ -51,7 +51,7 @@ pub(super) fn check(body: &Value) -> Result<(), String> {
         });
     }
     let is_thinking = matches!(kind, "adaptive" | "enabled");
-    if is_thinking && temperature.is_some_and(|degree| degree != 1.0) {
+    if is_thinking && temperature.is_some_and(|degree| (degree - 1.0).abs() > f64::EPSILON) {
         return Err("`temperature` may only be set to 1 when thinking is enabled".to_owned());
     }
     let fields = thinking.as_object().unwrap().len();

@@ -240,7 +240,10 @@ fn the_ways_of_local_servers_are_understood() {
         ],
         r#"0:/t 0+{"x":1} #3/2 .tool_calls"#,
     );
-    // A call without any name comes to its end; nobody runs it.
+}
+
+#[test]
+fn a_call_without_any_name_comes_to_its_end() {
     check(
         &[&calls(
             r#"{"index":0,"id":"a","function":{"name":"","arguments":"{}"}}"#,

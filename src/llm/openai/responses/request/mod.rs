@@ -135,11 +135,11 @@ fn content(parts: Vec<Said<'_>>) -> Content<'_> {
 
 fn part(part: Said<'_>) -> ContentPart<'_> {
     match part {
-        Said::Text(text) => ContentPart::InputText { text },
-        Said::Image(encoded) => ContentPart::InputImage {
+        Said::Text(text) => ContentPart::Text { text },
+        Said::Image(encoded) => ContentPart::Image {
             image_url: encoded.url(),
         },
-        Said::Document(encoded, filename) => ContentPart::InputFile {
+        Said::Document(encoded, filename) => ContentPart::File {
             filename,
             file_data: encoded.url(),
         },
