@@ -12,6 +12,7 @@ use crate::domain::{Effort, Entry, Native, TokenUsage, Tool, Weighed};
 
 pub mod answer;
 pub mod anthropic;
+mod breaker;
 pub mod catalogue;
 pub mod error;
 #[cfg(test)]
@@ -26,10 +27,11 @@ mod transport;
 mod wire_log;
 
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
+pub use breaker::{BreakerConfig, Guarded, Outage};
 pub use catalogue::{Catalogue, Overrides, Windows};
 pub use error::{Error, KeyFault, Refusal};
 pub use request::cache::RequestCache;
-pub use transport::retry::{Progress, RetryConfig, ask};
+pub use transport::retry::{Failed, Progress, RetryConfig, SoFar, ask};
 
 /// The key of the example files (S0.25): it starts, and every answer is an error.
 pub const PLACEHOLDER_KEY: &str = "dummy-api-key";

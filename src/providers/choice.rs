@@ -188,8 +188,11 @@ mod tests {
                 models: models.collect(),
                 api: None,
                 said: llm::Overrides::default(),
+                more_keys: Vec::new(),
+                fallback: Vec::new(),
             };
-            Arc::new(Offer::connect(settings, Source::Settings, client.clone()))
+            let breaker = llm::BreakerConfig::default();
+            Arc::new(Offer::connect(settings, Source::Settings, &client, breaker))
         };
         lines.iter().map(offer).collect()
     }

@@ -1,5 +1,6 @@
 //! One provider of the registry: what it is made of, and what is wrong with it.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -8,7 +9,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::domain::{Code, Scope};
 use crate::llm::{
-    self, KeyFault, ListedModel, ModelStream, Overrides, Provider, ProviderKind, Request,
+    self, BreakerConfig, Guarded, KeyFault, ListedModel, ModelStream, Outage, Overrides, Provider,
+    ProviderKind, Request,
 };
 use crate::session::Refusal;
 
@@ -31,6 +33,35 @@ pub struct ProviderSettings {
     pub api: Option<String>,
     /// What was said of its models.
     pub said: Overrides,
+    /// Further keys, which answer in their order when those before them cannot.
+    pub more_keys: Vec<SecretString>,
+    /// What answers instead while it cannot, the first that is there.
+    pub fallback: Vec<Fallback>,
+}
+
+/// A provider and a model that answer in the place of another provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fallback {
+    pub provider: String,
+    pub model: String,
+}
+
+impl Fallback {
+    /// Reads `provider/model`; a model's name may hold a `/` itself.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (provider, model) = text.trim().split_once('/')?;
+        let (provider, model) = (provider.trim(), model.trim());
+        (!provider.is_empty() && !model.is_empty()).then(|| Self {
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
 }
 
 /// A provider that sessions may use.
@@ -41,6 +72,8 @@ pub struct Offer {
     pub source: Source,
     /// The provider; one that cannot work says why at every request.
     pub provider: Arc<dyn Provider>,
+    /// The same with each of its keys, the first being `provider`.
+    keys: Vec<Arc<Guarded>>,
     /// Why it cannot work.
     pub problem: Option<Refusal>,
     /// The model that it does not list, and the listed one that takes its place.
@@ -49,7 +82,12 @@ pub struct Offer {
 
 impl Offer {
     /// Connects it; what cannot work becomes an offer with a problem.
-    pub fn connect(settings: ProviderSettings, source: Source, http: Client) -> Self {
+    pub fn connect(
+        settings: ProviderSettings,
+        source: Source,
+        http: &Client,
+        breaker: BreakerConfig,
+    ) -> Self {
         let id = settings.reach.id.clone();
         if source != Source::Settings && has_placeholder(settings.reach.api_key.as_ref()) {
             tracing::warn!(
@@ -57,8 +95,13 @@ impl Offer {
                 "Provider `{id}` has only the placeholder key of the example files: its answers will be errors"
             );
         }
-        let (provider, problem) = match llm::connect(settings.reach.clone(), http) {
-            Ok(provider) => (provider, None),
+        let keys = connect_keys(&settings, &source, http, breaker);
+        let (keys, provider, problem) = match keys {
+            Ok((first, others)) => {
+                let provider: Arc<dyn Provider> = Arc::clone(&first) as Arc<dyn Provider>;
+                let keys = std::iter::once(first).chain(others).collect();
+                (keys, provider, None)
+            }
             Err(error) => {
                 let problem = problem(&error, &settings);
                 let unusable = Unusable {
@@ -71,16 +114,67 @@ impl Offer {
                     },
                     text: problem.message.clone(),
                 };
-                (Arc::new(unusable) as Arc<dyn Provider>, Some(problem))
+                let unusable: Arc<dyn Provider> = Arc::new(unusable);
+                (Vec::new(), unusable, Some(problem))
             }
         };
         Self {
             settings,
             source,
             provider,
+            keys,
             problem,
             stand_in: Mutex::default(),
         }
+    }
+
+    /// Says that it is there, with the model that answers unless a session names one (S3.15).
+    pub fn announce(&self, model: Option<&str>) {
+        let name = match self.kind() {
+            ProviderKind::OpenAi => "OpenAI",
+            ProviderKind::Anthropic => "Anthropic",
+            ProviderKind::Gemini => "Gemini",
+            ProviderKind::OpenAiCompatible => "OpenAICompatible",
+            ProviderKind::Scripted => "Scripted",
+        };
+        let Some(model) = model.or(self.default_model()).filter(|_| self.is_usable()) else {
+            return;
+        };
+        tracing::info!(
+            llm.provider = %self.id(),
+            llm.model = model,
+            "Initialized {name}Service with model {model}"
+        );
+    }
+
+    /// The provider with each of its keys, in the order in which they are used.
+    pub fn keys(&self) -> &[Arc<Guarded>] {
+        &self.keys
+    }
+
+    /// What answers instead while it cannot.
+    pub fn fallback(&self) -> &[Fallback] {
+        &self.settings.fallback
+    }
+
+    /// How many keys it has beside the first. The keys themselves are never given out.
+    pub fn more_keys(&self) -> usize {
+        self.settings.more_keys.len()
+    }
+
+    /// Why nobody is answered now: each of its keys is out; that of the first.
+    pub fn outage(&self) -> Option<Outage> {
+        let outages: Option<Vec<Outage>> = self.keys.iter().map(|key| key.outage()).collect();
+        outages?.into_iter().next()
+    }
+
+    /// Why it cannot answer, for people: it cannot work, or it is out for a while.
+    pub fn told_problem(&self) -> Option<String> {
+        let problem = self.problem.as_ref().map(ToString::to_string);
+        problem.or_else(|| {
+            let outage = self.outage()?;
+            Some(format!("provider `{}` {outage}", self.id()))
+        })
     }
 
     /// Its configured name.
@@ -143,6 +237,48 @@ impl Offer {
     pub fn is_usable(&self) -> bool {
         self.problem.is_none()
     }
+}
+
+/// The provider with its first key, and with each further one.
+type Keys = (Arc<Guarded>, Vec<Arc<Guarded>>);
+
+/// Each key has a breaker of its own: one may be out of credit while another is not.
+fn connect_keys(
+    settings: &ProviderSettings,
+    source: &Source,
+    http: &Client,
+    breaker: BreakerConfig,
+) -> Result<Keys, llm::Error> {
+    // What follows a script may be told to fail, and nobody else is to hear of it.
+    let never = BreakerConfig {
+        faults: 0,
+        ..breaker
+    };
+    let breaker = match settings.reach.kind {
+        ProviderKind::Scripted => never,
+        ProviderKind::OpenAi
+        | ProviderKind::Anthropic
+        | ProviderKind::Gemini
+        | ProviderKind::OpenAiCompatible => breaker,
+    };
+    let scope = match source {
+        Source::Settings => "settings".to_owned(),
+        Source::Added(scope) => scope.to_string(),
+    };
+    let connect = |reach: llm::Settings| {
+        let provider = llm::connect(reach, http.clone())?;
+        Ok(Arc::new(Guarded::new(provider, scope.clone(), breaker)))
+    };
+    let more = settings.more_keys.iter().map(|key| {
+        connect(llm::Settings {
+            api_key: Some(key.clone()),
+            ..settings.reach.clone()
+        })
+    });
+    Ok((
+        connect(settings.reach.clone())?,
+        more.collect::<Result<_, _>>()?,
+    ))
 }
 
 fn has_placeholder(key: Option<&SecretString>) -> bool {

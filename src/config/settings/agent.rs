@@ -90,6 +90,8 @@ pub struct Llm {
     pub prompt_template: String,
     /// What happens after a transient fault.
     pub retry: Retry,
+    /// When a provider counts as out.
+    pub breaker: Breaker,
     /// Pause between two pieces of the scripted model's answer.
     #[serde(rename = "scripted_pace_ms", deserialize_with = "read::milliseconds")]
     pub scripted_pace: Duration,
@@ -116,6 +118,12 @@ pub struct ProviderEntry {
     /// The key; the vendors need one (S2.22).
     #[serde(default)]
     pub api_key: Option<SecretString>,
+    /// Further keys, for when those before them are out.
+    #[serde(default, deserialize_with = "keys")]
+    pub api_keys: Vec<SecretString>,
+    /// What answers instead while it is out.
+    #[serde(default, deserialize_with = "fallbacks")]
+    pub fallback: Vec<FallbackEntry>,
     /// Where the API is; `None` = the vendor's own address.
     #[serde(default, deserialize_with = "read::parsed_option")]
     pub base_url: Option<Url>,
@@ -295,6 +303,50 @@ impl ProviderKind {
         ];
         all.into_iter().find(|kind| kind.as_str() == name)
     }
+}
+
+/// `agent.llm.breaker`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Breaker {
+    /// Faults in a row after which a provider is out; 0 = never.
+    pub faults: u32,
+    /// How long it is not asked then.
+    #[serde(deserialize_with = "read::seconds")]
+    pub pause: Duration,
+}
+
+/// A model that answers in the place of another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FallbackEntry {
+    pub provider: String,
+    pub model: String,
+}
+
+/// `provider/model`; a model's name may hold a `/` itself.
+pub(in crate::config) fn fallback(text: &str) -> Option<FallbackEntry> {
+    let (provider, model) = text.split_once('/')?;
+    (!provider.is_empty() && !model.is_empty()).then(|| FallbackEntry {
+        provider: provider.to_owned(),
+        model: model.to_owned(),
+    })
+}
+
+/// The parts of a list in one text.
+pub(in crate::config) fn listed(text: &str) -> impl Iterator<Item = &str> {
+    let parts = text.split(|letter: char| letter == ',' || letter.is_whitespace());
+    parts.filter(|part| !part.is_empty())
+}
+
+fn keys<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SecretString>, D::Error> {
+    let text = Option::<String>::deserialize(from)?.unwrap_or_default();
+    Ok(listed(&text).map(Into::into).collect())
+}
+
+/// What is wrong was refused before.
+fn fallbacks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<FallbackEntry>, D::Error> {
+    let text = Option::<String>::deserialize(from)?.unwrap_or_default();
+    Ok(listed(&text).filter_map(fallback).collect())
 }
 
 /// `agent.llm.retry` (S0.47).

@@ -13,10 +13,10 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 pub use agent::{
-    Agent, ApiFlavour, ApprovalWay, Chat, CompactionStrategy, Llm, ModelPrice, ProviderEntry,
-    ProviderKind, Retry, Tool,
+    Agent, ApiFlavour, ApprovalWay, Breaker, Chat, CompactionStrategy, FallbackEntry, Llm,
+    ModelPrice, ProviderEntry, ProviderKind, Retry, Tool,
 };
-pub(in crate::config) use agent::{model_max_output, model_price, model_window};
+pub(in crate::config) use agent::{fallback, listed, model_max_output, model_price, model_window};
 pub use runtime::{
     Access, Http, Limits, Log, LogFormat, LogLevel, LogOutput, Metrics, Runtime, Socket, Stdio,
     Transports,

@@ -143,8 +143,10 @@ const NOT_IN_TREE: &[&str] = &[
     "agent.chat.session_budget",
     "agent.llm.api",
     "agent.llm.api_key",
+    "agent.llm.api_keys",
     "agent.llm.base_url",
     "agent.llm.context_window",
+    "agent.llm.fallback",
     "sandbox.network",
 ];
 

@@ -94,6 +94,11 @@ pub const PROVIDERS: Family = Family {
         ),
         field("api_key", FieldKind::One(Kind::Secret), "Its key."),
         field(
+            "api_keys",
+            FieldKind::One(Kind::Secret),
+            "Further keys, separated by commas, for when those before them are out.",
+        ),
+        field(
             "base_url",
             FieldKind::One(Kind::Url),
             "Where its API is, with its version path; `openai-compatible` needs it.",
@@ -102,6 +107,11 @@ pub const PROVIDERS: Family = Family {
             "api",
             FieldKind::One(Kind::FLAVOUR),
             "Which of OpenAI's interfaces it is spoken to in.",
+        ),
+        field(
+            "fallback",
+            TEXT,
+            "What answers instead while it is out: `provider/model`, several separated by commas.",
         ),
         field(
             "models",

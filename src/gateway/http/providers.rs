@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -17,7 +18,7 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, OptionalBody, Query, required};
 use crate::gateway::word_list;
 use crate::llm::{ProviderKind, Windows};
-use crate::providers::{Draft, KeyChange, Offer, Source, Trial};
+use crate::providers::{Draft, Fallback, KeyChange, Offer, Source, Trial};
 
 /// The providers that I may use.
 #[derive(Debug, Serialize, ToSchema)]
@@ -41,6 +42,10 @@ pub(super) struct ProviderItem {
     api: String,
     /// Whether it has a key. The key itself is shown to nobody.
     has_key: bool,
+    /// How many further keys it has.
+    more_keys: usize,
+    /// What answers instead while it is out, as `provider/model`; the first that is there.
+    fallback: Vec<String>,
     /// The models to offer, the first as its default; empty = those that it lists.
     models: Vec<String>,
     /// Tokens that its models can read, where the catalogue does not know them; `null` = 32,768 are
@@ -57,7 +62,7 @@ pub(super) struct ProviderItem {
     source: &'static str,
     /// Whether it answers in new sessions.
     is_default: bool,
-    /// Why it cannot answer.
+    /// Why it cannot answer: it cannot work, or it failed so often that it is not asked for a while.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
@@ -76,6 +81,13 @@ pub(super) struct PutProviderRequest {
     #[serde(default, deserialize_with = "key_change")]
     #[schema(value_type = Option<String>, write_only, max_length = 2048, pattern = "^[!-~]*$")]
     api_key: KeyChange,
+    /// Further keys, which answer in their order while those before them are out; absent or `null`
+    /// keeps the stored ones, an empty list removes them.
+    #[schema(value_type = Option<Vec<String>>, write_only, max_items = 8)]
+    api_keys: Option<Vec<SecretString>>,
+    /// What answers instead while it is out, as `provider/model`; absent or `null` keeps what is stored.
+    #[schema(max_items = 8)]
+    fallback: Option<Vec<String>>,
     /// Which flavour of the wire.
     #[schema(pattern = "^(auto|chat)$")]
     api: Option<String>,
@@ -288,7 +300,19 @@ fn draft(body: PutProviderRequest) -> Result<Draft, ApiError> {
         max_outputs: body.max_outputs,
         prices: body.prices.map(checked_prices).transpose()?,
         key: body.api_key,
+        more_keys: body.api_keys,
+        fallback: body.fallback.as_deref().map(fallback_of).transpose()?,
     })
+}
+
+fn fallback_of(texts: &[String]) -> Result<Vec<Fallback>, ApiError> {
+    let parsed = texts.iter().map(|text| {
+        Fallback::parse(text).ok_or_else(|| {
+            let text = "`fallback` is a list of `provider/model`";
+            ApiError::of_field(Code::InvalidArguments, "fallback", text)
+        })
+    });
+    parsed.collect()
 }
 
 fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
@@ -300,6 +324,8 @@ fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
         base_url: offer.base_url().map(ToOwned::to_owned),
         api: offer.api().unwrap_or("auto").to_owned(),
         has_key: offer.has_key(),
+        more_keys: offer.more_keys(),
+        fallback: offer.fallback().iter().map(ToString::to_string).collect(),
         models: offer.models().to_vec(),
         context_window: said.windows.usual,
         context_windows: said.windows.of_models.clone(),
@@ -315,7 +341,7 @@ fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
             Source::Added(Scope::Tenant(_)) => "tenant",
         },
         is_default: state.providers.default_choice(whose).provider == offer.id(),
-        problem: offer.problem.as_ref().map(ToString::to_string),
+        problem: offer.told_problem(),
     }
 }
 

@@ -7,7 +7,7 @@ use super::call;
 use super::frame::{Frame, Frames, frame};
 use super::stamp::{request_id, stamped};
 use crate::agent::ShownEvent;
-use crate::session::{Event, Reasoning, SHORTEN_RESULTS};
+use crate::session::{AnsweredBy, Event, Reasoning, SHORTEN_RESULTS};
 
 /// The frames of a shown event, in order; all carry its `seq`.
 pub fn event_frames(shown: &ShownEvent) -> Frames {
@@ -62,6 +62,7 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         Event::Created { .. }
         | Event::OwnerChanged { .. }
         | Event::Queued { .. }
+        | Event::Spent { .. }
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. } => Frames::new(),
     }
@@ -110,27 +111,7 @@ fn turn_frames(shown: &ShownEvent) -> Frames {
             smallvec![frame("agent:thinking", &[&stamped(what, shown)])]
         }
         Event::Said { .. } => smallvec![said_frame(shown)],
-        Event::Answered {
-            turn,
-            text,
-            model,
-            usage,
-            cost,
-            duration_ms,
-            finish,
-            dropped_calls,
-            reasoning,
-            ..
-        } => {
-            let mut rest = json!({
-                "turn": turn, "model": model, "usage": usage,
-                "cost": cost.map(crate::domain::MicroUsd::as_usd),
-                "durationMs": duration_ms, "finish": finish,
-                "reasoning": reasoning.as_ref().map(thought),
-            });
-            tell_dropped(&mut rest, *dropped_calls);
-            smallvec![frame("agent:response", &[text, &stamped(rest, shown)])]
-        }
+        Event::Answered { .. } => smallvec![answered_frame(shown)],
         Event::TurnFailed {
             turn,
             code,
@@ -164,6 +145,13 @@ fn tell_dropped(rest: &mut Value, dropped_calls: u64) {
     }
 }
 
+/// Most answers come from whom they were asked of.
+fn tell_answered_by(rest: &mut Value, by: Option<&AnsweredBy>) {
+    if let (Some(by), Some(fields)) = (by, rest.as_object_mut()) {
+        fields.insert("answeredBy".into(), json!(by));
+    }
+}
+
 /// Reasoning as the page reads it; a whole one does not say how much is left out.
 fn thought(reasoning: &Reasoning) -> Value {
     let mut told = serde_json::Map::new();
@@ -177,6 +165,34 @@ fn thought(reasoning: &Reasoning) -> Value {
     told.into()
 }
 
+fn answered_frame(shown: &ShownEvent) -> Frame {
+    let Event::Answered {
+        turn,
+        text,
+        model,
+        usage,
+        cost,
+        duration_ms,
+        finish,
+        dropped_calls,
+        reasoning,
+        answered_by,
+        ..
+    } = &shown.event
+    else {
+        return frame("agent:response", &[]);
+    };
+    let mut rest = json!({
+        "turn": turn, "model": model, "usage": usage,
+        "cost": cost.map(crate::domain::MicroUsd::as_usd),
+        "durationMs": duration_ms, "finish": finish,
+        "reasoning": reasoning.as_ref().map(thought),
+    });
+    tell_dropped(&mut rest, *dropped_calls);
+    tell_answered_by(&mut rest, answered_by.as_deref());
+    frame("agent:response", &[text, &stamped(rest, shown)])
+}
+
 fn said_frame(shown: &ShownEvent) -> Frame {
     let Event::Said {
         turn,
@@ -184,6 +200,7 @@ fn said_frame(shown: &ShownEvent) -> Frame {
         text,
         calls,
         reasoning,
+        answered_by,
         ..
     } = &shown.event
     else {
@@ -199,9 +216,10 @@ fn said_frame(shown: &ShownEvent) -> Frame {
             })
         })
         .collect();
-    let rest = json!({
+    let mut rest = json!({
         "turn": turn, "iteration": iteration, "calls": calls,
         "reasoning": reasoning.as_ref().map(thought),
     });
+    tell_answered_by(&mut rest, answered_by.as_deref());
     frame("agent:message", &[text, &stamped(rest, shown)])
 }

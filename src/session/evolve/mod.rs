@@ -70,6 +70,7 @@ impl Control {
             }
             Event::Thinking { .. }
             | Event::Said { .. }
+            | Event::Spent { .. }
             | Event::Answered { .. }
             | Event::TurnFailed { .. }
             | Event::Cancelled { .. }

@@ -260,6 +260,7 @@ fn stopping_ends_every_call_and_then_the_turn() {
             turn: None,
             said_so_far: None,
             thought_so_far: None,
+            spent: Vec::new(),
         })
         .unwrap();
     assert!(
@@ -271,6 +272,7 @@ fn stopping_ends_every_call_and_then_the_turn() {
             turn: Some(TurnId(99)),
             said_so_far: None,
             thought_so_far: None,
+            spent: Vec::new(),
         })
         .unwrap();
     for call in &calls {
@@ -357,6 +359,7 @@ fn a_request_that_does_not_fit_is_asked_again_with_less_and_the_journal_says_so(
             iteration: Iteration(1),
         },
         cut: world.cut(),
+        spent: Vec::new(),
     };
     world.tell(&overflowed).unwrap();
     assert_eq!(world.state.entries.len(), 1);

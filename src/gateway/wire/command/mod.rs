@@ -96,6 +96,7 @@ pub const COMMANDS: &[CommandSpec] = &[
                 turn: body.turn,
                 said_so_far: None,
                 thought_so_far: None,
+                spent: Vec::new(),
             }))
         },
     },
