@@ -8,10 +8,12 @@ use tokio_util::sync::CancellationToken;
 use crate::config;
 use crate::domain::{Code, MicroUsd};
 use crate::llm::catalogue::{Price, Tier};
-use crate::llm::{self, Api, CacheTtl, Overrides, ProviderKind, RetryConfig, Windows};
+use crate::llm::{
+    self, Api, BreakerConfig, CacheTtl, Overrides, ProviderKind, RetryConfig, Windows,
+};
 use crate::net::{self, Guard};
 use crate::providers::Providers;
-use crate::providers::{Offer, ProviderSettings, Source, Ways};
+use crate::providers::{Fallback, Offer, ProviderSettings, Source, Ways};
 use crate::session::{ModelChoice, Refusal};
 use crate::store::{Sealer, Store};
 use crate::tenancy::Clock;
@@ -45,6 +47,15 @@ impl Models {
         offer.map_or(ProviderKind::Scripted, Offer::kind)
     }
 
+    /// Says which providers there are, each with the model that answers first (S3.15).
+    pub(super) fn announced(self) -> Self {
+        for offer in &self.offers {
+            let is_default = offer.id() == self.choice.provider;
+            offer.announce(is_default.then_some(self.choice.model.as_str()));
+        }
+        self
+    }
+
     /// Why it cannot answer.
     pub(super) fn problem(&self) -> Option<&Refusal> {
         self.default_offer()?.problem.as_ref()
@@ -68,11 +79,15 @@ pub(super) fn open(settings: &config::Llm, guard: Guard) -> anyhow::Result<Model
         operator: net::client(&reach)?,
         tenant: net::guarded_client(&reach, &guard)?,
         guard,
+        breaker: BreakerConfig {
+            faults: settings.breaker.faults,
+            pause: settings.breaker.pause,
+        },
     };
     let mut offers = Vec::new();
     for (id, entry) in &settings.providers {
         let made_of = provider_settings(id, entry, settings);
-        let offer = Offer::connect(made_of, Source::Settings, ways.operator.clone());
+        let offer = Offer::connect(made_of, Source::Settings, &ways.operator, ways.breaker);
         match &offer.problem {
             Some(problem) if *id == settings.provider && problem.code != Code::MissingApiKey => {
                 bail!("{problem}")
@@ -114,6 +129,15 @@ fn provider_settings(
         },
         models: entry.models.clone(),
         said: said(entry),
+        more_keys: entry.api_keys.clone(),
+        fallback: entry
+            .fallback
+            .iter()
+            .map(|entry| Fallback {
+                provider: entry.provider.clone(),
+                model: entry.model.clone(),
+            })
+            .collect(),
     }
 }
 

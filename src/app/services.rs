@@ -75,7 +75,7 @@ impl Services {
         let installation = installation_id(&store).await?;
         let names = (installation.clone(), Peers::new(store.cluster_bus()));
         let place = sandboxes::open(&settings.sandbox, (names, &disk), trial).await;
-        let model = model.await??;
+        let model = model.await??.announced();
         let report = System::new(doctor::report(settings, &place, &model, &store));
         let providers = model.register(&store, &settings.auth).await?;
         let runtime = Arc::clone(&place.runtime);

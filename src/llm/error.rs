@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::breaker::Outage;
 use crate::domain::{Code, Fault};
 
 /// A failed model request.
@@ -62,6 +63,21 @@ pub enum Error {
         /// The network's side of it.
         #[source]
         source: Option<reqwest::Error>,
+    },
+    /// The provider said nothing for as long as one waits.
+    #[error("provider `{provider}` is unavailable: {said}")]
+    TimedOut {
+        /// The provider's configured name.
+        provider: String,
+        /// What did not come.
+        said: String,
+    },
+    /// The provider failed so often that it is not asked for a while.
+    #[error("provider `{provider}` {outage}")]
+    Out {
+        /// The provider's configured name.
+        provider: String,
+        outage: Box<Outage>,
     },
     /// The answer stopped in the middle.
     #[error("provider `{provider}` cut the answer")]
@@ -131,9 +147,11 @@ impl Error {
             Self::Key { .. } | Self::Misconfigured { .. } | Self::Overflow { .. } => {
                 Fault::Validation
             }
-            Self::RateLimited { .. } | Self::Unavailable { .. } | Self::Cut { .. } => {
-                Fault::Transient
-            }
+            Self::RateLimited { .. }
+            | Self::Unavailable { .. }
+            | Self::TimedOut { .. }
+            | Self::Out { .. }
+            | Self::Cut { .. } => Fault::Transient,
             Self::Rejected { .. } | Self::BadAnswer { .. } => Fault::External,
         }
     }
@@ -146,8 +164,24 @@ impl Error {
             Self::RateLimited { .. } => Code::ProviderRateLimited,
             Self::Overflow { .. } => Code::ContextOverflow,
             Self::Rejected { .. } | Self::BadAnswer { .. } => Code::ProviderRejected,
-            Self::Unavailable { .. } | Self::Cut { .. } => Code::ProviderUnavailable,
+            Self::Unavailable { .. }
+            | Self::TimedOut { .. }
+            | Self::Out { .. }
+            | Self::Cut { .. } => Code::ProviderUnavailable,
         }
+    }
+
+    /// Whether another provider, or another key, may do what this one could not: it is out, or it is
+    /// out of credit.
+    pub fn may_be_elsewhere(&self) -> bool {
+        let is_out_of_credit = matches!(
+            self,
+            Self::Rejected {
+                refusal: Refusal::Quota,
+                ..
+            }
+        );
+        is_out_of_credit || self.fault() == Fault::Transient
     }
 
     /// When the provider wants to be asked again, if it said so.
@@ -160,8 +194,25 @@ impl Error {
             | Self::Misconfigured { .. }
             | Self::Overflow { .. }
             | Self::Rejected { .. }
+            | Self::TimedOut { .. }
+            | Self::Out { .. }
             | Self::Cut { .. }
             | Self::BadAnswer { .. } => None,
+        }
+    }
+
+    /// The provider's own words, or what it did instead of saying any.
+    pub(in crate::llm) fn said(&self) -> &str {
+        match self {
+            Self::RateLimited { said, .. }
+            | Self::Overflow { said, .. }
+            | Self::Rejected { said, .. }
+            | Self::Unavailable { said, .. }
+            | Self::TimedOut { said, .. } => said,
+            Self::Out { outage, .. } => &outage.said,
+            Self::Cut { .. } => "it cut the answer",
+            Self::Misconfigured { problem, .. } | Self::BadAnswer { problem, .. } => problem,
+            Self::Key { .. } => "there is no key",
         }
     }
 }
@@ -202,6 +253,14 @@ mod tests {
                 said: said(),
                 retry_after: None,
                 source: None,
+            },
+            Error::TimedOut {
+                provider: provider(),
+                said: said(),
+            },
+            Error::Out {
+                provider: provider(),
+                outage: Box::default(),
             },
             Error::Cut {
                 provider: provider(),

@@ -14,6 +14,7 @@ use crate::domain::{Effort, Entry, Native, TokenUsage, Tool, Weighed};
 pub mod answer;
 pub mod anthropic;
 mod api;
+mod breaker;
 pub mod cache_ttl;
 pub mod catalogue;
 pub mod contents;
@@ -33,12 +34,13 @@ use catalogue::Ability;
 
 pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
 pub use api::{Api, UnknownApi};
+pub use breaker::{BreakerConfig, Guarded, Outage};
 pub use cache_ttl::CacheTtl;
 pub use catalogue::{Catalogue, Overrides, Vendor, Windows};
 pub use contents::{Content, Contents, Encoded};
 pub use error::{Error, KeyFault, Refusal};
 pub use request::cache::RequestCache;
-pub use transport::retry::{Progress, RetryConfig, ask};
+pub use transport::retry::{Failed, Progress, RetryConfig, SoFar, ask};
 
 pub use crate::config::ProviderKind;
 

@@ -233,8 +233,11 @@ mod tests {
                 },
                 models: models.collect(),
                 said: llm::Overrides::default(),
+                more_keys: Vec::new(),
+                fallback: Vec::new(),
             };
-            Arc::new(Offer::connect(settings, Source::Settings, client.clone()))
+            let breaker = llm::BreakerConfig::default();
+            Arc::new(Offer::connect(settings, Source::Settings, &client, breaker))
         };
         lines.iter().map(offer).collect()
     }

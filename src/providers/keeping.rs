@@ -8,7 +8,11 @@ use reqwest::Url;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::checks::{checked_api, checked_max_outputs, checked_models, checked_windows, named};
-use super::offer::{Offer, ProviderSettings, Source};
+use super::further::{
+    Kept, checked_fallback, checked_key, checked_keys, context, goes_where_it_went, kept_more_keys,
+    opened_keys, sealed_keys,
+};
+use super::offer::{Fallback, Offer, ProviderSettings, Source};
 use super::{Providers, Registered};
 use crate::domain::{Code, Effort, Scope, Timestamp};
 use crate::llm::catalogue::Price;
@@ -43,6 +47,10 @@ pub struct Draft {
     /// How long its cache keeps what it is given; `None` = what is kept stays.
     pub cache_ttl: Option<CacheTtl>,
     pub key: KeyChange,
+    /// Further keys; `None` = what is kept stays, as long as it goes where it went.
+    pub more_keys: Option<Vec<SecretString>>,
+    /// What answers instead while it is out; `None` = what is kept stays.
+    pub fallback: Option<Vec<Fallback>>,
 }
 
 /// What becomes of a key.
@@ -90,6 +98,7 @@ impl Providers {
         let kept = Registered { offer: served, row };
         self.change(|added| added.insert((scope.clone(), id.to_owned()), kept));
         tracing::info!(llm.provider = id, %scope, is_new, "Provider `{id}` was saved");
+        offer.announce(None);
         self.tell();
         Ok((offer, is_new))
     }
@@ -140,6 +149,12 @@ impl Providers {
             KeyChange::Set(key) => checked_key(&key)?,
             KeyChange::Keep => kept_key(stored.as_deref(), draft.kind, base_url.as_ref())?,
         };
+        let more_keys = match draft.more_keys {
+            Some(keys) => checked_keys(&keys)?,
+            None => kept_more_keys(stored.as_deref(), draft.kind, base_url.as_ref())?,
+        };
+        let fallback = draft.fallback.map(checked_fallback).transpose()?;
+        let fallback = fallback.or_else(|| Some(stored.as_deref()?.fallback().to_vec()));
         let kept = stored.as_deref().map(|offer| offer.said().clone());
         let kept = kept.unwrap_or_default();
         let settings = ProviderSettings {
@@ -159,8 +174,10 @@ impl Providers {
                 prices: named("prices", draft.prices.unwrap_or(kept.prices))?,
                 cache_ttl: draft.cache_ttl.unwrap_or(kept.cache_ttl),
             },
+            more_keys,
+            fallback: fallback.unwrap_or_default(),
         };
-        let offer = Offer::connect(settings, Source::Added(scope.clone()), self.client(scope));
+        let offer = self.connect(settings, scope);
         match &offer.problem {
             // It may get its key later.
             Some(problem) if problem.code != Code::MissingApiKey => {
@@ -221,6 +238,11 @@ impl Providers {
         }
     }
 
+    fn connect(&self, settings: ProviderSettings, scope: &Scope) -> Offer {
+        let (source, client) = (Source::Added(scope.clone()), self.client(scope));
+        Offer::connect(settings, source, &client, self.0.ways.breaker)
+    }
+
     fn change<T>(&self, change: impl FnOnce(&mut super::Added) -> T) {
         let mut added = self.0.added.write().unwrap_or_else(PoisonError::into_inner);
         change(&mut added);
@@ -232,6 +254,11 @@ impl Providers {
             let context = context(scope, offer.id());
             self.0.sealer.seal(&context, key.expose_secret().as_bytes())
         });
+        let kept = Kept {
+            said: offer.said().clone(),
+            fallback: offer.fallback().iter().map(ToString::to_string).collect(),
+            sealed_keys: sealed_keys(&self.0.sealer, scope, offer)?,
+        };
         Ok(ProviderRow {
             scope: scope.clone(),
             id: offer.id().to_owned(),
@@ -239,8 +266,8 @@ impl Providers {
             base_url: offer.base_url().map(ToOwned::to_owned),
             api: Some(offer.api().to_string()),
             models: offer.models().to_vec(),
-            windows: (*offer.said() != Overrides::default())
-                .then(|| serde_json::to_string(offer.said()).unwrap_or_default()),
+            windows: (kept != Kept::default())
+                .then(|| serde_json::to_string(&kept).unwrap_or_default()),
             sealed_key: sealed_key.transpose()?,
             updated_at: Timestamp(jiff::Timestamp::now().as_millisecond()),
         })
@@ -263,6 +290,7 @@ impl Providers {
                 (None, true)
             }
         };
+        let kept = kept_of(&row);
         let settings = ProviderSettings {
             reach: llm::Settings {
                 id: row.id.clone(),
@@ -278,10 +306,15 @@ impl Providers {
                 pace: std::time::Duration::ZERO,
             },
             models: row.models.clone(),
-            said: said_of(&row),
+            more_keys: opened_keys(&self.0.sealer, &row, &kept.sealed_keys),
+            fallback: kept
+                .fallback
+                .iter()
+                .filter_map(|text| Fallback::parse(text))
+                .collect(),
+            said: kept.said,
         };
-        let client = self.client(&row.scope);
-        let mut offer = Offer::connect(settings, Source::Added(row.scope.clone()), client);
+        let mut offer = self.connect(settings, &row.scope);
         if is_lost {
             let text = format!(
                 "the key of provider `{}` cannot be opened (`auth.secret_key` has changed): add it \
@@ -290,6 +323,7 @@ impl Providers {
             );
             offer.problem = Some(Refusal::new(Code::MissingApiKey, text));
         }
+        offer.announce(None);
         let offer = Arc::new(offer);
         Some(Registered { offer, row })
     }
@@ -303,11 +337,6 @@ impl Providers {
         let key = self.0.sealer.open(&context(scope, id), sealed)?;
         Ok(String::from_utf8_lossy(&key).into_owned().into())
     }
-}
-
-/// Binds a sealed key to its place.
-fn context(scope: &Scope, id: &str) -> String {
-    format!("provider/{scope}/{id}")
 }
 
 pub(crate) fn unknown() -> Refusal {
@@ -344,29 +373,15 @@ fn kept_key(
     let Some(stored) = stored.filter(|stored| stored.has_key()) else {
         return Ok(None);
     };
-    let before = stored.base_url().and_then(|url| Url::parse(url).ok());
-    let is_same_place = before.as_ref().map(Url::origin) == base_url.map(Url::origin);
-    if is_same_place && stored.kind() == kind {
+    if goes_where_it_went(stored, kind, base_url) {
         return Ok(stored.settings.reach.api_key.clone());
     }
     let text = "the key was given for another address: give it again, or `null` for none";
     Err(Refusal::of_field(Code::InvalidArguments, "apiKey", text))
 }
 
-fn checked_key(key: &SecretString) -> Result<Option<SecretString>, Refusal> {
-    let bare = key.expose_secret().trim();
-    if bare.is_empty() {
-        return Ok(None);
-    }
-    if bare.len() > MAX_BYTES || !bare.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let text = format!("a key has at most {MAX_BYTES} printable characters and no spaces");
-        return Err(Refusal::of_field(Code::InvalidArguments, "apiKey", text));
-    }
-    Ok(Some(bare.into()))
-}
-
 /// What was kept; a form that this release does not know says nothing.
-fn said_of(row: &ProviderRow) -> Overrides {
+fn kept_of(row: &ProviderRow) -> Kept {
     let kept = row.windows.as_deref().map(serde_json::from_str);
     kept.and_then(Result::ok).unwrap_or_default()
 }

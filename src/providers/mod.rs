@@ -4,12 +4,15 @@
 //! A session names provider and model; both are looked up at each model request. What is in flight
 //! keeps what it has, so a change never cuts an answer.
 
+mod candidates;
 mod checks;
 mod choice;
 mod defaults;
+mod further;
 mod keeping;
 mod offer;
 mod trial;
+mod unusable;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -17,15 +20,15 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use reqwest::Client;
 use tokio::sync::watch;
 
+pub use self::candidates::Candidate;
 pub use self::choice::{Wanted, WantedEffort};
 pub use self::defaults::{DefaultFor, DefaultsInForce};
 pub use self::keeping::{Draft, Error, KeyChange};
-pub use self::offer::{Offer, ProviderSettings, Source};
+pub use self::offer::{Fallback, Offer, ProviderSettings, Source};
 pub use self::trial::Trial;
 
-use self::offer::removed;
 use crate::domain::{Code, Scope, TenantId, UserId};
-use crate::llm::Provider;
+use crate::llm::BreakerConfig;
 use crate::net::Guard;
 use crate::session::{ModelChoice, Refusal};
 use crate::store::records::ProviderRow;
@@ -49,6 +52,8 @@ pub struct Ways {
     pub tenant: Client,
     /// What the tenants' client allows.
     pub guard: Guard,
+    /// When a provider counts as out.
+    pub breaker: BreakerConfig,
 }
 
 /// The live registry. Cheap to clone.
@@ -183,18 +188,14 @@ impl Providers {
         choice::choose(&offers, wanted, current)
     }
 
-    /// What answers a session's next request, or why nothing can.
-    pub fn provider(
+    /// Who may answer a session's next request, in the order in which they are asked; or why nobody
+    /// can.
+    pub fn candidates(
         &self,
         tenant: &TenantId,
         choice: &ModelChoice,
-    ) -> Result<Arc<dyn Provider>, Refusal> {
-        let offer = self.find(tenant, &choice.provider);
-        let offer = offer.ok_or_else(|| removed(&choice.provider))?;
-        match &offer.problem {
-            Some(problem) => Err(problem.clone()),
-            None => Ok(Arc::clone(&offer.provider)),
-        }
+    ) -> Result<Vec<Candidate>, Refusal> {
+        candidates::candidates(self, tenant, choice)
     }
 
     /// Why a session cannot be answered before somebody adds a key (S2.22). A provider that is gone

@@ -1,19 +1,20 @@
 //! One provider of the registry: what it is made of, and what is wrong with it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use async_trait::async_trait;
 use jiff::civil::Date;
 use reqwest::Client;
 use secrecy::{ExposeSecret as _, SecretString};
 
+use super::unusable::Unusable;
 use crate::domain::{Code, Scope};
 use crate::llm::catalogue::Model;
 use crate::llm::tokens::{Calibration, Counter};
 use crate::llm::{
-    self, Api, Catalogue, KeyFault, ListedModel, ModelStream, Overrides, Provider, ProviderKind,
-    Request, Vendor,
+    self, Api, BreakerConfig, Catalogue, Guarded, ListedModel, Outage, Overrides, Provider,
+    ProviderKind, Vendor,
 };
 use crate::session::Refusal;
 
@@ -37,6 +38,35 @@ pub struct ProviderSettings {
     pub models: Vec<String>,
     /// What was said of its models.
     pub said: Overrides,
+    /// Further keys, which answer in their order when those before them cannot.
+    pub more_keys: Vec<SecretString>,
+    /// What answers instead while it cannot, the first that is there.
+    pub fallback: Vec<Fallback>,
+}
+
+/// A provider and a model that answer in the place of another provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fallback {
+    pub provider: String,
+    pub model: String,
+}
+
+impl Fallback {
+    /// Reads `provider/model`; a model's name may hold a `/` itself.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (provider, model) = text.trim().split_once('/')?;
+        let (provider, model) = (provider.trim(), model.trim());
+        (!provider.is_empty() && !model.is_empty()).then(|| Self {
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
 }
 
 /// A provider that sessions may use.
@@ -47,6 +77,8 @@ pub struct Offer {
     pub source: Source,
     /// The provider; one that cannot work says why at every request.
     pub provider: Arc<dyn Provider>,
+    /// The same with each of its keys, the first being `provider`.
+    keys: Vec<Arc<Guarded>>,
     /// Why it cannot work.
     pub problem: Option<Refusal>,
     /// Whose models and prices it offers.
@@ -61,7 +93,12 @@ pub struct Offer {
 
 impl Offer {
     /// Connects it; what cannot work becomes an offer with a problem.
-    pub fn connect(settings: ProviderSettings, source: Source, http: Client) -> Self {
+    pub fn connect(
+        settings: ProviderSettings,
+        source: Source,
+        http: &Client,
+        breaker: BreakerConfig,
+    ) -> Self {
         let id = settings.reach.id.clone();
         let vendor = Vendor::of(settings.reach.kind, settings.reach.base_url.as_deref());
         if source != Source::Settings && has_placeholder(settings.reach.api_key.as_ref()) {
@@ -70,34 +107,89 @@ impl Offer {
                 "Provider `{id}` has only the placeholder key of the example files: its answers will be errors"
             );
         }
-        let (provider, problem) =
-            match llm::connect_with_cache(settings.reach.clone(), settings.said.cache_ttl, http) {
-                Ok(provider) => (provider, None),
-                Err(error) => {
-                    let problem = problem(&error, &settings);
-                    let unusable = Unusable {
-                        kind: settings.reach.kind,
-                        id,
-                        key: if let llm::Error::Key { key, .. } = error {
-                            Some(key)
-                        } else {
-                            None
-                        },
-                        text: problem.message.clone(),
-                    };
-                    (Arc::new(unusable) as Arc<dyn Provider>, Some(problem))
-                }
-            };
+        let keys = connect_keys(&settings, &source, http, breaker);
+        let (keys, provider, problem) = match keys {
+            Ok((first, others)) => {
+                let provider: Arc<dyn Provider> = Arc::clone(&first) as Arc<dyn Provider>;
+                let keys = std::iter::once(first).chain(others).collect();
+                (keys, provider, None)
+            }
+            Err(error) => {
+                let problem = problem(&error, &settings);
+                let unusable = Unusable {
+                    kind: settings.reach.kind,
+                    id,
+                    key: if let llm::Error::Key { key, .. } = error {
+                        Some(key)
+                    } else {
+                        None
+                    },
+                    text: problem.message.clone(),
+                };
+                let unusable: Arc<dyn Provider> = Arc::new(unusable);
+                (Vec::new(), unusable, Some(problem))
+            }
+        };
         Self {
             settings,
             source,
             provider,
+            keys,
             problem,
             vendor,
             listed: Mutex::default(),
             learned: Mutex::default(),
             stand_in: Mutex::default(),
         }
+    }
+
+    /// Says that it is there, with the model that answers unless a session names one (S3.15).
+    pub fn announce(&self, model: Option<&str>) {
+        let name = match self.kind() {
+            ProviderKind::OpenAi => "OpenAI",
+            ProviderKind::Anthropic => "Anthropic",
+            ProviderKind::Gemini => "Gemini",
+            ProviderKind::OpenAiCompatible => "OpenAICompatible",
+            ProviderKind::Scripted => "Scripted",
+        };
+        let Some(model) = model.or(self.default_model()).filter(|_| self.is_usable()) else {
+            return;
+        };
+        tracing::info!(
+            llm.provider = %self.id(),
+            llm.model = model,
+            "Initialized {name}Service with model {model}"
+        );
+    }
+
+    /// The provider with each of its keys, in the order in which they are used.
+    pub fn keys(&self) -> &[Arc<Guarded>] {
+        &self.keys
+    }
+
+    /// What answers instead while it cannot.
+    pub fn fallback(&self) -> &[Fallback] {
+        &self.settings.fallback
+    }
+
+    /// How many keys it has beside the first. The keys themselves are never given out.
+    pub fn more_keys(&self) -> usize {
+        self.settings.more_keys.len()
+    }
+
+    /// Why nobody is answered now: each of its keys is out; that of the first.
+    pub fn outage(&self) -> Option<Outage> {
+        let outages: Option<Vec<Outage>> = self.keys.iter().map(|key| key.outage()).collect();
+        outages?.into_iter().next()
+    }
+
+    /// Why it cannot answer, for people: it cannot work, or it is out for a while.
+    pub fn told_problem(&self) -> Option<String> {
+        let problem = self.problem.as_ref().map(ToString::to_string);
+        problem.or_else(|| {
+            let outage = self.outage()?;
+            Some(format!("provider `{}` {outage}", self.id()))
+        })
     }
 
     /// Its configured name.
@@ -216,6 +308,49 @@ impl Offer {
     }
 }
 
+/// The provider with its first key, and with each further one.
+type Keys = (Arc<Guarded>, Vec<Arc<Guarded>>);
+
+/// Each key has a breaker of its own: one may be out of credit while another is not.
+fn connect_keys(
+    settings: &ProviderSettings,
+    source: &Source,
+    http: &Client,
+    breaker: BreakerConfig,
+) -> Result<Keys, llm::Error> {
+    // What follows a script may be told to fail, and nobody else is to hear of it.
+    let never = BreakerConfig {
+        faults: 0,
+        ..breaker
+    };
+    let breaker = match settings.reach.kind {
+        ProviderKind::Scripted => never,
+        ProviderKind::OpenAi
+        | ProviderKind::Anthropic
+        | ProviderKind::Gemini
+        | ProviderKind::OpenAiCompatible => breaker,
+    };
+    let scope = match source {
+        Source::Settings => "settings".to_owned(),
+        Source::Added(scope) => scope.to_string(),
+    };
+    let connect = |reach: llm::Settings| {
+        let cache_ttl = settings.said.cache_ttl;
+        let provider = llm::connect_with_cache(reach, cache_ttl, http.clone())?;
+        Ok(Arc::new(Guarded::new(provider, scope.clone(), breaker)))
+    };
+    let more = settings.more_keys.iter().map(|key| {
+        connect(llm::Settings {
+            api_key: Some(key.clone()),
+            ..settings.reach.clone()
+        })
+    });
+    Ok((
+        connect(settings.reach.clone())?,
+        more.collect::<Result<_, _>>()?,
+    ))
+}
+
 fn has_placeholder(key: Option<&SecretString>) -> bool {
     key.is_some_and(|key| key.expose_secret().trim() == llm::PLACEHOLDER_KEY)
 }
@@ -243,46 +378,6 @@ fn variable(kind: ProviderKind) -> Option<&'static str> {
         ProviderKind::Gemini => Some("GEMINI_API_KEY"),
         ProviderKind::OpenAiCompatible => Some("SPL_LLM_API_KEY"),
         ProviderKind::Scripted => None,
-    }
-}
-
-/// A provider that cannot work: every request says so.
-struct Unusable {
-    id: String,
-    kind: ProviderKind,
-    key: Option<KeyFault>,
-    text: String,
-}
-
-impl Unusable {
-    fn error(&self) -> llm::Error {
-        let provider = self.id.clone();
-        match self.key {
-            Some(key) => llm::Error::Key { provider, key },
-            None => llm::Error::Misconfigured {
-                provider,
-                problem: self.text.clone(),
-            },
-        }
-    }
-}
-
-#[async_trait]
-impl Provider for Unusable {
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn kind(&self) -> ProviderKind {
-        self.kind
-    }
-
-    async fn stream(&self, _: Request) -> Result<ModelStream, llm::Error> {
-        Err(self.error())
-    }
-
-    async fn models(&self) -> Result<Vec<ListedModel>, llm::Error> {
-        Err(self.error())
     }
 }
 

@@ -81,6 +81,9 @@ impl Offer {
     }
 
     async fn ask(&self, model: &str) -> Result<(), (Code, String)> {
+        if let Some(first) = self.keys().first() {
+            first.hasten();
+        }
         let entry = Entry::User {
             seq: 1,
             text: "Say OK.".to_owned(),
@@ -104,7 +107,7 @@ impl Offer {
         let asked = llm::ask(Arc::clone(&self.provider), request, once, |_| {});
         match timeout(ANSWER_PATIENCE, asked).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(told(&error)),
+            Ok(Err(failed)) => Err(told(&failed.error)),
             Err(_) => Err(too_slow(ANSWER_PATIENCE)),
         }
     }

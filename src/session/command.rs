@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::call::{Outcome, Proposal};
-use super::event::{ContextSize, ModelChoice};
+use super::event::ContextSize;
+use super::model::{AnsweredBy, ModelChoice, Spent};
 use super::reasoning::Reasoning;
 use super::state::PastDecision;
 use crate::domain::{
@@ -70,12 +71,16 @@ pub enum Command {
         said_so_far: Option<String>,
         /// What it has thought aloud so far.
         thought_so_far: Option<Reasoning>,
+        /// What its request has used so far, should it be asked now.
+        spent: Vec<Spent>,
     },
     /// The turn has gone on for so long without a person that it ends, unless one came meanwhile.
     TimeOut {
         turn: TurnId,
         /// How long it may go on.
         limit: Duration,
+        /// What its request has used so far, should the model be asked now.
+        spent: Vec<Spent>,
     },
     /// Ask again for the last answer.
     Retry,
@@ -116,6 +121,8 @@ pub enum Command {
         request: ModelRequestId,
         /// What to go on with.
         cut: Cut,
+        /// What its attempts used before.
+        spent: Vec<Spent>,
     },
     /// A call ended.
     CallEnded {
@@ -201,6 +208,10 @@ pub struct Answer {
     pub finish: String,
     /// The same in the vendor's words, where it gave some.
     pub stop_detail: Option<String>,
+    /// Who gave it in the place of the model that was asked.
+    pub answered_by: Option<Box<AnsweredBy>>,
+    /// What the attempts before it used.
+    pub spent: Vec<Spent>,
 }
 
 /// What of the context to go on with.
@@ -236,6 +247,8 @@ pub struct Failure {
     pub text: String,
     /// Whether asking again may help.
     pub is_retryable: bool,
+    /// What its attempts used all the same.
+    pub spent: Vec<Spent>,
 }
 
 /// Why a command changes nothing.

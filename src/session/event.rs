@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::{Call, Decider, Outcome};
+use super::model::{AnsweredBy, ModelChoice};
 use super::reasoning::Reasoning;
 use crate::domain::{
     Actor, Attachment, CallId, Code, CommitId, Digest, Effort, EngineId, GatewayId, Iteration,
@@ -19,28 +20,6 @@ pub const SCHEMA: u32 = 1;
 
 /// How `context:compacted` names results in a short form.
 pub const SHORTEN_RESULTS: &str = "shorten-results";
-
-/// Which model answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModelChoice {
-    pub provider: String,
-    /// The model's id at that provider.
-    pub model: String,
-    /// How much it may think; none = what the settings say of the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effort: Option<Effort>,
-}
-
-impl ModelChoice {
-    /// With as much thinking as the settings say.
-    pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
-        Self {
-            provider: provider.into(),
-            model: model.into(),
-            effort: None,
-        }
-    }
-}
 
 /// How a call was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +60,13 @@ pub enum Event {
     Queued {
         /// All of them, in order.
         calls: Vec<Arc<Call>>,
+    },
+    /// Hidden. An attempt of a model request used this and became no answer: it failed, or was stopped.
+    Spent {
+        turn: TurnId,
+        usage: TokenUsage,
+        /// What it cost, if the price is known.
+        cost: Option<MicroUsd>,
     },
     /// Hidden. The running turn is to stop.
     StopRequested {
@@ -131,6 +117,9 @@ pub enum Event {
         /// What it thought aloud before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reasoning: Option<Reasoning>,
+        /// Who said it in the place of the model that was asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answered_by: Option<Box<AnsweredBy>>,
     },
     /// The final answer of a turn.
     Answered {
@@ -161,6 +150,9 @@ pub enum Event {
         /// What it thought aloud before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reasoning: Option<Reasoning>,
+        /// Who said it in the place of the model that was asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answered_by: Option<Box<AnsweredBy>>,
     },
     /// A call waits for a decision.
     ApprovalAsked {
@@ -316,6 +308,7 @@ impl Event {
             Self::Created { .. }
                 | Self::OwnerChanged { .. }
                 | Self::Queued { .. }
+                | Self::Spent { .. }
                 | Self::StopRequested { .. }
                 | Self::CallStopRequested { .. }
         )

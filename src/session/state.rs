@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::call::Call;
-use super::event::ModelChoice;
+use super::model::ModelChoice;
 use crate::domain::{
     Actor, Attachment, CallId, Digest, Effort, EngineId, GatewayId, Iteration, JournalId,
     ModelRequestId, SandboxId, Timestamp, TokenUsage, ToolRef, Totals, TurnId, Weighed,

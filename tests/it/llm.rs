@@ -523,6 +523,7 @@ async fn what_breaks_is_asked_again_and_the_client_is_told() {
             // However the pieces come together.
             Progress::Event(ModelEvent::Text(text)) => told += &text,
             Progress::Event(_) => told += "-",
+            Progress::Begins => {}
         },
     );
     assert_eq!(

@@ -95,3 +95,43 @@ async fn the_finest_level_has_requests_and_answers_of_the_model_without_secrets(
     }
     assert!(text.contains("Estimated tokens being sent: "), "{text}");
 }
+
+/// Asserts S3.15, S3.44.
+#[tokio::test]
+async fn a_turn_is_told_line_by_line_at_the_levels_of_its_importance() {
+    let log = Log::start();
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "bubblewrap")]).await;
+    let mut ana = app.socket("acme").await;
+    app.model
+        .will_call("list_files", json!({}))
+        .then_call("read_file", json!({"path": "no-such-file"}))
+        .then_call("read_file", json!({"path": 7}))
+        .then_say("Done");
+    ana.say("look").await;
+    for _ in 0..2 {
+        let card = ana.wait_for_approval().await;
+        ana.approve(&card).await;
+    }
+    assert_eq!(ana.wait_for_answer().await, "Done");
+    assert_eq!(ana.ask("history:reset", &[json!({})]).await["ok"], true);
+    let text = log.text();
+    for (level, line) in [
+        ("INFO", "Initialized OpenAICompatibleService with model "),
+        ("INFO", "Starting completeTask loop"),
+        ("DEBUG", "LLM Iteration 1"),
+        ("DEBUG", "LLM Iteration 4"),
+        ("DEBUG", "Estimated tokens being sent: "),
+        ("TRACE", " tools for provider."),
+        ("DEBUG", "Processing 1 tool calls."),
+        ("DEBUG", "Tool list_files executed successfully."),
+        ("WARN", "Tool execution error for read_file: "),
+        ("DEBUG", "No tool calls. Task complete."),
+        ("INFO", "Conversation reset."),
+    ] {
+        let is_it = |said: &&str| said.contains(&format!(" {level} ")) && said.contains(line);
+        assert!(
+            text.lines().any(|said| is_it(&said)),
+            "{level} {line}: {text}"
+        );
+    }
+}

@@ -97,7 +97,7 @@ async fn a_turn_that_asks_too_often_ends_with_words_and_a_warning() {
     assert_eq!(app.model.requests().len(), 2);
     let lines = log.text();
     let is_told =
-        |line: &str| line.contains("WARN") && line.contains("as often as it may (2 times)");
+        |line: &str| line.contains("WARN") && line.contains("Reached maximum iterations (2).");
     assert!(lines.lines().any(is_told), "{lines}");
     ana.say("and now?").await;
     assert_eq!(ana.wait_for_answer().await, "Fine");

@@ -4,11 +4,12 @@ use super::model_request::ModelRequest;
 use crate::domain::Entry;
 use crate::llm;
 use crate::llm::tokens::Counter;
+use crate::session::ModelChoice;
 
 impl ModelRequest {
     /// Counts what was never counted, beside the async threads where that takes a while.
-    pub(super) async fn weigh(&self) -> Counter {
-        let counter = self.agent.counter(&self.choice);
+    pub(super) async fn weigh(&self, choice: &ModelChoice) -> Counter {
+        let counter = self.agent.counter(choice);
         if counter.is_quick(self.entries.iter().map(|entry| &**entry)) {
             return counter;
         }
@@ -25,9 +26,9 @@ impl ModelRequest {
     }
 
     /// Learns from what the provider counted.
-    pub(super) fn calibrate(&self, answer: &llm::Answer, counted: u64) {
+    pub(super) fn calibrate(&self, choice: &ModelChoice, answer: &llm::Answer, counted: u64) {
         let agent = &self.agent;
-        let offer = agent.providers.find(&agent.tenant, &self.choice.provider);
+        let offer = agent.providers.find(&agent.tenant, &choice.provider);
         // What pictures cost is a guess, and would make texts look dearer or cheaper than they are.
         let has_attachments = self.entries.iter().any(|entry| match &***entry {
             Entry::User { attachments, .. } | Entry::ToolResult { attachments, .. } => {
@@ -39,7 +40,7 @@ impl ModelRequest {
             && !usage.is_estimated
             && !has_attachments
         {
-            offer.calibrate(&self.choice.model, counted, usage.input_tokens);
+            offer.calibrate(&choice.model, counted, usage.input_tokens);
         }
     }
 }

@@ -1,12 +1,15 @@
 //! What runs for a session now, brought in line with what has to run.
 
+mod asking;
 mod counting;
 pub(super) mod cut;
+pub(super) mod meter;
 pub(super) mod model_request;
 pub(super) mod prompts;
 pub(super) mod session_agent;
 pub(super) mod tool_call;
 pub(super) mod trace;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +19,7 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::meter::Meter;
 use self::model_request::ModelRequest;
 use self::session_agent::SessionAgent;
 use super::feed::{Feed, What};
@@ -28,11 +32,14 @@ use crate::session::{Command, Control, Effect, ModelChoice, effects};
 const ATTEMPTS: u32 = 1_000;
 
 /// Ends its request of the model when it is dropped. Nothing looks at it while the answer streams.
-struct Request(AbortHandle);
+struct Request {
+    task: AbortHandle,
+    meter: Arc<Meter>,
+}
 
 impl Drop for Request {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 
@@ -101,8 +108,10 @@ impl Running {
         self.calls.len()
     }
 
-    pub(super) fn stop_model(&mut self) {
-        self.model = None;
+    /// Ends the request of the model; what it used so far.
+    pub(super) fn stop_model(&mut self) -> Option<Arc<Meter>> {
+        let (_, request) = self.model.take()?;
+        Some(Arc::clone(&request.meter))
     }
 
     pub(super) fn stop_all(&mut self) {
@@ -147,6 +156,7 @@ impl Running {
     fn ask_model(&self, wanted: &Wanted<'_>, request: ModelRequestId) -> Request {
         wanted.agent.tools.connect_ahead(&self.tracker);
         let attempt = first_attempt(wanted.control);
+        let meter = Arc::new(Meter::default());
         let asked = ModelRequest {
             feed: Arc::clone(wanted.feed),
             ticket: wanted.feed.begin_answer(request, attempt),
@@ -162,13 +172,18 @@ impl Running {
                 agent.trace(turn.id, turn.started)
             }),
             request,
+            meter: Arc::clone(&meter),
+            lost: wanted.control.turn.as_ref().map_or(0, |turn| turn.restarts),
         };
         let (outcomes, epoch) = (self.outcomes.clone(), self.epoch);
         let asking = self.tracker.spawn(async move {
             let outcome = asked.run().await;
             report(outcomes.as_ref(), outcome, epoch).await;
         });
-        Request(asking.abort_handle())
+        Request {
+            task: asking.abort_handle(),
+            meter,
+        }
     }
 
     fn run_call(&self, wanted: &Wanted<'_>, id: &CallId) -> Option<Stopper> {

@@ -1,32 +1,23 @@
 //! The first effect: ask the model, show what it says, and bring back its answer.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use super::cut;
+use super::meter::Meter;
 use super::session_agent::{RequestBase, SessionAgent};
 use super::tool_call::proposal::propose;
 use super::tool_call::written_files;
 use super::trace::{RequestSpan, TurnTrace};
+use super::watch::Thinking;
 use crate::agent::feed::running_answer::DeltaKind;
 use crate::agent::feed::{Feed, Notice, Ticket, What};
-use crate::domain::{Code, Effort, Fault, ModelRequestId, TokenUsage, Weighed};
+use crate::domain::{Code, Effort, ModelRequestId, TokenUsage, Weighed};
 use crate::history::{self, Limits, Past};
 use crate::llm::tokens::Counter;
 use crate::llm::{self, ModelEvent, Progress};
+use crate::providers::Candidate;
 use crate::session::{
-    Answer, Command, ContextSize, Cut, Failure, ModelChoice, Proposal, Reasoning, Refusal,
-    Resolution, Shortened,
+    Answer, ContextSize, Cut, Failure, ModelChoice, Proposal, Reasoning, Resolution, Shortened,
 };
-use crate::telemetry::instruments;
-
-/// What is asked.
-struct Request {
-    body: llm::Request,
-    shown: history::Window,
-    /// Tokens of all of it, before the provider's reports correct them.
-    counted: u64,
-}
 
 /// One model request of a turn.
 pub(in crate::agent) struct ModelRequest {
@@ -48,70 +39,24 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) trace: Option<TurnTrace>,
     /// Which request of the session it is.
     pub(in crate::agent) request: ModelRequestId,
+    /// What it uses.
+    pub(in crate::agent) meter: Arc<Meter>,
+    /// How many gateways asked before and are gone.
+    pub(in crate::agent) lost: u32,
+}
+
+/// A request to one model.
+pub(super) struct Asked {
+    pub(super) body: llm::Request,
+    /// What of the past it holds.
+    pub(super) shown: history::Window,
+    /// About how many tokens it takes.
+    pub(super) tokens: u64,
+    /// The same before the provider's reports correct them.
+    pub(super) counted: u64,
 }
 
 impl ModelRequest {
-    /// The outcome as a command.
-    #[tracing::instrument(skip_all, fields(session.id = %self.agent.session, llm.provider = %self.choice.provider, llm.model = %self.choice.model, turn = %self.request.turn))]
-    pub(in crate::agent) async fn run(self) -> Command {
-        let request = self.request;
-        let failed = |failure| Command::ModelFailed { request, failure };
-        let agent = &self.agent;
-        let provider = match agent.providers.provider(&agent.tenant, &self.choice) {
-            Ok(provider) => provider,
-            Err(refusal) => return failed(unanswered(refusal)),
-        };
-        agent.tools.refresh().await;
-        let counter = self.weigh().await;
-        let Request {
-            mut body,
-            shown,
-            counted,
-        } = match self.request(counter) {
-            Ok(asked) => asked,
-            Err(failure) => return failed(failure),
-        };
-        let sight = agent.sight(&self.choice, provider.kind());
-        let key = agent.key();
-        let attached = agent.attachments.contents(&key, &body.entries, sight);
-        body.contents = match attached.await {
-            Ok(contents) => contents,
-            Err(refusal) => return failed(unanswered(refusal)),
-        };
-        cut::tell(&self.feed, (self.request.turn, self.entries.len()), &shown);
-        let mut thinking = Thinking::default();
-        let mut watch = Watch::start(provider.kind(), self.span(provider.kind(), &body));
-        let answer = llm::ask(provider, body, self.agent.retry, |progress| {
-            watch.see(&progress);
-            thinking.see(&progress);
-            self.show(progress);
-        });
-        let answer = answer.await;
-        let first_token_ms = watch.end(&answer);
-        match answer {
-            Ok(answer) => {
-                self.calibrate(&answer, counted);
-                let mut answer = self.answer(answer, (&shown, &thinking, counter)).await;
-                answer.first_token_ms = first_token_ms;
-                Command::Answered { request, answer }
-            }
-            Err(error) => {
-                if matches!(error, llm::Error::Overflow { .. })
-                    && let Some(cut) = self.cut(&shown, counter)
-                {
-                    cut::log_overflow(&error, &cut);
-                    return Command::Overflowed { request, cut };
-                }
-                tracing::warn!(?error, "The model request ended for good");
-                failed(Failure {
-                    code: error.code(),
-                    text: error.to_string(),
-                    is_retryable: matches!(error.fault(), Fault::Transient | Fault::External),
-                })
-            }
-        }
-    }
-
     fn past(&self) -> Past<'_> {
         Past {
             entries: &self.entries,
@@ -121,7 +66,7 @@ impl ModelRequest {
 
     /// The request again with half of the tokens: by shorter results if that is enough, else with
     /// nothing but the newest turn; none = that is all there was (S2.26, D2).
-    fn cut(&self, shown: &history::Window, counter: Counter) -> Option<Cut> {
+    pub(super) fn cut(&self, shown: &history::Window, counter: Counter) -> Option<Cut> {
         let count = |entry: &Weighed| counter.of_entry(entry);
         let newest = |kept: usize| {
             let from = self.entries.len().checked_sub(kept)?;
@@ -158,15 +103,17 @@ impl ModelRequest {
         })
     }
 
-    fn request(&self, counter: Counter) -> Result<Request, Failure> {
+    /// The request to that model.
+    pub(super) fn request(&self, choice: &ModelChoice, counter: Counter) -> Result<Asked, Failure> {
         let refused = |code, text| Failure {
             code,
             text,
             is_retryable: false,
+            spent: Vec::new(),
         };
         let input = history::last_input(&self.entries);
         let of = (input, self.limits);
-        let request_base = self.agent.request_base(&self.choice, of, counter);
+        let request_base = self.agent.request_base(choice, of, counter);
         let RequestBase {
             system,
             tools,
@@ -186,39 +133,49 @@ impl ModelRequest {
                 "the request needs about {needed} tokens ({tokens} of them for the system prompt \
                  and the tools), and the model `{}` reads {window}; shorten the message, switch \
                  servers off, or choose a model with a larger window",
-                self.choice.model
+                choice.model
             );
             return Err(refused(Code::ContextOverflow, text));
         }
-        let longest = self.agent.longest_answer(&self.choice);
+        let longest = self.agent.longest_answer(choice);
         let at_most = |most: u32| longest.map_or(most, |longest| most.min(longest));
-        let body = llm::Request {
-            model: self.choice.model.clone(),
+        let request = llm::Request {
+            model: choice.model.clone(),
             system: (!system.is_empty()).then_some(system),
             entries: shown.entries.clone().into(),
             contents: llm::Contents::default(),
             tools,
             temperature: self.agent.temperature,
-            effort: self.effort.or(self.agent.effort(&self.choice)),
+            effort: self.effort.or(self.agent.effort(choice)),
             max_tokens: self.agent.max_tokens.map(at_most),
             max_output: longest,
         };
         let entries = shown.entries.iter();
         let entries = entries.map(|entry| counter.counted(entry)).sum::<u64>();
-        Ok(Request {
-            counted: counted + entries,
-            body,
+        Ok(Asked {
+            body: request,
             shown,
+            tokens: needed,
+            counted: counted + entries,
         })
     }
 
-    fn span(&self, kind: llm::ProviderKind, request: &llm::Request) -> Option<RequestSpan> {
+    pub(super) fn span(
+        &self,
+        candidate: &Candidate,
+        request: &llm::Request,
+    ) -> Option<RequestSpan> {
         let trace = self.trace.clone()?;
-        let asked = (&self.choice, self.request.iteration);
-        Some(RequestSpan::begin(trace, kind, asked, request))
+        let asked = (&candidate.choice, self.request.iteration);
+        Some(RequestSpan::begin(
+            trace,
+            candidate.provider.kind(),
+            asked,
+            request,
+        ))
     }
 
-    fn show(&self, progress: Progress) {
+    pub(super) fn show(&self, progress: Progress) {
         match progress {
             Progress::Event(ModelEvent::Text(piece)) => {
                 self.feed.say(self.ticket, DeltaKind::Text, piece);
@@ -236,13 +193,14 @@ impl ModelRequest {
                     cut: None,
                 }));
             }
-            Progress::Event(_) => {}
+            Progress::Begins | Progress::Event(_) => {}
             Progress::Retry {
                 attempt,
                 max_attempts,
                 delay,
                 code,
                 reason,
+                ..
             } => {
                 self.feed.restart_answer(self.ticket);
                 self.feed.announce(What::Notice(Notice {
@@ -256,9 +214,10 @@ impl ModelRequest {
         }
     }
 
-    async fn answer(
+    pub(super) async fn answer(
         &self,
         answer: llm::Answer,
+        choice: &ModelChoice,
         (shown, thinking, counter): (&history::Window, &Thinking, Counter),
     ) -> Answer {
         if answer.dropped_calls > 0 {
@@ -270,7 +229,7 @@ impl ModelRequest {
         }
         let usage = answer.usage.unwrap_or_else(|| {
             // Few servers say nothing: the request is built again for them instead of kept for all.
-            let request = self.request(counter).map(|request| request.body);
+            let request = self.request(choice, counter).map(|asked| asked.body);
             request.map_or_else(
                 |_| TokenUsage::default(),
                 |request| llm::tokens::estimated_usage(&request, &answer),
@@ -293,10 +252,12 @@ impl ModelRequest {
             reasoning: Reasoning::of(answer.reasoning, thinking.took_ms()),
             native: answer.native,
             usage,
+            cost: self.agent.describe(choice).price(&usage),
             first_token_ms: None,
-            cost: self.agent.describe(&self.choice).price(&usage),
             finish: answer.finish.map_or("stop", llm::Finish::as_str).to_owned(),
             stop_detail: answer.stop_detail,
+            answered_by: None,
+            spent: self.meter.spent(),
         }
     }
 
@@ -309,7 +270,7 @@ impl ModelRequest {
                 Ok(args) => propose(tools, provider_id, &asked.name, args),
                 Err(invalid) => {
                     let name = &asked.name;
-                    tracing::warn!(tool.name = %name, %invalid, "A call of `{name}` cannot be read");
+                    tracing::warn!(tool.name = %name, %invalid, "Failed to parse arguments for tool {name}: {invalid}");
                     Proposal {
                         provider_id,
                         name: name.clone(),
@@ -323,97 +284,5 @@ impl ModelRequest {
         let mut calls: Vec<Proposal> = calls.collect();
         written_files::look(&mut calls, || tools.files(self.is_unused)).await;
         calls
-    }
-}
-
-/// Measures how long a model thinks aloud before it says or asks something. The clock is read twice.
-#[derive(Default)]
-struct Thinking {
-    since: Option<Instant>,
-    took: Option<Duration>,
-}
-
-impl Thinking {
-    fn see(&mut self, progress: &Progress) {
-        match progress {
-            Progress::Retry { .. } => *self = Self::default(),
-            Progress::Event(ModelEvent::Reasoning(_)) => {
-                self.since.get_or_insert_with(Instant::now);
-            }
-            Progress::Event(_) => {
-                if let Some(since) = self.since {
-                    self.took.get_or_insert_with(|| since.elapsed());
-                }
-            }
-        }
-    }
-
-    fn took_ms(&self) -> Option<u64> {
-        self.took.map(whole_ms)
-    }
-}
-
-fn whole_ms(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Measures one model request. A piece after the first costs one comparison.
-struct Watch {
-    provider: &'static str,
-    since: Instant,
-    /// From its start to its first piece.
-    first: Option<Duration>,
-    /// The same for traces.
-    span: Option<RequestSpan>,
-}
-
-impl Watch {
-    fn start(kind: llm::ProviderKind, span: Option<RequestSpan>) -> Self {
-        Self {
-            provider: kind.as_str(),
-            since: Instant::now(),
-            first: None,
-            span,
-        }
-    }
-
-    fn see(&mut self, progress: &Progress) {
-        match progress {
-            Progress::Event(_) if self.first.is_some() => {}
-            Progress::Event(event) if !event.is_said() => {}
-            Progress::Event(_) => {
-                let first = self.since.elapsed();
-                self.first = Some(first);
-                instruments().first_token(self.provider, first);
-                if let Some(span) = &mut self.span {
-                    span.answers();
-                }
-            }
-            Progress::Retry { attempt, code, .. } => {
-                instruments().model_retried(self.provider);
-                if let Some(span) = &mut self.span {
-                    span.retries(*attempt, *code);
-                }
-            }
-        }
-    }
-
-    /// Gives the time to the first piece, in milliseconds.
-    fn end(self, answer: &Result<llm::Answer, llm::Error>) -> Option<u64> {
-        let outcome = if answer.is_ok() { "answered" } else { "failed" };
-        instruments().model_asked(self.provider, outcome, self.since.elapsed());
-        if let Some(span) = self.span {
-            span.end(answer);
-        }
-        self.first.map(whole_ms)
-    }
-}
-
-/// Why nobody can be asked: asking again helps once there is a key, or another choice.
-fn unanswered(refusal: Refusal) -> Failure {
-    Failure {
-        code: refusal.code,
-        text: refusal.message,
-        is_retryable: true,
     }
 }

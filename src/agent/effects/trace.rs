@@ -209,15 +209,15 @@ impl RequestSpan {
         }
     }
 
-    pub(in crate::agent) fn end(mut self, answer: &Result<llm::Answer, llm::Error>) {
+    pub(in crate::agent) fn end(mut self, answer: &Result<llm::Answer, llm::Failed>) {
         let Some(mut span) = self.span.take() else {
             return;
         };
         match answer {
             Ok(answer) => say_answer(&mut span, answer),
-            Err(error) => {
+            Err(failed) => {
                 span.set("sepal.outcome", "failed");
-                span.fail(error.code().as_str());
+                span.fail(failed.error.code().as_str());
             }
         }
         self.turn.traces.end(span, now());

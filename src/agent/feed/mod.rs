@@ -4,6 +4,7 @@
 //! instead, so it loses no event and gets its deltas merged.
 
 pub(super) mod list_update;
+mod names;
 pub(super) mod running_answer;
 mod usage;
 

@@ -313,6 +313,7 @@ fn changes_usage(event: &Event) -> bool {
         event,
         Event::Said { .. }
             | Event::Answered { .. }
+            | Event::Spent { .. }
             | Event::ContextCut { .. }
             | Event::ResultsShortened { .. }
             | Event::ContextReset

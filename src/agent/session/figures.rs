@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::replica::Replica;
-use crate::domain::{CallId, Timestamp, TurnId};
-use crate::session::{Commit, Decider, Event, Verdict};
+use crate::domain::{CallId, Iteration, Timestamp, TurnId};
+use crate::session::{Commit, Decider, Event, Outcome, Verdict};
 use crate::telemetry::instruments;
 
 /// Counts an own commit, before it changes the state.
@@ -18,6 +18,7 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
                 turn,
                 ..
             } => {
+                tracing::debug!(session.id = %replica.key.session, turn = turn.0, finish, "No tool calls. Task complete.");
                 if finish == "max_iterations" {
                     warn_of_limit(replica, *turn);
                 }
@@ -32,21 +33,32 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
                 call, verdict, by, ..
             } => count_decision(replica, call, (*verdict, by), commit.at),
             Event::Started { .. } => instruments().call_became("started"),
-            Event::Ended { outcome, .. } => instruments().call_became(outcome.status()),
+            Event::Ended { outcome, name, .. } => {
+                instruments().call_became(outcome.status());
+                log_call(replica, name, outcome);
+            }
+            Event::Thinking {
+                turn, iteration, ..
+            } => log_request(replica, *turn, *iteration),
+            Event::Said { turn, calls, .. } => {
+                let calls = calls.len();
+                tracing::debug!(session.id = %replica.key.session, turn = turn.0, calls, "Processing {calls} tool calls.");
+            }
+            Event::ContextReset => {
+                tracing::info!(session.id = %replica.key.session, "Conversation reset.");
+            }
             Event::Created { .. }
             | Event::OwnerChanged { .. }
             | Event::Queued { .. }
+            | Event::Spent { .. }
             | Event::StopRequested { .. }
             | Event::CallStopRequested { .. }
             | Event::UserMessage { .. }
-            | Event::Thinking { .. }
-            | Event::Said { .. }
             | Event::Settled { .. }
             | Event::Withdrawn { .. }
             | Event::TitleSet { .. }
             | Event::ModelChosen { .. }
             | Event::WindowChosen { .. }
-            | Event::ContextReset
             | Event::ContextCut { .. }
             | Event::ResultsShortened { .. } => {}
         }
@@ -62,8 +74,39 @@ fn warn_of_limit(replica: &Replica, turn: TurnId) {
         session.id = %replica.key.session,
         turn = turn.0,
         iterations,
-        "Turn {turn} has asked the model as often as it may ({iterations} times)"
+        "Reached maximum iterations ({iterations})."
     );
+}
+
+/// A request of the model begins (S3.44).
+fn log_request(replica: &Replica, turn: TurnId, iteration: Iteration) {
+    let session = &replica.key.session;
+    if iteration.0 == 1 {
+        tracing::info!(session.id = %session, turn = turn.0, "Starting completeTask loop");
+    }
+    tracing::debug!(
+        session.id = %session,
+        turn = turn.0,
+        iteration = iteration.0,
+        "LLM Iteration {}",
+        iteration.0
+    );
+}
+
+/// A call has its result (S3.44).
+fn log_call(replica: &Replica, name: &str, outcome: &Outcome) {
+    let session = &replica.key.session;
+    match outcome {
+        Outcome::Completed { .. } => {
+            tracing::debug!(session.id = %session, tool.name = name, "Tool {name} executed successfully.");
+        }
+        // The words of a tool are people's data, and no line for operators has them.
+        Outcome::Failed { code, .. } => {
+            let code = code.as_str();
+            tracing::warn!(session.id = %session, tool.name = name, code, "Tool execution error for {name}: {code}");
+        }
+        Outcome::Unknown { .. } | Outcome::Rejected { .. } | Outcome::Cancelled => {}
+    }
 }
 
 fn count_decision(

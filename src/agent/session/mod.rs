@@ -19,11 +19,13 @@ use tokio_util::sync::CancellationToken;
 
 use self::creation_limit::CreationLimit;
 pub(super) use self::replica::{Lost, Replica};
+use super::effects::meter::seen;
 use super::effects::{Running, Wanted};
 use super::feed::What;
+use super::feed::running_answer::RunningAnswer;
 use super::mailbox::{Accepted, Message, SessionRequest, damaged, deleted, stopping, store_away};
 use crate::domain::{Code, Holder, SandboxId, UserId};
-use crate::session::{Command, Refusal, Rules};
+use crate::session::{Command, Refusal, Rules, Spent};
 use crate::store::clock::now;
 use crate::telemetry::instruments;
 
@@ -148,13 +150,22 @@ impl LiveSession {
             return;
         };
         tracing::warn!(session.id = %self.replica.key.session, %turn, limit_s = limit.as_secs_f64(), "A turn took too long and is stopped");
-        if self.running.has_model() {
-            // Nothing of the answer may be shown after the event that ends the turn.
-            self.running.stop_model();
-            self.replica.feed.end_answer();
-        }
-        self.outcome(Command::TimeOut { turn, limit }, None).await;
+        let spent = self.stop_asking();
+        let over = Command::TimeOut { turn, limit, spent };
+        self.outcome(over, None).await;
         self.look().await;
+    }
+
+    /// Ends the request of the model, where one runs here; what it used.
+    fn stop_asking(&mut self) -> Vec<Spent> {
+        let Some(meter) = self.running.stop_model() else {
+            return Vec::new();
+        };
+        // Nothing of the answer may be shown after the event that ends the turn.
+        let said = self.replica.feed.end_answer();
+        let (said, thought) = said.map_or((None, None), RunningAnswer::into_parts);
+        let seen = seen(said.as_deref(), thought.as_ref());
+        self.replica.spent(Some(&meter), &seen)
     }
 
     /// Looks what became of a commit of which that is not known, and goes on from there.

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::LiveSession;
 use super::commit::Failure;
 use crate::agent::mailbox::{Message, store_away};
-use crate::session::{Command, Outcome, Output, Refusal};
+use crate::session::{Command, Outcome, Output, Refusal, Spent};
 
 /// Outcomes of one commit.
 const MOST_OUTCOMES: usize = 16;
@@ -127,11 +127,19 @@ impl LiveSession {
 fn unstorable(outcome: &Command, refusal: &Refusal) -> Option<Command> {
     let text = format!("the result cannot be stored: {}", refusal.message);
     let code = refusal.code;
-    if let Command::Answered { request, .. } = *outcome {
+    if let Command::Answered { request, answer } = outcome {
+        let request = *request;
+        // It was paid for, whatever becomes of it.
+        let own = Spent {
+            usage: answer.usage,
+            cost: answer.cost,
+        };
+        let spent = answer.spent.iter().copied().chain([own]).collect();
         let failure = crate::session::Failure {
             code,
             text,
             is_retryable: true,
+            spent,
         };
         return Some(Command::ModelFailed { request, failure });
     }

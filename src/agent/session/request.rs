@@ -3,6 +3,7 @@
 
 use super::replica::Replica;
 use crate::agent::effects::Running;
+use crate::agent::effects::meter::seen;
 use crate::agent::feed::running_answer::RunningAnswer;
 use crate::agent::mailbox::SessionRequest;
 use crate::session::{Command, Edit, Refusal};
@@ -46,17 +47,21 @@ pub(super) fn prepare(
             let is_this = now.is_some_and(|now| turn.is_none_or(|turn| turn == now.id));
             // At another gateway than the model's: what was said is what people here have seen.
             let mut said = replica.feed.running_answer().filter(|_| is_this);
+            let mut meter = None;
             if is_this && running.has_model() {
                 // Nothing of the answer may be shown after the event that ends the turn.
-                running.stop_model();
+                meter = running.stop_model();
                 said = replica.feed.end_answer();
             }
             let (said_so_far, thought_so_far) =
                 said.map_or((None, None), RunningAnswer::into_parts);
+            let seen = seen(said_so_far.as_deref(), thought_so_far.as_ref());
+            let spent = is_this.then(|| replica.spent(meter.as_deref(), &seen));
             Command::Stop {
                 turn,
                 said_so_far,
                 thought_so_far,
+                spent: spent.unwrap_or_default(),
             }
         }
         SessionRequest::Command(command) | SessionRequest::Say { say: command, .. } => command,

@@ -46,6 +46,7 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             Event::Created { .. }
             | Event::OwnerChanged { .. }
             | Event::Queued { .. }
+            | Event::Spent { .. }
             | Event::StopRequested { .. }
             | Event::CallStopRequested { .. }
             | Event::UserMessage { .. }

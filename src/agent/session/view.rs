@@ -2,10 +2,12 @@
 
 use super::replica::Replica;
 use crate::agent::cluster::presence::HasSite as _;
+use crate::agent::effects::meter::Meter;
 use crate::agent::feed::{Joined, LeftOut, QueueState, SessionView, TurnView, UsageState};
 use crate::history::{self, Past};
+use crate::llm;
 use crate::llm::tokens::Counter;
-use crate::session::{Activity, Phase};
+use crate::session::{Activity, ModelChoice, Phase, Spent};
 
 impl Replica {
     pub(super) fn queue(&self) -> QueueState {
@@ -40,6 +42,34 @@ impl Replica {
     fn counter(&self) -> Counter {
         let entries = self.state.entries.iter().map(|entry| &**entry);
         self.agent.counter(self.choice()).at_hand(entries)
+    }
+
+    /// What a request of the model that is stopped has used: as its meter says where it ran here, else
+    /// as one can tell.
+    pub(super) fn spent(&self, meter: Option<&Meter>, so_far: &llm::Answer) -> Vec<Spent> {
+        if let Some(meter) = meter {
+            return meter.stop(so_far, &self.agent);
+        }
+        let control = &self.state.control;
+        let choice = control.asked().unwrap_or(&self.genesis.model);
+        self.agent
+            .spent_elsewhere(control, (choice, self.request_tokens(choice)), so_far)
+    }
+
+    /// About how many tokens a request to that model takes now.
+    fn request_tokens(&self, choice: &ModelChoice) -> u64 {
+        let input = history::last_input(&self.state.entries);
+        let own = self.agent.turn_limits(&self.state.control);
+        let entries = self.state.entries.iter().map(|entry| &**entry);
+        let counter = self.agent.counter(choice).at_hand(entries);
+        let Ok(base) = self.agent.request_base(choice, (input, own), counter) else {
+            return 0;
+        };
+        let past = Past {
+            entries: &self.state.entries,
+            question: self.state.control.question,
+        };
+        base.tokens + history::window(past, base.limits, |entry| counter.of_entry(entry)).tokens
     }
 
     /// What the next request would leave out.

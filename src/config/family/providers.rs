@@ -6,6 +6,7 @@ use super::presets::{COMPATIBLE, PRESETS, Preset, preset};
 use super::{Fields, Member, Members, has_problem, of_models, path};
 use crate::config::check::{Raw, is_name};
 use crate::config::problem::did_you_mean;
+use crate::config::settings::{fallback, listed};
 use crate::config::table::{PROVIDERS, find, provider_kind};
 use crate::config::value::{Resolved, Values, checked, variable};
 use crate::config::{Problem, ProviderKind, Source, Sources};
@@ -19,11 +20,14 @@ const BASE_URL: &str = "agent.llm.base_url";
 const API: &str = "agent.llm.api";
 const CACHE_TTL: &str = "agent.llm.cache_ttl";
 const MODEL: &str = "agent.llm.model";
+const FALLBACK: &str = "agent.llm.fallback";
 const CONTEXT_WINDOW: &str = "agent.llm.context_window";
 
 /// What describes the default provider's entry: the setting and the field.
 const OF_DEFAULT: &[(&str, &str)] = &[
     (API_KEY, "api_key"),
+    ("agent.llm.api_keys", "api_keys"),
+    (FALLBACK, "fallback"),
     (BASE_URL, "base_url"),
     (API, "api"),
     (CACHE_TTL, "cache_ttl"),
@@ -106,6 +110,13 @@ fn of_file(members: Vec<Member>, problems: &mut Vec<Problem>) -> Members {
         entries.insert(name, fields);
     }
     entries
+}
+
+/// What is wrong with what is to answer instead.
+fn wrong_fallback(given: &Resolved) -> Option<String> {
+    let text = given.value.as_str()?;
+    let wrong = listed(text).find(|part| fallback(part).is_none())?;
+    Some(format!("`{wrong}` names no provider with a model"))
 }
 
 fn derived(text: &str, why: &'static str) -> Resolved {
@@ -289,9 +300,21 @@ impl Gathering<'_> {
 
     /// Refuses entries that could never work, and a default without a model.
     fn check(&mut self, default: Option<&str>) {
-        let mut missing = Vec::new();
+        let (mut missing, mut wrong) = (Vec::new(), Vec::new());
         for (name, fields) in &self.entries {
             let is_default = default == Some(name.as_str());
+            if let Some(given) = fields.get("fallback") {
+                let of_default = (is_default, FALLBACK.to_owned());
+                wrong.extend(wrong_fallback(given).map(|what| Problem {
+                    path: match of_default {
+                        (true, path) => path,
+                        (false, _) => path(&PROVIDERS, name, "fallback"),
+                    },
+                    source: Some(given.source.clone()),
+                    what,
+                    accepted: "`provider/model`, several separated by commas".to_owned(),
+                }));
+            }
             let is_compatible = fields
                 .get("kind")
                 .is_some_and(|kind| kind.value == COMPATIBLE);
@@ -318,6 +341,7 @@ impl Gathering<'_> {
             accepted: accepted.to_owned(),
         });
         self.problems.extend(problems);
+        self.problems.extend(wrong);
     }
 
     fn notices(&self, default: Option<&str>) -> Vec<String> {

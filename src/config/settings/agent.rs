@@ -5,10 +5,10 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use secrecy::SecretString;
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use url::Url;
 
+use super::of_models::{effort, efforts, max_outputs, prices, windows};
 use super::read;
 use crate::domain::Effort;
 
@@ -98,6 +98,8 @@ pub struct Llm {
     pub prompt_template: String,
     /// What happens after a transient fault.
     pub retry: Retry,
+    /// When a provider counts as out.
+    pub breaker: Breaker,
     /// Pause between two pieces of the scripted model's answer.
     #[serde(rename = "scripted_pace_ms", deserialize_with = "read::milliseconds")]
     pub scripted_pace: Duration,
@@ -124,6 +126,12 @@ pub struct ProviderEntry {
     /// The key; the vendors need one (S2.22).
     #[serde(default)]
     pub api_key: Option<SecretString>,
+    /// Further keys, for when those before them are out.
+    #[serde(default, deserialize_with = "keys")]
+    pub api_keys: Vec<SecretString>,
+    /// What answers instead while it is out.
+    #[serde(default, deserialize_with = "fallbacks")]
+    pub fallback: Vec<FallbackEntry>,
     /// Where the API is; `None` = the vendor's own address.
     #[serde(default, deserialize_with = "read::parsed_option")]
     pub base_url: Option<Url>,
@@ -165,96 +173,6 @@ pub struct ModelPrice {
     pub cache_write: Option<f64>,
     /// The same, kept for longer; `None` = like the other.
     pub cache_write_long: Option<f64>,
-}
-
-/// The smallest window that can be said, in tokens.
-const MIN_WINDOW: u64 = 1_024;
-
-/// The highest price that can be said, in US dollars per million tokens.
-const MAX_PRICE: f64 = 1e6;
-
-/// `model=…`; a model's name may hold a `=` itself.
-fn of_model(text: &str) -> Option<(String, &str)> {
-    let (model, said) = text.rsplit_once('=')?;
-    let model = model.trim();
-    (!model.is_empty()).then(|| (model.to_owned(), said.trim()))
-}
-
-/// `model=tokens`.
-pub(in crate::config) fn model_window(text: &str) -> Option<(String, u64)> {
-    let (model, tokens) = of_model(text)?;
-    let tokens = tokens.parse().ok()?;
-    (MIN_WINDOW..=u64::from(u32::MAX))
-        .contains(&tokens)
-        .then_some((model, tokens))
-}
-
-/// `model=tokens`.
-pub(in crate::config) fn model_max_output(text: &str) -> Option<(String, u64)> {
-    let (model, tokens) = of_model(text)?;
-    let tokens = tokens.parse().ok()?;
-    (1..=u64::from(u32::MAX))
-        .contains(&tokens)
-        .then_some((model, tokens))
-}
-
-/// `model=effort`.
-pub(in crate::config) fn model_effort(text: &str) -> Option<(String, Effort)> {
-    let (model, effort) = of_model(text)?;
-    Some((model, effort.parse().ok()?))
-}
-
-/// `model=input/output`, then perhaps `/cached`, `/cache write` and `/long cache write`.
-pub(in crate::config) fn model_price(text: &str) -> Option<(String, ModelPrice)> {
-    let (model, said) = of_model(text)?;
-    let said = said.split('/').map(|usd| usd.trim().parse().ok());
-    let said: Vec<f64> = said.collect::<Option<_>>()?;
-    let fits = said.iter().all(|usd| (0.0..=MAX_PRICE).contains(usd));
-    let [input, output, ref rest @ ..] = *said.as_slice() else {
-        return None;
-    };
-    let price = ModelPrice {
-        input,
-        output,
-        cached: rest.first().copied(),
-        cache_write: rest.get(1).copied(),
-        cache_write_long: rest.get(2).copied(),
-    };
-    let fits = fits && rest.len() <= 3;
-    fits.then_some((model, price))
-}
-
-fn windows<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, u64>, D::Error> {
-    by_model(from, model_window)
-}
-
-fn max_outputs<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, u64>, D::Error> {
-    by_model(from, model_max_output)
-}
-
-fn efforts<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Effort>, D::Error> {
-    by_model(from, model_effort)
-}
-
-/// An empty text is none.
-fn effort<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Effort>, D::Error> {
-    let text = Option::<String>::deserialize(from)?;
-    let text = text.filter(|text| !text.trim().is_empty());
-    text.map(|text| text.parse().map_err(D::Error::custom))
-        .transpose()
-}
-
-fn prices<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, ModelPrice>, D::Error> {
-    by_model(from, model_price)
-}
-
-/// What is wrong was refused before.
-fn by_model<'de, D: Deserializer<'de>, T>(
-    from: D,
-    read: fn(&str) -> Option<(String, T)>,
-) -> Result<BTreeMap<String, T>, D::Error> {
-    let texts = Vec::<String>::deserialize(from)?;
-    Ok(texts.iter().filter_map(|text| read(text)).collect())
 }
 
 /// How long a prompt cache keeps what it is given.
@@ -341,6 +259,50 @@ impl ProviderKind {
         ];
         all.into_iter().find(|kind| kind.as_str() == name)
     }
+}
+
+/// `agent.llm.breaker`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Breaker {
+    /// Faults in a row after which a provider is out; 0 = never.
+    pub faults: u32,
+    /// How long it is not asked then.
+    #[serde(deserialize_with = "read::seconds")]
+    pub pause: Duration,
+}
+
+/// A model that answers in the place of another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FallbackEntry {
+    pub provider: String,
+    pub model: String,
+}
+
+/// `provider/model`; a model's name may hold a `/` itself.
+pub(in crate::config) fn fallback(text: &str) -> Option<FallbackEntry> {
+    let (provider, model) = text.split_once('/')?;
+    (!provider.is_empty() && !model.is_empty()).then(|| FallbackEntry {
+        provider: provider.to_owned(),
+        model: model.to_owned(),
+    })
+}
+
+/// The parts of a list in one text.
+pub(in crate::config) fn listed(text: &str) -> impl Iterator<Item = &str> {
+    let parts = text.split(|letter: char| letter == ',' || letter.is_whitespace());
+    parts.filter(|part| !part.is_empty())
+}
+
+fn keys<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SecretString>, D::Error> {
+    let text = Option::<String>::deserialize(from)?.unwrap_or_default();
+    Ok(listed(&text).map(Into::into).collect())
+}
+
+/// What is wrong was refused before.
+fn fallbacks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<FallbackEntry>, D::Error> {
+    let text = Option::<String>::deserialize(from)?.unwrap_or_default();
+    Ok(listed(&text).filter_map(fallback).collect())
 }
 
 /// `agent.llm.retry` (S0.47).

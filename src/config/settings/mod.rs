@@ -1,6 +1,7 @@
 //! The settings as the other modules get them: one struct per concern, checked and typed.
 
 mod agent;
+mod of_models;
 mod read;
 mod runtime;
 mod telemetry;
@@ -13,10 +14,11 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 pub use agent::{
-    Agent, ApiFlavour, ApprovalWay, CacheTtl, Chat, CompactionStrategy, Llm, ModelPrice,
-    ProviderEntry, ProviderKind, Retry, Tool,
+    Agent, ApiFlavour, ApprovalWay, Breaker, CacheTtl, Chat, CompactionStrategy, FallbackEntry,
+    Llm, ModelPrice, ProviderEntry, ProviderKind, Retry, Tool,
 };
-pub(in crate::config) use agent::{model_effort, model_max_output, model_price, model_window};
+pub(in crate::config) use agent::{fallback, listed};
+pub(in crate::config) use of_models::{model_effort, model_max_output, model_price, model_window};
 pub use runtime::{
     Access, Http, Limits, Log, LogFormat, LogLevel, LogOutput, Metrics, Runtime, Socket, Stdio,
     Transports,

@@ -144,8 +144,10 @@ const NOT_IN_TREE: &[&str] = &[
     "agent.llm.api",
     "agent.llm.cache_ttl",
     "agent.llm.api_key",
+    "agent.llm.api_keys",
     "agent.llm.base_url",
     "agent.llm.context_window",
+    "agent.llm.fallback",
     "sandbox.network",
 ];
 

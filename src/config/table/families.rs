@@ -96,6 +96,11 @@ pub const PROVIDERS: Family = Family {
         ),
         field("api_key", FieldKind::One(Kind::Secret), "Its key."),
         field(
+            "api_keys",
+            FieldKind::One(Kind::Secret),
+            "Further keys, separated by commas, for when those before them are out.",
+        ),
+        field(
             "base_url",
             FieldKind::One(Kind::Url),
             "Where its API is, with its version path; `openai-compatible` needs it.",
@@ -109,6 +114,11 @@ pub const PROVIDERS: Family = Family {
             "cache_ttl",
             FieldKind::One(Kind::CACHE_TTL),
             "How long its prompt cache keeps what it is given, where that can be chosen.",
+        ),
+        field(
+            "fallback",
+            TEXT,
+            "What answers instead while it is out: `provider/model`, several separated by commas.",
         ),
         field(
             "models",

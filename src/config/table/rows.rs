@@ -218,6 +218,8 @@ settings! { since "0.1":
         / "mistral" "MISTRAL_API_KEY" / "cohere" "COHERE_API_KEY"
         Secret, Words("none"),
         "The key of the default provider; a vendor's variable goes to that vendor. Prefer the environment to the file.";
+    "agent.llm.api_keys" ["SPL_LLM_API_KEYS" "LLM_API_KEYS"] Secret, Words("none"),
+        "Further keys of the default provider, separated by commas: they answer in their order while those before them are out, limited or without credit.";
     "agent.llm.base_url" ["SPL_LLM_BASE_URL" "LLM_BASE_URL"]
         / "openai" "OPENAI_BASE_URL" / "anthropic" "ANTHROPIC_BASE_URL" / "gemini" "GEMINI_BASE_URL"
         Url, Words("the provider's own"),
@@ -250,6 +252,12 @@ settings! { since "0.1":
         "The longest wait before a repetition, in seconds.";
     "agent.llm.retry.backoff_multiplier" ["SPL_LLM_RETRY_BACKOFF_MULTIPLIER" "LLM_RETRY_BACKOFF_MULTIPLIER"] Number(1.0, 100.0), Is("2.0"),
         "By how much each wait is longer than the one before.";
+    "agent.llm.breaker.faults" ["SPL_LLM_BREAKER_FAULTS" "LLM_BREAKER_FAULTS"] Whole(0, 1000), Is("5"),
+        "Passing faults in a row after which a provider is not asked for a while, and every request fails at once; one time-out is enough where nobody was answered meanwhile. 0 = it is always asked.";
+    "agent.llm.breaker.pause" ["SPL_LLM_BREAKER_PAUSE" "LLM_BREAKER_PAUSE"] Number(0.1, 3600.0), Is("30.0"),
+        "Seconds before one request tries whether such a provider is back; twice as long each time that it is not.";
+    "agent.llm.fallback" ["SPL_LLM_FALLBACK" "LLM_FALLBACK"] Text, Words("none"),
+        "What answers instead while the default provider is out, limited or without credit: `provider/model`, several separated by commas. The session says so, and pays that model's price.";
     "agent.llm.scripted_pace_ms" ["SPL_LLM_SCRIPTED_PACE_MS"] Whole(0, 10_000), Is("15"),
         "Milliseconds between two pieces of the scripted model's answer.";
     "store.data_dir" ["SPL_DATA_DIR"] Text, Is("data"),

@@ -173,6 +173,7 @@ fn sample(definition: &Definition) -> String {
         return value.to_owned();
     }
     let value = match definition.kind {
+        Kind::Text if definition.key == "agent.llm.fallback" => "a/b",
         Kind::Text | Kind::Template => "sample",
         Kind::Secret => "a secret that has at least 32 characters",
         Kind::Flag => "true",

@@ -181,6 +181,7 @@ impl Watch<'_> {
             turn: None,
             said_so_far: None,
             thought_so_far: None,
+            spent: Vec::new(),
         };
         let Question {
             sessions, caller, ..

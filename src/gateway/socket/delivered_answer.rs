@@ -82,6 +82,7 @@ mod tests {
 
     fn answered(turn: u64, text: &str) -> Event {
         Event::Answered {
+            answered_by: None,
             turn: TurnId(turn),
             text: text.into(),
             model: "m".into(),

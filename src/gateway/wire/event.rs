@@ -7,7 +7,7 @@ use super::call;
 use super::frame::{Frame, Frames, frame};
 use super::stamp::{request_id, stamped};
 use crate::agent::ShownEvent;
-use crate::session::{Event, Reasoning, SHORTEN_RESULTS};
+use crate::session::{AnsweredBy, Event, Reasoning, SHORTEN_RESULTS};
 
 /// The frames of a shown event, in order; all carry its `seq`.
 pub fn event_frames(shown: &ShownEvent) -> Frames {
@@ -57,6 +57,7 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         Event::Created { .. }
         | Event::OwnerChanged { .. }
         | Event::Queued { .. }
+        | Event::Spent { .. }
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. } => Frames::new(),
     }
@@ -167,6 +168,7 @@ fn answer_frame(shown: &ShownEvent) -> Frame {
         stop_detail,
         dropped_calls,
         reasoning,
+        answered_by,
         ..
     } = &shown.event
     else {
@@ -180,7 +182,8 @@ fn answer_frame(shown: &ShownEvent) -> Frame {
     if let (Some(rest), Some(first)) = (rest.as_object_mut(), first_token_ms) {
         rest.insert("firstTokenMs".to_owned(), json!(first));
     }
-    let rest = with_ending(rest, *dropped_calls, stop_detail.as_deref());
+    let mut rest = with_ending(rest, *dropped_calls, stop_detail.as_deref());
+    tell_answered_by(&mut rest, answered_by.as_deref());
     frame("agent:response", &[text, &stamped(rest, shown)])
 }
 
@@ -195,6 +198,13 @@ fn with_ending(mut rest: Value, dropped_calls: u64, stop_detail: Option<&str>) -
         }
     }
     rest
+}
+
+/// Most answers come from whom they were asked of.
+fn tell_answered_by(rest: &mut Value, by: Option<&AnsweredBy>) {
+    if let (Some(by), Some(fields)) = (by, rest.as_object_mut()) {
+        fields.insert("answeredBy".into(), json!(by));
+    }
 }
 
 /// Reasoning as the page reads it; a whole one does not say how much is left out.
@@ -217,6 +227,7 @@ fn said_frame(shown: &ShownEvent) -> Frame {
         text,
         calls,
         reasoning,
+        answered_by,
         ..
     } = &shown.event
     else {
@@ -232,9 +243,10 @@ fn said_frame(shown: &ShownEvent) -> Frame {
             })
         })
         .collect();
-    let rest = json!({
+    let mut rest = json!({
         "turn": turn, "iteration": iteration, "calls": calls,
         "reasoning": reasoning.as_ref().map(thought),
     });
+    tell_answered_by(&mut rest, answered_by.as_deref());
     frame("agent:message", &[text, &stamped(rest, shown)])
 }

@@ -199,7 +199,7 @@ mod tests {
                 codes.push(code);
             }
         });
-        let answer = answer.await;
+        let answer = answer.await.map_err(|failed| failed.error);
         (answer, codes)
     }
 

@@ -28,6 +28,12 @@ pub(in crate::llm) enum StreamError<E: std::error::Error + 'static> {
     Silent(Duration),
 }
 
+/// Whether a stream of the HTTP library ended because nothing came.
+pub(in crate::llm) fn is_silence(error: &(dyn std::error::Error + 'static)) -> bool {
+    let of_http = error.downcast_ref::<StreamError<reqwest::Error>>();
+    matches!(of_http, Some(StreamError::Silent(_)))
+}
+
 impl<S> IdleTimeout<S> {
     pub(in crate::llm) fn new(bytes: S, silence: Duration) -> Self {
         Self {

@@ -51,6 +51,11 @@ pub fn of_request(request: &Request) -> u64 {
 
 /// What a request used, where the provider did not say it (S1.3).
 pub fn estimated_usage(request: &Request, answer: &Answer) -> TokenUsage {
+    estimated_of(of_request(request), answer)
+}
+
+/// The same where the tokens of the request have been counted.
+pub fn estimated_of(input_tokens: u64, answer: &Answer) -> TokenUsage {
     let calls = answer.calls.iter().map(|call| {
         let args = match &call.args {
             Ok(args) => of_json(args),
@@ -60,7 +65,7 @@ pub fn estimated_usage(request: &Request, answer: &Answer) -> TokenUsage {
     });
     let reasoning_tokens = of_text(&answer.reasoning);
     TokenUsage {
-        input_tokens: of_request(request),
+        input_tokens,
         cached_tokens: 0,
         cache_write_tokens: 0,
         cache_write_long_tokens: 0,

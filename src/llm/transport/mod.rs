@@ -141,9 +141,11 @@ fn unreachable_by(provider: &str, error: reqwest::Error) -> Error {
         })
     });
     let place = place.unwrap_or_else(|| "its address".to_owned());
-    let said = if error.is_timeout() {
-        format!("`{place}` does not answer in time")
-    } else if error.is_connect() {
+    if error.is_timeout() {
+        let said = format!("`{place}` does not answer in time");
+        return Error::TimedOut { provider, said };
+    }
+    let said = if error.is_connect() {
         format!("no connection to `{place}`")
     } else {
         format!("`{place}` broke the connection")
@@ -157,11 +159,9 @@ fn unreachable_by(provider: &str, error: reqwest::Error) -> Error {
 }
 
 fn silent(provider: &str) -> Error {
-    Error::Unavailable {
+    Error::TimedOut {
         provider: provider.to_owned(),
         said: "it does not answer in time".to_owned(),
-        retry_after: None,
-        source: None,
     }
 }
 

@@ -72,7 +72,7 @@ impl Verdict {
         match error {
             Error::RateLimited { .. } => "limited",
             Error::Overflow { .. } => "overflow",
-            Error::Unavailable { .. } => "unavailable",
+            Error::Unavailable { .. } | Error::TimedOut { .. } => "unavailable",
             Error::Rejected { refusal, .. } => match refusal {
                 Refusal::Key => "key",
                 Refusal::Address => "address",
@@ -81,6 +81,7 @@ impl Verdict {
             },
             Error::Key { .. }
             | Error::Misconfigured { .. }
+            | Error::Out { .. }
             | Error::Cut { .. }
             | Error::BadAnswer { .. } => "other",
         }

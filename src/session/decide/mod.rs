@@ -131,8 +131,14 @@ impl<'a> Draft<'a> {
                 turn,
                 said_so_far,
                 thought_so_far,
-            } => self.stop(*turn, said_so_far.as_deref(), thought_so_far.as_ref()),
-            Command::TimeOut { turn, limit } => self.time_out(*turn, *limit),
+                spent,
+            } => self.stop(
+                *turn,
+                said_so_far.as_deref(),
+                thought_so_far.as_ref(),
+                spent,
+            ),
+            Command::TimeOut { turn, limit, spent } => self.time_out(*turn, *limit, spent),
             Command::Retry => self.retry()?,
             Command::Withdraw { client_message_id } => self.withdraw(client_message_id)?,
             Command::ResetContext => self.reset_context()?,
@@ -143,7 +149,11 @@ impl<'a> Draft<'a> {
             Command::ModelFailed { request, failure } => {
                 self.model_failed(*request, failure);
             }
-            Command::Overflowed { request, cut } => self.overflowed(*request, *cut),
+            Command::Overflowed {
+                request,
+                cut,
+                spent,
+            } => self.overflowed(*request, *cut, spent),
             Command::CallEnded {
                 call,
                 outcome,

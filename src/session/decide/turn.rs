@@ -9,7 +9,8 @@ use crate::domain::{
 };
 use crate::session::call::{Call, CallStatus, Outcome, Output, Proposal, Resolution};
 use crate::session::command::{Answer, Cut, Failure, Refusal};
-use crate::session::event::{Event, ModelChoice, SHORTEN_RESULTS, SaidCall};
+use crate::session::event::{Event, SHORTEN_RESULTS, SaidCall};
+use crate::session::model::{ModelChoice, Spent};
 use crate::session::reasoning::Reasoning;
 use crate::session::state::{Phase, Turn, tool_key};
 
@@ -106,8 +107,9 @@ impl Draft<'_> {
         let Some(running) = self.asking(request) else {
             return;
         };
-        let started = running.started;
-        if let Some(shortened) = answer.shortened.filter(|_| !running.is_shortening_told) {
+        let (started, is_told) = (running.started, running.is_shortening_told);
+        self.spend(request.turn, &answer.spent);
+        if let Some(shortened) = answer.shortened.filter(|_| !is_told) {
             self.push(Event::ResultsShortened {
                 results: shortened.results,
                 before: shortened.before,
@@ -130,6 +132,7 @@ impl Draft<'_> {
             cost: answer.cost,
             native: answer.native.clone(),
             reasoning: answer.reasoning.clone(),
+            answered_by: answer.answered_by.clone(),
         });
         self.push(Event::Queued { calls });
         self.answer_at_once(&answer.calls);
@@ -143,11 +146,13 @@ impl Draft<'_> {
             (true, true) => ITERATIONS_SPENT.to_owned(),
             _ => answer.text.clone(),
         };
-        let asked = self.control.asked().map(|choice| choice.model.clone());
+        let asked = self.control.asked().map(|choice| &choice.model);
+        let model = answer.answered_by.as_ref().map(|by| &by.model).or(asked);
+        let model = model.cloned().unwrap_or_default();
         self.push(Event::Answered {
             turn,
             text,
-            model: asked.unwrap_or_default(),
+            model,
             usage: answer.usage,
             cost: answer.cost,
             duration_ms: self.inputs.now.since_ms(started),
@@ -161,7 +166,15 @@ impl Draft<'_> {
             dropped_calls: answer.dropped_calls,
             native: answer.native.clone(),
             reasoning: answer.reasoning.clone(),
+            answered_by: answer.answered_by.clone(),
         });
+    }
+
+    /// Counts what became no answer, each attempt for itself.
+    fn spend(&mut self, turn: TurnId, spent: &[Spent]) {
+        for Spent { usage, cost } in spent.iter().copied() {
+            self.push(Event::Spent { turn, usage, cost });
+        }
     }
 
     /// Gives every call of an answer its id and place (S2.30, S2.31).
@@ -239,6 +252,7 @@ impl Draft<'_> {
         if self.asking(request).is_none() {
             return;
         }
+        self.spend(request.turn, &failure.spent);
         self.push(Event::TurnFailed {
             turn: request.turn,
             code: failure.code,
@@ -248,10 +262,11 @@ impl Draft<'_> {
     }
 
     /// Asks once more with less of the past; the transcript stays (D2).
-    pub(super) fn overflowed(&mut self, request: ModelRequestId, cut: Cut) {
+    pub(super) fn overflowed(&mut self, request: ModelRequestId, cut: Cut, spent: &[Spent]) {
         if self.asking(request).is_none() {
             return;
         }
+        self.spend(request.turn, spent);
         if request.iteration.0 >= self.inputs.rules.max_iterations {
             self.push(Event::TurnFailed {
                 turn: request.turn,
@@ -282,6 +297,7 @@ impl Draft<'_> {
         turn: Option<TurnId>,
         said_so_far: Option<&str>,
         thought_so_far: Option<&Reasoning>,
+        spent: &[Spent],
     ) {
         let Some(running) = &self.control.turn else {
             return;
@@ -291,6 +307,7 @@ impl Draft<'_> {
             return;
         }
         if running.phase == Phase::Asking {
+            self.spend(id, spent);
             let text = said_so_far
                 .filter(|text| !text.is_empty())
                 .map(ToOwned::to_owned);
@@ -316,7 +333,7 @@ impl Draft<'_> {
 
     /// Ends a turn that has gone on for too long without a person (S0.58): at once where the model is
     /// asked, else with its calls.
-    pub(super) fn time_out(&mut self, turn: TurnId, limit: Duration) {
+    pub(super) fn time_out(&mut self, turn: TurnId, limit: Duration, spent: &[Spent]) {
         let running = self.control.turn.as_ref().filter(|it| it.id == turn);
         let Some((running, since)) = running.and_then(|it| Some((it, it.alone_since()?))) else {
             return;
@@ -326,6 +343,7 @@ impl Draft<'_> {
             return;
         }
         if running.phase == Phase::Asking {
+            self.spend(turn, spent);
             self.timed_out(turn, limit_ms);
         } else {
             self.stop_calls(turn, Some(limit_ms));

@@ -55,10 +55,7 @@ impl Control {
                 effort,
                 attachments,
                 ..
-            } => {
-                let id = client_message_id.as_deref();
-                self.receive((text, attachments), id, *effort);
-            }
+            } => self.receive((text, attachments), client_message_id.as_deref(), *effort),
             Event::Withdrawn { message_seq, .. } => {
                 self.waiting.retain(|message| message.seq != *message_seq);
             }
@@ -73,6 +70,7 @@ impl Control {
             }
             Event::Thinking { .. }
             | Event::Said { .. }
+            | Event::Spent { .. }
             | Event::Answered { .. }
             | Event::TurnFailed { .. }
             | Event::Cancelled { .. }

@@ -43,6 +43,7 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
             count(control, *usage, *cost);
             end_turn(control, Ending::Answered);
         }
+        Event::Spent { usage, cost, .. } => control.totals += (*usage, *cost),
         Event::TurnFailed { .. } => end_turn(control, Ending::Failed),
         Event::Cancelled { .. } => end_turn(control, Ending::Cancelled),
         Event::ContextCut {

@@ -14,7 +14,7 @@ use serde_json::json;
 use self::world::{World, answer, approve, digests, proposal, reject, say};
 use super::{
     Answer, Command, Decision, Edit, Failure, ModelChoice, Outcome, Output, PolicyEffect, Proposal,
-    Reasoning, Resolution, Rule, SessionState, Turn,
+    Reasoning, Resolution, Rule, SessionState, Spent, Turn,
 };
 use crate::domain::{CallId, Code, Digest, Effort, MicroUsd, ModelRequestId, TokenUsage};
 
@@ -68,8 +68,23 @@ fn some_answer(a: u8, b: u8) -> Answer {
             ..TokenUsage::default()
         },
         cost: (b % 3 > 0).then_some(MicroUsd(u64::from(b))),
+        spent: some_spent(b),
         ..answer("text", some_calls(a.wrapping_add(1), b))
     }
+}
+
+/// What none, one or two attempts used before.
+fn some_spent(seed: u8) -> Vec<Spent> {
+    let spent = |n: u8| Spent {
+        usage: TokenUsage {
+            input_tokens: u64::from(seed),
+            output_tokens: u64::from(n),
+            is_estimated: true,
+            ..TokenUsage::default()
+        },
+        cost: (n > 0).then_some(MicroUsd(u64::from(seed))),
+    };
+    (0..seed % 3).map(spent).collect()
 }
 
 fn edited(world: &World, call: &CallId, seed: u8) -> Command {
@@ -155,11 +170,13 @@ fn command(world: &World, (what, a, b): Step) -> Command {
             turn: (b % 3 == 0).then_some(request.turn),
             said_so_far: Some("so".into()),
             thought_so_far: Reasoning::of("hm".into(), None),
+            spent: some_spent(a),
         },
         16 => rare_command(world, call, (a, b)),
         17 if a % 2 == 0 => Command::Overflowed {
             request,
             cut: world.cut(),
+            spent: some_spent(b),
         },
         17 => Command::ModelFailed {
             request,
@@ -167,6 +184,7 @@ fn command(world: &World, (what, a, b): Step) -> Command {
                 code: Code::ProviderUnavailable,
                 text: "away".into(),
                 is_retryable: true,
+                spent: some_spent(b),
             },
         },
         _ => Command::StopCall { call },
@@ -277,7 +295,7 @@ proptest! {
         }
         world.check_folds();
         // Whatever was left, the session comes to rest.
-        world.tell(&Command::Stop { turn: None, said_so_far: None, thought_so_far: None }).unwrap();
+        world.tell(&Command::Stop { turn: None, said_so_far: None, thought_so_far: None, spent: Vec::new() }).unwrap();
         for call in world.queue() {
             world.end(&call, Outcome::Cancelled);
         }

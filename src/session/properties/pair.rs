@@ -162,6 +162,7 @@ fn come_to_rest(world: &mut World, gateways: &mut [Gateway; 2]) {
         turn: None,
         said_so_far: None,
         thought_so_far: None,
+        spent: Vec::new(),
     };
     gateways[0].read_on(world, usize::MAX);
     gateways[0].take_over(world);

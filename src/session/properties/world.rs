@@ -550,6 +550,8 @@ pub(crate) fn answer(text: &str, calls: Vec<Proposal>) -> Answer {
         cost: None,
         finish: "stop".into(),
         stop_detail: None,
+        answered_by: None,
+        spent: Vec::new(),
     }
 }
 
@@ -567,7 +569,10 @@ pub(crate) fn wanted_calls(state: &SessionState) -> BTreeSet<CallId> {
 fn check_totals(was: Totals, is: Totals, events: &[Event]) {
     let mut sum = was;
     for event in events {
-        if let Event::Said { usage, cost, .. } | Event::Answered { usage, cost, .. } = event {
+        if let Event::Said { usage, cost, .. }
+        | Event::Answered { usage, cost, .. }
+        | Event::Spent { usage, cost, .. } = event
+        {
             sum += (*usage, *cost);
         }
     }

@@ -19,6 +19,7 @@ fn time_out(world: &mut World, turn: u64, later: i64) -> bool {
         .tell(&Command::TimeOut {
             turn: TurnId(turn),
             limit: LIMIT,
+            spent: Vec::new(),
         })
         .unwrap();
     world.check_folds();

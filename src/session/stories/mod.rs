@@ -3,6 +3,8 @@
 #[cfg(test)]
 pub(super) mod approvals;
 #[cfg(test)]
+pub(super) mod attachments;
+#[cfg(test)]
 pub(super) mod limits;
 #[cfg(test)]
 pub(super) mod recovery;
@@ -13,9 +15,7 @@ use serde_json::json;
 
 use super::properties::world::{World, approve, proposal, reject, say};
 use super::{Command, Event, Outcome, Verdict};
-use crate::domain::{
-    Attachment, BlobId, Code, Entry, Iteration, MediaType, ModelRequestId, TurnId,
-};
+use crate::domain::{Code, Entry, Iteration, ModelRequestId, TurnId};
 
 pub(super) fn answer_calls(world: &mut World, tools: &[&str]) {
     let calls = tools
@@ -262,6 +262,7 @@ fn stopping_ends_every_call_and_then_the_turn() {
             turn: None,
             said_so_far: None,
             thought_so_far: None,
+            spent: Vec::new(),
         })
         .unwrap();
     assert!(
@@ -273,6 +274,7 @@ fn stopping_ends_every_call_and_then_the_turn() {
             turn: Some(TurnId(99)),
             said_so_far: None,
             thought_so_far: None,
+            spent: Vec::new(),
         })
         .unwrap();
     for call in &calls {
@@ -333,51 +335,6 @@ fn a_repeated_message_is_taken_once() {
     assert_eq!(world.state.control.seq_of_message("m1"), Some(1));
 }
 
-/// Asserts S3.19: the working context keeps what was attached, and a picture needs no words.
-#[test]
-fn what_is_attached_stays_with_its_message_and_old_messages_have_nothing() {
-    let mut world = World::new();
-    let cat = Attachment {
-        id: BlobId::of(b"cat"),
-        name: "cat.png".into(),
-        media_type: MediaType::Png,
-        bytes: 3,
-        width: Some(2),
-        height: Some(1),
-    };
-    let say = Command::Say {
-        text: " ".into(),
-        author: World::person(),
-        client_message_id: None,
-        effort: None,
-        attachments: vec![cat.clone()],
-    };
-    world.tell(&say).unwrap();
-    assert_eq!(world.state.control.title.as_deref(), Some("cat.png"));
-    let Entry::User { attachments, .. } = &***world.state.entries.last().unwrap() else {
-        panic!("no message");
-    };
-    assert_eq!(*attachments, [cat]);
-    let stored = world.journal[0].to_bytes().unwrap();
-    assert_eq!(
-        super::Commit::from_bytes(&stored).unwrap(),
-        world.journal[0]
-    );
-    // As releases before attachments wrote it.
-    let old = json!({ "type": "user_message", "text": "hi", "author": World::person(),
-        "client_message_id": null });
-    let Event::UserMessage { attachments, .. } = serde_json::from_value(old).unwrap() else {
-        panic!("no message");
-    };
-    assert!(attachments.is_empty());
-    let entry = json!({ "kind": "user", "seq": 1, "text": "hi" });
-    let entry: Entry = serde_json::from_value(entry.clone()).unwrap();
-    assert_eq!(
-        serde_json::to_value(&entry).unwrap(),
-        json!({ "kind": "user", "seq": 1, "text": "hi" })
-    );
-}
-
 #[test]
 fn a_commit_of_a_newer_release_is_refused_and_ours_survives_storage() {
     let mut world = World::new();
@@ -406,6 +363,7 @@ fn a_request_that_does_not_fit_is_asked_again_with_less_and_the_journal_says_so(
             iteration: Iteration(1),
         },
         cut: world.cut(),
+        spent: Vec::new(),
     };
     world.tell(&overflowed).unwrap();
     assert_eq!(world.state.entries.len(), 1);

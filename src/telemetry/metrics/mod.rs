@@ -39,6 +39,7 @@ pub struct Instruments {
     first_token: Histograms<1>,
     requests: Histograms<2>,
     retries: Counters<1>,
+    providers_out: Family<Labels<1>, Gauge>,
     calls: Counters<1>,
     approvals: Histograms<1>,
     sandboxes: Histograms<3>,
@@ -67,12 +68,12 @@ pub fn exposition() -> String {
 /// Something that is there now; dropping it says that it is gone.
 #[derive(Debug)]
 #[must_use]
-pub struct Present(&'static Gauge);
+pub struct Present(Gauge);
 
 impl Present {
-    fn of(gauge: &'static Gauge) -> Self {
+    fn of(gauge: &Gauge) -> Self {
         gauge.inc();
-        Self(gauge)
+        Self(gauge.clone())
     }
 }
 
@@ -113,6 +114,7 @@ impl Instruments {
             first_token: register(to, "sepal_first_token_seconds", family(long)),
             requests: register(to, "sepal_model_request_seconds", family(long)),
             retries: register(to, "sepal_model_retries_total", Family::default()),
+            providers_out: register(to, "sepal_model_providers_out", Family::default()),
             calls: register(to, "sepal_calls_total", Family::default()),
             approvals: register(to, "sepal_approval_wait_seconds", family(patient)),
             sandboxes: register(to, "sepal_sandbox_start_seconds", family(medium)),
@@ -174,6 +176,11 @@ impl Instruments {
     /// An attempt of a model request failed and is repeated.
     pub fn model_retried(&self, provider: &'static str) {
         self.retries.get_or_create(&[("provider", provider)]).inc();
+    }
+
+    /// A provider of that kind is not asked while this lives.
+    pub fn provider_out(&self, provider: &'static str) -> Present {
+        Present::of(&self.providers_out.get_or_create(&[("provider", provider)]))
     }
 
     /// A call came into that state.
@@ -302,6 +309,7 @@ mod tests {
         all.first_token("x", second);
         all.model_asked("x", "x", second);
         all.model_retried("x");
+        drop(all.provider_out("x"));
         all.call_became("x");
         all.approval_took("x", second);
         all.sandbox_started("x", ("x", "x"), second);

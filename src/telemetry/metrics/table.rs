@@ -99,6 +99,12 @@ pub const FIGURES: &[Figure] = &[
         "Attempts of model requests that failed and were repeated",
     ),
     figure(
+        "sepal_model_providers_out",
+        Kind::Gauge,
+        &["provider"],
+        "Providers with a key each that failed so often that they are not asked for a while",
+    ),
+    figure(
         "sepal_calls_total",
         Kind::Counter,
         &["state"],

@@ -54,8 +54,8 @@ async fn a_provider_is_tried_added_used_and_removed_without_a_restart() {
     let item = add(&client, "other", draft).await;
     let expected = json!({
         "id": "other", "kind": "openai-compatible", "baseUrl": other.base_url(), "api": "auto",
-        "hasKey": true, "models": [], "contextWindow": null, "contextWindows": {}, "maxOutputs": {}, "efforts": {},
-        "prices": {}, "source": "tenant", "isDefault": false,
+        "hasKey": true, "moreKeys": 0, "fallback": [], "models": [], "contextWindow": null,
+        "contextWindows": {}, "maxOutputs": {}, "efforts": {}, "prices": {}, "source": "tenant", "isDefault": false,
     });
     assert_eq!(item, expected);
     assert_eq!(client.get("/api/providers/other").await.json(), expected);

@@ -7,7 +7,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::SessionTools;
 use crate::agent::cluster::presence::HasSite;
-use crate::servers::{BUNDLED, ServerEntry};
+use crate::servers::{BUNDLED, Opened, ServerEntry};
 use crate::store::live::cluster_bus::Site;
 
 impl HasSite for SessionTools {
@@ -55,5 +55,22 @@ impl SessionTools {
 
     fn begun(&self) -> MutexGuard<'_, Option<AbortOnDropHandle<()>>> {
         self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets go of a server that has ended; the next call starts it again.
+    pub(in crate::agent) async fn forget(&self, name: &str, ended: &Arc<Opened>) {
+        match self.link(name) {
+            Some(link) => link.let_go(ended).await,
+            // The session has let go of all its servers meanwhile.
+            None => ended.kill().await,
+        }
+    }
+
+    /// Ends everything that runs for the session; its workspace stays.
+    pub(in crate::agent) async fn close(&self) {
+        self.end_ahead();
+        let links = std::mem::take(&mut *self.links());
+        let closing = links.values().map(|link| link.close());
+        futures::future::join_all(closing).await;
     }
 }

@@ -26,9 +26,7 @@ use crate::mcp::{self, Standstill, ToolCall, ToolProgress, ToolboxTool};
 use crate::sandbox::ImageId;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
-use crate::servers::{
-    BUNDLED, Held, Opened, ServerEntry, Servers, SessionConnection, Source, View,
-};
+use crate::servers::{BUNDLED, Held, ServerEntry, Servers, SessionConnection, Source, View};
 use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
 use crate::telemetry;
 
@@ -385,22 +383,5 @@ impl SessionTools {
             }
             Some(_) | None => failed(Code::ToolFailed, "not run: the tool is gone".to_owned()),
         }
-    }
-
-    /// Lets go of a server that has ended; the next call starts it again.
-    pub(in crate::agent) async fn forget(&self, name: &str, ended: &Arc<Opened>) {
-        match self.link(name) {
-            Some(link) => link.let_go(ended).await,
-            // The session has let go of all its servers meanwhile.
-            None => ended.kill().await,
-        }
-    }
-
-    /// Ends everything that runs for the session; its workspace stays.
-    pub(in crate::agent) async fn close(&self) {
-        self.end_ahead();
-        let links = std::mem::take(&mut *self.links());
-        let closing = links.values().map(|link| link.close());
-        futures::future::join_all(closing).await;
     }
 }

@@ -62,7 +62,7 @@ impl Prober {
         let asked = llm::ask(Arc::clone(provider), request, once, |_| {});
         let (problem, is_unknown) = match timeout(PATIENCE, asked).await {
             Ok(Ok(_)) => (None, false),
-            Ok(Err(error)) => {
+            Ok(Err(llm::Failed { error, .. })) => {
                 let is_unknown = matches!(
                     error,
                     llm::Error::Rejected {

@@ -1,11 +1,13 @@
 //! Client commands: one table of names and forms, and the one parser for socket and REST.
 
+mod message;
+
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::agent::SessionRequest;
-use crate::domain::{BlobId, CallId, Caller, Code, Digest, Effort, JournalId, TurnId};
+use crate::domain::{CallId, Caller, Code, Digest, JournalId, TurnId};
 use crate::providers::{Wanted, WantedEffort};
 use crate::session::{Command, Decision, Refusal};
 
@@ -47,7 +49,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         name: "message",
         is_counted: true,
         example: || vec![json!("hello"), json!({ "clientMessageId": "m1" })],
-        parse: message,
+        parse: message::message,
     },
     CommandSpec {
         name: "tool:approval",
@@ -96,6 +98,7 @@ pub const COMMANDS: &[CommandSpec] = &[
                 turn: body.turn,
                 said_so_far: None,
                 thought_so_far: None,
+                spent: Vec::new(),
             }))
         },
     },
@@ -172,65 +175,6 @@ pub fn parse(caller: &Caller, name: &str, args: &[Value]) -> Result<Parsed, Refu
 
 fn tell(command: Command) -> Parsed {
     Parsed::Tell(Box::new(SessionRequest::Command(command)))
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase")]
-struct MessageRest {
-    client_message_id: Option<String>,
-    text: Option<String>,
-    attachments: Option<Vec<String>>,
-    images: Option<Vec<Value>>,
-    effort: Option<Effort>,
-}
-
-/// `"text"` with an optional second argument, or one object.
-fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
-    let (text, rest) = match args.first() {
-        Some(Value::String(text)) => (
-            Some(text.clone()),
-            // `undefined` arrives as null.
-            args.get(1)
-                .filter(|rest| !rest.is_null())
-                .map_or(Ok(MessageRest::default()), read)?,
-        ),
-        Some(object @ Value::Object(_)) => (None, read::<MessageRest>(object)?),
-        Some(_) | None => {
-            let message = "a message is a text, or an object with `text`";
-            return Err(Refusal::of_field(Code::InvalidArguments, "text", message));
-        }
-    };
-    if rest.images.is_some_and(|images| !images.is_empty()) {
-        let message = "images are uploaded first, and named in `attachments`";
-        return Err(Refusal::of_field(Code::InvalidArguments, "images", message));
-    }
-    let text = text.or(rest.text).unwrap_or_default();
-    bounded("text", &text, MAX_TEXT_BYTES)?;
-    // An empty id names nothing: two messages with it are not the same.
-    let client_message_id = rest.client_message_id.filter(|id| !id.is_empty());
-    bounded(
-        "clientMessageId",
-        client_message_id.as_deref().unwrap_or_default(),
-        MAX_ID_BYTES,
-    )?;
-    let say = Command::Say {
-        text,
-        author: caller.actor(),
-        client_message_id,
-        effort: rest.effort,
-        attachments: vec![],
-    };
-    let Some(ids) = rest.attachments.filter(|ids| !ids.is_empty()) else {
-        return Ok(tell(say));
-    };
-    let attached: Option<Vec<BlobId>> = ids.iter().map(|id| BlobId::parse(id)).collect();
-    let wrong = || {
-        let message = "`attachments` are ids that an upload gave";
-        Refusal::of_field(Code::InvalidArguments, "attachments", message)
-    };
-    let attached = attached.ok_or_else(wrong)?;
-    let request = SessionRequest::Say { say, attached };
-    Ok(Parsed::Tell(Box::new(request)))
 }
 
 #[derive(Deserialize)]

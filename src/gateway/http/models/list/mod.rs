@@ -73,7 +73,8 @@ impl ModelList {
         let mut problems: Vec<ProviderProblem> = Vec::new();
         for (offer, list) in asked.offers.iter().zip(&lists) {
             let replaced = self.replace(offer, list, &mut choice);
-            let found = [list.problem.clone(), replaced];
+            let outage = offer.outage().map(|outage| outage.to_string());
+            let found = [list.problem.clone(), outage, replaced];
             problems.extend(found.into_iter().flatten().map(|problem| ProviderProblem {
                 provider: offer.id().to_owned(),
                 problem,

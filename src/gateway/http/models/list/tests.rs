@@ -98,9 +98,16 @@ fn offer(id: &str, provider: Arc<Lister>, models: &[&str]) -> Arc<Offer> {
         },
         models: models.iter().map(|id| (*id).to_owned()).collect(),
         said: llm::Overrides::default(),
+        more_keys: Vec::new(),
+        fallback: Vec::new(),
     };
     let client = crate::net::client(&crate::net::Settings::default()).unwrap();
-    let mut offer = Offer::connect(settings, Source::Settings, client);
+    let mut offer = Offer::connect(
+        settings,
+        Source::Settings,
+        &client,
+        llm::BreakerConfig::default(),
+    );
     offer.provider = provider;
     Arc::new(offer)
 }

@@ -1,14 +1,18 @@
 //! Model providers (`/api/providers`): everybody sees which there are, admins add, change, try and
 //! remove them while the server runs. Keys go in and never come out.
 
+mod checks;
+
 use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use serde::{Deserialize, Deserializer, Serialize};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use self::checks::{checked_ttl, fallback_of, key_change};
 use super::token_price::{TokenPrice, checked_prices};
 use crate::domain::{Caller, Code, Effort, Scope};
 use crate::gateway::GatewayState;
@@ -16,12 +20,12 @@ use crate::gateway::auth::TenantAdmin;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, OptionalBody, Query, required};
 use crate::gateway::word_list;
-use crate::llm::{CacheTtl, ProviderKind, Windows};
+use crate::llm::{ProviderKind, Windows};
 use crate::providers::{Draft, KeyChange, Offer, Source, Trial};
 
 /// The providers that I may use.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ProvidersList {
+pub(in crate::gateway::http) struct ProvidersList {
     /// The default first, then by id.
     items: Vec<ProviderItem>,
 }
@@ -29,7 +33,7 @@ pub(super) struct ProvidersList {
 /// A model provider.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ProviderItem {
+pub(in crate::gateway::http) struct ProviderItem {
     /// Its name.
     id: String,
     /// What it speaks.
@@ -41,6 +45,10 @@ pub(super) struct ProviderItem {
     api: String,
     /// Whether it has a key. The key itself is shown to nobody.
     has_key: bool,
+    /// How many further keys it has.
+    more_keys: usize,
+    /// What answers instead while it is out, as `provider/model`; the first that is there.
+    fallback: Vec<String>,
     /// The models to offer, the first as its default; empty = those that it lists.
     models: Vec<String>,
     /// Tokens that its models can read, where the catalogue does not know them; `null` = 32,768 are
@@ -65,7 +73,7 @@ pub(super) struct ProviderItem {
     source: &'static str,
     /// Whether it answers in new sessions.
     is_default: bool,
-    /// Why it cannot answer.
+    /// Why it cannot answer: it cannot work, or it failed so often that it is not asked for a while.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
@@ -73,7 +81,7 @@ pub(super) struct ProviderItem {
 /// What a provider is to be.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct PutProviderRequest {
+pub(in crate::gateway::http) struct PutProviderRequest {
     /// What it speaks; only a trial of a stored provider goes without.
     #[schema(pattern = "^(openai|anthropic|gemini|openai-compatible|scripted)$")]
     kind: Option<String>,
@@ -84,6 +92,13 @@ pub(super) struct PutProviderRequest {
     #[serde(default, deserialize_with = "key_change")]
     #[schema(value_type = Option<String>, write_only, max_length = 2048, pattern = "^[!-~]*$")]
     api_key: KeyChange,
+    /// Further keys, which answer in their order while those before them are out; absent or `null`
+    /// keeps the stored ones, an empty list removes them.
+    #[schema(value_type = Option<Vec<String>>, write_only, max_items = 8)]
+    api_keys: Option<Vec<SecretString>>,
+    /// What answers instead while it is out, as `provider/model`; absent or `null` keeps what is stored.
+    #[schema(max_items = 8)]
+    fallback: Option<Vec<String>>,
     /// Which of OpenAI's interfaces it is spoken to in: `auto` (Responses at OpenAI's own address, Chat
     /// Completions anywhere else), `responses` or `chat-completions`; `chat` is an older name of that.
     #[schema(pattern = "^(auto|responses|chat-completions|chat)$")]
@@ -121,7 +136,7 @@ pub(super) struct PutProviderRequest {
 /// Which one of two of the same name.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct ScopeQuery {
+pub(in crate::gateway::http) struct ScopeQuery {
     /// `tenant` or `installation`; absent = the one that is used.
     #[param(pattern = "^(tenant|installation)$")]
     scope: Option<String>,
@@ -130,7 +145,7 @@ pub(super) struct ScopeQuery {
 /// What a trial gave.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ProviderTested {
+pub(in crate::gateway::http) struct ProviderTested {
     /// Whether it answered.
     ok: bool,
     /// How long the answer took.
@@ -161,7 +176,7 @@ struct ProviderFault {
 #[utoipa::path(get, path = "/api/providers", tag = "providers", responses(
     (status = 200, body = ProvidersList), (status = 401, body = Problem),
 ))]
-pub(super) async fn list_providers(
+pub(in crate::gateway::http) async fn list_providers(
     State(state): State<GatewayState>,
     caller: Caller,
 ) -> Json<ProvidersList> {
@@ -178,7 +193,7 @@ pub(super) async fn list_providers(
 #[utoipa::path(get, path = "/api/providers/{id}", tag = "providers", params(("id" = String, Path)),
     responses((status = 200, body = ProviderItem), (status = 404, body = Problem)),
 )]
-pub(super) async fn read_provider(
+pub(in crate::gateway::http) async fn read_provider(
     State(state): State<GatewayState>,
     caller: Caller,
     Path(id): Path<String>,
@@ -195,7 +210,7 @@ pub(super) async fn read_provider(
         (status = 400, body = Problem), (status = 403, body = Problem),
         (status = 409, body = Problem)),
 )]
-pub(super) async fn put_provider(
+pub(in crate::gateway::http) async fn put_provider(
     State(state): State<GatewayState>,
     admin: TenantAdmin,
     Path(id): Path<String>,
@@ -217,7 +232,7 @@ pub(super) async fn put_provider(
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem),
         (status = 409, body = Problem)),
 )]
-pub(super) async fn delete_provider(
+pub(in crate::gateway::http) async fn delete_provider(
     State(state): State<GatewayState>,
     admin: TenantAdmin,
     Path(id): Path<String>,
@@ -240,7 +255,7 @@ pub(super) async fn delete_provider(
     responses((status = 200, body = ProviderTested), (status = 400, body = Problem),
         (status = 403, body = Problem), (status = 404, body = Problem)),
 )]
-pub(super) async fn test_provider(
+pub(in crate::gateway::http) async fn test_provider(
     State(state): State<GatewayState>,
     admin: TenantAdmin,
     Path(id): Path<String>,
@@ -307,13 +322,8 @@ fn draft(body: PutProviderRequest) -> Result<Draft, ApiError> {
         prices: body.prices.map(checked_prices).transpose()?,
         cache_ttl: body.cache_ttl.as_deref().map(checked_ttl).transpose()?,
         key: body.api_key,
-    })
-}
-
-fn checked_ttl(text: &str) -> Result<CacheTtl, ApiError> {
-    CacheTtl::parse(text).ok_or_else(|| {
-        let text = "`cacheTtl` is `5m` or `1h`";
-        ApiError::of_field(Code::InvalidArguments, "cacheTtl", text)
+        more_keys: body.api_keys,
+        fallback: body.fallback.as_deref().map(fallback_of).transpose()?,
     })
 }
 
@@ -326,6 +336,8 @@ fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
         base_url: offer.base_url().map(ToOwned::to_owned),
         api: offer.api().to_string(),
         has_key: offer.has_key(),
+        more_keys: offer.more_keys(),
+        fallback: offer.fallback().iter().map(ToString::to_string).collect(),
         models: offer.models().to_vec(),
         context_window: said.windows.usual,
         context_windows: said.windows.of_models.clone(),
@@ -343,7 +355,7 @@ fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
             Source::Added(Scope::Tenant(_)) => "tenant",
         },
         is_default: state.providers.default_choice(whose).provider == offer.id(),
-        problem: offer.problem.as_ref().map(ToString::to_string),
+        problem: offer.told_problem(),
     }
 }
 
@@ -364,18 +376,4 @@ fn tested(trial: Trial, is_default: bool) -> ProviderTested {
 
 fn unknown() -> ApiError {
     ApiError::new(Code::NotFound, "there is no such provider")
-}
-
-/// `null` or a text. Whatever else stands there is not repeated: it may be a key.
-fn key_change<'de, D: Deserializer<'de>>(deserializer: D) -> Result<KeyChange, D::Error> {
-    match serde_json::Value::deserialize(deserializer)? {
-        serde_json::Value::Null => Ok(KeyChange::Remove),
-        serde_json::Value::String(key) => Ok(KeyChange::Set(key.into())),
-        serde_json::Value::Bool(_)
-        | serde_json::Value::Number(_)
-        | serde_json::Value::Array(_)
-        | serde_json::Value::Object(_) => {
-            Err(serde::de::Error::custom("a key is a text, or `null`"))
-        }
-    }
 }

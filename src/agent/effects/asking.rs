@@ -1,0 +1,229 @@
+//! Who is asked for an answer, one after the other: the model that the session names, then whoever was
+//! set to help it out. What came of it is a command.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::cut;
+use super::model_request::ModelRequest;
+use super::watch::{Thinking, Watch};
+use crate::agent::feed::{Notice, What};
+use crate::domain::{Code, Fault};
+use crate::history;
+use crate::llm;
+use crate::llm::tokens::Counter;
+use crate::providers::Candidate;
+use crate::session::{Answer, Command, Failure, ModelChoice, Refusal};
+
+/// What became of those that were asked in vain.
+struct Lost {
+    /// Of the model that the session names.
+    error: llm::Error,
+    /// What of the past it was shown.
+    shown: history::Window,
+    /// What counted its tokens.
+    counter: Counter,
+    /// Of those that were asked in its place.
+    others: Vec<llm::Error>,
+}
+
+impl Lost {
+    fn new(error: llm::Error, shown: history::Window, counter: Counter) -> Self {
+        Self {
+            error,
+            shown,
+            counter,
+            others: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)?;
+        let mut others = self.others.iter();
+        others.try_for_each(|error| write!(f, "; in its place, {error}"))
+    }
+}
+
+impl ModelRequest {
+    /// The outcome as a command.
+    #[tracing::instrument(skip_all, fields(session.id = %self.agent.session, llm.provider = %self.choice.provider, llm.model = %self.choice.model, turn = %self.request.turn))]
+    pub(in crate::agent) async fn run(self) -> Command {
+        let candidates = self
+            .agent
+            .providers
+            .candidates(&self.agent.tenant, &self.choice);
+        let candidates = match candidates {
+            Ok(candidates) => candidates,
+            Err(refusal) => return self.failed(unanswered(refusal)),
+        };
+        self.agent.tools.refresh().await;
+        let mut first: Option<Lost> = None;
+        for candidate in &candidates {
+            let counter = self.weigh(&candidate.choice).await;
+            let mut asked = match self.request(&candidate.choice, counter) {
+                Ok(asked) => asked,
+                Err(failure) if first.is_none() => return self.failed(failure),
+                // A fallback with too small a window is none.
+                Err(_) => continue,
+            };
+            asked.body.contents = match self.contents(candidate, &asked.body).await {
+                Ok(contents) => contents,
+                Err(refusal) => return self.failed(unanswered(refusal)),
+            };
+            self.meter.asks(&candidate.choice, asked.tokens);
+            if let Some(lost) = &first {
+                self.tell_fallback(candidate, lost);
+            } else {
+                self.meter.lose(self.lost, &self.agent);
+            }
+            let failed = match self
+                .ask(
+                    candidate,
+                    asked.body,
+                    (&asked.shown, asked.counted, counter),
+                )
+                .await
+            {
+                Ok(mut answer) => {
+                    answer.answered_by =
+                        first.map(|lost| Box::new(candidate.instead(lost.error.to_string())));
+                    let request = self.request;
+                    return Command::Answered { request, answer };
+                }
+                Err(failed) => failed,
+            };
+            self.meter.fail(&failed.so_far, &self.agent);
+            // What was set to help out is asked in any case, as long as no call may run twice.
+            let helps = first.is_some() || failed.error.may_be_elsewhere();
+            let may_go_on = helps && !failed.so_far.has_whole_call;
+            match &mut first {
+                Some(lost) => lost.others.push(failed.error),
+                None => first = Some(Lost::new(failed.error, asked.shown, counter)),
+            }
+            if !may_go_on {
+                break;
+            }
+        }
+        first.map_or_else(
+            || self.failed(unanswered(nobody(&self.choice))),
+            |lost| self.lost(&lost),
+        )
+    }
+
+    fn failed(&self, failure: Failure) -> Command {
+        let spent = self.meter.spent();
+        Command::ModelFailed {
+            request: self.request,
+            failure: Failure { spent, ..failure },
+        }
+    }
+
+    /// Nobody answered: less of the past may, or the turn fails.
+    fn lost(&self, lost: &Lost) -> Command {
+        let error = &lost.error;
+        if matches!(error, llm::Error::Overflow { .. })
+            && let Some(cut) = self.cut(&lost.shown, lost.counter)
+        {
+            cut::log_overflow(error, &cut);
+            return Command::Overflowed {
+                request: self.request,
+                cut,
+                spent: self.meter.spent(),
+            };
+        }
+        tracing::warn!(?error, others = ?lost.others, "The model request ended for good");
+        self.failed(Failure {
+            code: error.code(),
+            text: lost.to_string(),
+            is_retryable: matches!(error.fault(), Fault::Transient | Fault::External),
+            spent: Vec::new(),
+        })
+    }
+
+    /// What is attached to a request, as far as its model can see it.
+    async fn contents(
+        &self,
+        candidate: &Candidate,
+        body: &llm::Request,
+    ) -> Result<llm::Contents, Refusal> {
+        let agent = &self.agent;
+        let sight = agent.sight(&candidate.choice, candidate.provider.kind());
+        let attached = &agent.attachments;
+        attached.contents(&agent.key(), &body.entries, sight).await
+    }
+
+    /// Asks one of those that may answer.
+    async fn ask(
+        &self,
+        candidate: &Candidate,
+        body: llm::Request,
+        (shown, tokens, counter): (&history::Window, u64, Counter),
+    ) -> Result<Answer, llm::Failed> {
+        cut::tell(&self.feed, (self.request.turn, self.entries.len()), shown);
+        let provider = Arc::clone(&candidate.provider);
+        let tools = body.tools.len();
+        tracing::trace!(tools, "Formatting {tools} tools for provider.");
+        let mut thinking = Thinking::default();
+        let mut watch = Watch::start(provider.kind(), self.span(candidate, &body));
+        let answer = llm::ask(provider, body, self.agent.retry, |progress| {
+            watch.see(&progress);
+            thinking.see(&progress);
+            self.meter.see(&progress, &self.agent);
+            self.show(progress);
+        });
+        let answer = answer.await;
+        let first_token_ms = watch.end(&answer);
+        let (answer, choice) = (answer?, &candidate.choice);
+        self.calibrate(choice, &answer, tokens);
+        let answer = self.answer(answer, choice, (shown, &thinking, counter));
+        Ok(Answer {
+            first_token_ms,
+            ..answer.await
+        })
+    }
+
+    /// Says whose answer follows, and why; what the one before said is void.
+    fn tell_fallback(&self, candidate: &Candidate, lost: &Lost) {
+        let by = candidate.instead(lost.error.to_string());
+        let text = format!(
+            "Answered by {} because {}",
+            candidate.shown(&self.choice),
+            by.reason
+        );
+        tracing::warn!(
+            fallback.provider = %by.provider,
+            fallback.model = %by.model,
+            reason = by.reason,
+            "Another model is asked in the place of `{}/{}`",
+            self.choice.provider,
+            self.choice.model
+        );
+        let attempts = self.agent.retry.max_retries.saturating_add(1);
+        self.feed.restart_answer(self.ticket);
+        self.feed.announce(What::Notice(Notice {
+            text,
+            code: "model_fallback".into(),
+            turn: self.request.turn,
+            retry: Some((1, attempts, Duration::ZERO, lost.error.code())),
+            cut: None,
+        }));
+    }
+}
+
+/// Why nobody can be asked: asking again helps once there is a key, or another choice.
+fn unanswered(refusal: Refusal) -> Failure {
+    Failure {
+        code: refusal.code,
+        text: refusal.message,
+        is_retryable: true,
+        spent: Vec::new(),
+    }
+}
+
+fn nobody(choice: &ModelChoice) -> Refusal {
+    let text = format!("provider `{}` cannot be asked", choice.provider);
+    Refusal::new(Code::ProviderUnavailable, text)
+}

@@ -1,0 +1,163 @@
+//! What a model request has used so far. Whoever stops the request reads it: nobody else will ever
+//! count what was asked and never answered.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::session_agent::SessionAgent;
+use crate::domain::TokenUsage;
+use crate::llm::{self, ModelEvent, Progress, SoFar};
+use crate::session::{Control, ModelChoice, Phase, Reasoning, Spent};
+
+/// What one model request of a turn has used, with every attempt of it.
+#[derive(Debug, Default)]
+pub(in crate::agent) struct Meter(Mutex<Metered>);
+
+#[derive(Debug, Default)]
+struct Metered {
+    /// Attempts that became no answer.
+    spent: Vec<Spent>,
+    /// The attempt that is under way.
+    running: Option<Attempt>,
+    asked: Option<Asked>,
+}
+
+/// Who is asked, and about how many tokens that takes.
+#[derive(Debug, Clone)]
+struct Asked {
+    choice: ModelChoice,
+    tokens: u64,
+}
+
+#[derive(Debug, Default)]
+struct Attempt {
+    /// What the provider has said that it used.
+    reported: Option<TokenUsage>,
+}
+
+impl Meter {
+    /// From here on this model is asked, with so many tokens.
+    pub(in crate::agent) fn asks(&self, choice: &ModelChoice, tokens: u64) {
+        let mut metered = self.metered();
+        metered.running = None;
+        metered.asked = Some(Asked {
+            choice: choice.clone(),
+            tokens,
+        });
+    }
+
+    /// Counts the attempts of the gateways that ran the request before and are gone. What they
+    /// brought nobody knows any more, but they were asked.
+    pub(in crate::agent) fn lose(&self, attempts: u32, agent: &SessionAgent) {
+        let mut metered = self.metered();
+        let Some(asked) = metered.asked.clone() else {
+            return;
+        };
+        let lost = estimated(asked.tokens, &llm::Answer::default());
+        let lost = agent.spent(&asked.choice, lost);
+        let lost = std::iter::repeat_n(lost, attempts as usize);
+        metered.spent.extend(lost);
+    }
+
+    /// Follows the request. Pieces of text cost nothing here.
+    pub(in crate::agent) fn see(&self, progress: &Progress, agent: &SessionAgent) {
+        match progress {
+            Progress::Begins => self.metered().running = Some(Attempt::default()),
+            Progress::Event(ModelEvent::Usage(usage)) => {
+                if let Some(running) = &mut self.metered().running {
+                    running.reported = Some(*usage);
+                }
+            }
+            Progress::Event(_) => {}
+            Progress::Retry { so_far, .. } => self.fail(so_far, agent),
+        }
+    }
+
+    /// The attempt that was under way failed. One that brought nothing is taken for free.
+    pub(in crate::agent) fn fail(&self, so_far: &SoFar, agent: &SessionAgent) {
+        let mut metered = self.metered();
+        let (Some(_), Some(asked)) = (metered.running.take(), metered.asked.clone()) else {
+            return;
+        };
+        let answer = &so_far.answer;
+        let is_empty = answer.text.is_empty()
+            && answer.reasoning.is_empty()
+            && answer.calls.is_empty()
+            && answer.dropped_calls == 0;
+        if is_empty && answer.usage.is_none() {
+            return;
+        }
+        let usage = answer
+            .usage
+            .unwrap_or_else(|| estimated(asked.tokens, answer));
+        metered.spent.push(agent.spent(&asked.choice, usage));
+    }
+
+    /// What became no answer. Only one of those who read it is heard: whoever ends the request.
+    pub(in crate::agent) fn spent(&self) -> Vec<Spent> {
+        self.metered().spent.clone()
+    }
+
+    /// The same of a request that is stopped here, with the attempt that was under way.
+    pub(in crate::agent) fn stop(&self, so_far: &llm::Answer, agent: &SessionAgent) -> Vec<Spent> {
+        let metered = self.metered();
+        let mut spent = metered.spent.clone();
+        if let (Some(running), Some(asked)) = (&metered.running, &metered.asked) {
+            let estimate = estimated(asked.tokens, so_far);
+            let usage = running.reported.map_or(estimate, |reported| TokenUsage {
+                // What was said since the provider counted.
+                output_tokens: reported.output_tokens.max(estimate.output_tokens),
+                is_estimated: reported.is_estimated
+                    || estimate.output_tokens > reported.output_tokens,
+                ..reported
+            });
+            spent.push(agent.spent(&asked.choice, usage));
+        }
+        spent
+    }
+
+    fn metered(&self) -> MutexGuard<'_, Metered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SessionAgent {
+    /// What an attempt used, at the price of its model.
+    pub(in crate::agent) fn spent(&self, choice: &ModelChoice, usage: TokenUsage) -> Spent {
+        Spent {
+            usage,
+            cost: self.describe(choice).price(&usage),
+        }
+    }
+
+    /// What a request that runs at another gateway has used, as far as one can tell from here: as
+    /// many tokens as it was asked with, once for each gateway that asked.
+    pub(in crate::agent) fn spent_elsewhere(
+        &self,
+        control: &Control,
+        (choice, tokens): (&ModelChoice, u64),
+        so_far: &llm::Answer,
+    ) -> Vec<Spent> {
+        let turn = control.turn.as_ref();
+        let Some(turn) = turn.filter(|turn| turn.phase == Phase::Asking) else {
+            return Vec::new();
+        };
+        let nothing = llm::Answer::default();
+        let lost = std::iter::repeat_n(&nothing, turn.restarts as usize);
+        let attempts = lost.chain(std::iter::once(so_far));
+        let spent = attempts.map(|answer| self.spent(choice, estimated(tokens, answer)));
+        spent.collect()
+    }
+}
+
+/// What people have seen of an answer that is being stopped.
+pub(in crate::agent) fn seen(text: Option<&str>, reasoning: Option<&Reasoning>) -> llm::Answer {
+    llm::Answer {
+        text: text.unwrap_or_default().to_owned(),
+        reasoning: reasoning.map_or_else(String::new, |reasoning| reasoning.text.clone()),
+        ..llm::Answer::default()
+    }
+}
+
+fn estimated(tokens: u64, answer: &llm::Answer) -> TokenUsage {
+    llm::tokens::estimated_of(tokens, answer)
+}

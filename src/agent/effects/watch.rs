@@ -1,0 +1,92 @@
+//! What is measured of a model request: for the operator's figures, for traces, and for people.
+
+use std::time::{Duration, Instant};
+
+use super::trace::RequestSpan;
+use crate::llm::{self, ModelEvent, Progress};
+use crate::telemetry::instruments;
+
+/// Measures how long a model thinks aloud before it says or asks something. The clock is read twice.
+#[derive(Default)]
+pub(super) struct Thinking {
+    since: Option<Instant>,
+    took: Option<Duration>,
+}
+
+impl Thinking {
+    pub(super) fn see(&mut self, progress: &Progress) {
+        match progress {
+            Progress::Begins => {}
+            Progress::Retry { .. } => *self = Self::default(),
+            Progress::Event(ModelEvent::Reasoning(_)) => {
+                self.since.get_or_insert_with(Instant::now);
+            }
+            Progress::Event(_) => {
+                if let Some(since) = self.since {
+                    self.took.get_or_insert_with(|| since.elapsed());
+                }
+            }
+        }
+    }
+
+    pub(super) fn took_ms(&self) -> Option<u64> {
+        self.took.map(whole_ms)
+    }
+}
+
+fn whole_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Measures one model request. A piece after the first costs one comparison.
+pub(super) struct Watch {
+    provider: &'static str,
+    since: Instant,
+    /// From its start to its first piece.
+    first: Option<Duration>,
+    /// The same for traces.
+    span: Option<RequestSpan>,
+}
+
+impl Watch {
+    pub(super) fn start(kind: llm::ProviderKind, span: Option<RequestSpan>) -> Self {
+        Self {
+            provider: kind.as_str(),
+            since: Instant::now(),
+            first: None,
+            span,
+        }
+    }
+
+    pub(super) fn see(&mut self, progress: &Progress) {
+        match progress {
+            Progress::Begins => {}
+            Progress::Event(_) if self.first.is_some() => {}
+            Progress::Event(event) if !event.is_said() => {}
+            Progress::Event(_) => {
+                let first = self.since.elapsed();
+                self.first = Some(first);
+                instruments().first_token(self.provider, first);
+                if let Some(span) = &mut self.span {
+                    span.answers();
+                }
+            }
+            Progress::Retry { attempt, code, .. } => {
+                instruments().model_retried(self.provider);
+                if let Some(span) = &mut self.span {
+                    span.retries(*attempt, *code);
+                }
+            }
+        }
+    }
+
+    /// Gives the time to the first piece, in milliseconds.
+    pub(super) fn end(self, answer: &Result<llm::Answer, llm::Failed>) -> Option<u64> {
+        let outcome = if answer.is_ok() { "answered" } else { "failed" };
+        instruments().model_asked(self.provider, outcome, self.since.elapsed());
+        if let Some(span) = self.span {
+            span.end(answer);
+        }
+        self.first.map(whole_ms)
+    }
+}

@@ -1,0 +1,102 @@
+//! Other names of what is shown: those of the events of a language model service (S3.7), for whoever
+//! embeds this crate and knows them.
+
+use super::What;
+use crate::session::Event;
+
+impl What {
+    /// The name of the event in the life of a language model service: `llmservice:thinking`,
+    /// `llmservice:toolCall`, `llmservice:toolResult`, `llmservice:response`, `llmservice:error` or
+    /// `llmservice:conversationReset`. What has no such name is news of other things.
+    pub fn service_event(&self) -> Option<&'static str> {
+        match self {
+            Self::Event(shown) => of_event(&shown.event),
+            Self::Delta(_)
+            | Self::Progress(..)
+            | Self::Queue(_)
+            | Self::Usage(_)
+            | Self::Notice(_)
+            | Self::Moved(_)
+            | Self::Rewound
+            | Self::Deleted
+            | Self::Damaged => None,
+        }
+    }
+}
+
+fn of_event(event: &Event) -> Option<&'static str> {
+    match event {
+        Event::Thinking { .. } => Some("llmservice:thinking"),
+        // A call that cannot be valid never starts: it has a result and no call (S3.43).
+        Event::Started { .. } => Some("llmservice:toolCall"),
+        Event::Ended { .. } => Some("llmservice:toolResult"),
+        Event::Answered { .. } => Some("llmservice:response"),
+        Event::TurnFailed { .. } => Some("llmservice:error"),
+        Event::ContextReset => Some("llmservice:conversationReset"),
+        Event::Created { .. }
+        | Event::OwnerChanged { .. }
+        | Event::Queued { .. }
+        | Event::Spent { .. }
+        | Event::StopRequested { .. }
+        | Event::CallStopRequested { .. }
+        | Event::UserMessage { .. }
+        | Event::Said { .. }
+        | Event::ApprovalAsked { .. }
+        | Event::Decided { .. }
+        | Event::Settled { .. }
+        | Event::Cancelled { .. }
+        | Event::Withdrawn { .. }
+        | Event::TitleSet { .. }
+        | Event::ModelChosen { .. }
+        | Event::WindowChosen { .. }
+        | Event::ContextCut { .. }
+        | Event::ResultsShortened { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::What;
+    use crate::agent::feed::ShownEvent;
+    use crate::session::properties::world::{World, approve, proposal, say};
+    use crate::session::{Command, Event, Resolution};
+    use serde_json::json;
+
+    /// Asserts S3.7, S3.43.
+    #[test]
+    fn the_life_of_a_turn_has_the_names_of_a_service() {
+        let mut world = World::new();
+        world.tell(&say("do it")).unwrap();
+        let mut invalid = proposal("run", json!({}));
+        invalid.resolution = Resolution::Invalid("`n` is missing".into());
+        world.answer("two", vec![proposal("run", json!({"n": 1})), invalid]);
+        let call = world.queue().remove(0);
+        world.tell(&approve(&call)).unwrap();
+        world.finish(&call);
+        world.answer("done", vec![]);
+        world.tell(&Command::ResetContext).unwrap();
+        let names = world.events().filter_map(|event: &Event| {
+            let what = What::Event(ShownEvent {
+                seq: 1,
+                at: world.state.control.at,
+                event: event.clone(),
+            });
+            what.service_event()
+        });
+        let names: Vec<&str> = names.collect();
+        assert_eq!(
+            names,
+            [
+                "llmservice:thinking",
+                "llmservice:toolResult",
+                "llmservice:toolCall",
+                "llmservice:toolResult",
+                "llmservice:thinking",
+                "llmservice:response",
+                "llmservice:conversationReset",
+            ]
+        );
+        let usage = What::Usage(crate::agent::UsageState::default());
+        assert_eq!(usage.service_event(), None);
+    }
+}

@@ -1,0 +1,132 @@
+//! What helps a provider out: its further keys, and what answers in its place.
+
+use reqwest::Url;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Serialize};
+
+use super::offer::{Fallback, Offer};
+use crate::domain::{Code, Scope};
+use crate::llm::{Overrides, ProviderKind};
+use crate::session::Refusal;
+use crate::store::records::ProviderRow;
+use crate::store::{self, Sealer};
+
+/// Further keys of one provider, and providers that answer in its place.
+const MOST: usize = 8;
+/// The longest name of a provider and a model together, in bytes.
+const MAX_NAME: usize = 512;
+/// The longest key, in bytes.
+const MAX_BYTES: usize = 2_048;
+
+/// What a record keeps in one text: what is said of the provider's models, and what helps it out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Kept {
+    #[serde(flatten)]
+    pub(super) said: Overrides,
+    /// `provider/model`, the first that is there answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) fallback: Vec<String>,
+    /// Further keys, each sealed for its place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) sealed_keys: Vec<String>,
+}
+
+/// The further keys of an offer, each sealed for its place.
+pub(super) fn sealed_keys(
+    sealer: &Sealer,
+    scope: &Scope,
+    offer: &Offer,
+) -> Result<Vec<String>, store::Error> {
+    let keys = offer.settings.more_keys.iter().enumerate();
+    let kept = keys.map(|(place, key)| {
+        let context = context_of(scope, offer.id(), place);
+        sealer.seal(&context, key.expose_secret().as_bytes())
+    });
+    kept.collect()
+}
+
+/// The further keys of a row; one that cannot be opened is told and left out.
+pub(super) fn opened_keys(
+    sealer: &Sealer,
+    row: &ProviderRow,
+    kept: &[String],
+) -> Vec<SecretString> {
+    let keys = kept.iter().enumerate().filter_map(|(place, sealed)| {
+        let context = context_of(&row.scope, &row.id, place);
+        match sealer.open(&context, sealed) {
+            Ok(key) => Some(String::from_utf8_lossy(&key).into_owned().into()),
+            Err(error) => {
+                tracing::error!(llm.provider = %row.id, scope = %row.scope, %error, "A further key of provider `{}` cannot be opened", row.id);
+                None
+            }
+        }
+    });
+    keys.collect()
+}
+
+/// The same for a further key.
+fn context_of(scope: &Scope, id: &str, place: usize) -> String {
+    format!("{}/{place}", context(scope, id))
+}
+
+pub(super) fn checked_keys(keys: &[SecretString]) -> Result<Vec<SecretString>, Refusal> {
+    if keys.len() > MOST {
+        let text = format!("there are at most {MOST} further keys");
+        return Err(Refusal::of_field(Code::InvalidArguments, "apiKeys", text));
+    }
+    let keys = keys.iter().filter_map(|key| checked_key(key).transpose());
+    keys.collect()
+}
+
+/// The stored further keys, unless they would now be sent to somebody else.
+pub(super) fn kept_more_keys(
+    stored: Option<&Offer>,
+    kind: ProviderKind,
+    base_url: Option<&Url>,
+) -> Result<Vec<SecretString>, Refusal> {
+    let Some(stored) = stored.filter(|stored| stored.more_keys() > 0) else {
+        return Ok(Vec::new());
+    };
+    if goes_where_it_went(stored, kind, base_url) {
+        return Ok(stored.settings.more_keys.clone());
+    }
+    let text = "the further keys were given for another address: give them again, or an empty list";
+    Err(Refusal::of_field(Code::InvalidArguments, "apiKeys", text))
+}
+
+pub(super) fn checked_fallback(fallback: Vec<Fallback>) -> Result<Vec<Fallback>, Refusal> {
+    let is_long = |entry: &Fallback| entry.to_string().len() > MAX_NAME;
+    if fallback.len() > MOST || fallback.iter().any(is_long) {
+        let text = format!("`fallback` has at most {MOST} entries of {MAX_NAME} bytes each");
+        return Err(Refusal::of_field(Code::InvalidArguments, "fallback", text));
+    }
+    Ok(fallback)
+}
+
+/// Binds a sealed key to its place.
+pub(super) fn context(scope: &Scope, id: &str) -> String {
+    format!("provider/{scope}/{id}")
+}
+
+/// Whether a stored key would be sent to the same place as before.
+pub(super) fn goes_where_it_went(
+    stored: &Offer,
+    kind: ProviderKind,
+    base_url: Option<&Url>,
+) -> bool {
+    let before = stored.base_url().and_then(|url| Url::parse(url).ok());
+    before.as_ref().map(Url::origin) == base_url.map(Url::origin) && stored.kind() == kind
+}
+
+/// A key that can be sent; a blank one is none.
+pub(super) fn checked_key(key: &SecretString) -> Result<Option<SecretString>, Refusal> {
+    let bare = key.expose_secret().trim();
+    if bare.is_empty() {
+        return Ok(None);
+    }
+    if bare.len() > MAX_BYTES || !bare.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let text = format!("a key has at most {MAX_BYTES} printable characters and no spaces");
+        return Err(Refusal::of_field(Code::InvalidArguments, "apiKey", text));
+    }
+    Ok(Some(bare.into()))
+}
