@@ -19,7 +19,11 @@ const PUBLIC: &[(&str, &str)] = &[
 ];
 
 /// Routes that make something of one's own under whatever name it gets.
-const CREATES: &[(&str, &str)] = &[("put", "/api/providers/{id}")];
+const CREATES: &[(&str, &str)] = &[
+    ("put", "/api/providers/{id}"),
+    // Counts the caller's own text by a model that anybody may name.
+    ("post", "/api/models/{id}/tokens"),
+];
 
 /// A tenant's session with a waiting call, and somebody of another tenant.
 async fn two_tenants(app: &TestApp) -> (TestSocket, Person, Person) {

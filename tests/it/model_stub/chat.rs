@@ -65,6 +65,7 @@ pub(super) fn check(body: &Value) -> Result<(), String> {
         "max_completion_tokens",
         "stream",
         "stream_options",
+        "reasoning_effort",
     ];
     let object = body.as_object().ok_or("the body is no JSON object")?;
     if let Some(name) = object.keys().find(|name| !known.contains(&name.as_str())) {
@@ -76,6 +77,14 @@ pub(super) fn check(body: &Value) -> Result<(), String> {
         .is_none_or(str::is_empty)
     {
         return Err("you must provide a model parameter".to_owned());
+    }
+    let efforts = ["none", "minimal", "low", "medium", "high", "xhigh"];
+    let is_known = |word: &Value| word.as_str().is_some_and(|word| efforts.contains(&word));
+    if body
+        .get("reasoning_effort")
+        .is_some_and(|word| !is_known(word))
+    {
+        return Err("Invalid value: 'reasoning_effort'".to_owned());
     }
     if body.get("stream") != Some(&json!(true)) {
         return Err("`stream` is not true".to_owned());

@@ -68,7 +68,11 @@ async fn a_tool_that_works_only_as_a_task_is_not_offered_and_that_is_said() {
 #[tokio::test]
 async fn above_a_hundred_tools_the_log_says_what_they_cost() {
     let log = Log::start();
-    let app = TestApp::with_sandbox().await;
+    let settings = [
+        ("SPL_SANDBOX", "bubblewrap"),
+        ("SPL_LLM_DEFER_TOOLS_PERCENT", "0"),
+    ];
+    let app = TestApp::start_with(&settings).await;
     let owner = app.person_with("acme", Role::Owner).await;
     let mut socket = TestSocket::open(app.address, &owner, None).await;
     let api = Api::new(&app, &owner);

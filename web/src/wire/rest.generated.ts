@@ -1233,6 +1233,10 @@ export interface components {
             api: string;
             /** @description Whether it has a key. The key itself is shown to nobody. */
             hasKey: boolean;
+            /** @description How many further keys it has. */
+            moreKeys: number;
+            /** @description What answers instead while it is out, as `provider/model`; the first that is there. */
+            fallback: string[];
             /** @description The models to offer, the first as its default; empty = those that it lists. */
             models: string[];
             /**
@@ -1266,7 +1270,7 @@ export interface components {
             source: components["schemas"]["ProviderSource"];
             /** @description Whether it answers in new sessions. */
             isDefault: boolean;
-            /** @description Why it cannot answer. */
+            /** @description Why it cannot answer: it cannot work, or it failed so often that it is not asked for a while. */
             problem?: string | null;
         };
         /** @description What is wrong with a provider. */
@@ -1319,6 +1323,13 @@ export interface components {
             baseUrl?: string | null;
             /** @description Absent keeps the stored one, `null` removes it. */
             apiKey?: string | null;
+            /**
+             * @description Further keys, which answer in their order while those before them are out; absent or `null`
+             *     keeps the stored ones, an empty list removes them.
+             */
+            apiKeys?: string[] | null;
+            /** @description What answers instead while it is out, as `provider/model`; absent or `null` keeps what is stored. */
+            fallback?: string[] | null;
             /**
              * @description Which of OpenAI's interfaces it is spoken to in: `auto` (Responses at OpenAI's own address, Chat
              *     Completions anywhere else), `responses` or `chat-completions`; `chat` is an older name of that.
