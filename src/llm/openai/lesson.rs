@@ -28,13 +28,12 @@ pub(super) fn of(
         .iter()
         .filter(|part| is_asked(request, **part) && !omitted.has(**part));
     let blamed = sent.copied().find(|part| said.blames(*part))?;
-    Some(match blamed {
-        Part::Effort => match request.effort.and_then(|effort| omitted.word(effort)) {
-            Some(word) if said.quotes(word) => Lesson::Effort(word),
-            Some(_) | None => Lesson::Part(Part::Effort),
-        },
-        Part::Thoughts if said.is_of_the_history() => Lesson::StaleThoughts,
-        part => Lesson::Part(part),
+    let word = request.effort.and_then(|effort| omitted.word(effort));
+    let word = word.filter(|word| blamed == Part::Effort && said.quotes(word));
+    Some(match word {
+        Some(word) => Lesson::Effort(word),
+        None if blamed == Part::Thoughts && said.is_of_the_history() => Lesson::StaleThoughts,
+        None => Lesson::Part(blamed),
     })
 }
 

@@ -94,9 +94,8 @@ impl Omitted {
         omitted.words.extend(generation.refused_words());
         match generation {
             Generation::Plain => {
-                omitted
-                    .parts
-                    .extend([Part::Effort, Part::Summary, Part::Encrypted, Part::Thoughts])
+                let parts = [Part::Effort, Part::Summary, Part::Encrypted, Part::Thoughts];
+                omitted.parts.extend(parts);
             }
             Generation::O | Generation::Gpt5 => {
                 omitted.parts.insert(Part::Temperature);
@@ -300,7 +299,9 @@ mod tests {
             Lesson::StaleThoughts,
         ];
         let mut omitted = Omitted::default();
-        lessons.iter().for_each(|lesson| omitted.learn(*lesson));
+        for lesson in lessons {
+            omitted.learn(lesson);
+        }
         assert!(omitted.has(Part::Thoughts));
         learned.keep(&request, &omitted, &lessons);
         let known = learned.of("m");

@@ -65,6 +65,7 @@ pub(super) fn check(body: &Value) -> Result<(), String> {
         "max_completion_tokens",
         "stream",
         "stream_options",
+        "reasoning_effort",
     ];
     let object = body.as_object().ok_or("the body is no JSON object")?;
     if let Some(name) = object.keys().find(|name| !known.contains(&name.as_str())) {
@@ -87,6 +88,14 @@ pub(super) fn check(body: &Value) -> Result<(), String> {
         {
             return Err(format!("`{name}` is too small"));
         }
+    }
+    let efforts = ["none", "low", "medium", "high"];
+    if let Some(effort) = body.get("reasoning_effort")
+        && effort
+            .as_str()
+            .is_none_or(|effort| !efforts.contains(&effort))
+    {
+        return Err(format!("invalid `reasoning_effort` {effort}"));
     }
     check_tools(body)?;
     check_messages(body)

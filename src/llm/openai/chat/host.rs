@@ -21,6 +21,7 @@ pub(super) enum Host {
 
 /// How much a model may think, in the words of a server.
 #[derive(Debug, Default, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the servers' own names")]
 pub(super) struct Thinking {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'static str>,
@@ -160,62 +161,31 @@ mod tests {
             let sent = serde_json::to_value(thinking).unwrap();
             assert_eq!(sent, *expected, "{host:?} {effort}");
         }
-        check(
-            Host::Other,
-            Effort::Max,
-            &json!({"reasoning_effort": "high"}),
-        );
-        check(
-            Host::Other,
-            Effort::Off,
-            &json!({"reasoning_effort": "none"}),
-        );
-        check(
-            Host::Other,
-            Effort::Budget(2_000),
-            &json!({"reasoning_effort": "low"}),
-        );
-        check(
-            Host::OpenRouter,
-            Effort::High,
-            &json!({"reasoning": {"effort": "high"}}),
-        );
-        check(
-            Host::OpenRouter,
-            Effort::Off,
-            &json!({"reasoning": {"enabled": false}}),
-        );
-        check(
-            Host::OpenRouter,
-            Effort::Budget(9),
-            &json!({"reasoning": {"max_tokens": 9}}),
-        );
+        for (effort, word) in [
+            (Effort::Max, "high"),
+            (Effort::Off, "none"),
+            (Effort::Budget(2_000), "low"),
+        ] {
+            check(Host::Other, effort, &json!({ "reasoning_effort": word }));
+        }
+        for (effort, reasoning) in [
+            (Effort::High, json!({"effort": "high"})),
+            (Effort::Off, json!({"enabled": false})),
+            (Effort::Budget(9), json!({"max_tokens": 9})),
+        ] {
+            check(Host::OpenRouter, effort, &json!({ "reasoning": reasoning }));
+        }
         check(Host::Qwen, Effort::Off, &json!({"enable_thinking": false}));
-        check(
-            Host::Qwen,
-            Effort::Budget(9),
-            &json!({"enable_thinking": true, "thinking_budget": 9}),
-        );
-        check(
-            Host::DeepSeek,
-            Effort::Low,
-            &json!({"thinking": {"type": "enabled"}}),
-        );
-        check(
-            Host::DeepSeek,
-            Effort::Off,
-            &json!({"thinking": {"type": "disabled"}}),
-        );
-        check(
-            Host::Vllm,
-            Effort::Off,
-            &json!({"chat_template_kwargs": {"enable_thinking": false}}),
-        );
-        check(
-            Host::Vllm,
-            Effort::Low,
-            &json!({"chat_template_kwargs": {"enable_thinking": true}, "reasoning_effort": "low"}),
-        );
+        let budget = json!({"enable_thinking": true, "thinking_budget": 9});
+        check(Host::Qwen, Effort::Budget(9), &budget);
+        for (effort, kind) in [(Effort::Low, "enabled"), (Effort::Off, "disabled")] {
+            check(Host::DeepSeek, effort, &json!({"thinking": {"type": kind}}));
+        }
+        let off = json!({"chat_template_kwargs": {"enable_thinking": false}});
+        check(Host::Vllm, Effort::Off, &off);
+        let low =
+            json!({"chat_template_kwargs": {"enable_thinking": true}, "reasoning_effort": "low"});
+        check(Host::Vllm, Effort::Low, &low);
         let silent = Host::OpenRouter.thinking(None, &Omitted::default());
         assert_eq!(serde_json::to_value(silent).unwrap(), json!({}));
     }

@@ -110,11 +110,7 @@ impl Items {
     }
 
     /// All of a call's arguments; they count if no piece came.
-    pub(super) fn whole_arguments(
-        &mut self,
-        event: &Event<'_>,
-        json: String,
-    ) -> Option<ModelEvent> {
+    pub(super) fn whole_arguments(&mut self, event: &Event<'_>, json: &str) -> Option<ModelEvent> {
         let Some(Kind::Call {
             has_arguments: false,
             ..
@@ -122,7 +118,7 @@ impl Items {
         else {
             return None;
         };
-        self.more_arguments(event, &json)
+        self.more_arguments(event, json)
     }
 
     /// Notes that people were told a piece of a thought.

@@ -123,7 +123,7 @@ impl Assembler {
             }
             "response.function_call_arguments.done" => {
                 let whole = wire::arguments(event.arguments);
-                out.extend(self.items.whole_arguments(event, whole));
+                out.extend(self.items.whole_arguments(event, &whole));
             }
             "response.reasoning_summary_part.added" => self.part_of_thought(out),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
@@ -140,8 +140,7 @@ impl Assembler {
                 self.response(event.response, Finish::Other, out)?;
                 return Ok(true);
             }
-            "response.failed" => return Err(self.failed(event, payload)),
-            "error" => return Err(self.failed(event, payload)),
+            "response.failed" | "error" => return Err(self.failed(event, payload)),
             "" if event.object.0 == "response" => {
                 let raw: &RawValue = self.read(payload)?;
                 self.response(Some(raw), Finish::Other, out)?;
@@ -215,12 +214,11 @@ impl Assembler {
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<(), Error> {
         let form: ItemForm<'_> = self.read(raw.get())?;
-        let at = match self.items.find(index, &form) {
-            Some(at) => at,
-            None => {
-                let kind = self.begin(&form, out)?;
-                self.items.push(index, &form, kind)
-            }
+        let at = if let Some(at) = self.items.find(index, &form) {
+            at
+        } else {
+            let kind = self.begin(&form, out)?;
+            self.items.push(index, &form, kind)
         };
         if stage == Stage::Whole {
             self.close(at, &form, raw, out);

@@ -155,7 +155,7 @@ fn what_was_not_streamed_is_read_from_the_end_of_its_item() {
     let whole = format!(
         "(a) (\n\n) (b) hi 0:a/t 0+{{}} [{{\"block\":{summary},\"place\":{{\"calls\":0,\"text\":0}}}}] #1/2 .tool_calls"
     );
-    check(&[answer.clone()], &whole);
+    check(std::slice::from_ref(&answer), &whole);
     let only_end = json!({"type": "response.completed", "response": answer});
     check(&[only_end], &whole);
 }
