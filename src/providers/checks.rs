@@ -80,9 +80,9 @@ pub(crate) fn named<T>(
 }
 
 /// Which of OpenAI's interfaces it is; the other vendors have one each.
-pub(crate) fn checked_api(api: Option<&str>, kind: ProviderKind) -> Result<Api, Refusal> {
+pub(crate) fn checked_api(api: &str, kind: ProviderKind) -> Result<Api, Refusal> {
     let refused = |text: String| Refusal::of_field(Code::InvalidArguments, "api", text);
-    let api = api.map_or(Ok(Api::Auto), str::parse);
+    let api = api.parse::<Api>();
     let api = api.map_err(|unknown: UnknownApi| refused(unknown.to_string()))?;
     let has_choice = matches!(kind, ProviderKind::OpenAi | ProviderKind::OpenAiCompatible);
     if api != Api::Auto && !has_choice {

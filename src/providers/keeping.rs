@@ -32,7 +32,7 @@ pub struct Draft {
     pub kind: ProviderKind,
     /// Its address; `None` = the vendor's own.
     pub base_url: Option<String>,
-    /// Which flavour of the wire: `auto` or `chat`.
+    /// Which of OpenAI's interfaces, by its name; `None` = what is kept stays.
     pub api: Option<String>,
     /// The models to offer, the first as its default.
     pub models: Vec<String>,
@@ -155,6 +155,11 @@ impl Providers {
         };
         let fallback = draft.fallback.map(checked_fallback).transpose()?;
         let fallback = fallback.or_else(|| Some(stored.as_deref()?.fallback().to_vec()));
+        let same = stored.as_deref().filter(|offer| offer.kind() == draft.kind);
+        let api = match draft.api.as_deref() {
+            Some(api) => checked_api(api, draft.kind)?,
+            None => same.map(Offer::api).unwrap_or_default(),
+        };
         let kept = stored.as_deref().map(|offer| offer.said().clone());
         let kept = kept.unwrap_or_default();
         let settings = ProviderSettings {
@@ -163,7 +168,7 @@ impl Providers {
                 kind: draft.kind,
                 api_key,
                 base_url: base_url.map(String::from),
-                api: checked_api(draft.api.as_deref(), draft.kind)?,
+                api,
                 pace: std::time::Duration::ZERO,
             },
             models: checked_models(&draft.models)?,

@@ -28,21 +28,12 @@ pub(super) fn of(
         .iter()
         .filter(|part| is_asked(request, **part) && !omitted.has(**part));
     let blamed = sent.copied().find(|part| said.blames(*part))?;
-    Some(match blamed {
-        Part::Effort => match request.effort.and_then(|effort| omitted.word(effort)) {
-            Some(word) if said.quotes(word) => Lesson::Effort(word),
-            Some(_) | None => Lesson::Part(Part::Effort),
-        },
-        Part::Thoughts if said.is_of_the_history() => Lesson::StaleThoughts,
-        Part::StreamOptions
-        | Part::Temperature
-        | Part::Summary
-        | Part::Encrypted
-        | Part::Thoughts
-        | Part::CacheKey
-        | Part::ToolChoice
-        | Part::Strict
-        | Part::MaxTokens => Lesson::Part(blamed),
+    let word = request.effort.and_then(|effort| omitted.word(effort));
+    let word = word.filter(|word| blamed == Part::Effort && said.quotes(word));
+    Some(match word {
+        Some(word) => Lesson::Effort(word),
+        None if blamed == Part::Thoughts && said.is_of_the_history() => Lesson::StaleThoughts,
+        None => Lesson::Part(blamed),
     })
 }
 

@@ -94,12 +94,8 @@ impl Omitted {
         omitted.words.extend(generation.refused_words());
         match generation {
             Generation::Plain => {
-                omitted.parts.extend([
-                    Part::Effort,
-                    Part::Summary,
-                    Part::Encrypted,
-                    Part::Thoughts,
-                ]);
+                let parts = [Part::Effort, Part::Summary, Part::Encrypted, Part::Thoughts];
+                omitted.parts.extend(parts);
             }
             Generation::O | Generation::Gpt5 => {
                 omitted.parts.insert(Part::Temperature);

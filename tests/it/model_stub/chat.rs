@@ -97,6 +97,14 @@ pub(super) fn check(body: &Value) -> Result<(), String> {
             return Err(format!("`{name}` is too small"));
         }
     }
+    let efforts = ["none", "low", "medium", "high"];
+    if let Some(effort) = body.get("reasoning_effort")
+        && effort
+            .as_str()
+            .is_none_or(|effort| !efforts.contains(&effort))
+    {
+        return Err(format!("invalid `reasoning_effort` {effort}"));
+    }
     check_tools(body)?;
     check_messages(body)
 }

@@ -21,9 +21,7 @@ impl Vendor {
             |filtered: &'static str, cut: &'static str| if is_filtered { filtered } else { cut };
         match self {
             Self::Chat => chat_ended(tool, args, word("content_filter", "length")),
-            Self::Responses => {
-                responses_ended(tool, args, word("content_filter", "max_output_tokens"))
-            }
+            Self::Responses => responses::ended(tool, args, is_filtered),
             Self::Messages => {
                 let call =
                     json!({"type": "tool_use", "id": "toolu_stub_0", "name": tool, "input": {}});
@@ -76,28 +74,6 @@ impl Vendor {
 fn events(events: &[Value]) -> Reply {
     let frame = |event: &Value| Bytes::from(format!("data: {event}\n\n"));
     Reply::raw("text/event-stream", events.iter().map(frame).collect())
-}
-
-fn responses_ended(tool: &str, args: &str, reason: &str) -> Reply {
-    let about = |kind: &str, index: u64, item: Value| json!({"type": format!("response.output_item.{kind}"), "output_index": index, "item": item});
-    let text = json!({"type": "response.output_text.delta", "output_index": 0, "delta": "I begin"});
-    let piece =
-        json!({"type": "response.function_call_arguments.delta", "output_index": 1, "delta": args});
-    let call = json!({"type": "function_call", "id": "fc_stub_0", "call_id": "call_stub_0", "name": tool, "arguments": ""});
-    let reason = json!({"reason": reason});
-    let response = json!({"status": "incomplete", "incomplete_details": reason, "output": []});
-    let events = vec![
-        about(
-            "added",
-            0,
-            json!({"type": "message", "role": "assistant", "content": []}),
-        ),
-        text,
-        about("added", 1, call),
-        piece,
-        json!({"type": "response.incomplete", "response": response}),
-    ];
-    Reply::raw("text/event-stream", responses::numbered(events))
 }
 
 fn chat_ended(tool: &str, args: &str, reason: &str) -> Reply {

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::{Asked, STUB_KEY, check_base64, is_name, text};
+use super::{Asked, Reply, STUB_KEY, check_base64, is_name, text};
 
 /// The only encrypted thought that the stand-in takes back.
 const SEALED: &str = "stub-signature";
@@ -75,8 +75,31 @@ fn head(status: &str) -> Value {
     json!({"id": "resp_stub", "object": "response", "status": status, "error": null, "output": [], "usage": null})
 }
 
+/// A stream of text and one call that the filter or the longest answer ended.
+pub(super) fn ended(tool: &str, args: &str, is_filtered: bool) -> Reply {
+    let reason = if is_filtered {
+        "content_filter"
+    } else {
+        "max_output_tokens"
+    };
+    let added = |index: u64, item: Value| json!({"type": "response.output_item.added", "output_index": index, "item": item});
+    let delta = |kind: &str, index: u64, delta: &str| json!({"type": format!("response.{kind}.delta"), "output_index": index, "delta": delta});
+    let message = json!({"type": "message", "role": "assistant", "content": []});
+    let call = json!({"type": "function_call", "id": "fc_stub_0", "call_id": "call_stub_0", "name": tool, "arguments": ""});
+    let mut response = head("incomplete");
+    response["incomplete_details"] = json!({ "reason": reason });
+    let frames = numbered(vec![
+        added(0, message),
+        delta("output_text", 0, "I begin"),
+        added(1, call),
+        delta("function_call_arguments", 1, args),
+        json!({"type": "response.incomplete", "response": response}),
+    ]);
+    Reply::raw("text/event-stream", frames)
+}
+
 /// Events as the vendor frames them.
-pub(super) fn numbered(events: Vec<Value>) -> Vec<Bytes> {
+fn numbered(events: Vec<Value>) -> Vec<Bytes> {
     let frame = |(number, mut event): (usize, Value)| {
         event["sequence_number"] = json!(number);
         let name = text(&event, "/type").unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::rest::Client;
 use crate::support::{TestApp, TestSocket};
 
 /// `session:model`, acknowledged.
-async fn choose(socket: &mut TestSocket, choice: Value) {
+pub(super) async fn choose(socket: &mut TestSocket, choice: Value) {
     let answer = socket.ask("session:model", &[choice]).await;
     assert_eq!(answer["ok"], true, "{answer}");
 }
@@ -21,7 +21,7 @@ fn asked(model: &ModelStub) -> Vec<String> {
 }
 
 /// An answer with a call, thought about first: the blocks of that go back to the same server only.
-fn thoughtful_call() -> Reply {
+pub(super) fn thoughtful_call() -> Reply {
     let chunks = [
         json!({"choices": [{"index": 0, "delta": {"reasoning_content": "hidden thought"}}]}),
         json!({"choices": [{"index": 0, "delta": {"tool_calls": [{

@@ -1,5 +1,6 @@
 //! OpenAI's Responses, Anthropic and Gemini against strict stand-ins on loopback, alone and below the whole app.
 
+mod compatible;
 mod endings;
 mod long_arguments;
 mod mid_turn;
@@ -16,7 +17,9 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use secrecy::SecretString;
 use sepal::domain::{CallId, Entry, ModelCall, Native, Tool, ToolAnnotations};
-use sepal::llm::{self, Answer, Api, Collector, Error, Provider, ProviderKind, Request, Settings};
+use sepal::llm::{
+    self, Answer, Api, Collector, Error, ModelEvent, Provider, ProviderKind, Request, Settings,
+};
 use sepal::net;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -117,4 +120,16 @@ async fn collect(provider: &Arc<dyn Provider>, request: Request) -> Result<Answe
 async fn tell(stub: &ModelStub) -> Result<Answer, Error> {
     let request = request(stub.vendor, vec![user("hi")]);
     collect(&provider(stub, STUB_KEY), request).await
+}
+
+/// Asks, and gives what was said to be left out.
+async fn left_out(provider: &Arc<dyn Provider>, request: Request) -> Vec<String> {
+    let mut told = Vec::new();
+    let mut stream = provider.stream(request).await.unwrap();
+    while let Some(event) = timeout(DEADLINE, stream.next()).await.unwrap() {
+        if let ModelEvent::LeftOut(text) = event.unwrap() {
+            told.push(text);
+        }
+    }
+    told
 }

@@ -3,15 +3,12 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use futures::StreamExt as _;
 use sepal::domain::{Effort, Entry, Native};
-use sepal::llm::{ModelEvent, Provider, Request};
+use sepal::llm::{Provider, Request};
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
-use super::{provider, request, said, tool, user};
+use super::{left_out, provider, request, said, tool, user};
 use crate::model_stub::{ModelStub, Reply, STUB_KEY, Vendor};
-use crate::support::DEADLINE;
 
 /// A stand-in and a provider that asks it.
 async fn open() -> (ModelStub, Arc<dyn Provider>) {
@@ -25,18 +22,6 @@ fn asking(model: &str, change: impl FnOnce(&mut Request)) -> Request {
     model.clone_into(&mut request.model);
     change(&mut request);
     request
-}
-
-/// Asks, and gives what was said to be left out.
-async fn left_out(provider: &Arc<dyn Provider>, request: Request) -> Vec<String> {
-    let mut told = Vec::new();
-    let mut stream = provider.stream(request).await.unwrap();
-    while let Some(event) = timeout(DEADLINE, stream.next()).await.unwrap() {
-        if let ModelEvent::LeftOut(text) = event.unwrap() {
-            told.push(text);
-        }
-    }
-    told
 }
 
 /// A refusal of one parameter, as the vendor spells it.

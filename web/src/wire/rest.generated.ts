@@ -1333,6 +1333,7 @@ export interface components {
             /**
              * @description Which of OpenAI's interfaces it is spoken to in: `auto` (Responses at OpenAI's own address, Chat
              *     Completions anywhere else), `responses` or `chat-completions`; `chat` is an older name of that.
+             *     Without it what is stored stays.
              */
             api?: string | null;
             /**

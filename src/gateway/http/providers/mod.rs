@@ -101,6 +101,7 @@ pub(in crate::gateway::http) struct PutProviderRequest {
     fallback: Option<Vec<String>>,
     /// Which of OpenAI's interfaces it is spoken to in: `auto` (Responses at OpenAI's own address, Chat
     /// Completions anywhere else), `responses` or `chat-completions`; `chat` is an older name of that.
+    /// Without it what is stored stays.
     #[schema(pattern = "^(auto|responses|chat-completions|chat)$")]
     api: Option<String>,
     /// The models to offer, the first as its default; empty = those that it lists. At most 256

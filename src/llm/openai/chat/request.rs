@@ -264,6 +264,18 @@ mod tests {
         let compatible = sent(&request, other);
         assert_eq!(compatible["max_tokens"], json!(9));
         assert!(compatible.get("stream_options").is_none());
+        // A proxy in front of the vendor says that it knows the newer name only.
+        let mut renamed = Omitted::default();
+        renamed.learn(Lesson::Part(omitted::Part::MaxTokens));
+        let renamed = sent(
+            &request,
+            Dialect {
+                omitted: &renamed,
+                ..other
+            },
+        );
+        assert_eq!(renamed["max_completion_tokens"], json!(9));
+        assert!(renamed.get("max_tokens").is_none());
         request.max_tokens = Some(0);
         assert!(
             sent(&request, vendor(&Omitted::default()))

@@ -178,12 +178,13 @@ fn thoughts_are_kept_under_the_name_that_they_came_in() {
     check(&[odd], "a .other");
 }
 
+fn choice(delta: &str, reason: &str) -> String {
+    format!(r#"{{"choices":[{{"index":0,"delta":{delta},"finish_reason":{reason}}}]}}"#)
+}
+
 /// What local servers are known to do, each as its own stream has it.
 #[test]
 fn the_ways_of_local_servers_are_understood() {
-    let choice = |delta: &str, reason: &str| {
-        format!(r#"{{"choices":[{{"index":0,"delta":{delta},"finish_reason":{reason}}}]}}"#)
-    };
     // Ollama: whole calls that all have index 0, and an end that says `stop`.
     let ollama = |id: &str| {
         let call = format!(
@@ -218,6 +219,11 @@ fn the_ways_of_local_servers_are_understood() {
         ],
         r#"(hm) 0:chatcmpl-tool-1/t 0+{} {"reasoning":"hm"} #3/2 .tool_calls"#,
     );
+}
+
+/// The same, for servers of one's own machine that run one model.
+#[test]
+fn the_ways_of_single_servers_are_understood() {
     // LM Studio: ids that are numbers, names that become empty, no usage.
     check(
         &[
