@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 pub(super) mod approvals;
+mod attachments;
 #[cfg(test)]
 pub(super) mod attachments;
 #[cfg(test)]
