@@ -110,10 +110,12 @@ impl<'a> Draft<'a> {
                 client_message_id,
                 effort,
                 attachments,
-            } => {
-                let id = client_message_id.as_deref();
-                self.say((text, attachments), author, id, *effort)?;
-            }
+            } => self.say(
+                (text, attachments),
+                author,
+                client_message_id.as_deref(),
+                *effort,
+            )?,
             Command::Decide(decision) => self.decide_call(decision)?,
             Command::DecideAll {
                 call_ids,
@@ -145,15 +147,9 @@ impl<'a> Draft<'a> {
             Command::Rename { title } => self.rename(title)?,
             Command::ChooseModel { model } => self.choose_model(model),
             Command::ChooseWindow { whole } => self.choose_window(*whole),
-            Command::Answered { request, answer } => self.answered(*request, answer),
-            Command::ModelFailed { request, failure } => {
-                self.model_failed(*request, failure);
+            Command::Answered { .. } | Command::ModelFailed { .. } | Command::Overflowed { .. } => {
+                self.model_ended(command);
             }
-            Command::Overflowed {
-                request,
-                cut,
-                spent,
-            } => self.overflowed(*request, *cut, spent),
             Command::CallEnded {
                 call,
                 outcome,
@@ -165,6 +161,22 @@ impl<'a> Draft<'a> {
             Command::TakeOver { from } => recovery::take_over(self, from.as_ref()),
         }
         Ok(())
+    }
+
+    /// What became of a model request.
+    fn model_ended(&mut self, command: &Command) {
+        if let Command::Answered { request, answer } = command {
+            self.answered(*request, answer);
+        } else if let Command::ModelFailed { request, failure } = command {
+            self.model_failed(*request, failure);
+        } else if let Command::Overflowed {
+            request,
+            cut,
+            spent,
+        } = command
+        {
+            self.overflowed(*request, *cut, spent);
+        }
     }
 
     /// Makes the deciding process the runner: a new epoch begins.

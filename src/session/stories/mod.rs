@@ -4,8 +4,6 @@
 pub(super) mod approvals;
 mod attachments;
 #[cfg(test)]
-pub(super) mod attachments;
-#[cfg(test)]
 pub(super) mod limits;
 #[cfg(test)]
 pub(super) mod recovery;
