@@ -63,7 +63,7 @@ it.each([
 })
 
 it('changes a refused key in place, and only for one that works', async () => {
-  const item: ProviderItem = { id: 'own', kind: 'openai', baseUrl: 'https://a.example/v1', api: 'auto', hasKey: true, models: ['m'], contextWindows: {}, maxOutputs: {}, prices: {}, source: 'tenant', isDefault: false }
+  const item: ProviderItem = { id: 'own', kind: 'openai', baseUrl: 'https://a.example/v1', api: 'auto', hasKey: true, models: ['m'], contextWindows: {}, maxOutputs: {}, efforts: {}, moreKeys: 0, fallback: [], prices: {}, source: 'tenant', isDefault: false }
   vi.spyOn(rest, 'providers').mockResolvedValue({ items: [item] })
   const test = vi.spyOn(rest, 'testProvider').mockResolvedValueOnce({ ok: false, latencyMs: 1, models: [], error: { code: 'provider_rejected', message: 'no such key' }, isDefault: false })
   const put = vi.spyOn(rest, 'putProvider').mockResolvedValue(item)
