@@ -25,6 +25,13 @@ export interface UserEntry extends Placed {
   clientMessageId: string | undefined
 }
 
+/** Who answered in the place of the model that was asked, and why. */
+export interface Fallback {
+  provider: string
+  model: string
+  reason: string
+}
+
 export interface Spent {
   model: string | undefined
   /** Which provider answered, as far as the events tell; the answer itself does not. */
@@ -49,6 +56,7 @@ export interface SaidEntry extends Placed {
   /** `said` goes with calls, `answer` ends the turn, `cut` was stopped or broke off. */
   role: 'said' | 'answer' | 'cut'
   spent: Spent | null
+  answeredBy?: Fallback | undefined
 }
 
 export interface CallEntry extends Placed {

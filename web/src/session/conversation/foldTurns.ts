@@ -1,7 +1,7 @@
 /** What events say of messages and turns: who said what, what was thought with it, and how the turn ended. */
 import { isObject, numberOf, stringOf } from '@/wire/json'
 import type { AgentError, Attachment, JsonObject, Person, WaitingMessage } from '@/wire/types'
-import { isSetting, type SaidEntry, type Spent } from './conversation'
+import { isSetting, type Fallback, type SaidEntry, type Spent } from './conversation'
 import type { Draft, Place, Told } from './draft'
 import { updateCall } from './foldCalls'
 import { idleTurn } from './streaming'
@@ -32,10 +32,19 @@ export function said(draft: Draft, { place, text, data }: Told): void {
   const [turn, iteration] = [numberOf(data.turn), numberOf(data.iteration)]
   const thought = endText(draft, turn, iteration, data)
   const key = `t${turn}.${iteration}`
-  if (text || thought.reasoning) draft.push({ kind: 'said', key, ...place, text, role: 'said', spent: null, ...thought })
+  const answeredBy = fallbackOf(data)
+  if (text || thought.reasoning || answeredBy) {
+    draft.push({ kind: 'said', key, ...place, text, role: 'said', spent: null, answeredBy, ...thought })
+  }
   for (const call of Array.isArray(data.calls) ? data.calls : []) {
     if (isObject(call)) updateCall(draft, place, call, {})
   }
+}
+
+function fallbackOf(data: JsonObject): Fallback | undefined {
+  const by = data.answeredBy
+  if (!isObject(by)) return undefined
+  return { provider: stringOf(by.provider) ?? '', model: stringOf(by.model) ?? '', reason: stringOf(by.reason) ?? '' }
 }
 
 export function answered(draft: Draft, { place, text, data }: Told): void {
@@ -55,7 +64,7 @@ export function answered(draft: Draft, { place, text, data }: Told): void {
   const calls = numberOf(data.droppedCalls)
   // Before the answer, which stays the last entry: it can be asked for again.
   if (calls > 0) draft.note(place, { what: 'dropped', calls, isFiltered: spent.finish === 'content_filter' || spent.finish === 'refusal' })
-  draft.push({ kind: 'said', key: `t${turn}.${iteration}`, ...place, text, role: 'answer', spent, ...thought })
+  draft.push({ kind: 'said', key: `t${turn}.${iteration}`, ...place, text, role: 'answer', spent, answeredBy: fallbackOf(data), ...thought })
   endTurn(draft, turn)
 }
 

@@ -48,6 +48,12 @@ it.each(['stop', 'tool_calls', 'other', undefined])('says nothing of an answer t
   expect(page.find('.ending').exists()).toBe(false)
 })
 
+it('says who answered in the place of the model that was asked', async () => {
+  const answeredBy = { provider: 'other', model: 'big', reason: 'provider `first` is overloaded' }
+  await show({ finish: 'stop', answeredBy })
+  expect(page.get('.fallback').text()).toBe('Answered by other/big because provider `first` is overloaded')
+})
+
 it('lets the model go on by a message, from the keyboard too, and only from the newest answer', async () => {
   const session = await show({ finish: 'length' })
   const send = vi.spyOn(session, 'send').mockReturnValue(null)
