@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 use url::Url;
 
-use super::of_models::{effort, efforts, max_outputs, prices, windows};
+use super::of_models::{ModelPrice, effort, efforts, max_outputs, prices, windows};
 use super::read;
 use crate::domain::Effort;
 
@@ -159,20 +159,6 @@ pub struct ProviderEntry {
     /// What they cost, by model.
     #[serde(default, deserialize_with = "prices")]
     pub prices: BTreeMap<String, ModelPrice>,
-}
-
-/// US dollars per million tokens.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ModelPrice {
-    /// Input that was not cached.
-    pub input: f64,
-    pub output: f64,
-    /// Input that was cached; `None` = like other input.
-    pub cached: Option<f64>,
-    /// Input that the provider put into its cache; `None` = like other input.
-    pub cache_write: Option<f64>,
-    /// The same, kept for longer; `None` = like the other.
-    pub cache_write_long: Option<f64>,
 }
 
 /// How long a prompt cache keeps what it is given.

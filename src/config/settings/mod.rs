@@ -15,9 +15,10 @@ use serde::Deserialize;
 
 pub use agent::{
     Agent, ApiFlavour, ApprovalWay, Breaker, CacheTtl, Chat, CompactionStrategy, FallbackEntry,
-    Llm, ModelPrice, ProviderEntry, ProviderKind, Retry, Tool,
+    Llm, ProviderEntry, ProviderKind, Retry, Tool,
 };
 pub(in crate::config) use agent::{fallback, listed};
+pub use of_models::ModelPrice;
 pub(in crate::config) use of_models::{model_effort, model_max_output, model_price, model_window};
 pub use runtime::{
     Access, Http, Limits, Log, LogFormat, LogLevel, LogOutput, Metrics, Runtime, Socket, Stdio,

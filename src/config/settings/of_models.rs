@@ -5,8 +5,21 @@ use std::collections::BTreeMap;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use super::agent::ModelPrice;
 use crate::domain::Effort;
+
+/// US dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ModelPrice {
+    /// Input that was not cached.
+    pub input: f64,
+    pub output: f64,
+    /// Input that was cached; `None` = like other input.
+    pub cached: Option<f64>,
+    /// Input that the provider put into its cache; `None` = like other input.
+    pub cache_write: Option<f64>,
+    /// The same, kept for longer; `None` = like the other.
+    pub cache_write_long: Option<f64>,
+}
 
 /// The smallest window that can be said, in tokens.
 const MIN_WINDOW: u64 = 1_024;

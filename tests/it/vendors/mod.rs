@@ -1,4 +1,4 @@
-//! OpenAI's Responses, Anthropic and Gemini against strict stand-ins on loopback, alone and below the whole app.
+//! OpenAI's Responses, Anthropic and Gemini against strict stand-ins on loopback, one file per subject, alone and below the whole app.
 
 mod compatible;
 mod endings;
