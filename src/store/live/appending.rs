@@ -109,6 +109,26 @@ pub(super) async fn append(
     Ok(outcomes)
 }
 
+/// Writes a whole journal where there is none, within the caller's transaction.
+pub(super) async fn create(
+    connection: &mut SqliteConnection,
+    key: &SessionKey,
+    records: &[NewRecord],
+) -> Result<Written, Error> {
+    for (expected_version, record) in (0..).zip(records) {
+        let next = Append {
+            key,
+            expected_version,
+            record,
+        };
+        // Only the first can meet a journal: the transaction keeps others out.
+        if append(connection, &[next]).await? != [Written::Done] {
+            return Ok(Written::Conflict);
+        }
+    }
+    Ok(Written::Done)
+}
+
 /// Whether that very record stands in the journal.
 async fn look(connection: &mut SqliteConnection, append: &Append<'_>) -> Result<Written, Error> {
     let sql = "SELECT 1 FROM journal \

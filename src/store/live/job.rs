@@ -20,6 +20,10 @@ pub(super) enum Work {
         expected_version: u64,
         record: NewRecord,
     },
+    /// A whole journal, where there is none.
+    Create {
+        records: Vec<NewRecord>,
+    },
     Snapshot {
         version: u64,
         schema: u32,

@@ -106,6 +106,10 @@ pub trait LiveStore: Send + Sync {
     /// Appends version `expected_version + 1`, if `expected_version` is the head's (0 = no journal).
     async fn append(&self, key: &SessionKey, expected_version: u64, record: NewRecord) -> Appended;
 
+    /// Writes the first records of a journal in one step, if there is none: versions from 1 on, all or
+    /// nothing. None of them is active. Nobody is woken: nobody can know the session.
+    async fn create(&self, key: &SessionKey, records: Vec<NewRecord>) -> Appended;
+
     /// The end of the journal; `None` if the session has none.
     async fn head(&self, key: &SessionKey) -> Result<Option<Head>, Error>;
 
@@ -171,6 +175,13 @@ pub(super) async fn in_database(
             Arc::new(PostgresLive::open(db.clone(), how, tasks, &shutdown).await?)
         }
     })
+}
+
+/// Whether every record of a new journal may be stored.
+fn check_sizes(records: &[NewRecord]) -> Result<(), Error> {
+    records
+        .iter()
+        .try_for_each(|record| check_size(record.body.len()))
 }
 
 fn check_size(bytes: usize) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 
 use super::packing;
 use super::reading::{Reading, int};
-use super::{Appended, Head, LiveStore, NewRecord, Record, Snapshot, check_size};
+use super::{Appended, Head, LiveStore, NewRecord, Record, Snapshot, check_size, check_sizes};
 use crate::domain::SessionKey;
 use crate::store::db::{Db, Hold, PostgresDb, within};
 use crate::store::{Access, Error};
@@ -33,6 +33,15 @@ const APPEND: &str = "\
         DELETE FROM active WHERE tenant = $1 AND session = $2 \
         AND NOT $8 AND EXISTS (SELECT 1 FROM added)) \
     SELECT count(*) FROM added";
+
+/// Adds versions from 1 on, if there is none. Of two who create the same journal the key refuses one
+/// whole statement.
+const CREATE: &str = "\
+    INSERT INTO journal (tenant, session, version, commit_id, first_seq, last_seq, body, is_active) \
+    SELECT $1, $2, given.version, given.commit_id, given.first_seq, given.last_seq, given.body, FALSE \
+    FROM UNNEST($3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::bytea[]) \
+    AS given (version, commit_id, first_seq, last_seq, body) \
+    WHERE NOT EXISTS (SELECT 1 FROM journal WHERE tenant = $1 AND session = $2)";
 
 /// Keeps a snapshot of a journal that is there and reaches its version.
 const SAVE: &str = "\
@@ -106,6 +115,26 @@ impl PostgresLive {
         let answer = within(query.fetch_one(&mut *lease)).await;
         Ok(lease.settle(answer)? == 1)
     }
+
+    /// Whether all of it was added.
+    async fn try_create(&self, key: &SessionKey, records: &[NewRecord]) -> Result<bool, Error> {
+        let column = |of: fn(&NewRecord) -> i64| records.iter().map(of).collect::<Vec<i64>>();
+        let versions: Vec<i64> = (1..).take(records.len()).collect();
+        let commits: Vec<&str> = records.iter().map(|it| it.commit_id.as_str()).collect();
+        let bodies: Vec<&[u8]> = records.iter().map(|record| &record.body[..]).collect();
+        let query = sqlx::query(CREATE)
+            .bind(key.tenant.as_str())
+            .bind(key.session.as_str())
+            .bind(versions)
+            .bind(commits)
+            .bind(column(|record| int(record.first_seq)))
+            .bind(column(|record| int(record.last_seq)))
+            .bind(bodies);
+        let mut lease = self.db.lease().await?;
+        let answer = within(query.execute(&mut *lease)).await;
+        let added = lease.settle(answer)?.rows_affected();
+        Ok(added == records.len() as u64)
+    }
 }
 
 #[async_trait]
@@ -120,6 +149,17 @@ impl LiveStore for PostgresLive {
         }
         let _timing = instruments().append("postgres");
         match self.try_append(key, expected_version, &record).await {
+            Ok(true) => Appended::Ok,
+            Ok(false) => Appended::Conflict,
+            Err(error) => Appended::Unknown(error),
+        }
+    }
+
+    async fn create(&self, key: &SessionKey, records: Vec<NewRecord>) -> Appended {
+        if let Err(error) = self.check().and_then(|()| check_sizes(&records)) {
+            return Appended::Unknown(error);
+        }
+        match self.try_create(key, &records).await {
             Ok(true) => Appended::Ok,
             Ok(false) => Appended::Conflict,
             Err(error) => Appended::Unknown(error),

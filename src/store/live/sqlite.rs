@@ -11,7 +11,7 @@ use super::job::{Job, Work, Written};
 use super::packing;
 use super::reading::Reading;
 use super::writer::Writer;
-use super::{Appended, Head, LiveStore, NewRecord, Record, Snapshot, check_size};
+use super::{Appended, Head, LiveStore, NewRecord, Record, Snapshot, check_size, check_sizes};
 use crate::domain::SessionKey;
 use crate::store::Error;
 use crate::store::db::{Db, SqliteDb};
@@ -80,6 +80,17 @@ impl LiveStore for SqliteLive {
         };
         let _timing = instruments().append("sqlite");
         match self.write(key, work).await {
+            Ok(Written::Done) => Appended::Ok,
+            Ok(Written::Conflict) => Appended::Conflict,
+            Err(error) => Appended::Unknown(error),
+        }
+    }
+
+    async fn create(&self, key: &SessionKey, records: Vec<NewRecord>) -> Appended {
+        if let Err(error) = check_sizes(&records) {
+            return Appended::Unknown(error);
+        }
+        match self.write(key, Work::Create { records }).await {
             Ok(Written::Done) => Appended::Ok,
             Ok(Written::Conflict) => Appended::Conflict,
             Err(error) => Appended::Unknown(error),

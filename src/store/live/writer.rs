@@ -5,7 +5,7 @@ use sqlx::{Connection as _, SqliteConnection};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::appending::{append, in_front};
+use super::appending::{append, create, in_front};
 use super::job::{Job, Work, Written};
 use super::packing::Packed;
 use super::reading::int;
@@ -92,6 +92,9 @@ async fn write_all(connection: &mut SqliteConnection, jobs: &[Job]) -> Result<Ve
         let appends = in_front(jobs.get(outcomes.len()..).unwrap_or_default());
         match &job.work {
             Work::Append { .. } => outcomes.extend(append(&mut tx, &appends).await?),
+            Work::Create { records } => {
+                outcomes.push(create(&mut tx, &job.key, records).await?);
+            }
             Work::Snapshot {
                 version,
                 schema,

@@ -286,3 +286,52 @@ pub(super) async fn a_removal_and_an_append_come_one_after_the_other(live: Live)
         assert_eq!(live.active().await.unwrap(), []);
     }
 }
+
+pub(super) async fn a_journal_is_created_whole_or_not_at_all(live: Live) {
+    let (one, two) = (key(1, 1), key(1, 2));
+    let records = |from: u128| -> Vec<NewRecord> {
+        let numbers = (0..1_200).map(|n| (from + n, u64::try_from(n).unwrap() + 1));
+        let records = numbers.map(|(n, seq)| NewRecord {
+            is_active: false,
+            ..record(n, seq..=seq)
+        });
+        records.collect()
+    };
+    let created = live.create(&one, records(1)).await;
+    assert!(matches!(created, Appended::Ok), "{created:?}");
+    let head = live.head(&one).await.unwrap().unwrap();
+    assert_eq!((head.version, head.last_seq), (1_200, 1_200));
+    let first = live.read_after_version(&one, 0, 2).await.unwrap();
+    assert_eq!(versions(&first), [1, 2]);
+    assert_eq!(first[1].body, Bytes::from_static(b"body of 2"));
+    assert_eq!(live.active().await.unwrap(), [], "nothing runs in it");
+    append(&live, &one, 1_200, record(5_000, 1_201..=1_201)).await;
+    // Where there is a journal, nothing is written.
+    let again = live.create(&one, records(10_000)).await;
+    assert!(matches!(again, Appended::Conflict), "{again:?}");
+    assert_eq!(live.version(&one).await.unwrap(), 1_201);
+    // Of many that create the same one, one does.
+    let created = join_all((0..8_u128).map(|n| live.create(&two, records(n * 10_000)))).await;
+    let done = created
+        .iter()
+        .filter(|it| matches!(it, Appended::Ok))
+        .count();
+    let refused = created
+        .iter()
+        .filter(|it| matches!(it, Appended::Conflict))
+        .count();
+    assert_eq!((done, refused), (1, 7), "{created:?}");
+    let bodies = live.read_after_version(&two, 0, 1_000).await.unwrap();
+    let of = |record: &Record| record.body.clone();
+    let base: u128 = String::from_utf8(of(&bodies[0]).to_vec()).unwrap()[8..]
+        .parse()
+        .unwrap();
+    let expected = Bytes::from(format!("body of {}", base + 999));
+    assert_eq!(of(&bodies[999]), expected, "all of them are of one");
+    // One body that does not fit keeps the others out too.
+    let mut large = records(1);
+    large[1].body = Bytes::from(vec![b'x'; MAX_BODY_BYTES + 1]);
+    let refused = live.create(&key(1, 3), large).await;
+    assert!(matches!(&refused, Appended::Unknown(error) if error.fault() == Fault::Validation));
+    assert_eq!(live.version(&key(1, 3)).await.unwrap(), 0);
+}

@@ -154,4 +154,5 @@ contract! {
     a_body_that_is_too_large_is_never_tried
     bodies_are_opaque
     a_removal_and_an_append_come_one_after_the_other
+    a_journal_is_created_whole_or_not_at_all
 }

@@ -166,6 +166,38 @@ impl LiveStore for RedisLive {
         }
     }
 
+    async fn create(&self, key: &SessionKey, records: Vec<NewRecord>) -> Appended {
+        let sizes = records
+            .iter()
+            .try_for_each(|record| check_size(&record.body));
+        if let Err(error) = sizes {
+            return Appended::Unknown(error);
+        }
+        let seqs: Vec<[String; 2]> = records
+            .iter()
+            .map(|record| [record.first_seq, record.last_seq].map(|seq| seq.to_string()))
+            .collect();
+        let mut args = vec![self.ttl.as_bytes()];
+        for (record, [first_seq, last_seq]) in records.iter().zip(&seqs) {
+            args.extend([
+                record.commit_id.as_str().as_bytes(),
+                first_seq.as_bytes(),
+                last_seq.as_bytes(),
+                &record.body,
+            ]);
+        }
+        let keys = Keys::of(key);
+        let created = self
+            .write
+            .run(&script::CREATE, &[&*keys.journal], &args)
+            .await;
+        match created {
+            Ok(true) => Appended::Ok,
+            Ok(false) => Appended::Conflict,
+            Err(error) => Appended::Unknown(error),
+        }
+    }
+
     async fn head(&self, key: &SessionKey) -> Result<Option<Head>, Error> {
         let mut last = redis::cmd("XREVRANGE");
         last.arg(keys::journal(key))

@@ -56,6 +56,26 @@ return 1",
     )
 });
 
+/// Writes the first entries of a journal, if there is none.
+///
+/// KEYS: journal. ARGV: time to live in ms (0 = keep), then commit, first seq, last seq and body of each.
+/// Gives 1, or 0 for a conflict.
+pub(super) static CREATE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"#!lua
+local journal = KEYS[1]
+if redis.call('XLEN', journal) > 0 then return 0 end
+local version = 0
+for at = 2, #ARGV, 4 do
+  version = version + 1
+  redis.call('XADD', journal, string.format('%.0f-0', version),
+    'c', ARGV[at], 'f', ARGV[at + 1], 'l', ARGV[at + 2], 'a', '0', 'b', ARGV[at + 3])
+end
+if ARGV[1] ~= '0' then redis.call('PEXPIRE', journal, ARGV[1]) end
+return 1",
+    )
+});
+
 /// The first version whose field is larger than a bound; the version after the head if none is.
 ///
 /// KEYS: journal. ARGV: place of the field in an entry, bound.
