@@ -33,6 +33,7 @@ fn snapshots() {
             at: Timestamp(1),
             seq: kept.state.control.seq,
             events,
+            is_inherited: false,
         };
         kept.state.apply(&commit);
         let _ = effects(&kept.state.control);

@@ -28,6 +28,14 @@ pub enum SessionRequest {
 }
 
 impl SessionRequest {
+    /// Whether it is a message of a person.
+    pub(super) fn says(&self) -> bool {
+        match self {
+            Self::Say { .. } | Self::Command(Command::Say { .. }) => true,
+            Self::Command(_) | Self::Choose(_) | Self::Decide { .. } => false,
+        }
+    }
+
     /// Whether something may run by it.
     pub(super) fn approves(&self) -> bool {
         match self {

@@ -10,6 +10,7 @@ pub mod encoding;
 pub mod entry;
 pub mod fault;
 pub mod file_facts;
+pub mod fork;
 pub mod id;
 pub mod mcp_server;
 pub mod memo;
@@ -28,6 +29,7 @@ pub use encoding::{Encoding, Weights};
 pub use entry::{Entry, ModelCall, Native, Weighed};
 pub use fault::Fault;
 pub use file_facts::{FileFacts, written_path};
+pub use fork::ForkOrigin;
 pub use id::{
     ApiKeyId, CallId, CommitId, EngineId, GatewayId, Iteration, JournalId, ModelRequestId,
     RequestId, SandboxId, SessionId, SessionKey, TenantId, TurnId, UserId,

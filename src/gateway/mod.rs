@@ -5,6 +5,7 @@ mod access;
 mod auth;
 mod body_time;
 mod error;
+mod export;
 mod extract;
 mod guard;
 mod http;

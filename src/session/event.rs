@@ -9,8 +9,8 @@ use super::call::{Call, Decider, Outcome};
 use super::model::{AnsweredBy, ModelChoice};
 use super::reasoning::Reasoning;
 use crate::domain::{
-    Actor, Attachment, CallId, Code, CommitId, Digest, Effort, EngineId, GatewayId, Iteration,
-    JournalId, MicroUsd, Native, SandboxId, Timestamp, TokenUsage, TurnId,
+    Actor, Attachment, CallId, Code, CommitId, Digest, Effort, EngineId, ForkOrigin, GatewayId,
+    Iteration, JournalId, MicroUsd, Native, SandboxId, Timestamp, TokenUsage, TurnId,
 };
 
 /// Room for the stored form of most commits.
@@ -245,6 +245,8 @@ pub enum Event {
         before: ContextSize,
         after: ContextSize,
     },
+    /// The session goes on from here where another one was: what stands before happened there.
+    Forked { origin: ForkOrigin },
     /// Results of the running turn were shown in a short form from this request on, because the turn
     /// would not have fitted otherwise; the transcript stays. Told once for a turn.
     ResultsShortened {
@@ -329,6 +331,9 @@ pub struct Commit {
     /// `seq` of the last shown event before this commit.
     pub seq: u64,
     pub events: Vec<Event>,
+    /// Whether this happened in the session that this one was forked from: it was paid for there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_inherited: bool,
 }
 
 /// A stored commit cannot be read.

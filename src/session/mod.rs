@@ -10,6 +10,7 @@ mod decide;
 mod effects;
 mod event;
 mod evolve;
+mod fork;
 mod model;
 mod policy;
 mod reasoning;
@@ -27,6 +28,7 @@ pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusa
 pub use decide::{Gateway, Inputs, decide, overdue};
 pub use effects::{Effect, effects};
 pub use event::{Commit, CommitError, ContextSize, Event, SCHEMA, SHORTEN_RESULTS, Verdict};
+pub use fork::Fork;
 pub use model::{AnsweredBy, ModelChoice, Spent};
 pub use policy::{PolicyEffect, Rule, Rules};
 pub use reasoning::{MAX_REASONING, Reasoning};

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::call::Call;
 use super::model::ModelChoice;
 use crate::domain::{
-    Actor, Attachment, CallId, Digest, Effort, EngineId, GatewayId, Iteration, JournalId,
-    ModelRequestId, SandboxId, Timestamp, TokenUsage, ToolRef, Totals, TurnId, Weighed,
+    Actor, Attachment, CallId, Digest, Effort, EngineId, ForkOrigin, GatewayId, Iteration,
+    JournalId, ModelRequestId, SandboxId, Timestamp, TokenUsage, ToolRef, Totals, TurnId, Weighed,
 };
 
 /// Where a turn stands.
@@ -167,6 +167,9 @@ pub struct Control {
     /// `seq` of the message that the newest turn began with.
     #[serde(default)]
     pub question: Option<u64>,
+    /// Where it was forked from, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<ForkOrigin>,
     /// The gateway that runs the effects.
     pub runner: Option<GatewayId>,
     /// The engine that its sandboxes run on.

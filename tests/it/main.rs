@@ -21,6 +21,7 @@ mod damage;
 mod database;
 mod disk_pressure;
 mod file_facts;
+mod forks;
 mod generated;
 mod idle;
 mod isolation;

@@ -14,7 +14,8 @@ use tokio::sync::Semaphore;
 use self::contents::Cache;
 use super::mailbox::store_away;
 use crate::domain::{
-    Attachment, BlobId, Code, Holder, Most, SessionKey, Share, Shares, TenantId, Timestamp,
+    Attachment, BlobId, Code, Holder, Most, SessionId, SessionKey, Share, Shares, TenantId,
+    Timestamp,
 };
 use crate::session::Refusal;
 use crate::store::Records;
@@ -174,6 +175,17 @@ impl Attachments {
             found.push(attachment.ok_or_else(missing)?);
         }
         Ok(found)
+    }
+
+    /// Lets a session that is about to be written hold what another one of its tenant holds.
+    pub(in crate::agent) async fn share(
+        &self,
+        from: &SessionKey,
+        to: &SessionId,
+        at: Timestamp,
+    ) -> Result<(), Refusal> {
+        let shared = self.0.records.attachments().share(from, to, at).await;
+        shared.map_err(|error| away(from, &error))
     }
 
     /// One with its content, for people; none = the session does not hold it.

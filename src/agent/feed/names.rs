@@ -50,7 +50,8 @@ fn of_event(event: &Event) -> Option<&'static str> {
         | Event::ModelChosen { .. }
         | Event::WindowChosen { .. }
         | Event::ContextCut { .. }
-        | Event::ResultsShortened { .. } => None,
+        | Event::ResultsShortened { .. }
+        | Event::Forked { .. } => None,
     }
 }
 

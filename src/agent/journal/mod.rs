@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 
 use self::fence::Fence;
 use super::feed::ShownEvent;
+use super::mailbox::store_away;
 use crate::domain::{Code, SessionKey};
 use crate::history;
 use crate::session::{Commit, CommitError, Refusal, SessionState};
@@ -18,6 +19,9 @@ use crate::store::{Appended, LiveStore, NewRecord, Record, Snapshot};
 
 /// Records that one read asks for.
 const PAGE: usize = 500;
+
+/// The most that one step writes of a new journal: it is held in memory, and keeps others waiting.
+const MAX_CREATED_BYTES: usize = 256 * 1024 * 1024;
 
 /// The form of a snapshot's body; another one is ignored, which costs time and no data.
 const SNAPSHOT_SCHEMA: u32 = 2;
@@ -186,6 +190,46 @@ impl Journal {
             }
             Appended::Conflict => self.settle(commit).await.unwrap_or(Settled::Conflict),
             Appended::Unknown(error) => self.settle(commit).await.unwrap_or(Settled::Away(error)),
+        }
+    }
+
+    /// Writes a whole new journal in one step, and gives its size in bytes. Nobody else can know its key.
+    pub(super) async fn create(&self, commits: &[Commit]) -> Result<(), Refusal> {
+        let mut records = Vec::with_capacity(commits.len());
+        let mut bytes = 0_usize;
+        for commit in commits {
+            let body = commit.to_bytes().map_err(|error| {
+                tracing::error!(session.id = %self.key.session, %error, "A commit does not serialize");
+                Refusal::new(Code::Internal, "internal error")
+            })?;
+            bytes = bytes.saturating_add(body.len());
+            if bytes > MAX_CREATED_BYTES {
+                let most = MAX_CREATED_BYTES / (1024 * 1024);
+                let text = format!(
+                    "what the new session would begin with is more than {most} MiB; take an earlier \
+                     place, or begin a session without a past"
+                );
+                return Err(Refusal::new(Code::TooLarge, text));
+            }
+            records.push(NewRecord {
+                commit_id: commit.commit_id.clone(),
+                first_seq: commit.seq.saturating_add(1),
+                last_seq: commit.last_seq(),
+                is_active: false,
+                body: Bytes::from(body),
+                wake: None,
+            });
+        }
+        match self.store.create(&self.key, records).await {
+            Appended::Ok => Ok(()),
+            Appended::Conflict => Err(Refusal::new(Code::Internal, "internal error")),
+            Appended::Unknown(error) if error.code() == Code::TooLarge => {
+                Err(Refusal::new(Code::TooLarge, error.to_string()))
+            }
+            Appended::Unknown(error) => {
+                tracing::warn!(session.id = %self.key.session, ?error, "A new journal was not written");
+                Err(store_away())
+            }
         }
     }
 

@@ -84,6 +84,7 @@ impl Projection {
             created_at: control.created_at,
             updated_at: control.at,
             version: control.version,
+            forked_from: control.forked_from.clone(),
         };
         if self.news.try_send(News::Changed(row)).is_err() {
             tracing::warn!(session.id = %key.session, "The session list lags behind");

@@ -65,6 +65,7 @@ impl Replica {
                 at: now.max(control.at),
                 seq: control.seq,
                 events,
+                is_inherited: false,
             };
             let is_active = commit.is_active_after(control.is_active());
             // Where nobody else is known to live, the append itself carries the word.

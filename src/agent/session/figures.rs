@@ -60,7 +60,8 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::ModelChosen { .. }
             | Event::WindowChosen { .. }
             | Event::ContextCut { .. }
-            | Event::ResultsShortened { .. } => {}
+            | Event::ResultsShortened { .. }
+            | Event::Forked { .. } => {}
         }
     }
 }

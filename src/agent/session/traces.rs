@@ -61,7 +61,8 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             | Event::WindowChosen { .. }
             | Event::ContextReset
             | Event::ContextCut { .. }
-            | Event::ResultsShortened { .. } => {}
+            | Event::ResultsShortened { .. }
+            | Event::Forked { .. } => {}
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub(super) mod attach;
 pub(super) mod expiry;
+pub(super) mod fork;
 pub(super) mod list;
 mod peers;
 mod refusal;
@@ -380,7 +381,7 @@ impl Sessions {
     }
 }
 
-fn may_act(caller: &Caller) -> Result<(), Refusal> {
+pub(super) fn may_act(caller: &Caller) -> Result<(), Refusal> {
     let may = caller.user.role.may_act();
     may.then_some(())
         .ok_or_else(|| Refusal::new(Code::NotAllowed, "a viewer may read, not act"))

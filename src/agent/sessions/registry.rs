@@ -142,7 +142,7 @@ impl SessionRegistry {
         }
     }
 
-    fn genesis(&self, tenant: &TenantId, owner: Actor) -> Genesis {
+    pub(super) fn genesis(&self, tenant: &TenantId, owner: Actor) -> Genesis {
         Genesis {
             journal: JournalId::from_bits(rand::random()),
             sandbox: SandboxId::from_bits(rand::random()),

@@ -44,6 +44,9 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
             sessions::one::delete_session
         ))
         .routes(routes!(sessions::events::list_events))
+        .routes(routes!(sessions::export::export_session))
+        .routes(routes!(sessions::fork::fork_session))
+        .routes(routes!(sessions::fork::list_forks))
         .routes(routes!(sessions::attachments::attach_file))
         .routes(routes!(sessions::attachments::read_attachment))
         .routes(routes!(sessions::commands::send_message))

@@ -1,7 +1,7 @@
 //! The commands of one socket, one after the other, and news between them. An acknowledgement means
 //! durable.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::SocketContext;
 use super::connection::inbound::{Inbound, Reply};
@@ -57,11 +57,16 @@ async fn answer(
     } = *inbound;
     let caller = &connection.entered.caller;
     let args = packet.read();
+    let sessions = &context.state.sessions;
     let answer = match args.and_then(|args| wire::parse(caller, &name, &args)) {
-        Ok(Parsed::Tell(ask)) => context.state.sessions.tell(key, caller, *ask).await,
+        Ok(Parsed::Tell(ask)) => sessions.tell(key, caller, *ask).await.map(accepted),
         Ok(Parsed::Resume { last_seq, journal }) => {
             connection.resume_from((last_seq, journal));
-            Ok(Accepted { seq: last_seq })
+            Ok(json!({ "ok": true, "seq": last_seq }))
+        }
+        Ok(Parsed::Fork(request)) => {
+            let forked = Box::pin(sessions.fork(key, caller, request)).await;
+            forked.map(|new| json!({ "ok": true, "sessionId": new.session }))
         }
         Err(refusal) => Err(refusal),
     };
@@ -70,11 +75,13 @@ async fn answer(
     None
 }
 
-async fn answer_to(client: &Client, reply: Option<&Reply>, answer: &Result<Accepted, Refusal>) {
+fn accepted(accepted: Accepted) -> Value {
+    json!({ "ok": true, "seq": accepted.seq })
+}
+
+async fn answer_to(client: &Client, reply: Option<&Reply>, answer: &Result<Value, Refusal>) {
     match (reply, answer) {
-        (Some(reply), Ok(accepted)) => {
-            acknowledge(reply, &json!({ "ok": true, "seq": accepted.seq })).await;
-        }
+        (Some(reply), Ok(answer)) => acknowledge(reply, answer).await,
         (Some(reply), Err(refusal)) => {
             let error = wire::refused(refusal);
             acknowledge(reply, &json!({ "ok": false, "error": error })).await;

@@ -64,6 +64,7 @@ fn send(world: &mut World, packet: &str) {
             }
             SessionRequest::Choose(wanted) => assert!(!wanted.is_empty()),
         },
+        Ok(Parsed::Fork(request)) => assert!(request.then.len() <= 2),
     }
 }
 

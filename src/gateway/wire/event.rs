@@ -54,6 +54,10 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             compacted(shown, what)
         }
         Event::ResultsShortened { .. } => shortened(shown),
+        Event::Forked { origin } => {
+            let what = json!({ "sessionId": origin.session, "fromSeq": origin.seq });
+            smallvec![frame("session:forked", &[&stamped(what, shown)])]
+        }
         Event::Created { .. }
         | Event::OwnerChanged { .. }
         | Event::Queued { .. }

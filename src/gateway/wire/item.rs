@@ -30,6 +30,18 @@ pub struct SessionItem {
     pub(in crate::gateway) waiting: u64,
     /// Grows with every change; of two items of one session the higher is the newer.
     pub(in crate::gateway) version: u64,
+    /// Where it was forked from; `null` if it was not.
+    pub(in crate::gateway) forked_from: Option<ForkItem>,
+}
+
+/// Where a session was forked from.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway) struct ForkItem {
+    /// The session whose past it shares; it may be gone by now.
+    pub(in crate::gateway) session_id: String,
+    /// `seq` of the last event that both have.
+    pub(in crate::gateway) seq: u64,
 }
 
 impl SessionItem {
@@ -43,6 +55,10 @@ impl SessionItem {
             state: row.state.as_str(),
             waiting: row.waiting,
             version: row.version,
+            forked_from: row.forked_from.as_ref().map(|origin| ForkItem {
+                session_id: origin.session.to_string(),
+                seq: origin.seq,
+            }),
         }
     }
 }

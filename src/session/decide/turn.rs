@@ -380,10 +380,13 @@ impl Draft<'_> {
         if self.control.turn.is_some() {
             return Err(nothing_to_do("a turn is running; stop it first"));
         }
-        if self.control.last_ending.is_none() {
+        // A fork may begin with a message that nobody has answered.
+        let is_unanswered = !self.control.waiting.is_empty();
+        if self.control.last_ending.is_none() && !is_unanswered {
             return Err(nothing_to_do("there is no answer to ask again for"));
         }
-        self.ask_model(ModelRequestId::first_after(self.control.turns), true);
+        let request = ModelRequestId::first_after(self.control.turns);
+        self.ask_model(request, !is_unanswered);
         Ok(())
     }
 

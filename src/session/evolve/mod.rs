@@ -6,17 +6,26 @@ mod turn;
 
 use super::event::{Commit, Event};
 use super::state::{Control, Phase, SessionState, WaitingMessage};
-use crate::domain::{Actor, Attachment, CallId, Effort, EngineId, GatewayId, Timestamp};
+use crate::domain::{
+    Actor, Attachment, CallId, Effort, EngineId, ForkOrigin, GatewayId, Timestamp,
+};
 
+/// What the model reads where a session was forked.
+const NEW_WORKSPACE: &str = "This conversation goes on in another session with a workspace of its own: \
+                             files that earlier calls wrote are not there.";
 /// How many client message ids are remembered for repeats.
 const REMEMBERED_MESSAGES: usize = 256;
 
 impl SessionState {
     /// Folds a commit that follows this state.
     pub fn apply(&mut self, commit: &Commit) {
+        let totals = self.control.totals;
         for event in &commit.events {
             self.evolve_entries(event);
             self.control.evolve(event, commit.at);
+        }
+        if commit.is_inherited {
+            self.control.totals = totals;
         }
         self.control.version = commit.version;
         self.control.at = commit.at;
@@ -49,6 +58,7 @@ impl Control {
             Event::ModelChosen { model } => self.model = Some(model.clone()),
             Event::WindowChosen { whole } => self.reads_whole = *whole,
             Event::ContextReset => self.reset(),
+            Event::Forked { origin } => self.fork(origin, at),
             Event::UserMessage {
                 text,
                 client_message_id,
@@ -101,6 +111,18 @@ impl Control {
         {
             turn.restarts = turn.restarts.saturating_add(1);
         }
+    }
+
+    /// The workspace is another one, so nothing of what tools did holds here.
+    fn fork(&mut self, origin: &ForkOrigin, at: Timestamp) {
+        if !self.used_tools.is_empty() {
+            self.notes.push(NEW_WORKSPACE.to_owned());
+        }
+        self.used_tools.clear();
+        self.unknown.clear();
+        self.engine = None;
+        self.created_at = at;
+        self.forked_from = Some(origin.clone());
     }
 
     fn reset(&mut self) {

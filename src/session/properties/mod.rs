@@ -294,6 +294,13 @@ proptest! {
             }
         }
         world.check_folds();
+        // It may be forked at any place, and the fork is a session like any other.
+        if seed % 4 == 1 {
+            let mut fork = world.forked(u64::from(seed) % (world.state.control.seq + 1));
+            fork.tell(&say("another way")).unwrap();
+            fork.answer("done", vec![]);
+            fork.check_folds();
+        }
         // Whatever was left, the session comes to rest.
         world.tell(&Command::Stop { turn: None, said_so_far: None, thought_so_far: None, spent: Vec::new() }).unwrap();
         for call in world.queue() {

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::domain::{
-    Actor, CallId, CommitId, Digest, EngineId, Entry, GatewayId, JournalId, Memo, RunsIn,
-    RunsInKind, SandboxId, Timestamp, TokenUsage, ToolAnnotations, ToolRef, Totals, UserId,
-    Weighed,
+    Actor, CallId, CommitId, Digest, EngineId, Entry, ForkOrigin, GatewayId, JournalId, Memo,
+    RunsIn, RunsInKind, SandboxId, SessionId, Timestamp, TokenUsage, ToolAnnotations, ToolRef,
+    Totals, UserId, Weighed,
 };
 use crate::session::{
-    Answer, CallStatus, Command, Commit, ContextSize, Cut, Decider, Decision, Effect, Event,
+    Answer, CallStatus, Command, Commit, ContextSize, Cut, Decider, Decision, Effect, Event, Fork,
     Gateway, Genesis, Inputs, ModelChoice, Outcome, Output, Proposal, Refusal, Resolution, Rules,
     SCHEMA, SessionState, ToolFacts, Verdict, decide, effects,
 };
@@ -248,6 +248,7 @@ impl World {
             at: Timestamp(self.now),
             seq: control.seq,
             events,
+            is_inherited: false,
         }
     }
 
@@ -471,6 +472,69 @@ impl World {
             state.apply(commit);
         }
         assert_eq!(state, self.state, "fold of snapshot and tail = live state");
+    }
+
+    /// A session that shares the past up to that `seq`, with what every fork keeps.
+    pub(crate) fn forked(&self, seq: u64) -> Self {
+        let origin = ForkOrigin {
+            session: SessionId::from_bits(1),
+            seq,
+            root: SessionId::from_bits(2),
+        };
+        let genesis = Genesis {
+            journal: JournalId::from_bits(2),
+            sandbox: SandboxId::from_bits(2),
+            ..self.genesis.clone()
+        };
+        let mut fork = Fork::new(origin.clone(), genesis);
+        let id = |n: usize| CommitId::from_bits(1_000_000 + n as u128);
+        for (n, commit) in self.journal.iter().enumerate() {
+            if !fork.take(commit, id(n)) {
+                break;
+            }
+        }
+        let (journal, state) = fork.finish(id(self.journal.len()), Timestamp(self.now));
+        let mut forked = Self {
+            journal,
+            state,
+            now: self.now,
+            ..Self::new()
+        };
+        forked.snapshot = (0, serde_json::to_vec(&SessionState::default()).unwrap());
+        forked.check_fork(self, &origin);
+        forked
+    }
+
+    fn check_fork(&self, source: &Self, origin: &ForkOrigin) {
+        self.check_folds();
+        let control = &self.state.control;
+        assert_eq!(control.turn, None, "nothing runs in a new fork");
+        assert_eq!(control.totals, Totals::default(), "nothing is paid twice");
+        assert_eq!(control.forked_from.as_ref(), Some(origin));
+        assert_eq!(control.runner, None, "whoever asks first runs it");
+        assert!(control.used_tools.is_empty() && control.unknown.is_empty());
+        check_pairs(&self.state.entries);
+        let shown = |journal: &[Commit]| -> Vec<(u64, Timestamp, Event)> {
+            let commits = journal.iter();
+            let all = commits.flat_map(|commit| {
+                let shown = commit.shown();
+                shown.map(|(seq, event)| (seq, commit.at, event.clone()))
+            });
+            all.filter(|(seq, ..)| *seq <= origin.seq).collect()
+        };
+        let shared = shown(&self.journal);
+        assert_eq!(
+            shared,
+            shown(&source.journal),
+            "the shared past is the same"
+        );
+        for (version, commit) in (1..).zip(&self.journal) {
+            assert_eq!(commit.version, version);
+            assert_eq!(
+                Commit::from_bytes(&commit.to_bytes().unwrap()).unwrap(),
+                *commit
+            );
+        }
     }
 
     pub(crate) fn answer(&mut self, text: &str, calls: Vec<Proposal>) {

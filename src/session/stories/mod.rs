@@ -3,6 +3,7 @@
 #[cfg(test)]
 pub(super) mod approvals;
 mod attachments;
+mod fork;
 #[cfg(test)]
 pub(super) mod limits;
 #[cfg(test)]

@@ -67,6 +67,11 @@ impl From<i64> for Arg {
         Self::Int(Some(value))
     }
 }
+impl From<Option<i64>> for Arg {
+    fn from(value: Option<i64>) -> Self {
+        Self::Int(value)
+    }
+}
 impl From<Vec<u8>> for Arg {
     fn from(value: Vec<u8>) -> Self {
         Self::Bytes(value)

@@ -3,7 +3,7 @@
 use super::super::Error;
 use super::super::db::{Arg, Db, Statement, args};
 use super::{from_json, to_json};
-use crate::domain::{Attachment, BlobId, SessionKey, Timestamp};
+use crate::domain::{Attachment, BlobId, SessionId, SessionKey, Timestamp};
 
 /// What is attached.
 pub struct Attachments<'s> {
@@ -54,6 +54,22 @@ impl<'s> Attachments<'s> {
             ),
         ];
         Ok(self.db.execute_all(put).await?.is_some())
+    }
+
+    /// Lets a session that is about to be written hold what another one of its tenant holds.
+    pub async fn share(
+        &self,
+        from: &SessionKey,
+        to: &SessionId,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        let sql = "INSERT INTO attachments (tenant, session, blob, body, bytes, created_at) \
+                   SELECT tenant, $3, blob, body, bytes, $4 FROM attachments \
+                   WHERE tenant = $1 AND session = $2 ON CONFLICT DO NOTHING";
+        let (tenant, session) = (from.tenant.as_str(), from.session.as_str());
+        let args = args![tenant, session, to.as_str(), at.0];
+        self.db.execute(sql, args).await?;
+        Ok(())
     }
 
     /// The facts of one that the session holds.

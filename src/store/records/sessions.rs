@@ -5,10 +5,13 @@ use serde::{Deserialize, Serialize};
 use super::super::Error;
 use super::super::db::{Db, Statement, args};
 use super::{tenant_id, user_id};
-use crate::domain::{SessionId, SessionKey, TenantId, Timestamp, UserId};
+use crate::domain::{ForkOrigin, SessionId, SessionKey, TenantId, Timestamp, UserId};
 
 /// The most rows of one page.
 const MAX_ROWS: usize = 200;
+
+/// Longer than a fork takes from its attachments to its session.
+const FORKING_MS: i64 = 3_600_000;
 
 /// What a session is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +65,9 @@ pub struct SessionRow {
     pub updated_at: Timestamp,
     /// The journal version that this row reflects.
     pub version: u64,
+    /// Where it was forked from, if it was.
+    #[serde(default)]
+    pub forked_from: Option<ForkOrigin>,
 }
 
 /// Where a page ended.
@@ -113,8 +119,8 @@ impl<'s> Sessions<'s> {
         let upsert = |row: &SessionRow| {
             Statement::new(
                 "INSERT INTO sessions (tenant, id, owner, title, state, waiting, created_at, \
-                 updated_at, version) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+                 updated_at, version, parent, parent_seq, root) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) \
                  ON CONFLICT (tenant, id) DO UPDATE SET title = excluded.title, \
                  state = excluded.state, waiting = excluded.waiting, \
                  updated_at = excluded.updated_at, version = excluded.version \
@@ -128,7 +134,14 @@ impl<'s> Sessions<'s> {
                     i64::try_from(row.waiting).unwrap_or(i64::MAX),
                     row.created_at.0,
                     row.updated_at.0,
-                    i64::try_from(row.version).unwrap_or(i64::MAX)
+                    i64::try_from(row.version).unwrap_or(i64::MAX),
+                    row.forked_from
+                        .as_ref()
+                        .map(|origin| origin.session.as_str()),
+                    row.forked_from
+                        .as_ref()
+                        .map(|origin| i64::try_from(origin.seq).unwrap_or(i64::MAX)),
+                    row.forked_from.as_ref().map(|origin| origin.root.as_str())
                 ],
             )
         };
@@ -231,6 +244,29 @@ impl<'s> Sessions<'s> {
         Ok(SessionsPage { rows, next })
     }
 
+    /// A person's sessions of one family of forks: the root, if it is still there, and what was forked
+    /// from it or from one of those, the oldest first; the newest [`MAX_ROWS`] of them.
+    pub async fn family(
+        &self,
+        (tenant, owner): (&TenantId, &UserId),
+        root: &SessionId,
+    ) -> Result<Vec<SessionRow>, Error> {
+        let rows: Vec<Row> = self
+            .db
+            .fetch_all(
+                "SELECT * FROM sessions WHERE tenant = $1 AND owner = $2 AND (root = $3 OR id = $3) \
+                 ORDER BY created_at DESC, id DESC LIMIT $4",
+                args![
+                    tenant.as_str(),
+                    owner.as_str(),
+                    root.as_str(),
+                    i64::try_from(MAX_ROWS).unwrap_or(i64::MAX)
+                ],
+            )
+            .await?;
+        rows.into_iter().rev().map(Row::into_row).collect()
+    }
+
     /// Forgets the row of a session and what is attached to it. The journal is the live store's.
     pub async fn delete(&self, key: &SessionKey) -> Result<bool, Error> {
         let whom = || args![key.tenant.as_str(), key.session.as_str()];
@@ -240,6 +276,13 @@ impl<'s> Sessions<'s> {
             .await?;
         let attached = "DELETE FROM attachments WHERE tenant = $1 AND session = $2";
         self.db.execute(attached, whom()).await?;
+        // A fork that was cut off left these, before its session was there.
+        let orphaned = "DELETE FROM attachments WHERE tenant = $1 AND created_at < $2 AND NOT EXISTS \
+                        (SELECT 1 FROM sessions WHERE sessions.tenant = attachments.tenant \
+                        AND sessions.id = attachments.session)";
+        let now = jiff::Timestamp::now().as_millisecond();
+        let args = args![key.tenant.as_str(), now - FORKING_MS];
+        self.db.execute(orphaned, args).await?;
         // All that no session of the tenant holds, so that what an earlier deletion left goes too.
         let unheld = "DELETE FROM blobs WHERE tenant = $1 AND NOT EXISTS (SELECT 1 FROM attachments \
                       WHERE attachments.tenant = blobs.tenant AND attachments.blob = blobs.id)";
@@ -259,10 +302,21 @@ struct Row {
     created_at: i64,
     updated_at: i64,
     version: i64,
+    parent: Option<String>,
+    parent_seq: Option<i64>,
+    root: Option<String>,
 }
 
 impl Row {
     fn into_row(self) -> Result<SessionRow, Error> {
+        let forked_from = match (self.parent, self.parent_seq, self.root) {
+            (Some(session), Some(seq), Some(root)) => Some(ForkOrigin {
+                session: session_id(session)?,
+                seq: u64::try_from(seq).unwrap_or(0),
+                root: session_id(root)?,
+            }),
+            _ => None,
+        };
         Ok(SessionRow {
             key: SessionKey {
                 tenant: tenant_id(self.tenant)?,
@@ -276,6 +330,7 @@ impl Row {
             created_at: Timestamp(self.created_at),
             updated_at: Timestamp(self.updated_at),
             version: u64::try_from(self.version).unwrap_or(0),
+            forked_from,
         })
     }
 }

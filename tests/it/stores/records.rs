@@ -20,6 +20,7 @@ pub(super) fn row(session: u128, version: u64) -> SessionRow {
         created_at: NOW,
         updated_at: Timestamp(NOW.0 + i64::try_from(session / 2).unwrap()),
         version,
+        forked_from: None,
     }
 }
 

@@ -20,7 +20,7 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Query, SessionPath};
 
 /// Nothing in it may run or load, whatever a browser takes it for.
-const POLICY: &str = "default-src 'none'; sandbox; frame-ancestors 'none'";
+pub(super) const POLICY: &str = "default-src 'none'; sandbox; frame-ancestors 'none'";
 /// The address names the content, so it never changes; it is nobody else's.
 const CACHE: &str = "private, max-age=31536000, immutable";
 

@@ -4,6 +4,8 @@
 pub(super) mod attachments;
 pub(super) mod commands;
 pub(super) mod events;
+pub(super) mod export;
+pub(super) mod fork;
 pub(super) mod list;
 pub(super) mod one;
 

@@ -110,6 +110,7 @@ pub(super) async fn find(
             "idle"
         },
         waiting: 0,
+        forked_from: None,
         version: 0,
     })
 }

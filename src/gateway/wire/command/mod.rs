@@ -1,12 +1,13 @@
 //! Client commands: one table of names and forms, and the one parser for socket and REST.
 
+mod fork;
 mod message;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::agent::SessionRequest;
+use crate::agent::{ForkRequest, SessionRequest};
 use crate::domain::{CallId, Caller, Code, Digest, JournalId, TurnId};
 use crate::providers::{Wanted, WantedEffort};
 use crate::session::{Command, Decision, Refusal};
@@ -41,6 +42,8 @@ pub enum Parsed {
         /// The journal it has it from.
         journal: Option<JournalId>,
     },
+    /// Make a new session that shares the past of this one.
+    Fork(ForkRequest),
 }
 
 /// Every command that clients may send.
@@ -141,6 +144,12 @@ pub const COMMANDS: &[CommandSpec] = &[
             let body: Window = body(args)?;
             Ok(tell(Command::ChooseWindow { whole: body.whole }))
         },
+    },
+    CommandSpec {
+        name: "session:fork",
+        is_counted: true,
+        example: || vec![json!({ "fromSeq": 0 })],
+        parse: fork::fork,
     },
     CommandSpec {
         name: "history:reset",

@@ -1,0 +1,172 @@
+//! The document as one page of HTML that loads nothing and runs nothing.
+
+use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark_escape::{escape_html, escape_html_body_text};
+
+use super::{CallPart, Document, Part, Piece, arguments, ending, minute, tool};
+use crate::domain::Attachment;
+
+/// The page's looks; it prints too.
+const STYLE: &str = include_str!("style.css");
+/// Nothing is loaded but what stands in the page.
+const POLICY: &str = "default-src 'none'; img-src data:; style-src 'unsafe-inline'";
+/// Links of other kinds are text.
+const SCHEMES: [&str; 3] = ["https://", "http://", "mailto:"];
+
+pub(super) fn write(document: &Document) -> Vec<Piece> {
+    let mut page = Page::default();
+    let title = text(document.title());
+    page.push(&format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
+         <style>{STYLE}</style></head><body><main>\n<h1>{title}</h1>\n<p class=\"meta\">Session {}, \
+         taken from Sepal at {}.</p>\n",
+        document.session,
+        minute(document.at),
+    ));
+    for part in &document.parts {
+        page.part(part);
+    }
+    page.push("</main></body></html>\n");
+    page.pieces
+}
+
+#[derive(Default)]
+struct Page {
+    pieces: Vec<Piece>,
+}
+
+impl Page {
+    fn push(&mut self, markup: &str) {
+        if let Some(Piece::Text(last)) = self.pieces.last_mut() {
+            last.push_str(markup);
+        } else {
+            self.pieces.push(Piece::Text(markup.to_owned()));
+        }
+    }
+
+    fn part(&mut self, part: &Part) {
+        match part {
+            Part::User {
+                author,
+                at,
+                text: said,
+                attachments,
+            } => {
+                self.push("<article class=\"user\">");
+                self.heading(author, &minute(*at));
+                self.push(&rendered(said));
+                self.attached(attachments);
+                self.push("</article>\n");
+            }
+            Part::Agent {
+                model,
+                at,
+                reasoning,
+                text: said,
+            } => {
+                self.push("<article>");
+                let model = model.as_ref().map_or("", |model| model.as_str());
+                self.heading("Agent", &format!("{model} {}", minute(*at)));
+                if let Some(reasoning) = reasoning {
+                    let thought = text(reasoning);
+                    self.push(&format!(
+                        "<details><summary>Thought</summary><pre>{thought}</pre></details>"
+                    ));
+                }
+                self.push(&rendered(said));
+                self.push("</article>\n");
+            }
+            Part::Call(call) => self.call(call),
+            Part::Note { at, text: said } => {
+                let (said, at) = (text(said), minute(*at));
+                self.push(&format!("<p class=\"note\">{said} <time>{at}</time></p>\n"));
+            }
+        }
+    }
+
+    fn heading(&mut self, who: &str, rest: &str) {
+        let (who, rest) = (text(who), text(rest.trim()));
+        self.push(&format!("<h2>{who} <small>{rest}</small></h2>\n"));
+    }
+
+    fn call(&mut self, call: &CallPart) {
+        let (tool, ending) = (text(&tool(call)), text(&ending(call)));
+        let (args, output) = (text(&arguments(call)), text(&call.output));
+        self.push(&format!(
+            "<details class=\"call\" open><summary><code>{tool}</code> {ending}</summary>\n\
+             <pre>{args}</pre>\n"
+        ));
+        if !output.is_empty() {
+            self.push(&format!("<pre>{output}</pre>\n"));
+        }
+        self.attached(&call.attachments);
+        self.push("</details>\n");
+    }
+
+    /// Pictures are shown; other contents are links that save them.
+    fn attached(&mut self, attachments: &[Attachment]) {
+        for attachment in attachments {
+            let (kind, name) = (attachment.media_type.as_str(), quoted(&attachment.name));
+            let words = text(&attachment.to_string());
+            let (before, after) = if attachment.media_type.is_image() {
+                let before = format!("<figure><img alt=\"{name}\" src=\"data:{kind};base64,");
+                (
+                    before,
+                    format!("\"><figcaption>{words}</figcaption></figure>\n"),
+                )
+            } else {
+                let before = format!("<p><a download=\"{name}\" href=\"data:{kind};base64,");
+                (before, format!("\">{words}</a></p>\n"))
+            };
+            self.push(&before);
+            self.pieces.push(Piece::Content(attachment.id.clone()));
+            self.push(&after);
+        }
+    }
+}
+
+/// Markdown as HTML: raw HTML is shown as text, pictures of others are links, and links of unknown kinds
+/// are text.
+fn rendered(markdown: &str) -> String {
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_FOOTNOTES;
+    let mut dropped = Vec::new();
+    let events = Parser::new_ext(markdown, options).filter_map(|event| match event {
+        Event::Html(raw) | Event::InlineHtml(raw) => Some(Event::Text(raw)),
+        Event::Start(Tag::Image { dest_url, .. } | Tag::Link { dest_url, .. }) => {
+            let is_link = SCHEMES.iter().any(|scheme| dest_url.starts_with(scheme));
+            dropped.push(!is_link);
+            is_link.then(|| {
+                let href = quoted(&dest_url);
+                let link = format!("<a href=\"{href}\" rel=\"noopener noreferrer\">");
+                Event::InlineHtml(CowStr::from(link))
+            })
+        }
+        Event::End(TagEnd::Image | TagEnd::Link) => {
+            let is_dropped = dropped.pop().unwrap_or(true);
+            (!is_dropped).then(|| Event::InlineHtml(CowStr::Borrowed("</a>")))
+        }
+        other => Some(other),
+    });
+    let mut out = String::new();
+    html::push_html(&mut out, events);
+    out
+}
+
+/// Writing into a text never fails.
+fn text(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    let _ = escape_html_body_text(&mut out, raw);
+    out
+}
+
+/// For between quotation marks.
+fn quoted(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    let _ = escape_html(&mut out, raw);
+    out
+}

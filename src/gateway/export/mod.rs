@@ -1,0 +1,365 @@
+//! A session as a document to take away: what was said and done, in the order in which people read it.
+
+mod html;
+mod json;
+mod markdown;
+
+use serde_json::Value;
+
+use crate::agent::ShownEvent;
+use crate::domain::{Attachment, BlobId, CallId, SessionId, Timestamp};
+use crate::session::{Decider, Event, Verdict};
+
+/// How the document is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::gateway) enum Format {
+    /// Text for people; attachments by name.
+    Markdown,
+    /// One page that needs nothing else; attachments are in it.
+    Html,
+    /// The events as `GET …/events` gives them, and the contents of attachments in base64.
+    Json,
+}
+
+impl Format {
+    /// Reads the name that a client asks by.
+    pub(in crate::gateway) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "md" => Some(Self::Markdown),
+            "html" => Some(Self::Html),
+            "json" => Some(Self::Json),
+            _ => None,
+        }
+    }
+
+    /// How files of it end.
+    pub(in crate::gateway) fn extension(self) -> &'static str {
+        match self {
+            Self::Markdown => "md",
+            Self::Html => "html",
+            Self::Json => "json",
+        }
+    }
+
+    /// The registered name.
+    pub(in crate::gateway) fn media_type(self) -> &'static str {
+        match self {
+            Self::Markdown => "text/markdown; charset=utf-8",
+            Self::Html => "text/html; charset=utf-8",
+            Self::Json => "application/json",
+        }
+    }
+}
+
+/// A part of what is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::gateway) enum Piece {
+    /// As it is.
+    Text(String),
+    /// The content of an attachment, in base64.
+    Content(BlobId),
+}
+
+/// A session on its way out.
+#[derive(Debug)]
+pub(in crate::gateway) struct Document {
+    session: SessionId,
+    /// When it was taken.
+    at: Timestamp,
+    title: String,
+    parts: Vec<Part>,
+    events: Vec<ShownEvent>,
+}
+
+/// What stands in the transcript.
+#[derive(Debug)]
+enum Part {
+    User {
+        author: String,
+        at: Timestamp,
+        text: String,
+        attachments: Vec<Attachment>,
+    },
+    Agent {
+        /// As far as it is told.
+        model: Option<String>,
+        at: Timestamp,
+        reasoning: Option<String>,
+        text: String,
+    },
+    Call(Box<CallPart>),
+    /// What happened to the session.
+    Note {
+        at: Timestamp,
+        text: String,
+    },
+}
+
+/// A call with all that became of it.
+#[derive(Debug)]
+struct CallPart {
+    id: CallId,
+    name: String,
+    server: String,
+    args: Value,
+    /// In words.
+    decided: Option<String>,
+    /// `completed`, `failed`, …; none = it has not ended.
+    status: Option<&'static str>,
+    duration_ms: u64,
+    output: String,
+    attachments: Vec<Attachment>,
+}
+
+impl Document {
+    /// An empty one.
+    pub(in crate::gateway) fn new(session: SessionId, at: Timestamp) -> Self {
+        Self {
+            session,
+            at,
+            title: String::new(),
+            parts: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Adds the next event of the transcript.
+    pub(in crate::gateway) fn push(&mut self, shown: ShownEvent) {
+        self.read(&shown);
+        self.events.push(shown);
+    }
+
+    /// What it is about.
+    pub(in crate::gateway) fn title(&self) -> &str {
+        if self.title.is_empty() {
+            "Session"
+        } else {
+            &self.title
+        }
+    }
+
+    /// The document.
+    pub(in crate::gateway) fn write(&self, format: Format) -> Vec<Piece> {
+        match format {
+            Format::Markdown => vec![Piece::Text(markdown::write(self))],
+            Format::Html => html::write(self),
+            Format::Json => json::write(self),
+        }
+    }
+
+    /// Everything that is attached, each once.
+    fn attachments(&self) -> Vec<&Attachment> {
+        let mut found: Vec<&Attachment> = Vec::new();
+        for part in &self.parts {
+            let attached = match part {
+                Part::User { attachments, .. } => attachments,
+                Part::Call(call) => &call.attachments,
+                Part::Agent { .. } | Part::Note { .. } => continue,
+            };
+            for attachment in attached {
+                if !found.iter().any(|earlier| earlier.id == attachment.id) {
+                    found.push(attachment);
+                }
+            }
+        }
+        found
+    }
+
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "what is no part of the conversation is left out"
+    )]
+    fn read(&mut self, shown: &ShownEvent) {
+        let at = shown.at;
+        match &shown.event {
+            Event::TitleSet { title } => self.title.clone_from(title),
+            Event::UserMessage {
+                text,
+                author,
+                attachments,
+                ..
+            } => self.parts.push(Part::User {
+                author: author.name.clone(),
+                at,
+                text: text.clone(),
+                attachments: attachments.clone(),
+            }),
+            Event::Said {
+                text,
+                calls,
+                reasoning,
+                ..
+            } => {
+                let reasoning = reasoning.as_ref().map(|it| it.text.clone());
+                if !text.is_empty() || reasoning.is_some() {
+                    self.parts.push(Part::Agent {
+                        model: None,
+                        at,
+                        reasoning,
+                        text: text.clone(),
+                    });
+                }
+                self.parts.extend(calls.iter().map(|call| {
+                    Part::Call(Box::new(CallPart {
+                        id: call.id.clone(),
+                        name: call.name.clone(),
+                        server: call.server.clone(),
+                        args: call.args.clone(),
+                        decided: None,
+                        status: None,
+                        duration_ms: 0,
+                        output: String::new(),
+                        attachments: Vec::new(),
+                    }))
+                }));
+            }
+            Event::Answered {
+                text,
+                model,
+                reasoning,
+                ..
+            } => self.parts.push(Part::Agent {
+                model: Some(model.clone()),
+                at,
+                reasoning: reasoning.as_ref().map(|it| it.text.clone()),
+                text: text.clone(),
+            }),
+            Event::Decided { .. } | Event::Ended { .. } => self.follow_call(&shown.event),
+            other => self.note(other, at),
+        }
+    }
+
+    /// What became of a call.
+    fn follow_call(&mut self, event: &Event) {
+        if let Event::Decided {
+            call,
+            verdict,
+            by,
+            reason,
+            edited,
+        } = event
+        {
+            let Some(part) = self.call(call) else { return };
+            if let Some(edited) = edited {
+                part.args = edited.args.clone();
+            }
+            let verdict = match verdict {
+                Verdict::Approved => "approved",
+                Verdict::Rejected => "rejected",
+                Verdict::TakenBack => {
+                    part.decided = None;
+                    return;
+                }
+            };
+            let who = match by {
+                Decider::Person(person) => person.name.clone(),
+                Decider::Rule { name } => format!("rule {name}"),
+                Decider::System => "Sepal".to_owned(),
+            };
+            let change = edited.as_ref().map_or("", |_| ", with changed arguments");
+            let why = reason.as_ref().map(|reason| format!(": {reason}"));
+            let why = why.unwrap_or_default();
+            part.decided = Some(format!("{verdict} by {who}{change}{why}"));
+        } else if let Event::Ended {
+            call,
+            outcome,
+            duration_ms,
+            ..
+        } = event
+        {
+            let Some(part) = self.call(call) else { return };
+            part.status = Some(outcome.status());
+            part.duration_ms = *duration_ms;
+            part.output = outcome.text();
+            part.attachments = outcome.attachments().to_vec();
+        }
+    }
+
+    fn call(&mut self, id: &CallId) -> Option<&mut CallPart> {
+        self.parts.iter_mut().rev().find_map(|part| match part {
+            Part::Call(call) if call.id == *id => Some(&mut **call),
+            Part::Call(_) | Part::User { .. } | Part::Agent { .. } | Part::Note { .. } => None,
+        })
+    }
+
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "what is no part of the conversation is left out"
+    )]
+    fn note(&mut self, event: &Event, at: Timestamp) {
+        let text = match event {
+            Event::TurnFailed { text, .. } => format!("The turn failed: {text}"),
+            Event::Cancelled { text, .. } => {
+                if let Some(text) = text.as_ref().filter(|text| !text.is_empty()) {
+                    self.parts.push(Part::Agent {
+                        model: None,
+                        at,
+                        reasoning: None,
+                        text: text.clone(),
+                    });
+                }
+                "The turn was stopped.".to_owned()
+            }
+            Event::ContextReset => "The context was begun anew.".to_owned(),
+            Event::ModelChosen { model } => {
+                format!(
+                    "From here on `{}` of {} answers.",
+                    model.model, model.provider
+                )
+            }
+            Event::Settled {
+                name, happened, by, ..
+            } => {
+                let fate = if *happened {
+                    "happened"
+                } else {
+                    "did not happen"
+                };
+                format!("{} said that the call of `{name}` {fate}.", by.name)
+            }
+            Event::Forked { origin } => {
+                format!(
+                    "Up to here this is the past of the session {}.",
+                    origin.session
+                )
+            }
+            _ => return,
+        };
+        self.parts.push(Part::Note { at, text });
+    }
+}
+
+/// A time as people read it.
+fn minute(at: Timestamp) -> String {
+    let text = at.to_rfc3339();
+    let minute = text.get(..16).unwrap_or(&text);
+    format!("{} UTC", minute.replace('T', " "))
+}
+
+/// How a call ended, in a few words.
+fn ending(call: &CallPart) -> String {
+    let mut words = vec![call.status.unwrap_or("not ended").to_owned()];
+    if call.duration_ms > 0 {
+        let tenths = call.duration_ms.div_ceil(100);
+        words.push(format!("{}.{} s", tenths / 10, tenths % 10));
+    }
+    words.extend(call.decided.clone());
+    words.join(" · ")
+}
+
+/// The tool with its server.
+fn tool(call: &CallPart) -> String {
+    if call.server.is_empty() {
+        call.name.clone()
+    } else {
+        format!("{}/{}", call.server, call.name)
+    }
+}
+
+/// The arguments as people read them.
+fn arguments(call: &CallPart) -> String {
+    serde_json::to_string_pretty(&call.args).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! What the documents say, and that nothing in them runs.
+
+use serde_json::{Value, json};
+
+use super::{Document, Format, Piece};
+use crate::agent::ShownEvent;
+use crate::domain::{Actor, Attachment, BlobId, MediaType, SessionId, Timestamp, UserId};
+use crate::session::Event;
+
+fn attachment() -> Attachment {
+    Attachment {
+        id: BlobId::of(b"cat"),
+        name: "a \"cat\".png".to_owned(),
+        media_type: MediaType::Png,
+        bytes: 3,
+        width: Some(1),
+        height: Some(1),
+    }
+}
+
+/// The events as the journal keeps them.
+fn document() -> Document {
+    let by = Actor {
+        id: UserId::from_bits(1),
+        name: "Ana <b>".to_owned(),
+    };
+    let call = json!({ "id": "call_1_0", "name": "read_file", "server": "bundled", "args": { "path": "a" } });
+    let event = |value: Value| serde_json::from_value::<Event>(value).unwrap();
+    let usage = json!({ "inputTokens": 1, "cachedTokens": 0, "outputTokens": 1, "reasoningTokens": 0, "isEstimated": false });
+    let events = [
+        Event::TitleSet {
+            title: "Cats & <script>".to_owned(),
+        },
+        Event::UserMessage {
+            text: "look at ![x](https://evil.example/x.png) <img src=y> [z](javascript:alert(1))"
+                .to_owned(),
+            author: by.clone(),
+            client_message_id: None,
+            effort: None,
+            attachments: vec![attachment()],
+        },
+        event(
+            json!({ "type": "said", "turn": 1, "iteration": 1, "text": "I read.", "calls": [call],
+            "usage": usage, "cost": null, "native": null,
+            "reasoning": { "text": "think\nhard" } }),
+        ),
+        event(
+            json!({ "type": "decided", "call": "call_1_0", "verdict": "approved",
+            "by": { "kind": "person", "id": by.id, "name": "Ana" }, "reason": null, "edited": null }),
+        ),
+        event(
+            json!({ "type": "ended", "call": "call_1_0", "name": "read_file", "server": "bundled",
+            "outcome": { "status": "completed", "output": { "text": "```\n</pre>\n```" } },
+            "duration_ms": 1234 }),
+        ),
+        event(
+            json!({ "type": "answered", "turn": 1, "text": "A **cat**.", "model": "m", "usage": usage,
+            "cost": null, "duration_ms": 5, "finish": "stop", "native": null }),
+        ),
+    ];
+    let mut document = Document::new(SessionId::from_bits(7), Timestamp(0));
+    for (seq, event) in (1..).zip(events) {
+        let at = Timestamp(60_000);
+        document.push(ShownEvent { seq, at, event });
+    }
+    document
+}
+
+/// The document with the content of each attachment as `<id>`.
+fn text(format: Format) -> String {
+    let pieces = document().write(format);
+    let text = |piece| match piece {
+        Piece::Text(text) => text,
+        Piece::Content(id) => format!("<{id}>"),
+    };
+    pieces.into_iter().map(text).collect()
+}
+
+#[test]
+fn markdown_has_what_was_said_and_done() {
+    let text = text(Format::Markdown);
+    for part in [
+        "# Cats & <script>\n",
+        "## Ana <b> · 1970-01-01 00:01 UTC\n\nlook at",
+        "- attached: image \"a \"cat\".png\", 1×1",
+        "> *Thought:* think\n> hard",
+        "### Call `bundled/read_file`: completed · 1.3 s · approved by Ana\n\n```json\n",
+        // The fence is longer than what it holds.
+        "````\n```\n</pre>\n```\n````",
+        "## Agent (m) · 1970-01-01 00:01 UTC\n\nA **cat**.",
+    ] {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
+}
+
+/// Model and tool text is hostile.
+#[test]
+fn a_page_shows_markup_of_others_as_text_and_loads_nothing() {
+    let text = text(Format::Html);
+    let id = BlobId::of(b"cat");
+    for part in [
+        "<title>Cats &amp; &lt;script&gt;</title>",
+        "<h2>Ana &lt;b&gt; <small>",
+        "&lt;img src=y&gt;",
+        "<a href=\"https://evil.example/x.png\" rel=\"noopener noreferrer\">x</a>",
+        &format!("<img alt=\"a &quot;cat&quot;.png\" src=\"data:image/png;base64,<{id}>\">"),
+        "&lt;/pre&gt;",
+        "A <strong>cat</strong>.",
+    ] {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
+    assert!(!text.contains("javascript:"), "{text}");
+    assert!(!text.contains("<script"), "{text}");
+    assert_eq!(text.matches("<img").count(), 1, "{text}");
+}
+
+#[test]
+fn json_has_the_events_and_every_attachment_once() {
+    let text = text(Format::Json);
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["title"], "Cats & <script>");
+    let events = value["events"].as_array().unwrap();
+    let names: Vec<&str> = events
+        .iter()
+        .filter_map(|it| it["event"].as_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "session:changed",
+            "user:message",
+            "agent:message",
+            "tool:decided",
+            "tool:output",
+            "agent:response"
+        ]
+    );
+    let id = BlobId::of(b"cat");
+    assert_eq!(
+        value["attachments"],
+        json!({ id.as_str(): format!("<{id}>") })
+    );
+}

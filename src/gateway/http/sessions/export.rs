@@ -1,0 +1,119 @@
+//! A session as a file.
+
+use std::io;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::{StreamExt as _, stream};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::attachments::POLICY;
+use super::key_of;
+use crate::agent::{Page, Sessions};
+use crate::domain::{Caller, Code, SessionKey, Timestamp};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::export::{Document, Format, Piece};
+use crate::gateway::extract::{Query, SessionPath};
+
+/// Events that are read at once.
+const EVENTS: usize = 500;
+/// Characters of the title in the name of the file.
+const NAME_CHARS: usize = 60;
+
+/// How it is written.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(in crate::gateway::http) struct ExportQuery {
+    /// `md` (attachments by name), `html` (one page with everything) or `json` (the events, with the
+    /// contents of attachments).
+    #[param(pattern = "^(md|html|json)?$")]
+    format: Option<String>,
+}
+
+/// A session as a file: its transcript with what is attached. Without `format` it is Markdown.
+#[utoipa::path(get, path = "/api/sessions/{id}/export", tag = "sessions",
+    params(("id" = String, Path), ExportQuery),
+    responses((status = 200, description = "The file.", content(
+        (String = "text/markdown"), (String = "text/html"), (serde_json::Value = "application/json"),
+    )), (status = 400, body = Problem), (status = 404, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn export_session(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Query(query): Query<ExportQuery>,
+) -> Result<Response, ApiError> {
+    let format = query.format.filter(|format| !format.is_empty());
+    let format = Format::parse(format.as_deref().unwrap_or("md")).ok_or_else(|| {
+        let text = "`format` is `md`, `html` or `json`";
+        ApiError::of_field(Code::InvalidArguments, "format", text)
+    })?;
+    let now = Timestamp(jiff::Timestamp::now().as_millisecond());
+    let mut document = Document::new(session.clone(), now);
+    let key = key_of(&caller, session);
+    let mut seq = 0;
+    loop {
+        let page = Page::After(seq);
+        let events = state.sessions.page(&key, &caller, page, EVENTS).await?;
+        let Some(last) = events.last() else { break };
+        seq = last.seq;
+        events.into_iter().for_each(|event| document.push(event));
+    }
+    let headers = headers(&document, format);
+    let pieces = stream::iter(document.write(format));
+    let sessions = state.sessions.clone();
+    let body = pieces.then(move |piece| {
+        let (sessions, key, caller) = (sessions.clone(), key.clone(), caller.clone());
+        async move { bytes(&sessions, (&key, &caller), piece).await }
+    });
+    Ok((headers, Body::from_stream(body)).into_response())
+}
+
+/// One content after the other is read, so that a session with many does not fill the memory. A content
+/// that cannot be read ends the answer in its middle, which whoever saves it is told.
+async fn bytes(
+    sessions: &Sessions,
+    (key, caller): (&SessionKey, &Caller),
+    piece: Piece,
+) -> Result<String, io::Error> {
+    match piece {
+        Piece::Text(text) => Ok(text),
+        Piece::Content(id) => {
+            let found = sessions.attachment(key, caller, &id).await;
+            let found = found.map_err(|refusal| io::Error::other(refusal.message))?;
+            Ok(found.map_or_else(String::new, |(_, content)| STANDARD.encode(content)))
+        }
+    }
+}
+
+fn headers(document: &Document, format: Format) -> HeaderMap {
+    let title: String = document.title().chars().take(NAME_CHARS).collect();
+    let name = utf8_percent_encode(&title, NON_ALPHANUMERIC);
+    let extension = format.extension();
+    let disposition = format!("attachment; filename*=UTF-8''{name}.{extension}");
+    let fixed = [
+        (CONTENT_TYPE, format.media_type()),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (CACHE_CONTROL, "no-store"),
+    ];
+    let mut headers: HeaderMap = fixed
+        .into_iter()
+        .map(|(name, value)| (name, HeaderValue::from_static(value)))
+        .collect();
+    if let Ok(value) = HeaderValue::from_str(&disposition) {
+        headers.insert(CONTENT_DISPOSITION, value);
+    }
+    headers
+}

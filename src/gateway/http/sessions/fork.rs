@@ -1,0 +1,94 @@
+//! Forks of a session: make one, and see the family.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::key_of;
+use super::one::find;
+use crate::domain::{Caller, Code, Effort};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, SessionPath};
+use crate::gateway::wire::{self, Parsed, SessionItem};
+
+/// What the new session shares and begins with.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what `wire::parse` reads")]
+pub(in crate::gateway::http) struct ForkSessionRequest {
+    /// `seq` of the last event that both sessions have; none = all there is. Where that is a message that
+    /// nobody has answered, and nothing is said here, the model answers it.
+    #[schema(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
+    from_seq: Option<u64>,
+    /// What to say in the new session at once; 256 KiB at most.
+    #[schema(max_length = 262_144)]
+    text: Option<String>,
+    /// Ids of attachments of the session that is forked.
+    #[schema(max_items = 10)]
+    attachments: Option<Vec<String>>,
+    /// The id of that message, 128 bytes at most.
+    #[schema(max_length = 128)]
+    client_message_id: Option<String>,
+    /// The model that answers; none = the one that answers in the session that is forked.
+    #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    model: Option<String>,
+    /// Whose model; none = the one that serves it.
+    provider: Option<String>,
+    /// How much the model may think, from here on.
+    #[schema(value_type = Option<String>)]
+    effort: Option<Effort>,
+}
+
+/// Sessions that share a part of their past.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::gateway::http) struct SessionFamily {
+    /// The oldest first, 200 at most; the session itself is among them.
+    items: Vec<SessionItem>,
+}
+
+/// Fork a session: a new one that shares the past of this one up to a place. Its workspace is empty.
+#[utoipa::path(post, path = "/api/sessions/{id}/fork", tag = "sessions",
+    params(("id" = String, Path)), request_body = ForkSessionRequest,
+    responses((status = 201, body = SessionItem), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 413, body = Problem), (status = 429, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn fork_session(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Body(body): Body<Value>,
+) -> Result<(StatusCode, Json<SessionItem>), ApiError> {
+    let Parsed::Fork(request) = wire::parse(&caller, "session:fork", &[body])? else {
+        return Err(ApiError::new(
+            Code::Internal,
+            "`session:fork` makes no fork",
+        ));
+    };
+    let key = key_of(&caller, session);
+    let forked = Box::pin(state.sessions.fork(&key, &caller, request)).await?;
+    let item = find(&state, &caller, &forked).await?;
+    Ok((StatusCode::CREATED, Json(item)))
+}
+
+/// My sessions that share a part of their past with this one.
+#[utoipa::path(get, path = "/api/sessions/{id}/forks", tag = "sessions",
+    params(("id" = String, Path)),
+    responses((status = 200, body = SessionFamily), (status = 404, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn list_forks(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+) -> Result<Json<SessionFamily>, ApiError> {
+    let family = state
+        .sessions
+        .family(&key_of(&caller, session), &caller)
+        .await?;
+    Ok(Json(SessionFamily {
+        items: family.iter().map(SessionItem::of).collect(),
+    }))
+}

@@ -1,0 +1,47 @@
+//! The command `session:fork`.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Parsed, message, optional_body};
+use crate::agent::{ForkRequest, SessionRequest};
+use crate::domain::Caller;
+use crate::providers::{Wanted, WantedEffort};
+use crate::session::Refusal;
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct ForkBody {
+    from_seq: Option<u64>,
+    text: Option<String>,
+    attachments: Option<Vec<String>>,
+    model: Option<String>,
+    provider: Option<String>,
+    /// `null` is what the settings say of the model.
+    #[serde(default)]
+    effort: WantedEffort,
+}
+
+/// `{ fromSeq?, text?, attachments?, clientMessageId?, model?, provider?, effort? }`: what is said has
+/// the form of a message.
+pub(super) fn fork(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+    let body: ForkBody = optional_body(args)?;
+    let mut then = Vec::new();
+    let wanted = Wanted::new(body.provider, body.model).with_effort(body.effort);
+    if !wanted.is_empty() {
+        then.push(SessionRequest::Choose(wanted));
+    }
+    let says = body.text.is_some() || body.attachments.is_some_and(|ids| !ids.is_empty());
+    if says {
+        let mut said = args.first().cloned().unwrap_or_default();
+        // The effort is the session's own here.
+        if let Some(fields) = said.as_object_mut() {
+            fields.remove("effort");
+        }
+        if let Parsed::Tell(say) = message::message(caller, &[said])? {
+            then.push(*say);
+        }
+    }
+    let from_seq = body.from_seq;
+    Ok(Parsed::Fork(ForkRequest { from_seq, then }))
+}
