@@ -15,6 +15,7 @@ export const rest = {
     request('get', '/api/sessions', { query: { ...(cursor && { cursor }), state } }),
   renameSession: (id: string, title: string) => request('patch', '/api/sessions/{id}', { path: { id }, body: { title } }),
   deleteSession: (id: string, keepalive: boolean) => request('delete', '/api/sessions/{id}', { path: { id }, keepalive }),
+  forks: (id: string) => request('get', '/api/sessions/{id}/forks', { path: { id } }),
   eventsBefore: (id: string, before: number, limit: number) =>
     request('get', '/api/sessions/{id}/events', { path: { id }, query: { before, limit } }),
 

@@ -20,6 +20,11 @@ export function attachmentAddress(session: string, attachment: string): string {
   return address(`api/sessions/${encodeURIComponent(session)}/attachments/${encodeURIComponent(attachment)}`)
 }
 
+/** A session as a file. */
+export function exportAddress(session: string, format: 'md' | 'html' | 'json'): string {
+  return address(`api/sessions/${encodeURIComponent(session)}/export?format=${format}`)
+}
+
 function uploadOnce(path: string, file: File, { onProgress, signal }: UploadWatch): Promise<Attachment> {
   return new Promise((resolve, reject) => {
     const sending = new XMLHttpRequest()

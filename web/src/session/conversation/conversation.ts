@@ -72,6 +72,7 @@ export type Note =
   | { what: 'dropped'; calls: number; isFiltered: boolean }
   | { what: 'model'; model: string; effort: string | null }
   | { what: 'window'; whole: boolean }
+  | { what: 'forked'; sessionId: string; fromSeq: Seq }
 
 export interface NoteEntry extends Placed {
   kind: 'note'

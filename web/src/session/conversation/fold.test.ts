@@ -33,6 +33,7 @@ const say: [string, ...unknown[]] = ['agent:message', 'I write', { turn: 1, iter
 
 describe('fold', () => {
   const cases: [string, [string, ...unknown[]][], string[]][] = [
+    ['a fork', [ask, think, ['session:forked', { sessionId: 'ses_1', fromSeq: 2 }]], ['user hi', 'note forked']],
     ['a plain turn', [ask, think, ['agent:response', 'yes', { turn: 1 }]], ['user hi', 'answer yes']],
     ['a call that is asked', [ask, think, say], ['user hi', 'said I write', 'call write_file pending']],
     [

@@ -26,6 +26,12 @@ export function contextReset(draft: Draft, { place }: Told): void {
   draft.note(place, { what: 'reset' })
 }
 
+/** What stands above happened in that session. */
+export function forked(draft: Draft, { place, data }: Told): void {
+  draft.state.running = null
+  draft.note(place, { what: 'forked', sessionId: stringOf(data.sessionId) ?? '', fromSeq: numberOf(data.fromSeq) })
+}
+
 function withdraw(draft: Draft, clientMessageId: string): void {
   draft.state.waiting = draft.state.waiting.filter((message) => message.clientMessageId !== clientMessageId)
   draft.remove((entry) => entry.kind === 'user' && entry.clientMessageId === clientMessageId)

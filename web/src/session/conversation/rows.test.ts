@@ -29,6 +29,22 @@ describe('rows', () => {
   }
 })
 
+describe('where conversations part', () => {
+  const at = (seq: number): Entry => ({ ...word, key: `m${seq}`, seq }) as Entry
+  const seen = (entries: Entry[], seqs: number[]) =>
+    rows(entries, undefined, seqs.map((seq) => ({ seq, ids: ['a', 'b'] }))).map((row) => (row.kind === 'branch' ? row.key : String('seq' in row ? row.seq : '')))
+
+  it('stands before the first entry that not all of them have', () => {
+    expect(seen([at(1), at(3), at(5)], [2, 3])).toEqual(['1', 'b2', '3', 'b3', '5'])
+  })
+  it('stands above the first message where nothing is shared', () => {
+    expect(seen([at(1), at(3)], [0])).toEqual(['b0', '1', '3'])
+  })
+  it('is not drawn for what lies on an older page, or where nothing follows', () => {
+    expect(seen([at(7), at(9)], [2, 9])).toEqual(['7', '9'])
+  })
+})
+
 describe('visible', () => {
   const all = Array.from({ length: 400 }, (_, n) => n)
   it('draws the end', () => expect(visible(all, null)).toMatchObject({ start: 400 - WINDOW, end: 400 }))

@@ -25,7 +25,15 @@ export interface VersionsRow {
   of: number
 }
 
-export type Row = Exclude<Entry, CallEntry> | CallsRow | VersionsRow
+/** Stands where other sessions took another way. */
+export interface BranchRow {
+  kind: 'branch'
+  key: string
+  /** The sessions, the oldest first. */
+  ids: string[]
+}
+
+export type Row = Exclude<Entry, CallEntry> | CallsRow | VersionsRow | BranchRow
 
 export interface Versions {
   /** How many there are, by group. */
@@ -40,10 +48,21 @@ const NO_VERSIONS: Versions = { of: new Map() }
 
 const FINISHED: ReadonlySet<CallStatus> = new Set<CallStatus>(['completed', 'failed', 'cancelled', 'rejected'])
 
-export function rows(entries: readonly Entry[], versions: Versions = NO_VERSIONS): Row[] {
+/** A place up to which sessions have the same past. */
+export interface Parting {
+  seq: number
+  ids: string[]
+}
+
+export function rows(entries: readonly Entry[], versions: Versions = NO_VERSIONS, partings: readonly Parting[] = []): Row[] {
   const out: Row[] = []
   const headed = new Set<string>()
+  // What parts above the first entry parts on an older page.
+  let next = partings.findIndex(({ seq }) => seq >= (entries[0]?.seq ?? 0) - 1)
   for (const entry of entries) {
+    for (let parting = partings[next]; parting && parting.seq < entry.seq; parting = partings[++next]) {
+      out.push({ kind: 'branch', key: `b${parting.seq}`, ids: parting.ids })
+    }
     const { version } = entry
     if (version && version.n !== shownVersion(versions, version.group)) continue
     if (version && !headed.has(version.group)) {
@@ -91,7 +110,7 @@ export function marginsOf(all: readonly Told[], me: string | undefined): Map<str
   const margins = new Map<string, Margin>()
   let before = { who: '', minute: NaN }
   for (const row of all) {
-    if (row.kind === 'versions') continue
+    if (row.kind === 'versions' || row.kind === 'branch') continue
     if (row.kind === 'note') {
       before = { who: '', minute: NaN }
       continue

@@ -3,7 +3,7 @@ import { i18n } from '@/locales'
 import { count } from '@/locales/format'
 import type { CommandError } from '@/wire/types'
 
-export type Action = 'decide' | 'settle' | 'stop' | 'stopCall' | 'withdraw' | 'retry' | 'rename' | 'older' | 'choose' | 'reset' | 'left'
+export type Action = 'decide' | 'settle' | 'stop' | 'stopCall' | 'withdraw' | 'retry' | 'rename' | 'older' | 'choose' | 'reset' | 'fork' | 'left'
 
 export interface Failure {
   action: Action

@@ -94,6 +94,8 @@ export function sessionCommands(state: SessionState, connection: Connection) {
     chooseEffort: (effort: string | null) => command('session:model', { effort }),
     chooseWindow: (whole: boolean) => command('session:window', { whole }),
     resetHistory: () => command('history:reset'),
+    /** The answer names the new session. */
+    fork: (how: JsonObject) => command('session:fork', how),
   }
 }
 
