@@ -1,5 +1,6 @@
 //! Opens the registry of MCP servers.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -37,6 +38,7 @@ pub(super) fn open(
         environment: config::environment(),
         rules: Arc::new(Rules {
             max_iterations: settings.chat.max_llm_iterations.get(),
+            max_same_calls: settings.chat.max_same_calls.map(NonZeroU32::get),
             ..Rules::default()
         }),
         retry: super::model::retry(&settings.llm),

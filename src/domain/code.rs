@@ -98,6 +98,9 @@ codes! {
     MaxIterations = "max_iterations", Validation,
         "The turn asked the model as often as it may.",
         "Raise `agent.chat.max_llm_iterations`, or send a narrower message.";
+    RepeatedCall = "repeated_call", Validation,
+        "The model made the very same call again and again in one turn, and it gave the same each time, so it was not run once more; the model has read that.",
+        "Send a narrower message, or raise `agent.chat.max_same_calls`.";
     BudgetExhausted = "budget_exhausted", Validation,
         "A budget is spent.",
         "Wait until it renews, or ask an admin to raise it.";

@@ -33,5 +33,6 @@ pub use model::{AnsweredBy, ModelChoice, Spent};
 pub use policy::{PolicyEffect, Rule, Rules};
 pub use reasoning::{MAX_REASONING, Reasoning};
 pub use state::{
-    Activity, Control, Ending, PastDecision, Phase, SessionState, Turn, WaitingMessage,
+    Activity, Control, Ending, PastDecision, Phase, RepeatedCalls, SessionState, Turn,
+    WaitingMessage,
 };

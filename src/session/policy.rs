@@ -56,6 +56,8 @@ pub struct Rules {
     pub policy: Vec<Rule>,
     /// Model requests a turn may make (D7).
     pub max_iterations: u32,
+    /// How often in a row a turn may make the same calls while they give the same; `None` = no limit.
+    pub max_same_calls: Option<u32>,
     /// Approvals older than this are asked again when another process takes over.
     pub approval_stale_after_ms: u64,
     /// Messages that may wait for the running turn.
@@ -69,6 +71,7 @@ impl Default for Rules {
         Self {
             policy: Vec::new(),
             max_iterations: 25,
+            max_same_calls: Some(5),
             approval_stale_after_ms: 15 * 60 * 1000,
             max_waiting_messages: 20,
             max_calls_per_answer: 64,

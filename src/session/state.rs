@@ -60,6 +60,9 @@ pub struct Turn {
     /// How much the model may think in it, as its newest message says; none = what the session says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// The calls of the answer before, if they were all run, and how often in a row they gave the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeated: Option<RepeatedCalls>,
     /// The limit in milliseconds that it stops for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overdue_ms: Option<u64>,
@@ -74,6 +77,17 @@ impl Turn {
         }
     }
 
+    /// The calls of its queue, which has ended, counted with those before.
+    pub(super) fn repeated_calls(&self) -> Option<RepeatedCalls> {
+        let mut calls = RepeatedCalls::of(&self.queue)?;
+        let before = self
+            .repeated
+            .as_ref()
+            .filter(|before| (&before.equal, &before.results) == (&calls.equal, &calls.results));
+        calls.times = before.map_or(1, |before| before.times.saturating_add(1));
+        Some(calls)
+    }
+
     /// Since when it goes on without a person; `None` while it waits for one, or stops.
     pub fn alone_since(&self) -> Option<Timestamp> {
         let waits = self.is_stopping || self.queue.iter().any(|call| call.is_pending());
@@ -86,6 +100,34 @@ impl Turn {
             .iter()
             .map(|call| &**call)
             .find(|call| call.id == *id)
+    }
+}
+
+/// Calls that a turn made, and what they gave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepeatedCalls {
+    /// Hash of server, tool and arguments of each, in their order.
+    pub equal: Vec<Digest>,
+    /// The beginning of what each gave.
+    pub results: Vec<String>,
+    /// How often in a row, from 1.
+    pub times: u32,
+}
+
+impl RepeatedCalls {
+    /// Those of a queue that has ended; none = one of them could not be run.
+    fn of(queue: &[Arc<Call>]) -> Option<Self> {
+        let calls = queue.iter().map(|call| {
+            let equal = call.facts.as_ref()?.equal.clone();
+            Some((equal, call.result.clone()?))
+        });
+        let (equal, results): (Vec<_>, Vec<_>) =
+            calls.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        (!equal.is_empty()).then_some(Self {
+            equal,
+            results,
+            times: 1,
+        })
     }
 }
 

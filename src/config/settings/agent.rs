@@ -58,6 +58,9 @@ pub struct Chat {
     pub max_messages: Option<NonZeroU32>,
     /// Model requests of one turn.
     pub max_llm_iterations: NonZeroU32,
+    /// How often in a row a turn may make the same calls while they give the same; `None` = no limit.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub max_same_calls: Option<NonZeroU32>,
     /// How long a turn may go on without a person; `None` = as long as it takes.
     #[serde(rename = "turn_timeout_s", deserialize_with = "read::zero_is_never")]
     pub turn_limit: Option<Duration>,

@@ -202,6 +202,8 @@ settings! { since "0.1":
         "Messages of history that the model is shown; 0 = no limit.";
     "agent.chat.max_llm_iterations" ["SPL_CHAT_MAX_ITERATIONS" "CHAT_MAX_ITERATIONS" "SPL_CHAT_MAX_LLM_ITERATIONS"] Whole(1, 1000), Is("25"),
         "Model requests that one turn may make.";
+    "agent.chat.max_same_calls" ["SPL_CHAT_MAX_SAME_CALLS"] Whole(0, 1000), Is("5"),
+        "How often in a row one turn may make the very same calls while they give the same; once more, and they are not run, which the model reads. 0 = no limit.";
     "agent.chat.turn_timeout_s" ["SPL_CHAT_TURN_TIMEOUT" "CHAT_TURN_TIMEOUT"] Whole(0, 604_800), Is("3600"),
         "Seconds that a turn may go on without a person, at every door: since the message that began it, or since a person's last message or decision in it; while it waits for a decision, no time runs. An MCP client or `sepal agent --call` waits as long for an answer, approvals included. 0 = no limit.";
     "agent.chat.compaction_strategy" ["SPL_CHAT_COMPACTION_STRATEGY" "CHAT_COMPACTION_STRATEGY"] ListOf(STRATEGIES), Is("delete-old"),

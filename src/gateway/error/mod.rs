@@ -247,6 +247,7 @@ fn status_of(code: Code) -> StatusCode {
         | Code::NothingToDo
         | Code::MissingApiKey
         | Code::MaxIterations
+        | Code::RepeatedCall
         | Code::BudgetExhausted
         | Code::ContextOverflow => StatusCode::CONFLICT,
         Code::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,

@@ -136,6 +136,7 @@ impl Draft<'_> {
         });
         self.push(Event::Queued { calls });
         self.answer_at_once(&answer.calls);
+        self.refuse_repeated();
         self.apply_policy();
         self.advance();
     }
@@ -245,6 +246,39 @@ impl Draft<'_> {
                 Resolution::Ready(_) => continue,
             };
             self.end_call(id, outcome, 0);
+        }
+    }
+
+    /// Calls that were made again and again, and gave the same each time, are not run once more: a model
+    /// that goes in circles is told so, and nobody is asked.
+    fn refuse_repeated(&mut self) {
+        let Some(turn) = &self.control.turn else {
+            return;
+        };
+        let most = self.inputs.rules.max_same_calls.unwrap_or(u32::MAX);
+        let Some(before) = turn.repeated.as_ref().filter(|it| it.times >= most) else {
+            return;
+        };
+        let equal = turn
+            .queue
+            .iter()
+            .map(|call| Some(&call.facts.as_ref()?.equal));
+        if !equal.eq(before.equal.iter().map(Some)) {
+            return;
+        }
+        let text = format!(
+            "not run: this very call was made {} times in a row in this turn and gave the same each \
+             time. Use what it gave, try something else, or answer.",
+            before.times
+        );
+        let ids: Vec<CallId> = turn.queue.iter().map(|call| call.id.clone()).collect();
+        for id in ids {
+            let output = Output {
+                text: text.clone(),
+                ..Output::default()
+            };
+            let code = Code::RepeatedCall;
+            self.end_call(&id, Outcome::Failed { code, output }, 0);
         }
     }
 

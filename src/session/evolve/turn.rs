@@ -97,6 +97,7 @@ fn think(control: &mut Control, request: ModelRequestId, has_taken: bool, at: Ti
     let is_shortening_told = same.as_ref().is_some_and(|turn| turn.is_shortening_told);
     let attended = same.as_ref().and_then(|turn| turn.attended);
     let effort = same.as_ref().and_then(|turn| turn.effort);
+    let repeated = same.as_ref().and_then(Turn::repeated_calls);
     let (started, rejected) = same.map_or_else(
         || (at, BTreeSet::new()),
         |turn| (turn.started, turn.rejected),
@@ -117,6 +118,7 @@ fn think(control: &mut Control, request: ModelRequestId, has_taken: bool, at: Ti
         is_shortening_told,
         attended: if has_taken { Some(at) } else { attended },
         effort,
+        repeated,
         overdue_ms: None,
     });
 }

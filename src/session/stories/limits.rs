@@ -1,12 +1,12 @@
-//! Stories of a turn that goes on for longer than it may without a person (S0.58).
+//! Stories of turns that go on for too long without a person (S0.58), or in circles.
 
 use std::time::Duration;
 
 use serde_json::json;
 
-use crate::domain::{Code, TurnId};
-use crate::session::properties::world::{World, approve, proposal, say};
-use crate::session::{Command, Event, Outcome};
+use crate::domain::{Code, Entry, TurnId};
+use crate::session::properties::world::{World, approve, proposal, reject, say};
+use crate::session::{Command, Event, Outcome, Output};
 
 const LIMIT: Duration = Duration::from_mins(1);
 const LIMIT_MS: i64 = 60_000;
@@ -95,4 +95,50 @@ fn messages_that_waited_begin_the_next_turn() {
     world.tell(&say("are you there?")).unwrap();
     assert!(time_out(&mut world, 1, LIMIT_MS));
     assert_eq!(world.state.control.turn.as_ref().unwrap().id, TurnId(2));
+}
+
+/// A model that goes in circles is told so; what gives something new goes on.
+#[test]
+fn the_same_call_with_the_same_result_is_not_run_for_ever() {
+    let mut world = World::new();
+    world.rules.max_same_calls = Some(2);
+    world.tell(&say("go")).unwrap();
+    let run = |world: &mut World, result: &str| {
+        world.answer("again", vec![proposal("a", json!({}))]);
+        let call = world.queue()[0].clone();
+        world.tell(&approve(&call)).unwrap();
+        let output = Output {
+            text: result.into(),
+            ..Output::default()
+        };
+        world.end(&call, Outcome::Completed { output });
+    };
+    run(&mut world, "one");
+    run(&mut world, "two");
+    run(&mut world, "two");
+    // Another call in between is no circle.
+    world.answer("else", vec![proposal("b", json!({}))]);
+    world.tell(&reject(&world.queue()[0], None)).unwrap();
+    run(&mut world, "two");
+    run(&mut world, "two");
+    let started = world.started().len();
+    world.answer("again", vec![proposal("a", json!({}))]);
+    assert_eq!(world.started().len(), started, "nothing runs");
+    assert!(
+        world.state.control.turn.as_ref().unwrap().queue.is_empty(),
+        "the model is asked at once"
+    );
+    let last = world.state.entries.last().unwrap();
+    let Entry::ToolResult {
+        text,
+        is_error: true,
+        ..
+    } = &***last
+    else {
+        panic!("no result");
+    };
+    assert!(text.contains("made 2 times in a row"), "{text}");
+    // Other arguments are another call.
+    world.answer("other", vec![proposal("a", json!({"n": 1}))]);
+    assert_eq!(world.queue().len(), 1);
 }
