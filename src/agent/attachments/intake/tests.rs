@@ -35,7 +35,12 @@ fn photograph(orientation: u8) -> Vec<u8> {
 /// Some kinds of pictures begin with plain letters; only those that are read here are pictures.
 #[test]
 fn a_text_that_begins_like_a_picture_is_a_text() {
-    for text in ["BMW is a car", "P1 incident notes", "P6: pixels", "farbfeld is a format"] {
+    for text in [
+        "BMW is a car",
+        "P1 incident notes",
+        "P6: pixels",
+        "farbfeld is a format",
+    ] {
         assert!(!is_image(text.as_bytes()), "{text}");
         let (attachment, _) = prepare("notes.txt", text.into()).unwrap();
         assert_eq!(attachment.media_type, MediaType::Text, "{text}");
