@@ -19,7 +19,7 @@ impl Harness {
     async fn part(&self, params: Value) -> Result<Value, String> {
         let request = CustomRequest::new("sepal/placeAttachment", Some(params));
         match in_time(self.client.send_request(request.into())).await {
-            Ok(ServerResult::CustomResult(answer)) => Ok(answer.0["name"].clone()),
+            Ok(ServerResult::CustomResult(answer)) => Ok(answer.0.get("name").unwrap().clone()),
             Err(ServiceError::McpError(error)) => Err(error.message.to_string()),
             answer => panic!("neither a name nor an error: {answer:?}"),
         }
