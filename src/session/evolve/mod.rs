@@ -6,7 +6,7 @@ mod turn;
 
 use super::event::{Commit, Event};
 use super::state::{Control, Phase, SessionState, WaitingMessage};
-use crate::domain::{Actor, Attachment, CallId, Effort, EngineId, GatewayId, Timestamp};
+use crate::domain::{Actor, Attachment, BlobId, CallId, Effort, EngineId, GatewayId, Timestamp};
 
 /// How many client message ids are remembered for repeats.
 const REMEMBERED_MESSAGES: usize = 256;
@@ -59,6 +59,7 @@ impl Control {
             Event::Withdrawn { message_seq, .. } => {
                 self.waiting.retain(|message| message.seq != *message_seq);
             }
+            Event::AttachmentPlaced { id, path, .. } => self.keep_place(id, path),
             Event::Settled {
                 call,
                 name,
@@ -100,6 +101,14 @@ impl Control {
             .filter(|turn| turn.phase == Phase::Asking)
         {
             turn.restarts = turn.restarts.saturating_add(1);
+        }
+    }
+
+    /// An attachment is in the workspace, which the runner's engine holds from now on.
+    fn keep_place(&mut self, id: &BlobId, path: &str) {
+        self.placed.insert(id.clone(), path.into());
+        if self.engine.is_none() {
+            self.engine.clone_from(&self.runner_engine);
         }
     }
 
