@@ -14,7 +14,7 @@ use crate::support::{Person, TestApp, TestSocket};
 
 const PLAIN: &[(&str, &str)] = &[("SPL_SANDBOX", "none")];
 
-fn png(width: u32, height: u32, color: [u8; 3]) -> Vec<u8> {
+pub(crate) fn png(width: u32, height: u32, color: [u8; 3]) -> Vec<u8> {
     let image: DynamicImage = RgbImage::from_pixel(width, height, Rgb(color)).into();
     let mut bytes = Cursor::new(Vec::new());
     image.write_to(&mut bytes, ImageFormat::Png).unwrap();
@@ -25,7 +25,7 @@ fn at(session: &str) -> String {
     format!("/api/sessions/{session}/attachments")
 }
 
-async fn upload(client: &Client, session: &str, name: &str, bytes: Vec<u8>) -> Answer {
+pub(crate) async fn upload(client: &Client, session: &str, name: &str, bytes: Vec<u8>) -> Answer {
     let path = format!("{}?name={name}", at(session));
     let request = client.request(Method::POST, &path).body(bytes);
     Answer::of(request.send().await.unwrap()).await
@@ -48,7 +48,7 @@ async fn read(client: &Client, session: &str, id: &str) -> (Answer, Vec<u8>) {
 }
 
 /// Somebody with a session.
-async fn with_session(app: &TestApp, tenant: &str) -> (Person, Client, String) {
+pub(crate) async fn with_session(app: &TestApp, tenant: &str) -> (Person, Client, String) {
     let person = app.person(tenant).await;
     let client = Client::with_key(app, &person.key);
     let created = client.post("/api/sessions", json!({})).await.ok(201);
