@@ -105,7 +105,7 @@ async fn a_paper_is_where_tools_can_read_it(app: TestApp) {
     assert!(text.contains(&escaped(WORDS)), "{text}");
     assert!(!text.contains(&STANDARD.encode(PAPER)), "{text}");
     let path = json!("/workspace/attachments/Q3_report.pdf");
-    assert_eq!(ana.placed().await, [path.clone()]);
+    assert_eq!(ana.placed().await, std::slice::from_ref(&path));
     let read = "cat attachments/Q3_report.pdf; ls -A attachments | wc -l";
     let read = ana.runs(&app, read).await;
     assert!(read.contains("%PDF-1.4 a paper1\n"), "{read}");
