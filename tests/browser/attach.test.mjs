@@ -101,7 +101,7 @@ async function fits(page) {
   assert.ok(box.y >= 0 && box.y + box.height <= height, JSON.stringify(box))
 }
 
-/** Asserts S3.19. */
+// Asserts S3.19.
 story('pictures by the button, by paste and by drop are seen before and after sending, and after a reload', { env: model.env }, async ({ page, session }) => {
   const files = new Files(page)
   await session.composer.fill('What do you see?')
@@ -135,7 +135,7 @@ story('pictures by the button, by paste and by drop are seen before and after se
   await shownPictures(session)
 })
 
-/** Asserts S3.19. */
+// Asserts S3.19.
 story('what cannot be attached is refused in words, and what was typed is kept', { env: { ...model.env, SPL_LIMIT_ATTACHMENT_MB: '1' } }, async ({ page, session }) => {
   const files = new Files(page)
   await session.composer.fill('Half a thought')
@@ -152,7 +152,7 @@ story('what cannot be attached is refused in words, and what was typed is kept',
   assert.equal(await session.composer.inputValue(), 'Half a thought')
 })
 
-/** Asserts S3.19. */
+// Asserts S3.19.
 story('a paper that the model cannot read is in its workspace, and the transcript says so', { env: { ...model.env, SPL_SANDBOX: 'bubblewrap' } }, async ({ page, session }) => {
   const files = new Files(page)
   await session.composer.fill('Sum it up')
@@ -174,7 +174,7 @@ story('a paper that the model cannot read is in its workspace, and the transcrip
   await link.waitFor()
 })
 
-/** Asserts S3.19. */
+// Asserts S3.19.
 story('a phone: the composer fits with its files', { env: model.env, context: PHONE }, async ({ page, session }) => {
   const files = new Files(page)
   const name = `${'a very long name of a picture '.repeat(4)}.png`
