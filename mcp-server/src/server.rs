@@ -14,14 +14,14 @@ use rmcp::{
     },
     service::RequestContext,
 };
-use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     command::{self, Groups, Progress},
     failure::Failure,
-    files::{self, Workspace},
+    files::{self, Incoming, Part, Workspace},
     settings::Settings,
     stops::Stops,
     tools::{self, ExecuteCommand},
@@ -35,6 +35,9 @@ const INSTRUCTIONS: &str = "A sealed Linux sandbox without network. All paths ar
 /// changes nothing.
 const FILE_FACTS: &str = "sepal/fileFacts";
 
+/// How the gateway puts what people attached into the workspace. No tool either.
+const PLACE_ATTACHMENT: &str = "sepal/placeAttachment";
+
 /// The parameters of [`FILE_FACTS`].
 #[derive(Deserialize)]
 struct FileFactsParams {
@@ -45,6 +48,7 @@ struct FileFactsParams {
 /// Answers `tools/list` and `tools/call`.
 pub(crate) struct Server {
     workspace: Arc<Workspace>,
+    incoming: Arc<Incoming>,
     settings: Settings,
     tools: Vec<Tool>,
     groups: Groups,
@@ -62,6 +66,7 @@ impl Server {
     ) -> Result<Self, String> {
         Ok(Self {
             workspace: Arc::new(workspace),
+            incoming: Arc::default(),
             settings,
             tools: tools::definitions()?,
             groups,
@@ -84,20 +89,16 @@ impl Server {
     }
 
     async fn on_file_facts(&self, request: &CustomRequest) -> Result<CustomResult, ErrorData> {
-        let invalid = |text: String| ErrorData::invalid_params(text, None);
-        let internal = |text: String| ErrorData::internal_error(text, None);
-        let params: FileFactsParams = request
-            .params_as()
-            .map_err(|error| invalid(error.to_string()))?
-            .ok_or_else(|| invalid("there is no `path`".to_owned()))?;
+        let params: FileFactsParams = params(request)?;
         let workspace = Arc::clone(&self.workspace);
-        let look = move || files::facts(&workspace, &params.path);
-        let facts = tokio::task::spawn_blocking(look)
-            .await
-            .map_err(|error| internal(error.to_string()))?
-            .map_err(|failure| invalid(failure.to_string()))?;
-        let facts = serde_json::to_value(facts).map_err(|error| internal(error.to_string()))?;
-        Ok(CustomResult::new(facts))
+        answer(move || files::facts(&workspace, &params.path)).await
+    }
+
+    async fn on_attachment(&self, request: &CustomRequest) -> Result<CustomResult, ErrorData> {
+        let part: Part = params(request)?;
+        let (workspace, incoming) = (Arc::clone(&self.workspace), Arc::clone(&self.incoming));
+        let place = move || files::place(&workspace, &incoming, &part);
+        answer(move || place().map(|name| json!({ "name": name }))).await
     }
 
     async fn on_command(
@@ -194,6 +195,9 @@ impl ServerHandler for Server {
         if request.method == FILE_FACTS {
             return self.on_file_facts(&request).await;
         }
+        if request.method == PLACE_ATTACHMENT {
+            return self.on_attachment(&request).await;
+        }
         Err(ErrorData::new(
             ErrorCode::METHOD_NOT_FOUND,
             request.method,
@@ -224,6 +228,27 @@ impl ServerHandler for Server {
         };
         Ok(result.into())
     }
+}
+
+fn params<P: DeserializeOwned>(request: &CustomRequest) -> Result<P, ErrorData> {
+    let invalid = |text: String| ErrorData::invalid_params(text, None);
+    request
+        .params_as()
+        .map_err(|error| invalid(error.to_string()))?
+        .ok_or_else(|| invalid("there are no parameters".to_owned()))
+}
+
+/// What the gateway asked for, done where blocking is allowed.
+async fn answer<T: Serialize + Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<CustomResult, ErrorData> {
+    let internal = |text: String| ErrorData::internal_error(text, None);
+    let done = tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| internal(error.to_string()))?
+        .map_err(|failure| ErrorData::invalid_params(failure.to_string(), None))?;
+    let done = serde_json::to_value(done).map_err(|error| internal(error.to_string()))?;
+    Ok(CustomResult::new(done))
 }
 
 /// The model can mend its arguments, so a mismatch is a tool result and not a protocol fault.

@@ -9,6 +9,7 @@ mod file_facts;
 #[cfg(test)]
 mod fuzz;
 mod mask;
+mod place_attachment;
 mod remote;
 mod sending;
 mod standstill;

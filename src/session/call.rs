@@ -308,3 +308,24 @@ impl Call {
         if self.is_found { USE_TOOL } else { &self.name }
     }
 }
+
+/// A call as `agent:message` names it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SaidCall {
+    pub id: CallId,
+    pub name: String,
+    pub server: String,
+    /// The arguments as the model wrote them.
+    pub args: Value,
+}
+
+impl SaidCall {
+    pub(super) fn of(call: &Call) -> Self {
+        Self {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            server: call.server().to_owned(),
+            args: call.args.clone(),
+        }
+    }
+}

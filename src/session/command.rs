@@ -10,7 +10,7 @@ use super::model::{AnsweredBy, ModelChoice, Spent};
 use super::reasoning::Reasoning;
 use super::state::PastDecision;
 use crate::domain::{
-    Actor, Attachment, CallId, Code, Digest, Effort, GatewayId, JournalId, MicroUsd,
+    Actor, Attachment, BlobId, CallId, Code, Digest, Effort, GatewayId, JournalId, MicroUsd,
     ModelRequestId, Native, SandboxId, TokenUsage, TurnId,
 };
 
@@ -123,6 +123,16 @@ pub enum Command {
         cut: Cut,
         /// What its attempts used before.
         spent: Vec<Spent>,
+    },
+    /// What a person attached is in the workspace now, because the model that is asked cannot read it.
+    AttachmentPlaced {
+        /// The request that needs it.
+        request: ModelRequestId,
+        id: BlobId,
+        /// What people call it.
+        name: String,
+        /// Where it is, as the session's tools name it.
+        path: String,
     },
     /// A call ended.
     CallEnded {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::{Call, Decider, Outcome};
+use super::call::{Call, Decider, Outcome, SaidCall};
 use super::model::{AnsweredBy, ModelChoice};
 use super::reasoning::Reasoning;
 use crate::domain::{
-    Actor, Attachment, CallId, Code, CommitId, Digest, Effort, EngineId, ForkOrigin, GatewayId,
-    Iteration, JournalId, MicroUsd, Native, SandboxId, Timestamp, TokenUsage, TurnId,
+    Actor, Attachment, BlobId, CallId, Code, CommitId, Digest, Effort, EngineId, ForkOrigin,
+    GatewayId, Iteration, JournalId, MicroUsd, Native, SandboxId, Timestamp, TokenUsage, TurnId,
 };
 
 /// Room for the stored form of most commits.
@@ -247,6 +247,15 @@ pub enum Event {
     },
     /// The session goes on from here where another one was: what stands before happened there.
     Forked { origin: ForkOrigin },
+    /// What a person attached was put into the workspace, because a model could not read it itself.
+    AttachmentPlaced {
+        /// Its content.
+        id: BlobId,
+        /// What people call it.
+        name: String,
+        /// Where it is, as the session's tools name it.
+        path: String,
+    },
     /// Results of the running turn were shown in a short form from this request on, because the turn
     /// would not have fitted otherwise; the transcript stays. Told once for a turn.
     ResultsShortened {
@@ -263,27 +272,6 @@ pub enum Event {
 pub struct ContextSize {
     pub messages: u64,
     pub tokens: u64,
-}
-
-/// A call as `agent:message` names it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SaidCall {
-    pub id: CallId,
-    pub name: String,
-    pub server: String,
-    /// The arguments as the model wrote them.
-    pub args: Value,
-}
-
-impl SaidCall {
-    pub(super) fn of(call: &Call) -> Self {
-        Self {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            server: call.server().to_owned(),
-            args: call.args.clone(),
-        }
-    }
 }
 
 /// Arguments that a person changed.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::call::Call;
 use super::model::ModelChoice;
 use crate::domain::{
-    Actor, Attachment, CallId, Digest, Effort, EngineId, ForkOrigin, GatewayId, Iteration,
+    Actor, Attachment, BlobId, CallId, Digest, Effort, EngineId, ForkOrigin, GatewayId, Iteration,
     JournalId, ModelRequestId, SandboxId, Timestamp, TokenUsage, ToolRef, Totals, TurnId, Weighed,
 };
 
@@ -250,6 +250,9 @@ pub struct Control {
     /// People's decisions about calls of earlier queues, oldest first.
     #[serde(default)]
     pub past: VecDeque<Arc<PastDecision>>,
+    /// Where attachments are in the workspace. A context that begins anew leaves the files there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub placed: BTreeMap<BlobId, Arc<str>>,
 }
 
 /// A session: control state and the entries that the model may read.

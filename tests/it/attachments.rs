@@ -48,7 +48,7 @@ async fn read(client: &Client, session: &str, id: &str) -> (Answer, Vec<u8>) {
 }
 
 /// Somebody with a session.
-async fn with_session(app: &TestApp, tenant: &str) -> (Person, Client, String) {
+pub(crate) async fn with_session(app: &TestApp, tenant: &str) -> (Person, Client, String) {
     let person = app.person(tenant).await;
     let client = Client::with_key(app, &person.key);
     let created = client.post("/api/sessions", json!({})).await.ok(201);

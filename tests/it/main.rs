@@ -34,6 +34,7 @@ mod logs;
 mod metrics;
 mod model_stub;
 mod people;
+mod placed_attachments;
 mod providers;
 mod reasoning;
 mod redis_app;

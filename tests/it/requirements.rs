@@ -84,7 +84,9 @@ impl<'a> Test<'a> {
             return line.contains(&format!("fn {}(", self.name));
         }
         let line = line.trim_start();
-        let is_test = line.starts_with("test(") || line.starts_with("it(");
+        let is_test = ["test(", "it(", "story("]
+            .iter()
+            .any(|begin| line.starts_with(begin));
         let quoted = |quote: char| line.contains(&format!("{quote}{}{quote}", self.name));
         is_test && ['"', '\'', '`'].into_iter().any(quoted)
     }

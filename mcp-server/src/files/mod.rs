@@ -7,6 +7,7 @@ mod facts;
 mod fuzz;
 mod list;
 mod name;
+mod place;
 mod read;
 mod write;
 
@@ -19,7 +20,13 @@ use std::{
 
 use cap_std::{ambient_authority, fs::Dir};
 
-pub(crate) use self::{facts::facts, list::list, read::read, write::write};
+pub(crate) use self::{
+    facts::facts,
+    list::list,
+    place::{Incoming, Part, place},
+    read::read,
+    write::write,
+};
 use crate::failure::Failure;
 
 /// The longest path, in the letters of [`name`]: longer than any that the kernel takes. Answers repeat

@@ -12,4 +12,5 @@ mod endings;
 mod facts;
 mod files;
 mod harness;
+mod place;
 mod tools;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Attachments;
+use super::{Attachments, Sight};
 use crate::domain::{Attachment, BlobId, Entry, MediaType, SessionKey, TenantId};
 use crate::llm::{Content, Contents, Encoded, Entries};
 use crate::session::Refusal;
@@ -15,33 +15,6 @@ const MAX_REQUEST_BYTES: u64 = 14_000_000;
 const MAX_REQUEST_COUNT: usize = 50;
 /// Bytes that the cache keeps.
 const MAX_CACHED: usize = 64 * 1024 * 1024;
-
-/// What a model can see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::agent) enum Sight {
-    /// Texts alone.
-    Nothing,
-    /// Pictures.
-    Images,
-    /// Pictures and PDF.
-    Documents,
-}
-
-impl Sight {
-    /// Why it is not sent such a thing, if it is not.
-    fn lack(self, media_type: MediaType) -> Option<&'static str> {
-        match (media_type, self) {
-            (MediaType::Png | MediaType::Jpeg, Self::Nothing) => {
-                Some("this model cannot see images")
-            }
-            (MediaType::Pdf, Self::Nothing | Self::Images) => {
-                Some("this model cannot read PDF; models of OpenAI, Anthropic and Gemini can")
-            }
-            (MediaType::Png | MediaType::Jpeg | MediaType::Pdf, Self::Images | Self::Documents)
-            | (MediaType::Text, _) => None,
-        }
-    }
-}
 
 /// Contents as they are sent, the least used first.
 #[derive(Default)]

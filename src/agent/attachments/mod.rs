@@ -2,8 +2,9 @@
 
 mod contents;
 mod intake;
+mod reader;
 
-pub(in crate::agent) use contents::Sight;
+pub(in crate::agent) use reader::{Placed, Reader, Sight, file_name, is_file_name, placed};
 
 use std::collections::HashMap;
 use std::fmt;

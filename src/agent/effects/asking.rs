@@ -50,7 +50,7 @@ impl fmt::Display for Lost {
 impl ModelRequest {
     /// The outcome as a command.
     #[tracing::instrument(skip_all, fields(session.id = %self.agent.session, llm.provider = %self.choice.provider, llm.model = %self.choice.model, turn = %self.request.turn))]
-    pub(in crate::agent) async fn run(self) -> Command {
+    pub(in crate::agent) async fn run(mut self) -> Command {
         let candidates = self
             .agent
             .providers
@@ -62,7 +62,7 @@ impl ModelRequest {
         self.agent.tools.refresh().await;
         let mut first: Option<Lost> = None;
         for candidate in &candidates {
-            let counter = self.weigh(&candidate.choice).await;
+            let counter = self.read_as(candidate).await;
             let mut asked = match self.request(&candidate.choice, counter) {
                 Ok(asked) => asked,
                 Err(failure) if first.is_none() => return self.failed(failure),
@@ -150,7 +150,7 @@ impl ModelRequest {
         body: &llm::Request,
     ) -> Result<llm::Contents, Refusal> {
         let agent = &self.agent;
-        let sight = agent.sight(&candidate.choice, candidate.provider.kind());
+        let sight = agent.reader(&candidate.choice, self.limits).sight();
         let attached = &agent.attachments;
         attached.contents(&agent.key(), &body.entries, sight).await
     }

@@ -1,11 +1,11 @@
 //! What runs for a session now, brought in line with what has to run.
 
 mod asking;
-mod counting;
 pub(super) mod cut;
 pub(super) mod meter;
 pub(super) mod model_request;
 pub(super) mod prompts;
+mod reading;
 pub(super) mod session_agent;
 pub(super) mod tool_call;
 pub(super) mod trace;
@@ -49,6 +49,25 @@ struct Stopper(CancellationToken);
 impl Drop for Stopper {
     fn drop(&mut self) {
         self.0.cancel();
+    }
+}
+
+/// Where effects tell what came of them.
+#[derive(Clone)]
+pub(super) struct Outcomes {
+    session: Option<mpsc::WeakSender<Message>>,
+    /// Under which they were started.
+    epoch: u64,
+}
+
+impl Outcomes {
+    /// Tells the session's task. If that is gone, so is the outcome: the next runner calls it unknown.
+    async fn tell(&self, command: Command) {
+        let session = self.session.as_ref();
+        if let Some(sender) = session.and_then(mpsc::WeakSender::upgrade) {
+            let (command, epoch) = (Box::new(command), self.epoch);
+            let _ = sender.send(Message::Outcome { command, epoch }).await;
+        }
     }
 }
 
@@ -153,6 +172,13 @@ impl Running {
         self.calls = calls;
     }
 
+    fn outcomes(&self) -> Outcomes {
+        Outcomes {
+            session: self.outcomes.clone(),
+            epoch: self.epoch,
+        }
+    }
+
     fn ask_model(&self, wanted: &Wanted<'_>, request: ModelRequestId) -> Request {
         wanted.agent.tools.connect_ahead(&self.tracker);
         let attempt = first_attempt(wanted.control);
@@ -163,7 +189,10 @@ impl Running {
             agent: wanted.agent.clone(),
             choice: wanted.choice.clone(),
             effort: wanted.control.turn.as_ref().and_then(|turn| turn.effort),
-            entries: wanted.entries.to_vec(),
+            said: wanted.entries.to_vec(),
+            entries: Vec::new(),
+            placed: wanted.control.placed.clone(),
+            outcomes: self.outcomes(),
             question: wanted.control.question,
             limits: wanted.agent.turn_limits(wanted.control),
             is_unused: wanted.control.used_tools.is_empty(),
@@ -175,10 +204,9 @@ impl Running {
             meter: Arc::clone(&meter),
             lost: wanted.control.turn.as_ref().map_or(0, |turn| turn.restarts),
         };
-        let (outcomes, epoch) = (self.outcomes.clone(), self.epoch);
+        let outcomes = self.outcomes();
         let asking = self.tracker.spawn(async move {
-            let outcome = asked.run().await;
-            report(outcomes.as_ref(), outcome, epoch).await;
+            outcomes.tell(asked.run().await).await;
         });
         Request {
             task: asking.abort_handle(),
@@ -190,7 +218,7 @@ impl Running {
         let queue = &wanted.control.turn.as_ref()?.queue;
         let call = Arc::clone(queue.iter().find(|call| call.id == *id)?);
         let cancel = CancellationToken::new();
-        let (outcomes, stop, epoch) = (self.outcomes.clone(), cancel.clone(), self.epoch);
+        let (outcomes, stop) = (self.outcomes(), cancel.clone());
         let (feed, tools) = (Arc::clone(wanted.feed), Arc::clone(&wanted.agent.tools));
         let version = wanted.control.version;
         let fence = wanted.shared.map(|journal| journal.fence(version));
@@ -200,16 +228,12 @@ impl Running {
             let news = |progress| feed.announce(What::Progress(id.clone(), progress));
             let outcome = tools.run(&call, fence.as_ref(), &stop, news).await;
             let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-            report(
-                outcomes.as_ref(),
-                Command::CallEnded {
-                    call: call.id.clone(),
-                    outcome,
-                    duration_ms,
-                },
-                epoch,
-            )
-            .await;
+            let ended = Command::CallEnded {
+                call: call.id.clone(),
+                outcome,
+                duration_ms,
+            };
+            outcomes.tell(ended).await;
         });
         Some(Stopper(cancel))
     }
@@ -219,12 +243,4 @@ impl Running {
 pub(super) fn first_attempt(control: &Control) -> u32 {
     let restarts = control.turn.as_ref().map_or(0, |turn| turn.restarts);
     restarts.saturating_mul(ATTEMPTS).saturating_add(1)
-}
-
-/// Tells the session's task. If that is gone, so is the outcome: the next runner calls it unknown.
-async fn report(outcomes: Option<&mpsc::WeakSender<Message>>, command: Command, epoch: u64) {
-    if let Some(sender) = outcomes.and_then(mpsc::WeakSender::upgrade) {
-        let command = Box::new(command);
-        let _ = sender.send(Message::Outcome { command, epoch }).await;
-    }
 }

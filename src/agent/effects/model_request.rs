@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use super::Outcomes;
 use super::meter::Meter;
 use super::session_agent::{RequestBase, SessionAgent};
 use super::tool_call::proposal::propose;
 use super::tool_call::written_files;
 use super::trace::{RequestSpan, TurnTrace};
 use super::watch::Thinking;
+use crate::agent::attachments::Placed;
 use crate::agent::feed::running_answer::DeltaKind;
 use crate::agent::feed::{Feed, Notice, Ticket, What};
 use crate::domain::{Code, Effort, ModelRequestId, TokenUsage, Weighed};
@@ -28,7 +30,13 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) choice: ModelChoice,
     /// How much thinking the turn's message wants.
     pub(in crate::agent) effort: Option<Effort>,
+    pub(in crate::agent) said: Vec<Arc<Weighed>>,
+    /// The same as the model that is asked now reads it.
     pub(in crate::agent) entries: Vec<Arc<Weighed>>,
+    /// Which attachments are in the workspace.
+    pub(in crate::agent) placed: Placed,
+    /// Where it tells what it did beside its answer.
+    pub(in crate::agent) outcomes: Outcomes,
     /// `seq` of the message that the turn began with.
     pub(in crate::agent) question: Option<u64>,
     /// How much of them the session lets it read.

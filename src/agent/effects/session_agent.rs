@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::prompts::Prompts;
 use super::tool_call::SessionTools;
-use crate::agent::attachments::{Attachments, Sight};
+use crate::agent::attachments::{Attachments, Reader, Sight};
 use crate::domain::{Effort, SandboxId, SessionId, SessionKey, TenantId, Tool, UserId};
 use crate::history::{self, PromptError};
 use crate::llm::catalogue::{Ability, Model};
 use crate::llm::tokens::Counter;
 use crate::llm::{Catalogue, Overrides, ProviderKind, RetryConfig, Vendor};
-use crate::providers::{Offer, Providers};
+use crate::providers::Providers;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
 use crate::servers::Servers;
@@ -227,14 +227,22 @@ impl SessionAgent {
         }
     }
 
+    /// What a model reads of what is attached, where the session lets it read so much.
+    pub(in crate::agent) fn reader(&self, choice: &ModelChoice, limits: history::Limits) -> Reader {
+        let window = self.describe(choice).context_window;
+        let most = limits.max_tokens.map_or(window, |most| most.min(window));
+        Reader::new(self.sight(choice), most)
+    }
+
     /// What a model can see of what is attached. One that nobody described is sent everything: its
     /// provider knows better.
-    pub(in crate::agent) fn sight(&self, choice: &ModelChoice, kind: ProviderKind) -> Sight {
-        let offer = self.providers.find(&self.tenant, &choice.provider);
-        let knows = |offer: &Offer| offer.knows(self.catalogue, &choice.model);
-        let is_known = offer.as_deref().is_some_and(knows);
+    fn sight(&self, choice: &ModelChoice) -> Sight {
+        let Some(offer) = self.providers.find(&self.tenant, &choice.provider) else {
+            return Sight::Documents;
+        };
+        let is_known = offer.knows(self.catalogue, &choice.model);
         let has_images = !is_known || self.describe(choice).can(Ability::Images);
-        let reads_pdf = match kind {
+        let reads_pdf = match offer.kind() {
             ProviderKind::OpenAi | ProviderKind::Anthropic | ProviderKind::Gemini => true,
             ProviderKind::OpenAiCompatible | ProviderKind::Scripted => false,
         };

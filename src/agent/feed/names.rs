@@ -50,6 +50,7 @@ fn of_event(event: &Event) -> Option<&'static str> {
         | Event::ModelChosen { .. }
         | Event::WindowChosen { .. }
         | Event::ContextCut { .. }
+        | Event::AttachmentPlaced { .. }
         | Event::ResultsShortened { .. }
         | Event::Forked { .. } => None,
     }

@@ -60,6 +60,7 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::ModelChosen { .. }
             | Event::WindowChosen { .. }
             | Event::ContextCut { .. }
+            | Event::AttachmentPlaced { .. }
             | Event::ResultsShortened { .. }
             | Event::Forked { .. } => {}
         }

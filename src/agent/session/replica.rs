@@ -5,14 +5,15 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use crate::agent::attachments;
 use crate::agent::cluster::Cluster;
 use crate::agent::effects::session_agent::{AgentFactory, SessionAgent};
 use crate::agent::feed::{Feed, What};
 use crate::agent::journal::Journal;
 use crate::agent::journal::projection::Projection;
-use crate::domain::{Actor, CallId, SessionKey};
+use crate::domain::{Actor, CallId, SessionKey, Weighed};
 use crate::history::{self, Past};
-use crate::llm::tokens::Counter;
+use crate::llm::tokens::{self, Counter};
 use crate::session::{Call, Genesis, ModelChoice, SessionState};
 
 /// The journal is not what it was.
@@ -115,7 +116,15 @@ impl Replica {
             entries: &self.state.entries,
             question: self.state.control.question,
         };
-        let kept = history::retain(past, limits, |entry| Counter::default().of_entry(entry));
+        let placed = &self.state.control.placed;
+        let count = |entry: &Weighed| {
+            let counter = Counter::default();
+            // What is in the workspace may be read as a few words.
+            let elsewhere = attachments::placed(entry, placed);
+            let elsewhere = elsewhere.map(tokens::of_attachment).sum();
+            counter.of_entry(entry).saturating_sub(elsewhere)
+        };
+        let kept = history::retain(past, limits, count);
         self.state.retain(kept);
     }
 

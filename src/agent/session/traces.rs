@@ -61,6 +61,7 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             | Event::WindowChosen { .. }
             | Event::ContextReset
             | Event::ContextCut { .. }
+            | Event::AttachmentPlaced { .. }
             | Event::ResultsShortened { .. }
             | Event::Forked { .. } => {}
         }

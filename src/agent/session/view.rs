@@ -1,9 +1,12 @@
 //! The session as somebody who joins sees it.
 
+use std::sync::Arc;
+
 use super::replica::Replica;
 use crate::agent::cluster::presence::HasSite as _;
 use crate::agent::effects::meter::Meter;
 use crate::agent::feed::{Joined, LeftOut, QueueState, SessionView, TurnView, UsageState};
+use crate::domain::Weighed;
 use crate::history::{self, Past};
 use crate::llm;
 use crate::llm::tokens::Counter;
@@ -65,11 +68,18 @@ impl Replica {
         let Ok(base) = self.agent.request_base(choice, (input, own), counter) else {
             return 0;
         };
+        let entries = self.read_by(choice, own);
         let past = Past {
-            entries: &self.state.entries,
+            entries: &entries,
             question: self.state.control.question,
         };
         base.tokens + history::window(past, base.limits, |entry| counter.of_entry(entry)).tokens
+    }
+
+    /// The entries as that model reads them.
+    fn read_by(&self, choice: &ModelChoice, limits: history::Limits) -> Vec<Arc<Weighed>> {
+        let reader = self.agent.reader(choice, limits);
+        reader.entries(&self.state.entries, &self.state.control.placed)
     }
 
     /// What the next request would leave out.
@@ -83,8 +93,9 @@ impl Replica {
             // The request itself says what is wrong with the prompt.
             Err(_) => (own, history::Limits::default()),
         };
+        let entries = self.read_by(self.choice(), own);
         let past = Past {
-            entries: &self.state.entries,
+            entries: &entries,
             question: self.state.control.question,
         };
         let shown = history::window(past, limits, |entry| counter.of_entry(entry));

@@ -42,6 +42,10 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             });
             changed(shown, what)
         }
+        Event::AttachmentPlaced { id, name, path } => {
+            let placed = json!({ "id": id, "name": name, "path": path });
+            changed(shown, json!({ "placed": placed }))
+        }
         Event::WindowChosen { whole } => changed(shown, json!({ "wholeWindow": whole })),
         Event::ContextReset => smallvec![frame("history:reset", &[&stamped(json!({}), shown)])],
         Event::ContextCut {

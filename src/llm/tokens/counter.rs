@@ -171,8 +171,8 @@ impl Counter {
 }
 
 /// What is attached: a guess that is never far too small, because each vendor counts otherwise.
-fn of_attachments(attachments: &[Attachment]) -> u64 {
-    let of_one = |attachment: &Attachment| match attachment.media_type {
+pub fn of_attachment(attachment: &Attachment) -> u64 {
+    match attachment.media_type {
         MediaType::Png | MediaType::Jpeg => {
             let edge = |pixels: Option<u32>| u64::from(pixels.unwrap_or(1));
             let pixels = edge(attachment.width) * edge(attachment.height);
@@ -180,8 +180,11 @@ fn of_attachments(attachments: &[Attachment]) -> u64 {
         }
         MediaType::Pdf => attachment.bytes.div_ceil(PDF_BYTES_PER_TOKEN).min(MAX_PDF),
         MediaType::Text => attachment.bytes.div_ceil(CHARACTERS_PER_TOKEN),
-    };
-    attachments.iter().map(of_one).sum()
+    }
+}
+
+fn of_attachments(attachments: &[Attachment]) -> u64 {
+    attachments.iter().map(of_attachment).sum()
 }
 
 /// The bytes of an entry's texts, roughly.

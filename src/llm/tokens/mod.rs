@@ -11,12 +11,12 @@ use std::io;
 use serde::Serialize;
 
 pub use self::calibration::Calibration;
-pub use self::counter::{Counter, Method};
+pub use self::counter::{Counter, Method, of_attachment};
 use super::{Answer, Request};
 use crate::domain::{Entry, TokenUsage, Tool};
 
 /// Characters of one token.
-const CHARACTERS_PER_TOKEN: u64 = 4;
+pub const CHARACTERS_PER_TOKEN: u64 = 4;
 /// What a message costs beside its text: role and separators.
 const MESSAGE_OVERHEAD: u64 = 4;
 /// What a call costs beside name and arguments: id and structure.

@@ -147,9 +147,10 @@ impl<'a> Draft<'a> {
             Command::Rename { title } => self.rename(title)?,
             Command::ChooseModel { model } => self.choose_model(model),
             Command::ChooseWindow { whole } => self.choose_window(*whole),
-            Command::Answered { .. } | Command::ModelFailed { .. } | Command::Overflowed { .. } => {
-                self.model_ended(command);
-            }
+            Command::Answered { .. }
+            | Command::ModelFailed { .. }
+            | Command::Overflowed { .. }
+            | Command::AttachmentPlaced { .. } => self.model_told(command),
             Command::CallEnded {
                 call,
                 outcome,
@@ -163,8 +164,8 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// What became of a model request.
-    fn model_ended(&mut self, command: &Command) {
+    /// What became of a model request, or what it did before it asked.
+    fn model_told(&mut self, command: &Command) {
         if let Command::Answered { request, answer } = command {
             self.answered(*request, answer);
         } else if let Command::ModelFailed { request, failure } = command {
@@ -176,6 +177,14 @@ impl<'a> Draft<'a> {
         } = command
         {
             self.overflowed(*request, *cut, spent);
+        } else if let Command::AttachmentPlaced {
+            request,
+            id,
+            name,
+            path,
+        } = command
+        {
+            self.attachment_placed(*request, id, (name, path));
         }
     }
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::{Draft, nothing_to_do};
 use crate::domain::{
-    Actor, Attachment, CallId, Code, Effort, Memo, ModelRequestId, Timestamp, TurnId,
+    Actor, Attachment, BlobId, CallId, Code, Effort, Memo, ModelRequestId, Timestamp, TurnId,
 };
-use crate::session::call::{Call, CallStatus, Outcome, Output, Proposal, Resolution};
+use crate::session::call::{Call, CallStatus, Outcome, Output, Proposal, Resolution, SaidCall};
 use crate::session::command::{Answer, Cut, Failure, Refusal};
-use crate::session::event::{Event, SHORTEN_RESULTS, SaidCall};
+use crate::session::event::{Event, SHORTEN_RESULTS};
 use crate::session::model::{ModelChoice, Spent};
 use crate::session::reasoning::Reasoning;
 use crate::session::state::{Phase, Turn, tool_key};
@@ -139,6 +139,23 @@ impl Draft<'_> {
         self.refuse_repeated();
         self.apply_policy();
         self.advance();
+    }
+
+    /// Told once for each content: every later request says the same path.
+    pub(super) fn attachment_placed(
+        &mut self,
+        request: ModelRequestId,
+        id: &BlobId,
+        (name, path): (&str, &str),
+    ) {
+        if self.asking(request).is_none() || self.control.placed.contains_key(id) {
+            return;
+        }
+        self.push(Event::AttachmentPlaced {
+            id: id.clone(),
+            name: name.to_owned(),
+            path: path.to_owned(),
+        });
     }
 
     fn final_answer(&mut self, turn: TurnId, started: Timestamp, answer: &Answer) {

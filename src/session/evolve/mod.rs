@@ -7,7 +7,7 @@ mod turn;
 use super::event::{Commit, Event};
 use super::state::{Control, Phase, SessionState, WaitingMessage};
 use crate::domain::{
-    Actor, Attachment, CallId, Effort, EngineId, ForkOrigin, GatewayId, Timestamp,
+    Actor, Attachment, BlobId, CallId, Effort, EngineId, ForkOrigin, GatewayId, Timestamp,
 };
 
 /// What the model reads where a session was forked.
@@ -69,6 +69,7 @@ impl Control {
             Event::Withdrawn { message_seq, .. } => {
                 self.waiting.retain(|message| message.seq != *message_seq);
             }
+            Event::AttachmentPlaced { id, path, .. } => self.keep_place(id, path),
             Event::Settled {
                 call,
                 name,
@@ -122,7 +123,16 @@ impl Control {
         self.unknown.clear();
         self.engine = None;
         self.created_at = at;
+        self.placed.clear();
         self.forked_from = Some(origin.clone());
+    }
+
+    /// An attachment is in the workspace, which the runner's engine holds from now on.
+    fn keep_place(&mut self, id: &BlobId, path: &str) {
+        self.placed.insert(id.clone(), path.into());
+        if self.engine.is_none() {
+            self.engine.clone_from(&self.runner_engine);
+        }
     }
 
     fn reset(&mut self) {

@@ -16,7 +16,7 @@ use super::{
     Answer, Command, Decision, Edit, Failure, ModelChoice, Outcome, Output, PolicyEffect, Proposal,
     Reasoning, Resolution, Rule, SessionState, Spent, Turn,
 };
-use crate::domain::{CallId, Code, Digest, Effort, MicroUsd, ModelRequestId, TokenUsage};
+use crate::domain::{BlobId, CallId, Code, Digest, Effort, MicroUsd, ModelRequestId, TokenUsage};
 
 /// One random step: what to do, and two numbers to choose by.
 type Step = (u8, u8, u8);
@@ -192,8 +192,15 @@ fn command(world: &World, (what, a, b): Step) -> Command {
 }
 
 fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
-    match a % 9 {
+    let turn = world.state.control.turn.as_ref();
+    match a % 10 {
         0 => Command::Retry,
+        9 => Command::AttachmentPlaced {
+            request: turn.map_or(ModelRequestId::default(), Turn::request),
+            id: BlobId::of(&[b % 3]),
+            name: "a.pdf".into(),
+            path: format!("/workspace/attachments/{b}"),
+        },
         8 => Command::ReviewCalls,
         6 => Command::ChooseModel {
             model: ModelChoice::new("other", format!("m{}", b % 3)),

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::domain::{Attachment, BlobId, Entry, MediaType};
-use crate::session::properties::world::World;
-use crate::session::{Command, Commit, Event};
+use crate::session::properties::world::{World, say};
+use crate::session::{Command, Commit, Control, Event};
 
 /// Asserts S3.19: the working context keeps what was attached, and a picture needs no words.
 #[test]
@@ -46,4 +46,49 @@ fn what_is_attached_stays_with_its_message_and_old_messages_have_nothing() {
         serde_json::to_value(&entry).unwrap(),
         json!({ "kind": "user", "seq": 1, "text": "hi" })
     );
+}
+
+/// Asserts S3.19: where an attachment is, is said once, holds the session's files where they are, and
+/// outlives the context; an old snapshot knows of none.
+#[test]
+fn where_an_attachment_was_put_is_kept_once() {
+    let mut world = World::new();
+    world.tell(&say("read it")).unwrap();
+    let request = world.state.control.turn.as_ref().unwrap().request();
+    let placed = |request, path: &str| Command::AttachmentPlaced {
+        request,
+        id: BlobId::of(b"paper"),
+        name: "a.pdf".into(),
+        path: path.into(),
+    };
+    world.tell(&placed(request.next(), "/late")).unwrap();
+    assert!(world.state.control.placed.is_empty());
+    world.tell(&placed(request, "/workspace/a.pdf")).unwrap();
+    world.tell(&placed(request, "/workspace/b.pdf")).unwrap();
+    let told = world
+        .events()
+        .filter(|event| matches!(event, Event::AttachmentPlaced { .. }));
+    assert_eq!(told.count(), 1);
+    assert_eq!(
+        world.state.control.engine,
+        world.state.control.runner_engine
+    );
+    assert_eq!(
+        world.state.control.turn.as_ref().unwrap().request(),
+        request
+    );
+    let stored = world.journal.last().unwrap().to_bytes().unwrap();
+    assert_eq!(
+        Commit::from_bytes(&stored).unwrap(),
+        *world.journal.last().unwrap()
+    );
+    world.answer("Read", vec![]);
+    world.tell(&Command::ResetContext).unwrap();
+    let control = &world.state.control;
+    let path = control.placed.get(&BlobId::of(b"paper")).unwrap();
+    assert_eq!(&**path, "/workspace/a.pdf");
+    let mut snapshot = serde_json::to_value(control).unwrap();
+    snapshot.as_object_mut().unwrap().remove("placed").unwrap();
+    let old: Control = serde_json::from_value(snapshot).unwrap();
+    assert!(old.placed.is_empty());
 }

@@ -50,21 +50,37 @@ pub(super) fn prepare(name: &str, bytes: Vec<u8>) -> Result<Prepared, Unfit> {
     if bytes.is_empty() {
         return Err(Unfit::Empty);
     }
-    match image::guess_format(&bytes) {
-        Ok(
-            format @ (ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Gif | ImageFormat::WebP),
-        ) => picture(name, &bytes, format),
-        Ok(_) => Err(Unfit::Kind),
-        Err(_) if bytes.starts_with(b"%PDF-") => Ok(kept(name, (MediaType::Pdf, None), bytes)),
-        Err(_) if bytes.contains(&0) || std::str::from_utf8(&bytes).is_err() => Err(Unfit::Kind),
-        Err(_) if bytes.len() > MAX_TEXT_BYTES => Err(Unfit::TooLong),
-        Err(_) => Ok(kept(name, (MediaType::Text, None), bytes)),
+    if let Some(format) = picture_format(&bytes) {
+        return picture(name, &bytes, format);
     }
+    if bytes.starts_with(b"%PDF-") {
+        return Ok(kept(name, (MediaType::Pdf, None), bytes));
+    }
+    if bytes.contains(&0) || std::str::from_utf8(&bytes).is_err() {
+        return Err(Unfit::Kind);
+    }
+    if bytes.len() > MAX_TEXT_BYTES {
+        return Err(Unfit::TooLong);
+    }
+    Ok(kept(name, (MediaType::Text, None), bytes))
 }
 
 /// Whether [`prepare`] takes it for a picture.
 pub(super) fn is_image(bytes: &[u8]) -> bool {
-    image::guess_format(bytes).is_ok()
+    picture_format(bytes).is_some()
+}
+
+/// The kind of a picture that is taken in. The library knows more kinds, some of which begin with two
+/// plain letters, as texts do.
+fn picture_format(bytes: &[u8]) -> Option<ImageFormat> {
+    let taken = [
+        ImageFormat::Png,
+        ImageFormat::Jpeg,
+        ImageFormat::Gif,
+        ImageFormat::WebP,
+    ];
+    let format = image::guess_format(bytes).ok()?;
+    taken.contains(&format).then_some(format)
 }
 
 fn kept(

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use image::{DynamicImage, GenericImageView as _, ImageFormat, Rgb, RgbImage, RgbaImage};
 
-use super::{MAX_EDGE, MAX_TEXT_BYTES, Unfit, clean_name, prepare};
+use super::{MAX_EDGE, MAX_TEXT_BYTES, Unfit, clean_name, is_image, prepare};
 use crate::domain::{BlobId, MediaType};
 
 fn written(image: &DynamicImage, format: ImageFormat) -> Vec<u8> {
@@ -30,6 +30,23 @@ fn photograph(orientation: u8) -> Vec<u8> {
     exif.extend(b"SECRET PLACE");
     let length = u16::try_from(exif.len() + 2).unwrap().to_be_bytes();
     [&jpeg[..2], &[0xff, 0xe1], &length, &exif, &jpeg[2..]].concat()
+}
+
+/// Some kinds of pictures begin with plain letters; only those that are read here are pictures.
+#[test]
+fn a_text_that_begins_like_a_picture_is_a_text() {
+    for text in [
+        "BMW is a car",
+        "P1 incident notes",
+        "P6: pixels",
+        "farbfeld is a format",
+    ] {
+        assert!(!is_image(text.as_bytes()), "{text}");
+        let (attachment, _) = prepare("notes.txt", text.into()).unwrap();
+        assert_eq!(attachment.media_type, MediaType::Text, "{text}");
+    }
+    let bitmap = b"BM\x46\0\0\0\0\0\0\0\x36\0\0\0".to_vec();
+    assert!(matches!(prepare("a.bmp", bitmap), Err(Unfit::Kind)));
 }
 
 /// Asserts S3.19: the type is what the bytes say.

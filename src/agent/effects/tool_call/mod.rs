@@ -4,6 +4,7 @@
 pub(in crate::agent) mod broken;
 pub(in crate::agent) mod connections;
 pub(in crate::agent) mod outcome;
+pub(super) mod placing;
 pub(super) mod proposal;
 pub(in crate::agent) mod shown;
 pub(in crate::agent) mod written_files;
@@ -21,7 +22,7 @@ use self::shown::Shown;
 use self::written_files::Files;
 use crate::agent::attachments::Attachments;
 use crate::agent::journal::fence::Fence;
-use crate::domain::{Code, Digest, EngineId, Memo, RunsInKind, Tool, ToolRef};
+use crate::domain::{BlobId, Code, Digest, EngineId, Memo, RunsInKind, Tool, ToolRef, TurnId};
 use crate::mcp::{self, Standstill, ToolCall, ToolProgress, ToolboxTool};
 use crate::sandbox::ImageId;
 use crate::sandbox::assignment::SandboxAssignment;
@@ -52,6 +53,8 @@ pub struct SessionTools {
     links: Mutex<BTreeMap<String, Arc<SessionConnection>>>,
     /// Connects before the first call; `None` = not begun. Never held across an await.
     pub(in crate::agent) ahead: Mutex<Option<AbortOnDropHandle<()>>>,
+    /// What could not be put into the workspace in a turn. Never held across an await.
+    unplaced: Mutex<(TurnId, Vec<BlobId>)>,
 }
 
 impl SessionTools {
@@ -70,6 +73,7 @@ impl SessionTools {
             attachments,
             links: Mutex::default(),
             ahead: Mutex::default(),
+            unplaced: Mutex::default(),
         }
     }
 

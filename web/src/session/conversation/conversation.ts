@@ -73,6 +73,7 @@ export type Note =
   | { what: 'model'; model: string; effort: string | null }
   | { what: 'window'; whole: boolean }
   | { what: 'forked'; sessionId: string; fromSeq: Seq }
+  | { what: 'placed'; name: string; path: string }
 
 export interface NoteEntry extends Placed {
   kind: 'note'
@@ -125,7 +126,7 @@ export interface Conversation {
 
 export const EMPTY: Conversation = { seq: 0, entries: [], running: null, waiting: [], title: null, model: null, provider: null, effort: undefined, versions: new Map(), version: null }
 
-/** A note about what holds from the next request on; it belongs to no answer. */
+/** A note about what holds from the next request on, or of a message; it belongs to no answer. */
 export function isSetting(note: Note): boolean {
-  return note.what === 'model' || note.what === 'window'
+  return note.what === 'model' || note.what === 'window' || note.what === 'placed'
 }

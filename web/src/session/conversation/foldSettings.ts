@@ -12,6 +12,7 @@ export function changed(draft: Draft, { place, data }: Told): void {
     draft.note(place, { what: 'model', model: data.model, effort: draft.state.effort ?? null })
   }
   if (typeof data.wholeWindow === 'boolean') draft.note(place, { what: 'window', whole: data.wholeWindow })
+  if (isObject(data.placed)) draft.note(place, { what: 'placed', name: stringOf(data.placed.name) ?? '', path: stringOf(data.placed.path) ?? '' })
   if (typeof data.withdrawn === 'string') withdraw(draft, data.withdrawn)
   if (isObject(data.settled)) settled(draft, place, data.settled)
 }

@@ -107,6 +107,11 @@ it.each([
     [{ strategy: 'shorten-results', results: 3, before: { messages: 9, tokens: 41_000 }, after: { messages: 9, tokens: 17_000 } }],
     '41,000 tokens before, 17,000 after. Everything is still here.',
   ],
+  [
+    'session:changed',
+    [{ placed: { id: 'x', name: 'a.pdf', path: '/workspace/attachments/a.pdf' } }],
+    'The model cannot read a.pdf by itself, so the file is in its workspace: /workspace/attachments/a.pdf',
+  ],
 ])('says what became of the context and of calls: %s', (event, args, words) => {
   add('user:message', 'go', {})
   add(event, ...args)

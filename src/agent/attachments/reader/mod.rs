@@ -1,0 +1,194 @@
+//! What of the attachments a model reads itself, and the words that say where the others are. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::domain::{Attachment, BlobId, Entry, MediaType, Weighed};
+use crate::llm::tokens::CHARACTERS_PER_TOKEN;
+
+/// A text may take this part of what the model may read; a longer one leaves too little for all else.
+const SHARE_OF_TEXT: u64 = 4;
+/// Bytes of a name in the workspace, with room for a number.
+const MAX_NAME_BYTES: usize = 120;
+
+/// Where attachments are in the workspace, as the journal says.
+pub(in crate::agent) type Placed = BTreeMap<BlobId, Arc<str>>;
+
+/// What a model can see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::agent) enum Sight {
+    /// Texts alone.
+    Nothing,
+    /// Pictures.
+    Images,
+    /// Pictures and PDF.
+    Documents,
+}
+
+impl Sight {
+    /// Why it is not sent such a thing, if it is not.
+    pub(super) fn lack(self, media_type: MediaType) -> Option<&'static str> {
+        match (media_type, self) {
+            (MediaType::Png | MediaType::Jpeg, Self::Nothing) => {
+                Some("this model cannot see images")
+            }
+            (MediaType::Pdf, Self::Nothing | Self::Images) => {
+                Some("this model cannot read PDF; models of OpenAI, Anthropic and Gemini can")
+            }
+            (MediaType::Png | MediaType::Jpeg | MediaType::Pdf, Self::Images | Self::Documents)
+            | (MediaType::Text, _) => None,
+        }
+    }
+}
+
+/// One model as a reader of what people attach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::agent) struct Reader {
+    sight: Sight,
+    /// Bytes of a text that it is sent.
+    longest_text: u64,
+}
+
+impl Reader {
+    /// One that sees so much, and may read so many tokens.
+    pub(in crate::agent) fn new(sight: Sight, tokens: u64) -> Self {
+        Self {
+            sight,
+            longest_text: (tokens / SHARE_OF_TEXT).saturating_mul(CHARACTERS_PER_TOKEN),
+        }
+    }
+
+    pub(in crate::agent) fn sight(self) -> Sight {
+        self.sight
+    }
+
+    /// Why it cannot read that, if it cannot.
+    fn lack(self, attachment: &Attachment) -> Option<&'static str> {
+        match attachment.media_type {
+            MediaType::Png | MediaType::Jpeg => self.sight.lack(attachment.media_type),
+            MediaType::Pdf => {
+                let lack = self.sight.lack(attachment.media_type);
+                lack.map(|_| "this model cannot read PDF by itself")
+            }
+            MediaType::Text => {
+                let is_long = attachment.bytes > self.longest_text;
+                is_long.then_some("it is too long for this model to read at once")
+            }
+        }
+    }
+
+    /// What people attached that the model cannot read and the workspace does not have yet; each
+    /// content once.
+    pub(in crate::agent) fn missing<'a>(
+        self,
+        entries: &'a [Arc<Weighed>],
+        placed: &Placed,
+    ) -> Vec<&'a Attachment> {
+        let mut seen = BTreeSet::new();
+        let attached = entries.iter().flat_map(|entry| said(entry));
+        let unread = attached.filter(|it| self.lack(it).is_some() && !placed.contains_key(&it.id));
+        unread.filter(|it| seen.insert(&it.id)).collect()
+    }
+
+    /// The entries as the model reads them: in the place of what it cannot read stands where that is
+    /// in the workspace. The same words in every request, because they follow from the journal alone.
+    pub(in crate::agent) fn entries(
+        self,
+        entries: &[Arc<Weighed>],
+        placed: &Placed,
+    ) -> Vec<Arc<Weighed>> {
+        let read = |entry: &Arc<Weighed>| {
+            let worded = (!placed.is_empty()).then(|| self.worded(entry, placed));
+            worded.flatten().unwrap_or_else(|| Arc::clone(entry))
+        };
+        entries.iter().map(read).collect()
+    }
+
+    fn worded(self, entry: &Entry, placed: &Placed) -> Option<Arc<Weighed>> {
+        let Entry::User {
+            seq,
+            text,
+            attachments,
+        } = entry
+        else {
+            return None;
+        };
+        let (mut text, mut read) = (text.clone(), Vec::new());
+        for attachment in attachments {
+            let Some((lack, path)) = self.lack(attachment).zip(placed.get(&attachment.id)) else {
+                read.push(attachment.clone());
+                continue;
+            };
+            if !text.is_empty() {
+                text.push_str("\n\n");
+            }
+            // Writing into a text cannot fail.
+            let _ = write!(text, "[{attachment}: {lack}; the file is at `{path}`]");
+        }
+        (read.len() < attachments.len()).then(|| {
+            Weighed::new(Entry::User {
+                seq: *seq,
+                text,
+                attachments: read,
+            })
+        })
+    }
+}
+
+/// What of an entry is in the workspace, and may stand there as words.
+pub(in crate::agent) fn placed<'a>(
+    entry: &'a Entry,
+    placed: &'a Placed,
+) -> impl Iterator<Item = &'a Attachment> {
+    let attached = said(entry).iter();
+    attached.filter(|attachment| placed.contains_key(&attachment.id))
+}
+
+/// What a person attached. Pictures that tools return are not meant: the model made them come.
+fn said(entry: &Entry) -> &[Attachment] {
+    match entry {
+        Entry::User { attachments, .. } => attachments,
+        Entry::ToolResult { .. } | Entry::Assistant { .. } | Entry::Note { .. } => &[],
+    }
+}
+
+/// What a file is called in the workspace: one word for a shell, that hides nothing and is no option.
+pub(in crate::agent) fn file_name(attachment: &Attachment) -> String {
+    let plain = |c: char| if is_plain(c) { c } else { '_' };
+    let name: String = attachment.name.chars().map(plain).collect();
+    let name = name.trim_start_matches(['.', '-', '_']);
+    let usual = match attachment.media_type {
+        MediaType::Png => "image.png",
+        MediaType::Jpeg => "image.jpg",
+        MediaType::Pdf => "document.pdf",
+        MediaType::Text => "text.txt",
+    };
+    if name.is_empty() {
+        return usual.to_owned();
+    }
+    if name.len() <= MAX_NAME_BYTES {
+        return name.to_owned();
+    }
+    // What follows the last point says what it is.
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
+    let extension = if extension.len() < 16 { extension } else { "" };
+    let stem = stem.get(..stem.floor_char_boundary(MAX_NAME_BYTES - 16));
+    let stem = stem.unwrap_or_default();
+    if extension.is_empty() {
+        return stem.to_owned();
+    }
+    format!("{stem}.{extension}")
+}
+
+/// Whether it is a name that [`file_name`] gives, or one of these with a number.
+pub(in crate::agent) fn is_file_name(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with(['.', '-']) && name.chars().all(is_plain)
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '.' | '-' | '_')
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! What a model reads of the session: before the first request that needs it, what the model cannot read
+//! itself is put into the workspace. And how many tokens that is: what counts them, and what the
+//! provider's report teaches.
+
+use std::sync::Arc;
+
+use super::model_request::ModelRequest;
+use super::tool_call::placing::Workspace;
+use crate::domain::{Attachment, Entry};
+use crate::llm;
+use crate::llm::tokens::Counter;
+use crate::providers::Candidate;
+use crate::session::{Command, ModelChoice, Refusal};
+
+impl ModelRequest {
+    /// Makes the entries what that model reads; what counts their tokens.
+    pub(super) async fn read_as(&mut self, candidate: &Candidate) -> Counter {
+        let reader = self.agent.reader(&candidate.choice, self.limits);
+        let tools = Arc::clone(&self.agent.tools);
+        if let Some(workspace) = Workspace::of(&tools) {
+            let entries = self.said.clone();
+            let missing = reader.missing(&entries, &self.placed);
+            for attachment in missing {
+                self.place(attachment, workspace).await;
+            }
+        }
+        self.entries = reader.entries(&self.said, &self.placed);
+        self.weigh(&candidate.choice).await
+    }
+
+    /// Puts one file into the workspace, and tells the session of it. Where that does not work, the model
+    /// reads that there is something which it cannot read.
+    async fn place(&mut self, attachment: &Attachment, workspace: Workspace<'_>) {
+        let turn = self.request.turn;
+        if workspace.is_unplaced(turn, attachment) {
+            return;
+        }
+        let content = self.content(attachment).await;
+        let placed = match content {
+            Ok(Some(content)) => workspace.put(attachment, &content).await,
+            Ok(None) => Err("its content is gone".to_owned()),
+            Err(refusal) => Err(refusal.message),
+        };
+        let path = match placed {
+            Ok(path) => path,
+            Err(error) => {
+                tracing::warn!(attachment.id = %attachment.id, error, "An attachment cannot be put into the workspace");
+                workspace.note_unplaced(turn, attachment);
+                return;
+            }
+        };
+        self.placed
+            .insert(attachment.id.clone(), path.as_str().into());
+        // The mailbox keeps the order: it is in the journal before the answer, and so before any call.
+        let command = Command::AttachmentPlaced {
+            request: self.request,
+            id: attachment.id.clone(),
+            name: attachment.name.clone(),
+            path,
+        };
+        self.outcomes.tell(command).await;
+    }
+
+    async fn content(&self, attachment: &Attachment) -> Result<Option<Vec<u8>>, Refusal> {
+        let agent = &self.agent;
+        let read = agent.attachments.read(&agent.key(), &attachment.id).await?;
+        Ok(read.map(|(_, content)| content))
+    }
+
+    /// Counts what was never counted, beside the async threads where that takes a while.
+    async fn weigh(&self, choice: &ModelChoice) -> Counter {
+        let counter = self.agent.counter(choice);
+        if counter.is_quick(self.entries.iter().map(|entry| &**entry)) {
+            return counter;
+        }
+        let entries = self.entries.clone();
+        let weighed = tokio::task::spawn_blocking(move || {
+            for entry in &entries {
+                counter.of_entry(entry);
+            }
+        });
+        if weighed.await.is_err() {
+            return Counter::default();
+        }
+        counter
+    }
+
+    /// Learns from what the provider counted.
+    pub(super) fn calibrate(&self, choice: &ModelChoice, answer: &llm::Answer, counted: u64) {
+        let agent = &self.agent;
+        let offer = agent.providers.find(&agent.tenant, &choice.provider);
+        // What pictures cost is a guess, and would make texts look dearer or cheaper than they are.
+        let has_attachments = self.entries.iter().any(|entry| match &***entry {
+            Entry::User { attachments, .. } | Entry::ToolResult { attachments, .. } => {
+                !attachments.is_empty()
+            }
+            Entry::Assistant { .. } | Entry::Note { .. } => false,
+        });
+        if let (Some(offer), Some(usage)) = (offer, &answer.usage)
+            && !usage.is_estimated
+            && !has_attachments
+        {
+            offer.calibrate(&choice.model, counted, usage.input_tokens);
+        }
+    }
+}

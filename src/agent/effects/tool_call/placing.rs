@@ -1,0 +1,86 @@
+//! Puts what people attached into the session's workspace, where a model's tools can read what the
+//! model cannot. It is written by the server in the sandbox: the model may have made links of anything
+//! there, and only inside the walls they lead nowhere.
+
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::SessionTools;
+use crate::agent::attachments::{file_name, is_file_name};
+use crate::domain::{Attachment, BlobId, TurnId};
+use crate::servers::{BUNDLED, Source};
+
+/// The folder in the workspace, as every sandbox names it.
+const FOLDER: &str = "/workspace/attachments";
+/// How long a part of a file may take to be written.
+const PART_LIMIT: Duration = Duration::from_secs(10);
+/// How long one file may take, with the start of its sandbox.
+const PLACE_LIMIT: Duration = Duration::from_secs(45);
+
+/// The workspace of a session, for what people attach.
+#[derive(Clone, Copy)]
+pub(in crate::agent) struct Workspace<'a>(&'a SessionTools);
+
+impl<'a> Workspace<'a> {
+    /// That of a session whose tools read it; none = there are no such tools.
+    pub(in crate::agent) fn of(tools: &'a SessionTools) -> Option<Self> {
+        let view = tools.view();
+        let entry = view.entry(BUNDLED);
+        let is_ours = entry.is_some_and(|entry| entry.source == Source::Bundled);
+        (tools.place.is_on() && is_ours).then_some(Self(tools))
+    }
+
+    /// Puts a file into the workspace; its path there. Done twice, it is there once.
+    pub(in crate::agent) async fn put(
+        self,
+        attachment: &Attachment,
+        content: &[u8],
+    ) -> Result<String, String> {
+        let placing = tokio::time::timeout(PLACE_LIMIT, self.write(attachment, content));
+        placing.await.unwrap_or_else(|_| {
+            let seconds = PLACE_LIMIT.as_secs();
+            Err(format!("it took longer than {seconds} s"))
+        })
+    }
+
+    async fn write(self, attachment: &Attachment, content: &[u8]) -> Result<String, String> {
+        let view = self.0.view();
+        let server = view.entry(BUNDLED).ok_or("there is no sandbox")?;
+        let opened = self
+            .0
+            .open(server)
+            .await
+            .map_err(|refused| refused.text())?;
+        let name = file_name(attachment);
+        let placed = opened
+            .connection
+            .place_attachment(&name, content, PART_LIMIT);
+        let placed = placed.await.map_err(|error| error.to_string())?;
+        if is_file_name(&placed) {
+            Ok(format!("{FOLDER}/{placed}"))
+        } else {
+            Err("the sandbox gave it another name".to_owned())
+        }
+    }
+
+    /// Remembers that a file cannot be put there now, for the rest of the turn: the words of its
+    /// requests stay the same, and nobody waits again.
+    pub(in crate::agent) fn note_unplaced(self, turn: TurnId, attachment: &Attachment) {
+        let mut unplaced = self.unplaced();
+        if unplaced.0 != turn {
+            *unplaced = (turn, Vec::new());
+        }
+        unplaced.1.push(attachment.id.clone());
+    }
+
+    /// Whether that was so in this turn.
+    pub(in crate::agent) fn is_unplaced(self, turn: TurnId, attachment: &Attachment) -> bool {
+        let unplaced = self.unplaced();
+        unplaced.0 == turn && unplaced.1.contains(&attachment.id)
+    }
+
+    fn unplaced(self) -> MutexGuard<'a, (TurnId, Vec<BlobId>)> {
+        let unplaced = &self.0.unplaced;
+        unplaced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
