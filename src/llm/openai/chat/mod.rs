@@ -10,7 +10,7 @@ use self::assembler::{Assembler, Context};
 use self::host::Host;
 use self::request::Dialect;
 use super::omitted::{Omitted, Part};
-use super::server::{Server, telling};
+use super::server::Server;
 use super::tools::Strictness;
 use crate::llm::request::names::Names;
 use crate::llm::stream;
@@ -101,7 +101,7 @@ impl Provider for ChatCompletions {
             names: Names::of(&request.tools),
             family: (!server.endpoint.is_vendor).then(|| server.family.clone()),
         });
-        Ok(telling(told, stream::events(payloads, assembler)))
+        Ok(stream::telling(told, stream::events(payloads, assembler)))
     }
 
     async fn models(&self) -> Result<Vec<ListedModel>, Error> {

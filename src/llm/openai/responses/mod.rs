@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use self::assembler::Assembler;
 use super::omitted::{Omitted, Part};
-use super::server::{Server, telling};
+use super::server::Server;
 use super::tools::Strictness;
 use crate::llm::request::names::Names;
 use crate::llm::stream;
@@ -85,7 +85,7 @@ impl Provider for Responses {
         let payloads = payloads::payloads(&server.endpoint.id, response).boxed();
         let names = Names::of(&request.tools);
         let assembler = Assembler::new(server.endpoint.owner(), names, server.family.clone());
-        Ok(telling(told, stream::events(payloads, assembler)))
+        Ok(stream::telling(told, stream::events(payloads, assembler)))
     }
 
     async fn models(&self) -> Result<Vec<ListedModel>, Error> {
