@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use super::host::Host;
 use super::wire::{
@@ -14,9 +13,9 @@ use super::wire::{
 };
 use crate::domain::{CallId, Native, Tool};
 use crate::llm::Request;
-use crate::llm::contents::Part;
+use crate::llm::contents::{Part, only_text};
 use crate::llm::openai::omitted::{self, Omitted};
-use crate::llm::openai::tools::{Strictness, offered};
+use crate::llm::openai::tools::{Strictness, Written, write};
 use crate::llm::request::names;
 use crate::llm::request::pairing::{PairedCall, Step, object_of, pair, wire_ids};
 
@@ -65,15 +64,8 @@ pub(super) fn body<'a>(
 }
 
 /// The tools of a request as text; `None` if there are none.
-pub(super) fn tools(
-    tools: &[Tool],
-    strictness: Strictness,
-) -> Result<Option<Arc<RawValue>>, serde_json::Error> {
-    if tools.is_empty() {
-        return Ok(None);
-    }
-    let offered = offered(tools, strictness).into_iter();
-    let forms = offered.map(|tool| ToolForm {
+pub(super) fn tools(tools: &[Tool], strictness: Strictness) -> serde_json::Result<Written> {
+    write(tools, strictness, |tool| ToolForm {
         kind: "function",
         function: FunctionForm {
             name: tool.name,
@@ -81,9 +73,7 @@ pub(super) fn tools(
             parameters: tool.parameters,
             strict: tool.is_strict,
         },
-    });
-    let forms: Vec<ToolForm<'_>> = forms.collect();
-    Ok(Some(to_raw_value(&forms)?.into()))
+    })
 }
 
 fn messages<'a>(request: &'a Request, dialect: Dialect<'_>) -> Vec<Message<'a>> {
@@ -130,9 +120,8 @@ fn messages<'a>(request: &'a Request, dialect: Dialect<'_>) -> Vec<Message<'a>> 
 }
 
 fn content(parts: Vec<Part<'_>>) -> Content<'_> {
-    match <[Part<'_>; 1]>::try_from(parts) {
-        Ok([Part::Text(text)]) => Content::Text(text),
-        Ok([one]) => Content::Parts(vec![part(one)]),
+    match only_text(parts) {
+        Ok(text) => Content::Text(text),
         Err(parts) => Content::Parts(parts.into_iter().map(part).collect()),
     }
 }
