@@ -4,6 +4,8 @@
 pub(super) mod cutting;
 pub(super) mod envelope;
 pub(super) mod idle_timeout;
+#[cfg(test)]
+pub(super) mod line;
 pub(super) mod payloads;
 pub(super) mod surrogates;
 pub(super) mod text;

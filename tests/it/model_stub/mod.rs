@@ -38,6 +38,14 @@ fn check_base64(data: Option<&str>) -> Result<(), String> {
         .ok_or_else(|| "invalid base64 data".to_owned())
 }
 
+/// Refuses what is no `data:` URL of one of those types.
+fn check_data_url(url: &str, kinds: &[&str]) -> Result<(), String> {
+    let parts = url.strip_prefix("data:");
+    let parts = parts.and_then(|rest| rest.split_once(";base64,"));
+    let data = parts.filter(|(kind, _)| kinds.contains(kind));
+    check_base64(data.map(|(_, data)| data))
+}
+
 /// What a stand-in speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Vendor {
