@@ -74,6 +74,15 @@ fn check_all(payloads: &[String], expected: &str) {
     check(&payloads, expected);
 }
 
+/// Asserts S1.4.
+#[test]
+fn what_a_request_took_is_told_at_its_beginning() {
+    let mut out = VecDeque::new();
+    let mut assembler = assembler(Names::default());
+    assert!(!assembler.push(START, &mut out).unwrap());
+    assert_eq!(one_line(&out, used), "#132(7,100)/1");
+}
+
 #[test]
 fn text_and_usage_are_read_and_pings_are_skipped() {
     check_all(

@@ -41,6 +41,23 @@ fn check(payloads: &[&str], expected: &str) {
     assert_eq!(shown, expected, "{payloads:?}");
 }
 
+/// Asserts S1.4.
+#[test]
+fn usage_of_every_chunk_is_told_from_the_first_on_and_whole_at_the_end() {
+    let chunk = |output| {
+        format!(
+            r#"{{"choices":[{{"delta":{{"content":"a"}}}}],"usage":{{"prompt_tokens":9,"completion_tokens":{output}}}}}"#
+        )
+    };
+    let (mut assembler, mut out) = (assembler(), VecDeque::new());
+    for output in 1..4 {
+        assembler.push(&chunk(output), &mut out).unwrap();
+    }
+    assert_eq!(one_line(&out, in_and_out), "#9/1 a a a");
+    assembler.end(&mut out);
+    assert_eq!(one_line(&out, in_and_out), "a a a #9/3 .other");
+}
+
 fn calls(json: &str) -> String {
     format!(r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{json}]}}}}]}}"#)
 }
