@@ -203,7 +203,8 @@ impl Assembler {
             ("reasoning_content", delta.reasoning_content.0)
         };
         let thought = if thought.is_empty() {
-            Cow::Owned(told.unwrap_or_default())
+            // Thoughts among the parts of an answer are shown, and nobody wants them back.
+            Cow::Owned(told.unwrap_or(delta.content.thought))
         } else {
             if self.context.family.is_some() {
                 self.thought.push(field, &thought);
@@ -214,7 +215,7 @@ impl Assembler {
             out.push_back(ModelEvent::Reasoning(thought.into_owned()));
         }
         self.is_refused |= !delta.refusal.0.is_empty();
-        for text in [delta.content.0, delta.refusal.0] {
+        for text in [delta.content.text.0, delta.refusal.0] {
             if !text.is_empty() {
                 out.push_back(ModelEvent::Text(text.into_owned()));
             }

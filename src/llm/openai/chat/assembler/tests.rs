@@ -41,6 +41,21 @@ fn check(payloads: &[&str], expected: &str) {
     assert_eq!(shown, expected, "{payloads:?}");
 }
 
+/// Asserts S3.40.
+#[test]
+fn thoughts_among_the_parts_of_an_answer_are_thoughts() {
+    check(
+        &[
+            r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]}}]}"#,
+            r#"{"choices":[{"index":0,"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"so"}]},{"type":"text","text":"H\u00e4"}]}}]}"#,
+            r#"{"choices":[{"index":0,"delta":{"content":[{"type":"reference","reference_ids":[1]},{"type":"text","text":"llo"}]}}]}"#,
+            r#"{"choices":[{"index":0,"delta":{"content":"!","tool_calls":null},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"total_tokens":7,"completion_tokens":2}}"#,
+            "[DONE]",
+        ],
+        "(hm) (so) Hä llo ! #5/2 .stop",
+    );
+}
+
 /// Asserts S1.4.
 #[test]
 fn usage_of_every_chunk_is_told_from_the_first_on_and_whole_at_the_end() {
