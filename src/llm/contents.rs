@@ -132,6 +132,15 @@ impl Contents {
     }
 }
 
+/// The text of parts that are no more than one; else the parts. Some servers take nothing but a text.
+pub(in crate::llm) fn only_text(parts: Vec<Part<'_>>) -> Result<Cow<'_, str>, Vec<Part<'_>>> {
+    match <[Part<'_>; 1]>::try_from(parts) {
+        Ok([Part::Text(text)]) => Ok(text),
+        Ok([one @ (Part::Image(_) | Part::Document(..))]) => Err(vec![one]),
+        Err(parts) => Err(parts),
+    }
+}
+
 fn left_out<'a>(attachment: &Attachment, why: &str) -> Part<'a> {
     Part::Text(Cow::Owned(format!("[{attachment}: {why}]")))
 }

@@ -184,6 +184,19 @@ impl Error {
         is_out_of_credit || self.fault() == Fault::Transient
     }
 
+    /// What the provider said of a request that it does not take as it is.
+    pub(super) fn refused_request(&self) -> Option<&str> {
+        if let Self::Rejected {
+            refusal: Refusal::Request,
+            said,
+            ..
+        } = self
+        {
+            return Some(said);
+        }
+        None
+    }
+
     /// When the provider wants to be asked again, if it said so.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

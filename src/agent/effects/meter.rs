@@ -72,7 +72,8 @@ impl Meter {
         }
     }
 
-    /// The attempt that was under way failed. One that brought nothing is taken for free.
+    /// The attempt that was under way failed. One that brought nothing, and of which nothing was
+    /// counted, is taken for free.
     pub(in crate::agent) fn fail(&self, so_far: &SoFar, agent: &SessionAgent) {
         let mut metered = self.metered();
         let (Some(_), Some(asked)) = (metered.running.take(), metered.asked.clone()) else {
@@ -86,9 +87,7 @@ impl Meter {
         if is_empty && answer.usage.is_none() {
             return;
         }
-        let usage = answer
-            .usage
-            .unwrap_or_else(|| estimated(asked.tokens, answer));
+        let usage = unfinished(answer.usage, asked.tokens, answer);
         metered.spent.push(agent.spent(&asked.choice, usage));
     }
 
@@ -102,14 +101,7 @@ impl Meter {
         let metered = self.metered();
         let mut spent = metered.spent.clone();
         if let (Some(running), Some(asked)) = (&metered.running, &metered.asked) {
-            let estimate = estimated(asked.tokens, so_far);
-            let usage = running.reported.map_or(estimate, |reported| TokenUsage {
-                // What was said since the provider counted.
-                output_tokens: reported.output_tokens.max(estimate.output_tokens),
-                is_estimated: reported.is_estimated
-                    || estimate.output_tokens > reported.output_tokens,
-                ..reported
-            });
+            let usage = unfinished(running.reported, asked.tokens, so_far);
             spent.push(agent.spent(&asked.choice, usage));
         }
         spent
@@ -156,6 +148,18 @@ pub(in crate::agent) fn seen(text: Option<&str>, reasoning: Option<&Reasoning>) 
         reasoning: reasoning.map_or_else(String::new, |reasoning| reasoning.text.clone()),
         ..llm::Answer::default()
     }
+}
+
+/// What an answer used that did not come to its end: what the provider counted of it, and of what was
+/// said since an estimate.
+fn unfinished(reported: Option<TokenUsage>, tokens: u64, so_far: &llm::Answer) -> TokenUsage {
+    let estimate = estimated(tokens, so_far);
+    reported.map_or(estimate, |reported| TokenUsage {
+        output_tokens: reported.output_tokens.max(estimate.output_tokens),
+        reasoning_tokens: reported.reasoning_tokens.max(estimate.reasoning_tokens),
+        is_estimated: reported.is_estimated || estimate.output_tokens > reported.output_tokens,
+        ..reported
+    })
 }
 
 fn estimated(tokens: u64, answer: &llm::Answer) -> TokenUsage {

@@ -1,5 +1,6 @@
 //! Asks the vendor: without what the model refuses, and again where the vendor pauses an answer.
 
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -13,12 +14,10 @@ use super::assembler::{Pause, Said};
 use super::request::thinking::{Part, Plan, plan, refused_part};
 use super::request::{self, Terms};
 use crate::llm::stream::payloads::payloads;
-use crate::llm::{Error, Refusal, Request};
+use crate::llm::{Error, Request};
 
 /// The header that lets a model of the fourth generation think between its calls.
 const INTERLEAVED: &str = "interleaved-thinking-2025-05-14";
-/// How many parts of one request a model may refuse one after the other.
-const MAX_REFUSED: usize = 4;
 
 impl Service {
     /// Asks, and asks once more without each part that the model turns out to take none of; gives the
@@ -27,37 +26,22 @@ impl Service {
         &self,
         request: &Request,
         said: Option<&Said>,
-    ) -> Result<(Response, Vec<String>), Error> {
-        let mut attempts = 0;
-        loop {
-            let refused = self.learned.refused(&request.model);
+    ) -> Result<(Response, Vec<(Part, String)>), Error> {
+        let attempt = |refused: BTreeSet<Part>| async move {
             let plan = plan(request, self.longest(request), &refused);
             let ttl = self
                 .cache_ttl
                 .filter(|_| !refused.contains(&Part::CacheTtl));
-            let error = match self.post(request, &plan, (said, ttl)).await {
-                Ok(response) => return Ok((response, plan.left_out)),
-                Err(error) => error,
-            };
-            attempts += 1;
-            let part = if let Error::Rejected {
-                refusal: Refusal::Request,
-                said,
-                ..
-            } = &error
-                && attempts <= MAX_REFUSED
-            {
-                refused_part(said, &plan, ttl.is_some())
-            } else {
-                None
-            };
-            match part {
-                Some(part) if self.learned.learn(&request.model, part) => {
-                    tracing::info!(llm.model = %request.model, ?part, "The model refuses a part of the request, which is left out from now on");
+            match self.post(request, &plan, (said, ttl)).await {
+                Ok(response) => Ok((response, plan.left_out)),
+                Err(error) => {
+                    let said = error.refused_request();
+                    let part = said.and_then(|said| refused_part(said, &plan, ttl.is_some()));
+                    Err((error, part))
                 }
-                Some(_) | None => return Err(error),
             }
-        }
+        };
+        self.learned.ask(&request.model, attempt).await
     }
 
     async fn post(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::stream::{self as streams, StreamExt};
+use futures::stream::StreamExt as _;
 use reqwest::{Client, RequestBuilder, Response, Url};
 
 use self::asking::Answering;
@@ -149,10 +149,7 @@ impl Provider for Messages {
             asking: None,
         };
         let events = stream::events(answering.boxed(), assembler);
-        if told.is_empty() {
-            return Ok(events);
-        }
-        Ok(streams::iter(told).map(Ok).chain(events).boxed())
+        Ok(stream::telling(told, events))
     }
 
     async fn models(&self) -> Result<Vec<ListedModel>, Error> {

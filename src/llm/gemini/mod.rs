@@ -1,7 +1,9 @@
 //! `generateContent`: Google's Gemini itself, and every server that speaks like it.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
-use futures::stream::{self as streams, StreamExt};
+use futures::stream::StreamExt as _;
 use reqwest::{Client, RequestBuilder, Response, Url};
 
 use self::assembler::Assembler;
@@ -10,8 +12,7 @@ use super::request::learned::Learned;
 use super::request::names::Names;
 use super::transport::endpoint::Endpoint;
 use super::{
-    Error, ListedModel, ModelStream, Provider, ProviderKind, Refusal, Request, Settings, stream,
-    transport,
+    Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings, stream, transport,
 };
 
 mod assembler;
@@ -34,8 +35,6 @@ const PAGE: &str = "1000";
 const MAX_PAGES: usize = 20;
 /// What a listed model must be able to do.
 const METHOD: &str = "generateContent";
-/// How many parts of one request a model may refuse one after the other.
-const MAX_REFUSED: usize = 4;
 
 /// A service that speaks `generateContent`.
 pub struct GenerateContent {
@@ -94,35 +93,21 @@ impl GenerateContent {
 
     /// Asks, and asks once more without each part that the model turns out to take none of; gives the
     /// answer and what was left out, in words.
-    async fn ask(&self, request: &Request) -> Result<(Response, Vec<String>), Error> {
-        let mut attempts = 0;
-        loop {
-            let plan = plan(request, &self.learned.refused(&request.model));
+    async fn ask(&self, request: &Request) -> Result<(Response, Vec<(Part, String)>), Error> {
+        let attempt = |refused: BTreeSet<Part>| async move {
+            let plan = plan(request, &refused);
             let body = request::body(request, &plan, &self.family);
             let url = self.stream_url(&request.model);
-            let error = match self.send(self.endpoint.http.post(url).json(&body)).await {
-                Ok(response) => return Ok((response, plan.left_out)),
-                Err(error) => error,
-            };
-            attempts += 1;
-            let part = if let Error::Rejected {
-                refusal: Refusal::Request,
-                said,
-                ..
-            } = &error
-                && attempts <= MAX_REFUSED
-            {
-                refused_part(said, &plan)
-            } else {
-                None
-            };
-            match part {
-                Some(part) if self.learned.learn(&request.model, part) => {
-                    tracing::info!(llm.model = %request.model, ?part, "The model refuses a part of the request, which is left out from now on");
+            match self.send(self.endpoint.http.post(url).json(&body)).await {
+                Ok(response) => Ok((response, plan.left_out)),
+                Err(error) => {
+                    let said = error.refused_request();
+                    let part = said.and_then(|said| refused_part(said, &plan));
+                    Err((error, part))
                 }
-                Some(_) | None => return Err(error),
             }
-        }
+        };
+        self.learned.ask(&request.model, attempt).await
     }
 
     async fn page(&self, token: Option<&str>) -> Result<wire::ModelList, Error> {
@@ -157,10 +142,7 @@ impl Provider for GenerateContent {
         let names = Names::of(&request.tools);
         let assembler = Assembler::new(self.endpoint.owner(), names, self.family.clone());
         let events = stream::events(payloads, assembler);
-        if told.is_empty() {
-            return Ok(events);
-        }
-        Ok(streams::iter(told).map(Ok).chain(events).boxed())
+        Ok(stream::telling(told, events))
     }
 
     async fn models(&self) -> Result<Vec<ListedModel>, Error> {

@@ -2,15 +2,11 @@
 //! refused before.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::effort::{self, Generation, RARE_WORDS};
 use crate::domain::Effort;
 use crate::llm::Request;
-
-/// Models of which something is remembered.
-const MOST_MODELS: usize = 256;
+use crate::llm::request::learned;
 
 /// A part of a request that some servers or models take none of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,26 +30,8 @@ pub(super) enum Part {
     MaxTokens,
 }
 
-impl Part {
-    /// How the vendor calls it.
-    fn name(self) -> &'static str {
-        match self {
-            Self::StreamOptions => "stream_options",
-            Self::Temperature => "temperature",
-            Self::Effort => "reasoning.effort",
-            Self::Summary => "reasoning.summary",
-            Self::Encrypted => "reasoning.encrypted_content",
-            Self::Thoughts => "reasoning",
-            Self::CacheKey => "prompt_cache_key",
-            Self::ToolChoice => "tool_choice",
-            Self::Strict => "strict",
-            Self::MaxTokens => "max_tokens",
-        }
-    }
-}
-
 /// What a refusal teaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lesson {
     /// The part is not taken.
     Part(Part),
@@ -63,13 +41,9 @@ pub(super) enum Lesson {
     StaleThoughts,
 }
 
-impl fmt::Display for Lesson {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Part(part) => write!(formatter, "`{}`", part.name()),
-            Self::Effort(word) => write!(formatter, "effort `{word}`"),
-            Self::StaleThoughts => formatter.write_str("thoughts of this history"),
-        }
+impl learned::Part for Lesson {
+    fn is_lasting(self) -> bool {
+        self != Self::StaleThoughts
     }
 }
 
@@ -136,13 +110,8 @@ impl Omitted {
         }
     }
 
-    pub(super) fn extend(&mut self, other: &Self) {
-        self.parts.extend(&other.parts);
-        self.words.extend(&other.words);
-    }
-
     /// What a person asked for and does not get, in words.
-    fn told(&self, request: &Request) -> Vec<(Part, String)> {
+    pub(super) fn told(&self, request: &Request) -> Vec<(Lesson, String)> {
         let model = &request.model;
         let mut told = Vec::new();
         if let Some(temperature) = request.temperature
@@ -150,85 +119,24 @@ impl Omitted {
         {
             let text =
                 format!("temperature {temperature} is left out: the model `{model}` takes none");
-            told.push((Part::Temperature, text));
+            told.push((Lesson::Part(Part::Temperature), text));
         }
         if let Some(effort) = request.effort
             && self.word(effort).is_none()
         {
             let text = format!("effort `{effort}` is left out: the model `{model}` takes none");
-            told.push((Part::Effort, text));
+            told.push((Lesson::Part(Part::Effort), text));
         }
         told
     }
 }
 
-/// What a server refused before, by model.
-#[derive(Debug, Default)]
-pub(super) struct Learned(
-    /// The newest last. Never held across an await.
-    Mutex<Vec<(String, Known)>>,
-);
-
-/// What is known of a model.
-#[derive(Debug, Default)]
-struct Known {
-    omitted: Omitted,
-    /// What was told already.
-    told: BTreeSet<Part>,
-}
-
-impl Learned {
-    /// What was learned of a model.
-    pub(super) fn of(&self, model: &str) -> Omitted {
-        let models = self.models();
-        let known = models.iter().find(|(name, _)| name == model);
-        known
-            .map(|(_, known)| known.omitted.clone())
-            .unwrap_or_default()
-    }
-
-    /// Remembers what a request went well without, and gives what has to be told for the first time.
-    pub(super) fn keep(
-        &self,
-        request: &Request,
-        omitted: &Omitted,
-        lessons: &[Lesson],
-    ) -> Vec<String> {
-        let mut told = omitted.told(request);
-        if told.is_empty() && lessons.is_empty() {
-            return Vec::new();
-        }
-        let mut models = self.models();
-        let at = models.iter().position(|(name, _)| *name == request.model);
-        let at = at.unwrap_or_else(|| {
-            if models.len() >= MOST_MODELS {
-                models.remove(0);
-            }
-            models.push((request.model.clone(), Known::default()));
-            models.len() - 1
-        });
-        let Some((_, known)) = models.get_mut(at) else {
-            return Vec::new();
-        };
-        for lesson in lessons {
-            if *lesson != Lesson::StaleThoughts {
-                known.omitted.learn(*lesson);
-            }
-        }
-        told.retain(|(part, _)| known.told.insert(*part));
-        told.into_iter().map(|(_, text)| text).collect()
-    }
-
-    fn models(&self) -> MutexGuard<'_, Vec<(String, Known)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Learned, Lesson, MOST_MODELS, Omitted, Part};
+    use super::{Lesson, Omitted, Part};
     use crate::domain::Effort;
     use crate::llm::Request;
+    use crate::llm::request::learned::Part as _;
 
     fn request(model: &str, effort: Option<Effort>, temperature: Option<f64>) -> Request {
         Request {
@@ -271,51 +179,37 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_said_once_for_each_model() {
-        let learned = Learned::default();
-        let tell = |model: &str| {
+    fn what_is_left_out_is_said_of_its_part() {
+        fn check(model: &str, part: Part, expected: &str) {
             let request = request(model, Some(Effort::High), Some(0.2));
-            let omitted = Omitted::known(&request, true);
-            learned.keep(&request, &omitted, &[])
-        };
-        assert_eq!(
-            tell("gpt-4o"),
-            ["effort `high` is left out: the model `gpt-4o` takes none"]
+            let told = Omitted::known(&request, true).told(&request);
+            assert_eq!(told, [(Lesson::Part(part), expected.to_owned())]);
+        }
+        check(
+            "gpt-4o",
+            Part::Effort,
+            "effort `high` is left out: the model `gpt-4o` takes none",
         );
-        assert_eq!(tell("gpt-4o"), [""; 0]);
-        assert_eq!(
-            tell("o3"),
-            ["temperature 0.2 is left out: the model `o3` takes none"]
+        check(
+            "o3",
+            Part::Temperature,
+            "temperature 0.2 is left out: the model `o3` takes none",
         );
     }
 
     #[test]
-    fn a_lesson_is_remembered_for_its_model_and_stale_thoughts_are_not() {
-        let learned = Learned::default();
-        let request = request("m", Some(Effort::Max), None);
-        let lessons = [
-            Lesson::Part(Part::CacheKey),
-            Lesson::Effort("max"),
-            Lesson::StaleThoughts,
-        ];
+    fn a_lesson_is_left_out_and_stale_thoughts_may_be_taken_again() {
         let mut omitted = Omitted::default();
-        for lesson in lessons {
+        let lessons = [
+            (Lesson::Part(Part::CacheKey), true),
+            (Lesson::Effort("max"), true),
+            (Lesson::StaleThoughts, false),
+        ];
+        for (lesson, is_lasting) in lessons {
             omitted.learn(lesson);
+            assert_eq!(lesson.is_lasting(), is_lasting, "{lesson:?}");
         }
-        assert!(omitted.has(Part::Thoughts));
-        learned.keep(&request, &omitted, &lessons);
-        let known = learned.of("m");
-        assert!(known.has(Part::CacheKey) && !known.has(Part::Thoughts));
-        assert_eq!(known.word(Effort::Max), Some("xhigh"));
-        assert_eq!(learned.of("other"), Omitted::default());
-        for at in 0..MOST_MODELS {
-            let model = format!("m{at}");
-            let request = Request {
-                model,
-                ..request.clone()
-            };
-            learned.keep(&request, &omitted, &lessons);
-        }
-        assert_eq!(learned.of("m"), Omitted::default(), "the oldest goes");
+        assert!(omitted.has(Part::CacheKey) && omitted.has(Part::Thoughts));
+        assert_eq!(omitted.word(Effort::Max), Some("xhigh"));
     }
 }

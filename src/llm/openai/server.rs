@@ -1,31 +1,30 @@
 //! What both interfaces have in common: where the server is, what it refused before, its models.
 
-use futures::StreamExt as _;
-use futures::stream;
+use std::collections::BTreeSet;
+
 use reqwest::header::AUTHORIZATION;
 use reqwest::{Client, RequestBuilder, Response, Url};
-use tracing::info;
 
 use super::models::ModelList;
-use super::omitted::{Learned, Omitted, Part};
+use super::omitted::{Lesson, Omitted, Part};
 use super::{fault, lesson};
+use crate::llm::request::learned::Learned;
 use crate::llm::transport::endpoint::Endpoint;
 use crate::llm::transport::{self, Refused};
-use crate::llm::{Error, ListedModel, ModelEvent, ModelStream, ProviderKind, Request, Settings};
+use crate::llm::{Error, ListedModel, ProviderKind, Request, Settings};
 
 /// The vendor's own address.
 const VENDOR_URL: &str = "https://api.openai.com/v1";
 /// The vendor's host.
 const VENDOR_HOST: &str = "api.openai.com";
-/// Parts that one request may lose on its way.
-const MOST_LESSONS: usize = 6;
 
 /// OpenAI, or a server that speaks like it.
 pub(super) struct Server {
     pub(super) endpoint: Endpoint,
     /// Whose native blocks it understands.
     pub(super) family: String,
-    learned: Learned,
+    /// What its models refused.
+    learned: Learned<Lesson>,
 }
 
 /// An answer that has begun, and what is told before it.
@@ -68,25 +67,24 @@ impl Server {
         parts: &[Part],
         build: impl Fn(&Omitted) -> Result<RequestBuilder, Error> + Send + Sync,
     ) -> Result<Opened, Error> {
-        let mut omitted = Omitted::known(request, self.has_vendor_models());
-        omitted.extend(&self.learned.of(&request.model));
-        let mut lessons = Vec::new();
-        let mut reply = self.send(build(&omitted)?).await?;
-        for _ in 0..MOST_LESSONS {
-            let Err(refused) = &reply else {
-                break;
-            };
-            let Some(lesson) = lesson::of(refused, (request, parts), &omitted) else {
-                break;
-            };
-            let id = &self.endpoint.id;
-            info!(llm.provider = %id, llm.model = %request.model, "Provider `{id}` takes no {lesson}");
-            omitted.learn(lesson);
-            lessons.push(lesson);
-            reply = self.send(build(&omitted)?).await?;
-        }
-        let response = reply.map_err(|refused| fault::refused(self.endpoint.origin(), &refused))?;
-        let told = self.learned.keep(request, &omitted, &lessons);
+        let build = &build;
+        let attempt = |refused: BTreeSet<Lesson>| async move {
+            let mut omitted = Omitted::known(request, self.has_vendor_models());
+            for lesson in refused {
+                omitted.learn(lesson);
+            }
+            let built = build(&omitted).map_err(|error| (error, None::<Lesson>))?;
+            match self.send(built).await {
+                Ok(Ok(response)) => Ok((response, omitted.told(request))),
+                Ok(Err(refused)) => {
+                    let lesson = lesson::of(&refused, (request, parts), &omitted);
+                    Err((fault::refused(self.endpoint.origin(), &refused), lesson))
+                }
+                Err(error) => Err((error, None)),
+            }
+        };
+        let (response, left_out) = self.learned.ask(&request.model, attempt).await?;
+        let told = self.learned.tell(&request.model, left_out);
         Ok(Opened { response, told })
     }
 
@@ -120,15 +118,6 @@ impl Server {
         };
         transport::send(&self.endpoint.id, request).await
     }
-}
-
-/// The events of an answer, after what was left out of its request.
-pub(super) fn telling(told: Vec<String>, events: ModelStream) -> ModelStream {
-    if told.is_empty() {
-        return events;
-    }
-    let told = told.into_iter().map(|text| Ok(ModelEvent::LeftOut(text)));
-    stream::iter(told).chain(events).boxed()
 }
 
 impl Opened {

@@ -4,6 +4,8 @@
 pub(super) mod cutting;
 pub(super) mod envelope;
 pub(super) mod idle_timeout;
+#[cfg(test)]
+pub(super) mod line;
 pub(super) mod payloads;
 pub(super) mod surrogates;
 pub(super) mod text;
@@ -14,7 +16,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use futures::stream::{BoxStream, Stream, StreamExt};
+use futures::stream::{self, BoxStream, Stream, StreamExt};
 use tokio::task::yield_now;
 use tokio::time::{Sleep, sleep};
 
@@ -60,6 +62,15 @@ pub(super) fn events<A: Assemble>(
         state: State::Open,
         last: None,
     })
+}
+
+/// The events of an answer, after what people are told that was left out of its request.
+pub(super) fn telling(told: Vec<String>, events: ModelStream) -> ModelStream {
+    if told.is_empty() {
+        return events;
+    }
+    let told = told.into_iter().map(|text| Ok(ModelEvent::LeftOut(text)));
+    stream::iter(told).chain(events).boxed()
 }
 
 /// Polled by hand: a state machine that the compiler makes is gone through from its beginning for

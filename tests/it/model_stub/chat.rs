@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::{check_base64, is_name, text};
+use super::{check_data_url, is_name, text};
 
 /// A stream of text and calls.
 pub(super) fn frames(text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
@@ -177,22 +177,18 @@ fn check_messages(body: &Value) -> Result<(), String> {
 fn check_parts(parts: &Value) -> Result<(), String> {
     let parts = parts.as_array().filter(|parts| !parts.is_empty());
     for part in parts.ok_or("a user message without parts")? {
-        let data = |url: &str, kinds: &[&str]| {
-            let (kind, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
-            kinds.contains(&kind).then_some(data.to_owned())
-        };
         match text(part, "/type").unwrap_or_default() {
             "text" => {
                 text(part, "/text").ok_or("a part without a text")?;
             }
             "image_url" => {
                 let url = text(part, "/image_url/url").unwrap_or_default();
-                check_base64(data(url, &["image/png", "image/jpeg"]).as_deref())?;
+                check_data_url(url, &["image/png", "image/jpeg"])?;
             }
             "file" => {
                 text(part, "/file/filename").ok_or("a file without a name")?;
                 let url = text(part, "/file/file_data").unwrap_or_default();
-                check_base64(data(url, &["application/pdf"]).as_deref())?;
+                check_data_url(url, &["application/pdf"])?;
             }
             other => return Err(format!("unknown part `{other}`")),
         }

@@ -23,8 +23,11 @@ use tokio_util::task::TaskTracker;
 mod chat;
 mod endings;
 mod gemini;
+mod hosts;
 mod messages;
 mod responses;
+
+pub(crate) use self::hosts::ChatHost;
 
 /// The key that the stand-ins take, but for Chat Completions.
 pub(crate) const STUB_KEY: &str = "stub-key";
@@ -36,6 +39,14 @@ fn check_base64(data: Option<&str>) -> Result<(), String> {
     content
         .map(drop)
         .ok_or_else(|| "invalid base64 data".to_owned())
+}
+
+/// Refuses what is no `data:` URL of one of those types.
+fn check_data_url(url: &str, kinds: &[&str]) -> Result<(), String> {
+    let parts = url.strip_prefix("data:");
+    let parts = parts.and_then(|rest| rest.split_once(";base64,"));
+    let data = parts.filter(|(kind, _)| kinds.contains(kind));
+    check_base64(data.map(|(_, data)| data))
 }
 
 /// What a stand-in speaks.
@@ -151,6 +162,8 @@ impl Vendor {
 /// The stand-in. `model.will_call("write_file", json!({"path": "a"})).then_say("Done")`
 pub(crate) struct ModelStub {
     pub(crate) vendor: Vendor,
+    /// Whose Chat Completions they are; none = anybody's.
+    pub(crate) host: Option<ChatHost>,
     address: SocketAddr,
     shared: Arc<Shared>,
     _server: AbortOnDropHandle<()>,
@@ -158,6 +171,7 @@ pub(crate) struct ModelStub {
 
 struct Shared {
     vendor: Vendor,
+    host: Option<ChatHost>,
     state: Mutex<Script>,
     /// One permit lets one stalled stream go on.
     gate: Semaphore,
@@ -255,8 +269,18 @@ impl ModelStub {
 
     /// That vendor on a free port of loopback.
     pub(crate) async fn start_as(vendor: Vendor) -> Self {
+        Self::listen(vendor, None).await
+    }
+
+    /// Chat Completions as that host speaks them.
+    pub(crate) async fn start_at(host: ChatHost) -> Self {
+        Self::listen(Vendor::Chat, Some(host)).await
+    }
+
+    async fn listen(vendor: Vendor, host: Option<ChatHost>) -> Self {
         let shared = Arc::new(Shared {
             vendor,
+            host,
             state: Mutex::default(),
             gate: Semaphore::new(0),
             stalled: watch::Sender::new(0),
@@ -279,6 +303,7 @@ impl ModelStub {
         });
         Self {
             vendor,
+            host,
             address,
             shared,
             _server: AbortOnDropHandle::new(server),
@@ -488,6 +513,11 @@ async fn complete(
                 StatusCode::BAD_REQUEST,
                 "Unrecognized request argument: stream_options",
             );
+        }
+        let refused = shared.host.and_then(|host| host.check(&asked.body));
+        if let Some((response, problem)) = refused {
+            state.refusals.push(problem);
+            return response;
         }
         let problem = shared.vendor.check(&asked).err();
         let problem = problem.or_else(|| {

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::{Asked, Reply, STUB_KEY, check_base64, is_name, text};
+use super::{Asked, Reply, STUB_KEY, check_data_url, is_name, text};
 
 /// The only encrypted thought that the stand-in takes back.
 const SEALED: &str = "stub-signature";
@@ -257,10 +257,6 @@ fn check_tools(body: &Value) -> Result<(), String> {
 fn check_parts(parts: &Value) -> Result<(), String> {
     let parts = parts.as_array().filter(|parts| !parts.is_empty());
     for part in parts.ok_or("a content without parts")? {
-        let data = |url: &str, kinds: &[&str]| {
-            let (kind, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
-            kinds.contains(&kind).then_some(data.to_owned())
-        };
         match text(part, "/type").unwrap_or_default() {
             "input_text" => {
                 check_fields(part, &["type", "text"])?;
@@ -269,13 +265,13 @@ fn check_parts(parts: &Value) -> Result<(), String> {
             "input_image" => {
                 check_fields(part, &["type", "image_url"])?;
                 let url = text(part, "/image_url").unwrap_or_default();
-                check_base64(data(url, &["image/png", "image/jpeg"]).as_deref())?;
+                check_data_url(url, &["image/png", "image/jpeg"])?;
             }
             "input_file" => {
                 check_fields(part, &["type", "filename", "file_data"])?;
                 text(part, "/filename").ok_or("a file without a name")?;
                 let url = text(part, "/file_data").unwrap_or_default();
-                check_base64(data(url, &["application/pdf"]).as_deref())?;
+                check_data_url(url, &["application/pdf"])?;
             }
             other => return Err(format!("unknown part `{other}`")),
         }

@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 
 use super::socket::TestSocket;
 use super::{DEADLINE, docker};
-use crate::model_stub::{ModelStub, STUB_KEY, Vendor};
+use crate::model_stub::{ChatHost, ModelStub, STUB_KEY, Vendor};
 
 /// A running server with its data.
 pub(crate) struct TestApp {
@@ -125,6 +125,13 @@ impl TestApp {
         .await
     }
 
+    /// A server whose model provider is that host.
+    pub(crate) async fn start_at(host: ChatHost, extra: &[(&str, &str)]) -> Self {
+        let folder = TempDir::new().unwrap();
+        let model = ModelStub::start_at(host).await;
+        Self::open(folder, model, (owned(extra), |_| {})).await
+    }
+
     /// Stops in order and starts again on the same data.
     pub(crate) async fn restart(self) -> Self {
         let extra = self.extra.clone();
@@ -199,7 +206,13 @@ impl TestApp {
             ("SPL_LLM_RETRY_MAX_RETRIES", "0".to_owned()),
             ("SPL_HTTP_HOST", "127.0.0.1".to_owned()),
         ];
+        if let Some(host) = model.host {
+            env.push(("LLM_PROVIDER", host.provider().to_owned()));
+            env.push(("SPL_LLM_BASE_URL", model.base_url()));
+            env.push(("SPL_LLM_API_KEY", STUB_KEY.to_owned()));
+        }
         match model.vendor {
+            Vendor::Chat if model.host.is_some() => {}
             Vendor::Chat => env.push(("OPENAI_BASE_URL", model.base_url())),
             Vendor::Responses | Vendor::Messages | Vendor::Gemini => {
                 if model.vendor == Vendor::Responses {

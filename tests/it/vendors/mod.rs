@@ -2,6 +2,7 @@
 
 mod compatible;
 mod endings;
+mod hosts;
 mod long_arguments;
 mod mid_turn;
 mod refusals;
@@ -31,9 +32,18 @@ use crate::support::DEADLINE;
 const VENDORS: [Vendor; 3] = [Vendor::Responses, Vendor::Messages, Vendor::Gemini];
 
 fn provider(stub: &ModelStub, key: &str) -> Arc<dyn Provider> {
+    connect("stub", stub, key)
+}
+
+/// The same under another name.
+fn provider_called(id: &str, stub: &ModelStub) -> Arc<dyn Provider> {
+    connect(id, stub, STUB_KEY)
+}
+
+fn connect(id: &str, stub: &ModelStub, key: &str) -> Arc<dyn Provider> {
     net::install_tls();
     let settings = Settings {
-        id: "stub".to_owned(),
+        id: id.to_owned(),
         kind: ProviderKind::parse(stub.vendor.provider()).unwrap(),
         api_key: Some(SecretString::from(key)),
         base_url: Some(stub.base_url()),

@@ -255,3 +255,25 @@ async fn an_answer_of_each_vendor_has_text_calls_tokens_a_cost_and_a_time() {
         assert!(total >= 2.0 * price.as_usd(), "{vendor:?} {total}");
     }
 }
+
+/// Asserts S1.4: Anthropic says at its beginning what a request takes, and only what was said since is
+/// estimated.
+#[tokio::test]
+async fn a_stopped_answer_counts_what_the_vendor_told_at_its_beginning() {
+    let app = TestApp::start_as(Vendor::Messages, PLAIN).await;
+    let mut ana = app.socket("acme").await;
+    app.model.will_say("never to its end").stall();
+    ana.say("12345678").await;
+    ana.wait_for("agent:delta").await;
+    ana.emit("agent:cancel", &[json!({})]).await;
+    ana.wait_for("agent:cancelled").await;
+    let usage = ana.wait_where(|said| {
+        said.name == "session:usage" && said.args[0]["totalTokens"].as_u64() > Some(0)
+    });
+    let usage = usage.await.args[0].clone();
+    let parts = &usage["context"]["parts"];
+    assert_eq!(parts["input"], 4 + 2 + 5, "{usage}");
+    let output = parts["output"].as_u64().unwrap();
+    assert!((2..=4).contains(&output), "{usage}");
+    app.model.release();
+}

@@ -122,11 +122,7 @@ impl Assemble for Assembler {
             blocks,
         });
         out.extend(native.map(ModelEvent::Native));
-        let usage = match self.usage.tokens() {
-            Some(usage) => Some(self.spent.and(usage)),
-            None => (self.pauses > 0).then_some(self.spent),
-        };
-        out.extend(usage.map(ModelEvent::Usage));
+        out.extend(self.used().map(ModelEvent::Usage));
         out.extend(self.stop_detail.take().map(ModelEvent::StopDetail));
         let finish = match self.finish {
             Some(Finish::Stop | Finish::Calls | Finish::Paused) | None if self.calls > 0 => {
@@ -168,7 +164,9 @@ impl Assembler {
             "message_start" => {
                 let raw = event.message.map(RawValue::get);
                 if let Some(raw) = raw {
-                    return self.message(raw, out).map(|()| false);
+                    self.message(raw, out)?;
+                    // What the request took is known from here on, even if the answer is stopped.
+                    out.extend(self.used().map(ModelEvent::Usage));
                 }
             }
             "message_delta" => {
@@ -190,6 +188,14 @@ impl Assembler {
             _ => {}
         }
         Ok(false)
+    }
+
+    /// What all requests of this answer used, as far as the vendor told it.
+    fn used(&self) -> Option<TokenUsage> {
+        match self.usage.tokens() {
+            Some(usage) => Some(self.spent.and(usage)),
+            None => (self.pauses > 0).then_some(self.spent),
+        }
     }
 
     fn failed(&self, event: &Event<'_>, payload: &str) -> Error {

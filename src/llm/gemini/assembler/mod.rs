@@ -150,8 +150,12 @@ impl Assembler {
         if let Some(error) = chunk.error {
             return Err(fault::in_stream(self.owner.origin(), error.get()));
         }
-        if let Some(raw) = chunk.usage_metadata {
-            self.usage = wire::usage(raw).or(self.usage);
+        if let Some(usage) = chunk.usage_metadata.and_then(wire::usage) {
+            // What the request took is known from the first one on, even if the answer is stopped.
+            if self.usage.is_none() && self.finish.is_none() {
+                out.push_back(ModelEvent::Usage(usage));
+            }
+            self.usage = Some(usage);
         }
         let feedback = chunk.prompt_feedback;
         if let Some(feedback) = feedback.filter(|feedback| !feedback.block_reason.0.is_empty()) {

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use serde_json::json;
 
 use super::Assembler;
-use crate::domain::{Tool, ToolAnnotations};
+use crate::domain::{TokenUsage, Tool, ToolAnnotations};
 use crate::llm::request::names::{Names, fit};
+use crate::llm::stream::line::one_line;
 use crate::llm::stream::{Assemble as _, MAX_CALLS};
 use crate::llm::transport::endpoint::KeyOwner;
 use crate::llm::{Error, ModelEvent};
@@ -31,34 +32,17 @@ fn run(payloads: &[&str]) -> Result<Vec<ModelEvent>, Error> {
     Ok(out.into())
 }
 
-/// `text`, `(thought)`, `0:id/name`, `0+json`, `#in(cached)/out(thoughts)`, `native`, `.why`.
+/// `in(cached)/out(thoughts)`.
+fn used(usage: &TokenUsage) -> String {
+    format!(
+        "{}({})/{}({})",
+        usage.input_tokens, usage.cached_tokens, usage.output_tokens, usage.reasoning_tokens
+    )
+}
+
+/// Events as [`one_line`].
 fn check(payloads: &[&str], expected: &str) {
-    let shown = run(payloads)
-        .unwrap()
-        .iter()
-        .map(|event| match event {
-            ModelEvent::Text(text) => text.clone(),
-            ModelEvent::Reasoning(text) => format!("({text})"),
-            ModelEvent::CallStarted {
-                index,
-                provider_id,
-                name,
-            } => format!("{index}:{provider_id}/{name}"),
-            ModelEvent::CallArguments { index, json } => format!("{index}+{json}"),
-            ModelEvent::Usage(usage) => format!(
-                "#{}({})/{}({})",
-                usage.input_tokens,
-                usage.cached_tokens,
-                usage.output_tokens,
-                usage.reasoning_tokens
-            ),
-            ModelEvent::Native(native) => native.blocks.to_string(),
-            ModelEvent::LeftOut(text) => format!("-{text}"),
-            ModelEvent::StopDetail(words) => format!("!{words}"),
-            ModelEvent::Finished(finish) => format!(".{}", finish.as_str()),
-        })
-        .collect::<Vec<_>>()
-        .join(" ");
+    let shown = one_line(&run(payloads).unwrap(), used);
     assert_eq!(shown, expected, "{payloads:?}");
 }
 

@@ -169,10 +169,10 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::{CallDelta, Calls};
-    use crate::llm::ModelEvent;
     use crate::llm::request::names::Names;
+    use crate::llm::stream::line::{in_and_out, one_line};
 
-    /// Events as one line: `0:id/name` begins a call, `0+json` goes on with it.
+    /// Events as [`one_line`].
     fn check_calls(deltas: &[&str], expected: &str) {
         let (mut calls, names, mut out) = (Calls::default(), Names::default(), VecDeque::new());
         for delta in deltas {
@@ -180,21 +180,7 @@ mod tests {
             calls.push(&delta, &names, &mut out).unwrap();
         }
         calls.announce_all(&names, &mut out);
-        let shown = out.iter().map(|event| {
-            if let ModelEvent::CallStarted {
-                index,
-                provider_id,
-                name,
-            } = event
-            {
-                format!("{index}:{provider_id}/{name}")
-            } else if let ModelEvent::CallArguments { index, json } = event {
-                format!("{index}+{json}")
-            } else {
-                format!("{event:?}")
-            }
-        });
-        assert_eq!(shown.collect::<Vec<_>>().join(" "), expected, "{deltas:?}");
+        assert_eq!(one_line(&out, in_and_out), expected, "{deltas:?}");
     }
 
     #[test]

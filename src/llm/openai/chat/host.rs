@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::super::omitted::Omitted;
+use super::super::omitted::{Omitted, Part};
 use crate::domain::Effort;
 use crate::llm::transport::endpoint::Endpoint;
 
@@ -13,6 +13,10 @@ pub(super) enum Host {
     /// Alibaba's service for Qwen.
     Qwen,
     DeepSeek,
+    /// Mistral's own service, or one that was given its name here.
+    Mistral,
+    /// Cohere's compatibility interface, or what was given its name here.
+    Cohere,
     /// vLLM and `SGLang`, known by the name that they were given here.
     Vllm,
     /// The vendor, and whoever follows it.
@@ -60,7 +64,7 @@ struct TemplateArguments {
 }
 
 impl Host {
-    /// Knows a server by its host's name, vLLM by the provider's.
+    /// Knows a server by its host's name, some by the provider's.
     pub(super) fn of(endpoint: &Endpoint) -> Self {
         let url = endpoint.url(str::to_owned);
         Self::named(url.host_str().unwrap_or_default(), &endpoint.id)
@@ -82,6 +86,10 @@ impl Host {
             Self::Qwen
         } else if is("deepseek.com") {
             Self::DeepSeek
+        } else if is("mistral.ai") || is_called("mistral") {
+            Self::Mistral
+        } else if is("cohere.ai") || is("cohere.com") || is_called("cohere") {
+            Self::Cohere
         } else if is_called("vllm") || is_called("sglang") {
             Self::Vllm
         } else {
@@ -122,9 +130,40 @@ impl Host {
                 thinking.chat_template_kwargs = Some(TemplateArguments { enable_thinking });
                 thinking.reasoning_effort = is_on.then_some(word);
             }
+            // Mistral, Cohere (Compatibility API, read November 2026): nothing between `none` and `high`.
+            Self::Mistral | Self::Cohere => {
+                thinking.reasoning_effort = Some(if is_on { "high" } else { "none" });
+            }
             Self::Other => thinking.reasoning_effort = Some(word),
         }
         thinking
+    }
+
+    /// Whether it takes none of a part of a request, and does by itself what the part asks for.
+    pub(super) fn refuses(self, part: Part) -> bool {
+        match self {
+            // Usage comes unasked; the field is refused (`extra_forbidden`, seen March 2025).
+            Self::Mistral => part == Part::StreamOptions,
+            // No word for `auto`, which is what it does (Compatibility API, read November 2026).
+            Self::Cohere => part == Part::ToolChoice,
+            Self::OpenRouter | Self::Qwen | Self::DeepSeek | Self::Vllm | Self::Other => false,
+        }
+    }
+
+    /// Whether the ids of calls have to be nine letters and digits (Mistral, code 3280).
+    pub(super) fn has_short_ids(self) -> bool {
+        self == Self::Mistral
+    }
+
+    /// Whether people may neither speak right after a tool (Mistral, code 3230) nor be silent at the
+    /// end.
+    pub(super) fn insists_on_order(self) -> bool {
+        self == Self::Mistral
+    }
+
+    /// Whether the result of a call must not be empty.
+    pub(super) fn insists_on_results(self) -> bool {
+        self == Self::Cohere
     }
 }
 
@@ -143,6 +182,10 @@ mod tests {
             ("openrouter.ai", "x", Host::OpenRouter),
             ("dashscope-intl.aliyuncs.com", "x", Host::Qwen),
             ("api.deepseek.com", "x", Host::DeepSeek),
+            ("api.mistral.ai", "x", Host::Mistral),
+            ("localhost", "mistral", Host::Mistral),
+            ("api.cohere.ai", "x", Host::Cohere),
+            ("localhost", "cohere-2", Host::Cohere),
             ("localhost", "vllm", Host::Vllm),
             ("localhost", "sglang-2", Host::Vllm),
             ("localhost", "vllmish", Host::Other),
@@ -154,8 +197,28 @@ mod tests {
     }
 
     /// What each server is told of an effort.
-    fn told() -> [(Host, Effort, Value); 12] {
+    fn told() -> [(Host, Effort, Value); 16] {
         [
+            (
+                Host::Mistral,
+                Effort::Low,
+                json!({"reasoning_effort": "high"}),
+            ),
+            (
+                Host::Mistral,
+                Effort::Off,
+                json!({"reasoning_effort": "none"}),
+            ),
+            (
+                Host::Cohere,
+                Effort::Budget(9),
+                json!({"reasoning_effort": "high"}),
+            ),
+            (
+                Host::Cohere,
+                Effort::Off,
+                json!({"reasoning_effort": "none"}),
+            ),
             (
                 Host::Other,
                 Effort::Max,

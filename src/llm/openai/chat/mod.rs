@@ -1,21 +1,18 @@
 //! Chat Completions, which most servers speak.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use futures::stream::StreamExt;
-use serde_json::value::RawValue;
 
 use self::assembler::{Assembler, Context};
 use self::host::Host;
 use self::request::Dialect;
 use super::omitted::{Omitted, Part};
-use super::server::{Server, telling};
-use super::tools::Strictness;
+use super::server::Server;
+use super::tools::{Strictness, Written, WrittenTools};
 use crate::llm::request::names::Names;
 use crate::llm::stream;
 use crate::llm::stream::payloads;
-use crate::llm::{Error, ListedModel, ModelStream, Provider, ProviderKind, Request, RequestCache};
+use crate::llm::{Error, ListedModel, ModelStream, Provider, ProviderKind, Request};
 
 pub(super) mod assembler;
 mod calls;
@@ -39,10 +36,7 @@ const PARTS: &[Part] = &[
 pub(super) struct ChatCompletions {
     server: Server,
     host: Host,
-    /// Tools as requests carry them: they are most of a short one.
-    tools: RequestCache<Option<Arc<RawValue>>>,
-    /// The same for models that do not follow a schema to the letter.
-    loose_tools: RequestCache<Option<Arc<RawValue>>>,
+    tools: WrittenTools,
 }
 
 impl ChatCompletions {
@@ -51,20 +45,15 @@ impl ChatCompletions {
         Self {
             host: Host::of(&server.endpoint),
             server,
-            tools: RequestCache::default(),
-            loose_tools: RequestCache::default(),
+            tools: WrittenTools::default(),
         }
     }
 
     /// Servers of others need not know what strictness is.
-    fn tools(&self, request: &Request, omitted: &Omitted) -> Result<Option<Arc<RawValue>>, Error> {
-        let is_possible = self.server.endpoint.is_vendor && !omitted.has(Part::Strict);
-        let (cache, strictness) = if is_possible {
-            (&self.tools, Strictness::Possible)
-        } else {
-            (&self.loose_tools, Strictness::Off)
-        };
-        let tools = cache.get(&request.tools, |tools| request::tools(tools, strictness));
+    fn tools(&self, request: &Request, omitted: &Omitted) -> Result<Written, Error> {
+        let strictness =
+            Strictness::possible_if(self.server.endpoint.is_vendor && !omitted.has(Part::Strict));
+        let tools = self.tools.get(&request.tools, strictness, request::tools);
         tools.map_err(|error| self.server.unwritable(&error))
     }
 }
@@ -101,7 +90,7 @@ impl Provider for ChatCompletions {
             names: Names::of(&request.tools),
             family: (!server.endpoint.is_vendor).then(|| server.family.clone()),
         });
-        Ok(telling(told, stream::events(payloads, assembler)))
+        Ok(stream::telling(told, stream::events(payloads, assembler)))
     }
 
     async fn models(&self) -> Result<Vec<ListedModel>, Error> {

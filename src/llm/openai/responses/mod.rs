@@ -1,20 +1,17 @@
 //! Responses, the vendor's newer interface. Nothing is kept there: every request holds the whole
 //! conversation, with what the model thought, encrypted.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use futures::stream::StreamExt;
-use serde_json::value::RawValue;
 
 use self::assembler::Assembler;
 use super::omitted::{Omitted, Part};
-use super::server::{Server, telling};
-use super::tools::Strictness;
+use super::server::Server;
+use super::tools::{Strictness, Written, WrittenTools};
 use crate::llm::request::names::Names;
 use crate::llm::stream;
 use crate::llm::stream::payloads;
-use crate::llm::{Error, ListedModel, ModelStream, Provider, ProviderKind, Request, RequestCache};
+use crate::llm::{Error, ListedModel, ModelStream, Provider, ProviderKind, Request};
 
 pub(super) mod assembler;
 mod request;
@@ -35,10 +32,7 @@ const PARTS: &[Part] = &[
 /// A service that speaks Responses.
 pub(super) struct Responses {
     server: Server,
-    /// Tools as requests carry them.
-    tools: RequestCache<Option<Arc<RawValue>>>,
-    /// The same for models that do not follow a schema to the letter.
-    loose_tools: RequestCache<Option<Arc<RawValue>>>,
+    tools: WrittenTools,
 }
 
 impl Responses {
@@ -46,18 +40,13 @@ impl Responses {
     pub(super) fn new(server: Server) -> Self {
         Self {
             server,
-            tools: RequestCache::default(),
-            loose_tools: RequestCache::default(),
+            tools: WrittenTools::default(),
         }
     }
 
-    fn tools(&self, request: &Request, omitted: &Omitted) -> Result<Option<Arc<RawValue>>, Error> {
-        let (cache, strictness) = if omitted.has(Part::Strict) {
-            (&self.loose_tools, Strictness::Off)
-        } else {
-            (&self.tools, Strictness::Possible)
-        };
-        let tools = cache.get(&request.tools, |tools| request::tools(tools, strictness));
+    fn tools(&self, request: &Request, omitted: &Omitted) -> Result<Written, Error> {
+        let strictness = Strictness::possible_if(!omitted.has(Part::Strict));
+        let tools = self.tools.get(&request.tools, strictness, request::tools);
         tools.map_err(|error| self.server.unwritable(&error))
     }
 }
@@ -85,7 +74,7 @@ impl Provider for Responses {
         let payloads = payloads::payloads(&server.endpoint.id, response).boxed();
         let names = Names::of(&request.tools);
         let assembler = Assembler::new(server.endpoint.owner(), names, server.family.clone());
-        Ok(telling(told, stream::events(payloads, assembler)))
+        Ok(stream::telling(told, stream::events(payloads, assembler)))
     }
 
     async fn models(&self) -> Result<Vec<ListedModel>, Error> {

@@ -2,11 +2,15 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::Arc;
 
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tracing::warn;
 
 use crate::domain::Tool;
+use crate::llm::RequestCache;
 use crate::llm::request::names;
 
 mod strict;
@@ -20,6 +24,17 @@ pub(super) enum Strictness {
     Off,
 }
 
+impl Strictness {
+    /// Where the schema allows it, if it may be at all.
+    pub(super) fn possible_if(is_possible: bool) -> Self {
+        if is_possible {
+            Self::Possible
+        } else {
+            Self::Off
+        }
+    }
+}
+
 /// A tool as the vendor is told of it.
 #[derive(Debug)]
 pub(super) struct Offered<'a> {
@@ -30,8 +45,48 @@ pub(super) struct Offered<'a> {
     pub(super) is_strict: bool,
 }
 
+/// Tools as a request carries them; none = there are none.
+pub(super) type Written = Option<Arc<RawValue>>;
+
+/// Offers as requests carry them, kept for the next request: they are most of a short one.
+#[derive(Debug, Default)]
+pub(super) struct WrittenTools {
+    possible: RequestCache<Written>,
+    /// The same for models that do not follow a schema to the letter.
+    off: RequestCache<Written>,
+}
+
+impl WrittenTools {
+    /// What `write` made of this offer before, or makes of it now.
+    pub(super) fn get(
+        &self,
+        tools: &Arc<[Tool]>,
+        strictness: Strictness,
+        write: impl FnOnce(&[Tool], Strictness) -> serde_json::Result<Written>,
+    ) -> serde_json::Result<Written> {
+        let cache = match strictness {
+            Strictness::Possible => &self.possible,
+            Strictness::Off => &self.off,
+        };
+        cache.get(tools, |tools| write(tools, strictness))
+    }
+}
+
+/// Writes tools, each in the form of an interface.
+pub(super) fn write<'a, T: Serialize>(
+    tools: &'a [Tool],
+    strictness: Strictness,
+    form: impl Fn(Offered<'a>) -> T,
+) -> serde_json::Result<Written> {
+    if tools.is_empty() {
+        return Ok(None);
+    }
+    let forms: Vec<T> = offered(tools, strictness).into_iter().map(form).collect();
+    Ok(Some(to_raw_value(&forms)?.into()))
+}
+
 /// The tools under names that fit, each name once.
-pub(super) fn offered(tools: &[Tool], strictness: Strictness) -> Vec<Offered<'_>> {
+fn offered(tools: &[Tool], strictness: Strictness) -> Vec<Offered<'_>> {
     let mut taken = HashSet::new();
     let mut offered = Vec::with_capacity(tools.len());
     for tool in tools {

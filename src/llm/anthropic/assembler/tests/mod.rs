@@ -7,8 +7,9 @@ use std::collections::VecDeque;
 use serde_json::json;
 
 use super::Assembler;
-use crate::domain::{Tool, ToolAnnotations};
+use crate::domain::{TokenUsage, Tool, ToolAnnotations};
 use crate::llm::request::names::{Names, fit};
+use crate::llm::stream::line::one_line;
 use crate::llm::stream::{Assemble as _, MAX_CALLS};
 use crate::llm::transport::endpoint::KeyOwner;
 use crate::llm::{Error, ModelEvent};
@@ -33,34 +34,17 @@ fn run(payloads: &[&str]) -> Result<Vec<ModelEvent>, Error> {
     Ok(out.into())
 }
 
-/// `text`, `(thought)`, `0:id/name`, `0+json`, `#in(cached,written)/out`, `native`, `.why`.
+/// `in(cached,written)/out`.
+fn used(usage: &TokenUsage) -> String {
+    format!(
+        "{}({},{})/{}",
+        usage.input_tokens, usage.cached_tokens, usage.cache_write_tokens, usage.output_tokens
+    )
+}
+
+/// Events as [`one_line`].
 fn check(payloads: &[&str], expected: &str) {
-    let shown = run(payloads)
-        .unwrap()
-        .iter()
-        .map(|event| match event {
-            ModelEvent::Text(text) => text.clone(),
-            ModelEvent::Reasoning(text) => format!("({text})"),
-            ModelEvent::CallStarted {
-                index,
-                provider_id,
-                name,
-            } => format!("{index}:{provider_id}/{name}"),
-            ModelEvent::CallArguments { index, json } => format!("{index}+{json}"),
-            ModelEvent::Usage(usage) => format!(
-                "#{}({},{})/{}",
-                usage.input_tokens,
-                usage.cached_tokens,
-                usage.cache_write_tokens,
-                usage.output_tokens
-            ),
-            ModelEvent::Native(native) => native.blocks.to_string(),
-            ModelEvent::LeftOut(text) => format!("-{text}"),
-            ModelEvent::StopDetail(words) => format!("!{words}"),
-            ModelEvent::Finished(finish) => format!(".{}", finish.as_str()),
-        })
-        .collect::<Vec<_>>()
-        .join(" ");
+    let shown = one_line(&run(payloads).unwrap(), used);
     assert_eq!(shown, expected, "{payloads:?}");
 }
 
@@ -88,6 +72,15 @@ fn ended(reason: &str) -> String {
 fn check_all(payloads: &[String], expected: &str) {
     let payloads: Vec<&str> = payloads.iter().map(String::as_str).collect();
     check(&payloads, expected);
+}
+
+/// Asserts S1.4.
+#[test]
+fn what_a_request_took_is_told_at_its_beginning() {
+    let mut out = VecDeque::new();
+    let mut assembler = assembler(Names::default());
+    assert!(!assembler.push(START, &mut out).unwrap());
+    assert_eq!(one_line(&out, used), "#132(7,100)/1");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::domain::Effort;
 use crate::llm::Request;
 use crate::llm::anthropic::wire::{Message, Role, Thinking};
+use crate::llm::request::learned;
 
 /// The vendor insists on a limit of the answer; this one holds where none is set (D16).
 const DEFAULT_MAX_TOKENS: u32 = 8_192;
@@ -33,6 +34,8 @@ pub(in crate::llm::anthropic) enum Part {
     /// How long the cache keeps what it is given.
     CacheTtl,
 }
+
+impl learned::Part for Part {}
 
 /// How a model is told to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +134,7 @@ pub(in crate::llm::anthropic) struct Plan {
     /// Whether the header is needed that lets the model think between calls.
     pub(in crate::llm::anthropic) is_interleaved: bool,
     /// What is not sent although somebody wants it, in words for people.
-    pub(in crate::llm::anthropic) left_out: Vec<String>,
+    pub(in crate::llm::anthropic) left_out: Vec<(Part, String)>,
 }
 
 /// What is sent of temperature, effort and longest answer; `longest` is what the model can say at most,
@@ -161,7 +164,10 @@ pub(in crate::llm::anthropic) fn plan(
         Some(effort) => {
             let thinking_limit = at_most(wanted.unwrap_or(DEFAULT_WITH_THOUGHTS));
             match style(row, refused) {
-                Style::Never => plan.leave_out(format!("`{}` does not think", request.model)),
+                Style::Never => {
+                    let text = format!("`{}` does not think", request.model);
+                    plan.leave_out(Part::Budget, text);
+                }
                 Style::Adaptive => {
                     plan.max_tokens = thinking_limit;
                     plan.adapt(effort, refused);
@@ -208,8 +214,8 @@ impl Plan {
         )
     }
 
-    fn leave_out(&mut self, text: String) {
-        self.left_out.push(text);
+    fn leave_out(&mut self, part: Part, text: String) {
+        self.left_out.push((part, text));
     }
 
     fn adapt(&mut self, effort: Effort, refused: &BTreeSet<Part>) {
@@ -230,9 +236,9 @@ impl Plan {
     fn give(&mut self, effort: Effort, limit: u32, model: &str) {
         let room = limit.saturating_sub(ANSWER.min(limit / 4));
         if room < LEAST_BUDGET {
-            self.leave_out(format!(
-                "an answer of at most {limit} tokens leaves `{model}` no room to think"
-            ));
+            let text =
+                format!("an answer of at most {limit} tokens leaves `{model}` no room to think");
+            self.leave_out(Part::Budget, text);
             return;
         }
         self.max_tokens = limit;
@@ -253,9 +259,9 @@ impl Plan {
             (Still::Impossible, style) => {
                 let takes_effort = style == Style::Adaptive && !refused.contains(&Part::Effort);
                 self.effort = takes_effort.then_some("low");
-                self.leave_out(format!(
-                    "`{model}` always thinks; it is asked to think as little as it can"
-                ));
+                let text =
+                    format!("`{model}` always thinks; it is asked to think as little as it can");
+                self.leave_out(Part::Off, text);
             }
         }
     }
@@ -266,9 +272,10 @@ impl Plan {
         };
         let model = &request.model;
         if !is_taken || refused.contains(&Part::Temperature) {
-            self.leave_out(format!("`{model}` takes no temperature"));
+            self.leave_out(Part::Temperature, format!("`{model}` takes no temperature"));
         } else if self.is_thinking() {
-            self.leave_out(format!("`{model}` takes no temperature while it thinks"));
+            let text = format!("`{model}` takes no temperature while it thinks");
+            self.leave_out(Part::Temperature, text);
         } else {
             self.temperature = Some(temperature);
         }

@@ -96,7 +96,7 @@ fn a_model_is_told_not_to_think_only_in_a_form_that_it_takes() {
     ] {
         let plan = off(model);
         assert_eq!((plan.thinking, plan.effort), (None, Some("low")), "{model}");
-        assert!(plan.left_out[0].contains("always thinks"), "{model}");
+        assert!(plan.left_out[0].1.contains("always thinks"), "{model}");
     }
     assert_eq!(off("claude-3-haiku-20240307").thinking, None);
 }
@@ -154,7 +154,10 @@ fn an_old_model_does_not_think_and_that_is_said() {
         (plan.thinking, plan.effort, plan.max_tokens),
         (None, None, 8_192)
     );
-    assert_eq!(plan.left_out, ["`claude-3-5-haiku-latest` does not think"]);
+    assert_eq!(
+        plan.left_out[0].1,
+        "`claude-3-5-haiku-latest` does not think"
+    );
 }
 
 #[test]

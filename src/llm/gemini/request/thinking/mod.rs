@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::domain::Effort;
 use crate::llm::Request;
 use crate::llm::gemini::wire::{GenerationConfig, ThinkingConfig};
+use crate::llm::request::learned;
 
 /// A part of a request that a model refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +22,8 @@ pub(in crate::llm::gemini) enum Part {
     /// `thinkingBudget` at all.
     Budget,
 }
+
+impl learned::Part for Part {}
 
 /// How a model is told to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +54,7 @@ pub(in crate::llm::gemini) struct Plan {
     pub(in crate::llm::gemini) max_output_tokens: Option<u32>,
     pub(in crate::llm::gemini) thinking: Option<ThinkingConfig>,
     /// What is not sent although somebody wants it, in words for people.
-    pub(in crate::llm::gemini) left_out: Vec<String>,
+    pub(in crate::llm::gemini) left_out: Vec<(Part, String)>,
 }
 
 /// What is sent of temperature, effort and longest answer; `refused` is what the model refused before.
@@ -64,15 +67,18 @@ pub(in crate::llm::gemini) fn plan(request: &Request, refused: &BTreeSet<Part>) 
     };
     if plan.temperature.is_some() && refused.contains(&Part::Temperature) {
         plan.temperature = None;
-        plan.left_out
-            .push(format!("`{model}` takes no temperature"));
+        let text = format!("`{model}` takes no temperature");
+        plan.left_out.push((Part::Temperature, text));
     }
     let Some(effort) = request.effort else {
         return plan;
     };
     match style(model, refused) {
         Style::Never if effort == Effort::Off => {}
-        Style::Never => plan.left_out.push(format!("`{model}` does not think")),
+        Style::Never => {
+            let text = format!("`{model}` does not think");
+            plan.left_out.push((Part::Budget, text));
+        }
         Style::Level { has_minimal } => plan.set_level(effort, has_minimal, (model, refused)),
         Style::Budget {
             least,
@@ -140,9 +146,8 @@ impl Plan {
     }
 
     fn say_always(&mut self, model: &str) {
-        self.left_out.push(format!(
-            "`{model}` always thinks; it is asked to think as little as it can"
-        ));
+        let text = format!("`{model}` always thinks; it is asked to think as little as it can");
+        self.left_out.push((Part::NoBudget, text));
     }
 }
 

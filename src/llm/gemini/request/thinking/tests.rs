@@ -79,7 +79,10 @@ fn the_third_generation_is_told_a_level_and_the_one_before_it_a_budget() {
 
 #[test]
 fn what_was_left_out_is_said() {
-    let said = |model, effort| planned(&request(model, Some(effort)), &[]).left_out;
+    let said = |model, effort| -> Vec<String> {
+        let plan = planned(&request(model, Some(effort)), &[]);
+        plan.left_out.into_iter().map(|(_, text)| text).collect()
+    };
     assert_eq!(
         said("gemini-2.0-flash", Effort::High),
         ["`gemini-2.0-flash` does not think"]

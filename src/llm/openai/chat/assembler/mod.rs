@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::domain::{Native, TokenUsage};
 use crate::llm::openai::chat::calls::Calls;
@@ -119,7 +120,7 @@ impl Assemble for Assembler {
         }
         let extension = chunk.x_groq.and_then(|extension| extension.usage);
         if let Some(raw) = chunk.usage.or(extension) {
-            self.usage = wire::usage(raw).or(self.usage);
+            self.count(raw, out);
         }
         for choice in chunk.choices {
             if choice.index.unwrap_or_default() == 0 {
@@ -153,9 +154,22 @@ impl Assemble for Assembler {
 }
 
 impl Assembler {
+    /// Takes a usage. Some servers tell it with every chunk: what the request took is known from the
+    /// first one on, even if the answer is stopped.
+    fn count(&mut self, raw: &RawValue, out: &mut VecDeque<ModelEvent>) {
+        let Some(usage) = wire::usage(raw) else {
+            return;
+        };
+        let is_known = self.usage.is_some_and(|before| before.input_tokens > 0);
+        if !is_known && usage.input_tokens > 0 && self.finish.is_none() {
+            out.push_back(ModelEvent::Usage(usage));
+        }
+        self.usage = Some(usage);
+    }
+
     fn choice(&mut self, choice: Choice<'_>, out: &mut VecDeque<ModelEvent>) -> Result<(), Error> {
         if let Some(raw) = choice.usage {
-            self.usage = wire::usage(raw).or(self.usage);
+            self.count(raw, out);
         }
         if let Some(delta) = choice.delta.or(choice.message) {
             self.delta(delta, out)?;
@@ -189,7 +203,8 @@ impl Assembler {
             ("reasoning_content", delta.reasoning_content.0)
         };
         let thought = if thought.is_empty() {
-            Cow::Owned(told.unwrap_or_default())
+            // Thoughts among the parts of an answer are shown, and nobody wants them back.
+            Cow::Owned(told.unwrap_or(delta.content.thought))
         } else {
             if self.context.family.is_some() {
                 self.thought.push(field, &thought);
@@ -200,7 +215,7 @@ impl Assembler {
             out.push_back(ModelEvent::Reasoning(thought.into_owned()));
         }
         self.is_refused |= !delta.refusal.0.is_empty();
-        for text in [delta.content.0, delta.refusal.0] {
+        for text in [delta.content.text.0, delta.refusal.0] {
             if !text.is_empty() {
                 out.push_back(ModelEvent::Text(text.into_owned()));
             }

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::{Assembler, Context};
 use crate::domain::{Tool, ToolAnnotations};
 use crate::llm::request::names::{Names, fit};
+use crate::llm::stream::line::{in_and_out, one_line};
 use crate::llm::stream::{Assemble as _, MAX_CALLS};
 use crate::llm::transport::endpoint::KeyOwner;
 use crate::llm::{Error, ModelEvent};
@@ -34,31 +35,42 @@ fn run(payloads: &[&str]) -> Result<Vec<ModelEvent>, Error> {
     Ok(out.into())
 }
 
-/// Events as one line: `text`, `(thought)`, `0:id/name`, `0+json`, `#in/out`, `native`, `.why`.
+/// Events as [`one_line`].
 fn check(payloads: &[&str], expected: &str) {
-    let shown = run(payloads)
-        .unwrap()
-        .iter()
-        .map(|event| match event {
-            ModelEvent::Text(text) => text.clone(),
-            ModelEvent::Reasoning(text) => format!("({text})"),
-            ModelEvent::CallStarted {
-                index,
-                provider_id,
-                name,
-            } => format!("{index}:{provider_id}/{name}"),
-            ModelEvent::CallArguments { index, json } => format!("{index}+{json}"),
-            ModelEvent::Usage(usage) => {
-                format!("#{}/{}", usage.input_tokens, usage.output_tokens)
-            }
-            ModelEvent::Native(native) => native.blocks.to_string(),
-            ModelEvent::LeftOut(text) => format!("-{text}"),
-            ModelEvent::StopDetail(words) => format!("!{words}"),
-            ModelEvent::Finished(finish) => format!(".{}", finish.as_str()),
-        })
-        .collect::<Vec<_>>()
-        .join(" ");
+    let shown = one_line(&run(payloads).unwrap(), in_and_out);
     assert_eq!(shown, expected, "{payloads:?}");
+}
+
+/// Asserts S3.40.
+#[test]
+fn thoughts_among_the_parts_of_an_answer_are_thoughts() {
+    check(
+        &[
+            r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]}}]}"#,
+            r#"{"choices":[{"index":0,"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"so"}]},{"type":"text","text":"H\u00e4"}]}}]}"#,
+            r#"{"choices":[{"index":0,"delta":{"content":[{"type":"reference","reference_ids":[1]},{"type":"text","text":"llo"}]}}]}"#,
+            r#"{"choices":[{"index":0,"delta":{"content":"!","tool_calls":null},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"total_tokens":7,"completion_tokens":2}}"#,
+            "[DONE]",
+        ],
+        "(hm) (so) Hä llo ! #5/2 .stop",
+    );
+}
+
+/// Asserts S1.4.
+#[test]
+fn usage_of_every_chunk_is_told_from_the_first_on_and_whole_at_the_end() {
+    let chunk = |output| {
+        format!(
+            r#"{{"choices":[{{"delta":{{"content":"a"}}}}],"usage":{{"prompt_tokens":9,"completion_tokens":{output}}}}}"#
+        )
+    };
+    let (mut assembler, mut out) = (assembler(), VecDeque::new());
+    for output in 1..4 {
+        assembler.push(&chunk(output), &mut out).unwrap();
+    }
+    assert_eq!(one_line(&out, in_and_out), "#9/1 a a a");
+    assembler.end(&mut out);
+    assert_eq!(one_line(&out, in_and_out), "a a a #9/3 .other");
 }
 
 fn calls(json: &str) -> String {

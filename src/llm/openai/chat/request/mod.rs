@@ -2,26 +2,34 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use super::host::Host;
 use super::wire::{
     Body, CallForm, CalledForm, Content, ContentPart, FileForm, FunctionForm, ImageUrl, Message,
     StreamOptions, ToolForm,
 };
-use crate::domain::{CallId, Native, Tool};
+use crate::domain::{CallId, Digest, Native, Tool};
 use crate::llm::Request;
-use crate::llm::contents::Part;
+use crate::llm::contents::{Part, only_text};
 use crate::llm::openai::omitted::{self, Omitted};
-use crate::llm::openai::tools::{Strictness, offered};
+use crate::llm::openai::tools::{Strictness, Written, write};
 use crate::llm::request::names;
-use crate::llm::request::pairing::{PairedCall, Step, object_of, pair, wire_ids};
+use crate::llm::request::pairing::{
+    PairedCall, Step, object_of, pair, pair_between_people, wire_ids,
+};
 
 /// Stands before the pictures that tools returned.
 const OF_TOOLS: &str = "[System note] The pictures that the tools returned:";
+
+/// Stands between results and what people say, where the model has to say something.
+const AFTER_TOOLS: &str = "[System note] The tools have returned.";
+/// Stands for a result without a text, where one is asked for.
+const NO_RESULT: &str = "(no output)";
+/// Letters and digits of an id where it has to be short.
+const SHORT_ID: usize = 9;
 
 /// What differs from server to server.
 #[derive(Debug, Clone, Copy)]
@@ -42,12 +50,13 @@ pub(super) fn body<'a>(
     dialect: Dialect<'_>,
 ) -> Body<'a> {
     let Dialect { omitted, host, .. } = dialect;
+    let takes = |part| !omitted.has(part) && !host.refuses(part);
     let max_tokens = request.max_tokens.filter(|&limit| limit > 0);
     let has_new_name = dialect.is_vendor || omitted.has(omitted::Part::MaxTokens);
     Body {
         model: &request.model,
         tool_choice: tools
-            .filter(|_| !omitted.has(omitted::Part::ToolChoice))
+            .filter(|_| takes(omitted::Part::ToolChoice))
             .map(|_| "auto"),
         tools,
         messages: messages(request, dialect),
@@ -57,7 +66,7 @@ pub(super) fn body<'a>(
         max_tokens: max_tokens.filter(|_| !has_new_name),
         max_completion_tokens: max_tokens.filter(|_| has_new_name),
         stream: true,
-        stream_options: (!omitted.has(omitted::Part::StreamOptions)).then_some(StreamOptions {
+        stream_options: takes(omitted::Part::StreamOptions).then_some(StreamOptions {
             include_usage: true,
         }),
         thinking: host.thinking(request.effort, omitted),
@@ -65,15 +74,8 @@ pub(super) fn body<'a>(
 }
 
 /// The tools of a request as text; `None` if there are none.
-pub(super) fn tools(
-    tools: &[Tool],
-    strictness: Strictness,
-) -> Result<Option<Arc<RawValue>>, serde_json::Error> {
-    if tools.is_empty() {
-        return Ok(None);
-    }
-    let offered = offered(tools, strictness).into_iter();
-    let forms = offered.map(|tool| ToolForm {
+pub(super) fn tools(tools: &[Tool], strictness: Strictness) -> serde_json::Result<Written> {
+    write(tools, strictness, |tool| ToolForm {
         kind: "function",
         function: FunctionForm {
             name: tool.name,
@@ -81,23 +83,31 @@ pub(super) fn tools(
             parameters: tool.parameters,
             strict: tool.is_strict,
         },
-    });
-    let forms: Vec<ToolForm<'_>> = forms.collect();
-    Ok(Some(to_raw_value(&forms)?.into()))
+    })
 }
 
 fn messages<'a>(request: &'a Request, dialect: Dialect<'_>) -> Vec<Message<'a>> {
-    let steps = pair(request.entries.iter());
-    let ids = wire_ids(&steps, |_| true);
+    let host = dialect.host;
+    let entries = request.entries.iter();
+    let steps = if host.insists_on_order() {
+        pair_between_people(entries)
+    } else {
+        pair(entries)
+    };
+    let ids = Ids {
+        of: wire_ids(&steps, |_| true),
+        are_short: host.has_short_ids(),
+    };
     let mut messages = Vec::with_capacity(steps.len() + 1);
     if let Some(system) = request.system.as_deref().filter(|text| !text.is_empty()) {
         messages.push(Message::System { content: system });
     }
     for step in steps {
         match step {
-            Step::User(said) => messages.push(Message::User {
-                content: content(request.contents.parts(said)),
-            }),
+            Step::User(said) => {
+                let content = content(request.contents.parts(said));
+                push_user(&mut messages, content, host);
+            }
             Step::Assistant {
                 text,
                 native,
@@ -111,17 +121,20 @@ fn messages<'a>(request: &'a Request, dialect: Dialect<'_>) -> Vec<Message<'a>> 
                 let mut pictures = Vec::new();
                 for paired in &calls {
                     let (content, mut own) = request.contents.result(paired);
-                    let tool_call_id = wire_id(&ids, paired);
+                    let is_missing = host.insists_on_results() && content.trim().is_empty();
                     messages.push(Message::Tool {
-                        tool_call_id,
-                        content,
+                        tool_call_id: ids.wire_id(paired),
+                        content: if is_missing {
+                            NO_RESULT.into()
+                        } else {
+                            content
+                        },
                     });
                     pictures.append(&mut own);
                 }
                 if !pictures.is_empty() {
                     pictures.insert(0, Part::Text(Cow::Borrowed(OF_TOOLS)));
-                    let content = content(pictures);
-                    messages.push(Message::User { content });
+                    push_user(&mut messages, content(pictures), host);
                 }
             }
         }
@@ -129,10 +142,23 @@ fn messages<'a>(request: &'a Request, dialect: Dialect<'_>) -> Vec<Message<'a>> 
     messages
 }
 
+/// What people said. Where they may not speak right after a tool, the model says something between.
+fn push_user<'a>(messages: &mut Vec<Message<'a>>, content: Content<'a>, host: Host) {
+    if host.insists_on_order() && matches!(messages.last(), Some(Message::Tool { .. })) {
+        messages.push(Message::Assistant {
+            content: Some(AFTER_TOOLS),
+            reasoning_content: None,
+            reasoning: None,
+            reasoning_details: None,
+            tool_calls: Vec::new(),
+        });
+    }
+    messages.push(Message::User { content });
+}
+
 fn content(parts: Vec<Part<'_>>) -> Content<'_> {
-    match <[Part<'_>; 1]>::try_from(parts) {
-        Ok([Part::Text(text)]) => Content::Text(text),
-        Ok([one]) => Content::Parts(vec![part(one)]),
+    match only_text(parts) {
+        Ok(text) => Content::Text(text),
         Err(parts) => Content::Parts(parts.into_iter().map(part).collect()),
     }
 }
@@ -156,12 +182,12 @@ fn assistant<'a>(
     text: &'a str,
     native: Option<&'a Native>,
     calls: &[PairedCall<'a>],
-    ids: &HashMap<&CallId, &'a str>,
+    ids: &Ids<'a>,
 ) -> Message<'a> {
     let block = |name: &str| native.and_then(|native| native.blocks.get(name));
     let extra = block("extra_content").and_then(Value::as_array);
     let tool_calls = calls.iter().enumerate().map(|(at, paired)| CallForm {
-        id: wire_id(ids, paired),
+        id: ids.wire_id(paired),
         kind: "function",
         function: CalledForm {
             name: names::fit(&paired.call.name),
@@ -181,9 +207,24 @@ fn assistant<'a>(
     }
 }
 
-fn wire_id<'a>(ids: &HashMap<&CallId, &'a str>, paired: &PairedCall<'a>) -> &'a str {
-    let own = paired.call.id.as_str();
-    ids.get(&paired.call.id).copied().unwrap_or(own)
+/// The ids of calls in one request, by our own.
+struct Ids<'a> {
+    of: HashMap<&'a CallId, &'a str>,
+    are_short: bool,
+}
+
+impl<'a> Ids<'a> {
+    /// The same id for a call and its result, and from turn to turn.
+    fn wire_id(&self, paired: &PairedCall<'a>) -> Cow<'a, str> {
+        let own = paired.call.id.as_str();
+        let id = self.of.get(&paired.call.id).copied().unwrap_or(own);
+        let is_short = id.len() == SHORT_ID && id.chars().all(|c| c.is_ascii_alphanumeric());
+        if !self.are_short || is_short {
+            return Cow::Borrowed(id);
+        }
+        let digest = Digest::of_json(&Value::from(id));
+        Cow::Owned(digest.as_str().chars().take(SHORT_ID).collect())
+    }
 }
 
 #[cfg(test)]

@@ -215,3 +215,107 @@ fn a_whole_request_is_this() {
     request.max_tokens = Some(5);
     insta::assert_json_snapshot!(sent(&request, vendor(&Omitted::default())));
 }
+
+fn at(host: Host, omitted: &Omitted) -> Dialect<'_> {
+    Dialect {
+        is_vendor: false,
+        host,
+        family: "x",
+        omitted,
+    }
+}
+
+/// A call with an empty result, after which a person speaks, then the model.
+fn called(provider_id: &str) -> Request {
+    let call = ModelCall {
+        id: CallId::new(1, 0),
+        provider_id: provider_id.to_owned(),
+        name: "t".to_owned(),
+        args: json!({}),
+    };
+    let result = Entry::ToolResult {
+        call_id: call.id.clone(),
+        provider_id: provider_id.to_owned(),
+        name: "t".to_owned(),
+        text: " ".to_owned(),
+        is_error: false,
+        attachments: vec![],
+    };
+    let said = |text: &str, calls| Entry::Assistant {
+        text: text.to_owned(),
+        calls,
+        native: None,
+    };
+    let user = Entry::User {
+        seq: 1,
+        text: "hi".to_owned(),
+        attachments: vec![],
+    };
+    let mut request = request(vec![
+        user.clone(),
+        said("", vec![call]),
+        result,
+        user,
+        said("yes", vec![]),
+    ]);
+    request.tools = Arc::from([Tool {
+        name: "t".to_owned(),
+        title: None,
+        description: String::new(),
+        input_schema: Value::Null,
+        annotations: ToolAnnotations::default(),
+        needs_tasks: false,
+    }]);
+    request
+}
+
+/// The roles of the messages, in their order.
+fn roles(body: &Value) -> Vec<&str> {
+    let messages = body["messages"].as_array().unwrap().iter();
+    messages
+        .map(|message| message["role"].as_str().unwrap())
+        .collect()
+}
+
+/// Asserts S3.40.
+#[test]
+fn mistral_gets_short_ids_and_an_answer_after_every_tool() {
+    let omitted = Omitted::default();
+    let body = sent(&called("call_abc"), at(Host::Mistral, &omitted));
+    assert_eq!(
+        roles(&body),
+        [
+            "system",
+            "user",
+            "assistant",
+            "tool",
+            "assistant",
+            "user",
+            "assistant",
+            "user"
+        ]
+    );
+    let id = body["messages"][2]["tool_calls"][0]["id"].as_str().unwrap();
+    assert!(
+        id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()),
+        "{id}"
+    );
+    assert_eq!(body["messages"][3]["tool_call_id"], id);
+    assert!(body.get("stream_options").is_none(), "{body}");
+    assert_eq!(body["tool_choice"], "auto");
+    let body = sent(&called("D681PevKs"), at(Host::Mistral, &omitted));
+    assert_eq!(body["messages"][3]["tool_call_id"], "D681PevKs", "its own");
+}
+
+/// Asserts S3.40.
+#[test]
+fn cohere_gets_no_choice_of_tools_and_no_empty_result() {
+    let omitted = Omitted::default();
+    let body = sent(&called("t0"), at(Host::Cohere, &omitted));
+    let expected = ["system", "user", "assistant", "tool", "user", "assistant"];
+    assert_eq!(roles(&body), expected);
+    assert_eq!(body["messages"][3]["content"], "(no output)");
+    assert!(body.get("tool_choice").is_none(), "{body}");
+    let other = sent(&called("t0"), at(Host::Other, &omitted));
+    assert_eq!(other["messages"][3]["content"], " ");
+}

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -77,7 +78,7 @@ pub(super) enum Message<'a> {
         tool_calls: Vec<CallForm<'a>>,
     },
     Tool {
-        tool_call_id: &'a str,
+        tool_call_id: Cow<'a, str>,
         content: Cow<'a, str>,
     },
 }
@@ -111,7 +112,7 @@ pub(super) struct FileForm<'a> {
 
 #[derive(Debug, Serialize)]
 pub(super) struct CallForm<'a> {
-    pub(super) id: &'a str,
+    pub(super) id: Cow<'a, str>,
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
     pub(super) function: CalledForm<'a>,
@@ -167,7 +168,7 @@ pub(super) struct Choice<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct Delta<'a> {
     #[serde(borrow, default)]
-    pub(super) content: Text<'a>,
+    pub(super) content: Said<'a>,
     #[serde(borrow, default)]
     pub(super) refusal: Text<'a>,
     #[serde(borrow, default)]
@@ -179,6 +180,38 @@ pub(super) struct Delta<'a> {
     pub(super) reasoning_details: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "or_default")]
     pub(super) tool_calls: Vec<CallDelta<'a>>,
+}
+
+/// A piece of an answer: a text, or parts of which some are thoughts, as Mistral has it.
+#[derive(Debug, Default)]
+pub(super) struct Said<'a> {
+    pub(super) text: Text<'a>,
+    pub(super) thought: String,
+}
+
+#[derive(Deserialize)]
+struct SaidPart<'a> {
+    #[serde(borrow, default)]
+    text: Text<'a>,
+    #[serde(borrow, default)]
+    thinking: Text<'a>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Said<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = <&'de RawValue>::deserialize(deserializer)?.get();
+        let parts = json.starts_with('[').then(|| serde_json::from_str(json));
+        let Some(Ok(parts)): Option<Result<Vec<SaidPart<'de>>, _>> = parts else {
+            let text = serde_json::from_str(json).map_err(de::Error::custom)?;
+            let thought = String::new();
+            return Ok(Self { text, thought });
+        };
+        let text: String = parts.iter().map(|part| part.text.0.as_ref()).collect();
+        Ok(Self {
+            text: Text(Cow::Owned(text)),
+            thought: parts.iter().map(|part| part.thinking.0.as_ref()).collect(),
+        })
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -223,8 +256,9 @@ impl Chunk<'_> {
             && self.x_groq.is_none()
             && delta.tool_calls.is_empty()
             && delta.reasoning_details.is_none()
+            && delta.content.thought.is_empty()
             && other.iter().all(|text| text.0.is_empty());
-        match &delta.content.0 {
+        match &delta.content.text.0 {
             Cow::Borrowed(text) if is_only && !text.is_empty() => Some(text),
             Cow::Borrowed(_) | Cow::Owned(_) => None,
         }

@@ -11,7 +11,7 @@ fn plain_text_is_borrowed() {
     let chunk: Chunk<'_> =
         serde_json::from_str(r#"{"choices":[{"delta":{"content":"plain"}}]}"#).unwrap();
     let delta = chunk.choices[0].delta.as_ref().unwrap();
-    assert!(matches!(delta.content.0, Cow::Borrowed("plain")));
+    assert!(matches!(delta.content.text.0, Cow::Borrowed("plain")));
 }
 
 #[test]

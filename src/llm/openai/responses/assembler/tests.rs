@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::Assembler;
 use crate::llm::request::names::Names;
+use crate::llm::stream::line::{in_and_out, one_line};
 use crate::llm::stream::{Assemble as _, MAX_CALLS};
 use crate::llm::transport::endpoint::KeyOwner;
 use crate::llm::transport::verdict::Verdict;
@@ -27,30 +28,9 @@ fn run(payloads: &[Value]) -> Result<Vec<ModelEvent>, Error> {
     Err(assembler.short())
 }
 
-/// Events as one line: `text`, `(thought)`, `0:id/name`, `0+json`, `#in/out`, `native`, `.why`.
+/// Events as [`one_line`].
 fn check(payloads: &[Value], expected: &str) {
-    let shown = run(payloads)
-        .unwrap()
-        .iter()
-        .map(|event| match event {
-            ModelEvent::Text(text) => text.clone(),
-            ModelEvent::Reasoning(text) => format!("({text})"),
-            ModelEvent::CallStarted {
-                index,
-                provider_id,
-                name,
-            } => format!("{index}:{provider_id}/{name}"),
-            ModelEvent::CallArguments { index, json } => format!("{index}+{json}"),
-            ModelEvent::Usage(usage) => {
-                format!("#{}/{}", usage.input_tokens, usage.output_tokens)
-            }
-            ModelEvent::Native(native) => native.blocks.to_string(),
-            ModelEvent::LeftOut(text) => format!("-{text}"),
-            ModelEvent::StopDetail(text) => format!("!{text}"),
-            ModelEvent::Finished(finish) => format!(".{}", finish.as_str()),
-        })
-        .collect::<Vec<_>>()
-        .join(" ");
+    let shown = one_line(&run(payloads).unwrap(), in_and_out);
     assert_eq!(shown, expected, "{payloads:?}");
 }
 

@@ -2,20 +2,19 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::domain::{CallId, Digest, Entry, Native, Tool};
 use crate::llm::Request;
-use crate::llm::contents::Part as Said;
+use crate::llm::contents::{Part as Said, only_text};
 use crate::llm::openai::omitted::{Omitted, Part};
 use crate::llm::openai::responses::assembler::NativeBlock;
 use crate::llm::openai::responses::wire::{
     Body, Content, ContentPart, Item, OwnItem, Reasoning, Role, ToolForm,
 };
-use crate::llm::openai::tools::{Strictness, offered};
+use crate::llm::openai::tools::{Strictness, Written, write};
 use crate::llm::request::interleave::{self, Position, interleave};
 use crate::llm::request::names;
 use crate::llm::request::pairing::{PairedCall, Step, object_of, pair, wire_ids};
@@ -54,23 +53,14 @@ pub(super) fn body<'a>(
 }
 
 /// The tools of a request as text; `None` if there are none.
-pub(super) fn tools(
-    tools: &[Tool],
-    strictness: Strictness,
-) -> Result<Option<Arc<RawValue>>, serde_json::Error> {
-    if tools.is_empty() {
-        return Ok(None);
-    }
-    let offered = offered(tools, strictness).into_iter();
-    let forms = offered.map(|tool| ToolForm {
+pub(super) fn tools(tools: &[Tool], strictness: Strictness) -> serde_json::Result<Written> {
+    write(tools, strictness, |tool| ToolForm {
         kind: "function",
         name: tool.name,
         description: tool.description,
         parameters: tool.parameters,
         strict: tool.is_strict,
-    });
-    let forms: Vec<ToolForm<'_>> = forms.collect();
-    Ok(Some(to_raw_value(&forms)?.into()))
+    })
 }
 
 fn reasoning(request: &Request, omitted: &Omitted) -> Option<Reasoning> {
@@ -126,9 +116,8 @@ fn input<'a>(request: &'a Request, family: &str, omitted: &Omitted) -> Vec<Item<
 
 /// Parts in the vendor's form; a text alone needs none.
 fn content(parts: Vec<Said<'_>>) -> Content<'_> {
-    match <[Said<'_>; 1]>::try_from(parts) {
-        Ok([Said::Text(text)]) => Content::Text(text),
-        Ok([one]) => Content::Parts(vec![part(one)]),
+    match only_text(parts) {
+        Ok(text) => Content::Text(text),
         Err(parts) => Content::Parts(parts.into_iter().map(part).collect()),
     }
 }
