@@ -275,7 +275,7 @@ impl ModelRequest {
                         provider_id,
                         name: name.clone(),
                         args: serde_json::Value::String(invalid.raw().to_owned()),
-                        is_found: false,
+                        is_indirect: false,
                         resolution: Resolution::Invalid(invalid.to_string()),
                     }
                 }
