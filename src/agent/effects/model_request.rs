@@ -117,6 +117,7 @@ impl ModelRequest {
         let RequestBase {
             system,
             tools,
+            deferral,
             limits,
             tokens,
             counted,
@@ -145,6 +146,7 @@ impl ModelRequest {
             entries: shown.entries.clone().into(),
             contents: llm::Contents::default(),
             tools,
+            deferral,
             temperature: self.agent.temperature,
             effort: self.effort.or(self.agent.effort(choice)),
             max_tokens: self.agent.max_tokens.map(at_most),
