@@ -10,7 +10,7 @@ use reqwest::Response;
 
 use super::Service;
 use super::assembler::{Pause, Said};
-use super::request::thinking::{Part, Plan, plan, refused_part};
+use super::request::thinking::{Part, has_tool_search, plan, refused_part};
 use super::request::{self, Terms};
 use crate::llm::stream::payloads::payloads;
 use crate::llm::{Error, Refusal, Request};
@@ -35,7 +35,14 @@ impl Service {
             let ttl = self
                 .cache_ttl
                 .filter(|_| !refused.contains(&Part::CacheTtl));
-            let error = match self.post(request, &plan, (said, ttl)).await {
+            let is_searching = !refused.contains(&Part::ToolSearch) && self.searches(request);
+            let terms = Terms {
+                plan: &plan,
+                family: &self.family,
+                cache_ttl: ttl,
+                is_searching,
+            };
+            let error = match self.post(request, terms, said).await {
                 Ok(response) => return Ok((response, plan.left_out)),
                 Err(error) => error,
             };
@@ -47,7 +54,7 @@ impl Service {
             } = &error
                 && attempts <= MAX_REFUSED
             {
-                refused_part(said, &plan, ttl.is_some())
+                refused_part(said, &plan, (ttl.is_some(), is_searching))
             } else {
                 None
             };
@@ -60,25 +67,26 @@ impl Service {
         }
     }
 
+    /// Whether the vendor searches the tools of a request.
+    fn searches(&self, request: &Request) -> bool {
+        let is_vendor = self.endpoint.is_vendor;
+        request
+            .searched_by_vendor(is_vendor, has_tool_search)
+            .is_some()
+    }
+
     async fn post(
         &self,
         request: &Request,
-        plan: &Plan,
-        (said, cache_ttl): (Option<&Said>, Option<&'static str>),
+        terms: Terms<'_>,
+        said: Option<&Said>,
     ) -> Result<Response, Error> {
-        let mut body = request::body(
-            request,
-            Terms {
-                plan,
-                family: &self.family,
-                cache_ttl,
-            },
-        );
+        let mut body = request::body(request, terms);
         if let Some(said) = said {
             request::push_said(&mut body, said);
         }
         let mut post = self.endpoint.http.post(self.url("messages"));
-        if plan.is_interleaved {
+        if terms.plan.is_interleaved {
             post = post.header("anthropic-beta", INTERLEAVED);
         }
         self.send(post.json(&body)).await
