@@ -30,6 +30,8 @@ pub(super) enum Part {
     ToolChoice,
     /// That arguments follow their schema to the letter.
     Strict,
+    /// That the vendor searches tools.
+    ToolSearch,
     /// The longest answer by its old name.
     MaxTokens,
 }
@@ -47,6 +49,7 @@ impl Part {
             Self::CacheKey => "prompt_cache_key",
             Self::ToolChoice => "tool_choice",
             Self::Strict => "strict",
+            Self::ToolSearch => "tool_search",
             Self::MaxTokens => "max_tokens",
         }
     }

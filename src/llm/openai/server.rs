@@ -7,7 +7,8 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 use tracing::info;
 
 use super::models::ModelList;
-use super::omitted::{Learned, Omitted, Part};
+use super::omitted::{Learned, Lesson, Omitted, Part};
+use super::tools::has_tool_search;
 use super::{fault, lesson};
 use crate::llm::transport::endpoint::Endpoint;
 use crate::llm::transport::{self, Refused};
@@ -70,6 +71,10 @@ impl Server {
     ) -> Result<Opened, Error> {
         let mut omitted = Omitted::known(request, self.has_vendor_models());
         omitted.extend(&self.learned.of(&request.model));
+        let searched = request.searched_by_vendor(self.endpoint.is_vendor, has_tool_search);
+        if searched.is_none() {
+            omitted.learn(Lesson::Part(Part::ToolSearch));
+        }
         let mut lessons = Vec::new();
         let mut reply = self.send(build(&omitted)?).await?;
         for _ in 0..MOST_LESSONS {

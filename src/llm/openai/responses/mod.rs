@@ -14,7 +14,9 @@ use super::tools::Strictness;
 use crate::llm::request::names::Names;
 use crate::llm::stream;
 use crate::llm::stream::payloads;
-use crate::llm::{Error, ListedModel, ModelStream, Provider, ProviderKind, Request, RequestCache};
+use crate::llm::{
+    Deferral, Error, ListedModel, ModelStream, Provider, ProviderKind, Request, RequestCache,
+};
 
 pub(super) mod assembler;
 mod request;
@@ -22,6 +24,7 @@ mod wire;
 
 /// What a server may refuse by name and do without. What stands within another comes first.
 const PARTS: &[Part] = &[
+    Part::ToolSearch,
     Part::Summary,
     Part::Encrypted,
     Part::Effort,
@@ -39,6 +42,9 @@ pub(super) struct Responses {
     tools: RequestCache<Option<Arc<RawValue>>>,
     /// The same for models that do not follow a schema to the letter.
     loose_tools: RequestCache<Option<Arc<RawValue>>>,
+    /// Both again, where the vendor searches. What it searches belongs to the tools of the request.
+    searched_tools: RequestCache<Option<Arc<RawValue>>>,
+    loose_searched_tools: RequestCache<Option<Arc<RawValue>>>,
 }
 
 impl Responses {
@@ -48,16 +54,29 @@ impl Responses {
             server,
             tools: RequestCache::default(),
             loose_tools: RequestCache::default(),
+            searched_tools: RequestCache::default(),
+            loose_searched_tools: RequestCache::default(),
         }
     }
 
     fn tools(&self, request: &Request, omitted: &Omitted) -> Result<Option<Arc<RawValue>>, Error> {
-        let (cache, strictness) = if omitted.has(Part::Strict) {
-            (&self.loose_tools, Strictness::Off)
+        let deferral = request.deferral.as_ref();
+        let deferral = deferral.filter(|_| !omitted.has(Part::ToolSearch));
+        let (plain, searched, strictness) = if omitted.has(Part::Strict) {
+            (
+                &self.loose_tools,
+                &self.loose_searched_tools,
+                Strictness::Off,
+            )
         } else {
-            (&self.tools, Strictness::Possible)
+            (&self.tools, &self.searched_tools, Strictness::Possible)
         };
-        let tools = cache.get(&request.tools, |tools| request::tools(tools, strictness));
+        let tools = match deferral {
+            Some(Deferral { searchable, .. }) => searched.get(&request.tools, |_| {
+                request::search::tools(searchable, strictness)
+            }),
+            None => plain.get(&request.tools, |tools| request::tools(tools, strictness)),
+        };
         tools.map_err(|error| self.server.unwritable(&error))
     }
 }
@@ -83,7 +102,7 @@ impl Provider for Responses {
         let opened = server.open(&request, PARTS, build).await?;
         let (response, told) = opened.into_parts();
         let payloads = payloads::payloads(&server.endpoint.id, response).boxed();
-        let names = Names::of(&request.tools);
+        let names = Names::of_all(request.all_tools());
         let assembler = Assembler::new(server.endpoint.owner(), names, server.family.clone());
         Ok(telling(told, stream::events(payloads, assembler)))
     }
