@@ -26,6 +26,7 @@ mod fault;
 pub(super) mod fuzz;
 mod listing;
 mod request;
+mod searched;
 mod wire;
 
 /// The vendor's own address.

@@ -17,7 +17,7 @@ pub(in crate::llm::anthropic) use self::kept::{NativeBlock, Said};
 use self::open::{Call, Open, is_of_server};
 use crate::domain::{Native, TokenUsage};
 use crate::llm::anthropic::fault;
-use crate::llm::anthropic::request::search;
+use crate::llm::anthropic::searched;
 use crate::llm::anthropic::wire::{BlockForm, Delta, Event, MessageForm, Usage};
 use crate::llm::request::names::Names;
 use crate::llm::stream::envelope::Envelope;
@@ -357,11 +357,11 @@ impl Assembler {
     fn tell_search(&self, result: &Value, out: &mut VecDeque<ModelEvent>) {
         let call = result.get("tool_use_id").and_then(Value::as_str);
         let call = call.and_then(|id| self.kept.server_call(id));
-        let Some(call) = call.filter(|call| search::is_search(call)) else {
+        let Some(call) = call.filter(|call| searched::is_search(call)) else {
             return;
         };
         let query = call.pointer("/input/query").and_then(Value::as_str);
-        let found = search::found(result).map(|name| self.names.original(name).to_owned());
+        let found = searched::found(result).map(|name| self.names.original(name).to_owned());
         let found: Vec<String> = found.collect();
         let told = tool_search::told(query.unwrap_or_default(), &found);
         out.push_back(ModelEvent::Reasoning(format!("\n\n{told}\n\n")));

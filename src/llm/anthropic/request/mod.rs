@@ -1,6 +1,6 @@
 //! Lowers a [`Request`] to a Messages body. Pure.
 
-pub(in crate::llm::anthropic) mod search;
+mod search;
 pub(in crate::llm::anthropic) mod thinking;
 
 use std::borrow::Cow;

@@ -20,6 +20,7 @@ use crate::llm::{
 
 pub(super) mod assembler;
 mod request;
+mod searched;
 mod wire;
 
 /// What a server may refuse by name and do without. What stands within another comes first.

@@ -6,11 +6,10 @@ use serde_json::Value;
 
 use super::{cache_mark, tool_forms};
 use crate::llm::anthropic::assembler::NativeBlock;
+use crate::llm::anthropic::searched::{found, is_search, text};
 use crate::llm::anthropic::wire::{CacheControl, SearchForm, ToolEntry};
 use crate::llm::tool_search::Searchable;
 
-/// How the names of all versions of the search begin.
-const SEARCH: &str = "tool_search_tool";
 /// The kind of a block that says what a search found.
 const RESULT: &str = "tool_search_tool_result";
 
@@ -69,22 +68,6 @@ pub(super) fn is_of(block: &Value, calls: &HashSet<&str>) -> bool {
         "server_tool_use" => calls.contains(text(block, "id")),
         _ => false,
     }
-}
-
-/// Whether a call of the vendor's own tools is a search for tools.
-pub(in crate::llm::anthropic) fn is_search(block: &Value) -> bool {
-    text(block, "name").starts_with(SEARCH)
-}
-
-/// The names that a search found, as they were sent.
-pub(in crate::llm::anthropic) fn found(result: &Value) -> impl Iterator<Item = &str> {
-    let references = result.pointer("/content/tool_references");
-    let references = references.and_then(Value::as_array).into_iter().flatten();
-    references.map(|reference| text(reference, "tool_name"))
-}
-
-fn text<'a>(block: &'a Value, field: &str) -> &'a str {
-    block.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::domain::Native;
-use crate::llm::openai::responses::request::search;
+use crate::llm::openai::responses::searched;
 use crate::llm::request::interleave::Position;
 use crate::llm::request::names::Names;
 use crate::llm::tool_search;
@@ -73,10 +73,10 @@ impl Kept {
         block.retain(|name, value| TAKEN.contains(&&**name) && !value.is_null());
         let block = Value::Object(block);
         let told = if block.get("arguments").is_some() {
-            self.query = search::query(&block);
+            self.query = searched::query(&block);
             None
         } else {
-            let loaded = search::loaded(&block).into_iter();
+            let loaded = searched::loaded(&block).into_iter();
             let loaded = loaded.map(|(_, name)| names.original(name).to_owned());
             let loaded: Vec<String> = loaded.collect();
             Some(tool_search::told(&std::mem::take(&mut self.query), &loaded))

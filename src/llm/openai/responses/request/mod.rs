@@ -15,6 +15,7 @@ use crate::llm::Request;
 use crate::llm::contents::Part as Said;
 use crate::llm::openai::omitted::{Omitted, Part};
 use crate::llm::openai::responses::assembler::NativeBlock;
+use crate::llm::openai::responses::searched;
 use crate::llm::openai::responses::wire::{
     Body, Content, ContentPart, Item, OwnItem, Reasoning, Role, ToolForm,
 };
@@ -195,7 +196,7 @@ fn assistant<'a>(
         interleave::Part::Text(text) => {
             message(Role::Assistant, Content::Text(Cow::Borrowed(text)), None)
         }
-        interleave::Part::Block(block, _) if is_thought(block) || search::is_search(block) => {
+        interleave::Part::Block(block, _) if is_thought(block) || searched::is_search(block) => {
             Some(Item::Native(block))
         }
         interleave::Part::Block(block, own) => {

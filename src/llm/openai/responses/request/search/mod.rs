@@ -13,6 +13,7 @@ use super::form;
 use crate::domain::Tool;
 use crate::llm::Request;
 use crate::llm::openai::omitted::{Omitted, Part};
+use crate::llm::openai::responses::searched::{CALL, OUTPUT, is_search, kind, loaded};
 use crate::llm::openai::responses::wire::{Namespace, SearchForm, ToolEntry};
 use crate::llm::openai::tools::{Strictness, offered};
 use crate::llm::request::interleave::Position;
@@ -21,8 +22,6 @@ use crate::llm::tool_search::{Searchable, ServerTools};
 
 /// Names of tools that the description of a namespace holds.
 const NAMED: usize = 40;
-const CALL: &str = "tool_search_call";
-const OUTPUT: &str = "tool_search_output";
 
 /// The tools of a request whose vendor searches, as text.
 pub(in crate::llm::openai::responses) fn tools(
@@ -122,55 +121,6 @@ impl Namespaces {
         };
         !self.0.is_empty() && loaded(output).into_iter().all(is_known)
     }
-}
-
-/// Whether an item is a search, or what one loaded.
-pub(in crate::llm::openai::responses) fn is_search(item: &Value) -> bool {
-    matches!(kind(item), CALL | OUTPUT)
-}
-
-/// The functions that a search loaded, each with its namespace.
-pub(in crate::llm::openai::responses) fn loaded(output: &Value) -> Vec<(Option<&str>, &str)> {
-    let tools = output.get("tools").and_then(Value::as_array);
-    let mut loaded = Vec::new();
-    for tool in tools.into_iter().flatten() {
-        let name = text(tool, "name");
-        match tool.get("tools").and_then(Value::as_array) {
-            Some(functions) => {
-                let functions = functions.iter();
-                loaded.extend(functions.map(|function| (Some(name), text(function, "name"))));
-            }
-            None => loaded.push((None, name)),
-        }
-    }
-    loaded
-}
-
-/// What a search looked for, in words: its arguments have no form that is promised.
-pub(in crate::llm::openai::responses) fn query(call: &Value) -> String {
-    let mut words = Vec::new();
-    let arguments = call.get("arguments").unwrap_or(&Value::Null);
-    collect_words(arguments, &mut words);
-    words.join(", ")
-}
-
-fn collect_words<'a>(value: &'a Value, words: &mut Vec<&'a str>) {
-    match value {
-        Value::String(word) => words.push(word),
-        Value::Array(values) => values.iter().for_each(|value| collect_words(value, words)),
-        Value::Object(fields) => fields
-            .values()
-            .for_each(|value| collect_words(value, words)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-fn kind(item: &Value) -> &str {
-    text(item, "type")
-}
-
-fn text<'a>(value: &'a Value, field: &str) -> &'a str {
-    value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::{loaded, query};
 use crate::domain::{CallId, Entry, ModelCall, Native};
 use crate::llm::Request;
 use crate::llm::openai::omitted::{Lesson, Omitted, Part};
@@ -133,8 +132,8 @@ fn tools_that_are_found_stand_in_a_namespace_for_each_server() {
 }
 
 /// The items of the answer, and the call after them.
-fn check(blocks: Vec<Value>, is_searching: bool, expected: &[Value]) {
-    let sent = sent(painted(blocks.clone()), is_searching);
+fn check(blocks: &[Value], is_searching: bool, expected: &[Value]) {
+    let sent = sent(painted(blocks.to_vec()), is_searching);
     let input = sent["input"].as_array().unwrap();
     let mut call = json!({"type": "function_call", "call_id": "call_1", "name": "paint_fence",
         "arguments": "{\"how\":\"green\"}"});
@@ -149,9 +148,9 @@ fn check(blocks: Vec<Value>, is_searching: bool, expected: &[Value]) {
 
 #[test]
 fn a_search_goes_back_while_all_that_it_loaded_is_there() {
-    check(whole(), true, &whole());
+    check(&whole(), true, &whole());
     // What was called before it had to be found has its namespace too.
-    check(vec![], true, &[]);
+    check(&[], true, &[]);
     let rest = [thought("r2")];
     for stale in [
         output("mcp__garden", &["paint_fence", "gone"]),
@@ -159,11 +158,11 @@ fn a_search_goes_back_while_all_that_it_loaded_is_there() {
         json!({"type": "tool_search_output", "tools": [{"type": "function", "name": "paint_fence"}]}),
     ] {
         let blocks = vec![thought("r1"), searching(), stale, thought("r2")];
-        check(blocks, true, &rest);
+        check(&blocks, true, &rest);
     }
     // Sepal searches now, or the answer was cut after the search.
-    check(whole(), false, &rest);
-    check(vec![thought("r1"), searching()], true, &[]);
+    check(&whole(), false, &rest);
+    check(&[thought("r1"), searching()], true, &[]);
 }
 
 /// The vendor caches what requests begin with alike, byte by byte.
@@ -180,17 +179,4 @@ fn the_prefix_stays_the_same_while_tools_are_found() {
     all.push(user("and now?"));
     let again = prefix(&all);
     assert!(again.starts_with(&found), "{found}\n{again}");
-}
-
-#[test]
-fn what_was_looked_for_and_found_is_read_in_every_form() {
-    assert_eq!(query(&searching()), "mcp__garden");
-    assert_eq!(
-        query(&json!({"arguments": {"goal": "paint", "limit": 2}})),
-        "paint"
-    );
-    assert_eq!(query(&json!({})), "");
-    let output = json!({"tools": [{"type": "function", "name": "a"},
-        {"type": "namespace", "name": "n", "tools": [{"name": "b"}]}, 7]});
-    assert_eq!(loaded(&output), [(None, "a"), (Some("n"), "b"), (None, "")]);
 }
