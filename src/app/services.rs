@@ -270,6 +270,7 @@ fn factory(
         temperature: llm.temperature,
         effort: llm.effort,
         defer_tools_percent: llm.defer_tools_percent,
+        tool_search: llm.tool_search,
         max_tokens: llm.max_tokens.map(std::num::NonZeroU32::get),
         turn_limit: chat.turn_limit,
         place,

@@ -27,6 +27,7 @@ mod request;
 pub mod scripted;
 mod stream;
 pub mod tokens;
+pub mod tool_search;
 mod transport;
 mod wire_log;
 
@@ -40,6 +41,7 @@ pub use catalogue::{Catalogue, Overrides, Vendor, Windows};
 pub use contents::{Content, Contents, Encoded};
 pub use error::{Error, KeyFault, Refusal};
 pub use request::cache::RequestCache;
+pub use tool_search::Deferral;
 pub use transport::retry::{Failed, Progress, RetryConfig, SoFar, ask};
 
 pub use crate::config::ProviderKind;
@@ -105,6 +107,8 @@ pub struct Request {
     pub contents: Contents,
     /// The tools that the model may ask for.
     pub tools: Arc<[Tool]>,
+    /// What a vendor that searches tools by itself is told instead of them.
+    pub deferral: Option<Deferral>,
     /// Sent only when set (S0.45), and only to models that take it.
     pub temperature: Option<f64>,
     /// How much the model may think; none = as much as it does by itself.

@@ -99,6 +99,7 @@ impl Offer {
             max_tokens: Some(ANSWER_TOKENS),
             max_output: None,
             contents: crate::llm::Contents::default(),
+            deferral: None,
         };
         let once = RetryConfig {
             max_retries: 0,

@@ -23,6 +23,7 @@ pub use administration::tools::ToolChange;
 pub use administration::trial::Trials;
 pub use catalogue::entry::{ServerEntry, Source};
 pub use catalogue::tool_report::ToolReport;
+pub(crate) use catalogue::view::ToolOffer;
 pub use catalogue::view::View;
 pub use connections::logs::LogLine;
 pub use connections::opening::{Clients, Phase};

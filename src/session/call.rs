@@ -61,7 +61,7 @@ pub struct Proposal {
     /// The arguments as the model wrote them.
     pub args: Value,
     /// Whether the model asked through `use_tool`: name and arguments are those of the tool itself.
-    pub is_found: bool,
+    pub is_indirect: bool,
     /// What became of the look-up.
     pub resolution: Resolution,
 }
@@ -233,7 +233,7 @@ pub struct Call {
     pub args: Value,
     /// Whether the model asked through `use_tool`, because it was not sent the tool's definition.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_found: bool,
+    pub is_indirect: bool,
     /// The arguments as the model wrote them, if a person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_args: Option<Value>,
@@ -295,7 +295,7 @@ impl Call {
             id: self.id.clone(),
             provider_id: self.provider_id.clone(),
             name: self.model_name().to_owned(),
-            args: if self.is_found {
+            args: if self.is_indirect {
                 json!({ "tool": self.name, "arguments": args })
             } else {
                 args.clone()
@@ -305,7 +305,11 @@ impl Call {
 
     /// The name of the tool that the model called.
     pub fn model_name(&self) -> &str {
-        if self.is_found { USE_TOOL } else { &self.name }
+        if self.is_indirect {
+            USE_TOOL
+        } else {
+            &self.name
+        }
     }
 }
 

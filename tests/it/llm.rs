@@ -49,6 +49,7 @@ fn request(entries: Vec<Entry>) -> Request {
         system: Some("Be kind.".into()),
         entries: entries.into(),
         contents: sepal::llm::Contents::default(),
+        deferral: None,
         tools: Arc::from([tool(
             "read_file",
             json!({"type": "object", "properties": {}}),

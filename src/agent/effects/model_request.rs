@@ -125,6 +125,7 @@ impl ModelRequest {
         let RequestBase {
             system,
             tools,
+            deferral,
             limits,
             tokens,
             counted,
@@ -153,6 +154,7 @@ impl ModelRequest {
             entries: shown.entries.clone().into(),
             contents: llm::Contents::default(),
             tools,
+            deferral,
             temperature: self.agent.temperature,
             effort: self.effort.or(self.agent.effort(choice)),
             max_tokens: self.agent.max_tokens.map(at_most),
@@ -283,7 +285,7 @@ impl ModelRequest {
                         provider_id,
                         name: name.clone(),
                         args: serde_json::Value::String(invalid.raw().to_owned()),
-                        is_found: false,
+                        is_indirect: false,
                         resolution: Resolution::Invalid(invalid.to_string()),
                     }
                 }

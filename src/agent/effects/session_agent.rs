@@ -10,6 +10,7 @@ use crate::domain::{Effort, SandboxId, SessionId, SessionKey, TenantId, Tool, Us
 use crate::history::{self, PromptError};
 use crate::llm::catalogue::{Ability, Model};
 use crate::llm::tokens::Counter;
+use crate::llm::tool_search::{Deferral, ToolSearch};
 use crate::llm::{Catalogue, Overrides, ProviderKind, RetryConfig, Vendor};
 use crate::providers::Providers;
 use crate::sandbox::assignment::SandboxAssignment;
@@ -25,6 +26,8 @@ const ORDINARY_ANSWER: u64 = 4096;
 pub(in crate::agent) struct RequestBase {
     pub(in crate::agent) system: Arc<str>,
     pub(in crate::agent) tools: Arc<[Tool]>,
+    /// What a vendor that searches tools by itself is told instead of them.
+    pub(in crate::agent) deferral: Option<Deferral>,
     /// What of the history fits beside them.
     pub(in crate::agent) limits: history::Limits,
     /// What would fit if the session read the whole window of the model.
@@ -56,6 +59,8 @@ pub struct AgentFactory {
     /// Percent of the model's window that definitions of tools may take before they are searched
     /// instead of sent; 0 = they are always sent.
     pub defer_tools_percent: u8,
+    /// Who searches them.
+    pub tool_search: ToolSearch,
     /// How long a turn may go on without a person (S0.58).
     pub turn_limit: Option<Duration>,
     /// Where sandboxed tools run.
@@ -82,6 +87,7 @@ pub struct SessionAgent {
     pub(in crate::agent) temperature: Option<f64>,
     effort: Option<Effort>,
     defer_tools_percent: u8,
+    tool_search: ToolSearch,
     pub(in crate::agent) max_tokens: Option<u32>,
     pub(in crate::agent) turn_limit: Option<Duration>,
     pub(in crate::agent) tools: Arc<SessionTools>,
@@ -102,8 +108,12 @@ impl SessionAgent {
     ) -> Result<RequestBase, PromptError> {
         let model = self.describe(choice);
         let window = model.context_window;
-        let tools = self.tools.definitions(window, self.defer_tools_percent);
-        let rendered = self.prompts.with(&tools, input)?;
+        let offer = self.tools.offer(window, self.defer_tools_percent);
+        let (tools, searchable) = (offer.definitions, offer.searchable);
+        // The prompt names what is told in any case: only the provider knows who searches.
+        let told = searchable.as_ref().map(|searchable| &searchable.told);
+        let told = told.filter(|told| !told.is_empty()).unwrap_or(&tools);
+        let rendered = self.prompts.with(told, input)?;
         let tokens = rendered.tokens(&tools, counter);
         let answer = self.max_tokens.map_or_else(
             // Not told: an answer of ordinary length, or what a small model can spare.
@@ -129,6 +139,10 @@ impl SessionAgent {
             counted: rendered.counted(&tools, counter),
             system: rendered.system,
             tools,
+            deferral: searchable.map(|searchable| Deferral {
+                searchable,
+                by: self.tool_search,
+            }),
             tokens,
         })
     }
@@ -159,6 +173,7 @@ impl AgentFactory {
             temperature: self.temperature,
             effort: self.effort,
             defer_tools_percent: self.defer_tools_percent,
+            tool_search: self.tool_search,
             max_tokens: self.max_tokens,
             turn_limit: self.turn_limit,
             tools: Arc::new(SessionTools::new(

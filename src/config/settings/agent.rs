@@ -97,6 +97,8 @@ pub struct Llm {
     /// Percent of the model's window that definitions of tools may take before they are searched
     /// instead of sent; 0 = they are always sent.
     pub defer_tools_percent: u8,
+    /// Who searches them.
+    pub tool_search: ToolSearch,
     /// The system prompt, a Jinja2 template.
     pub prompt_template: String,
     /// What happens after a transient fault.
@@ -185,6 +187,19 @@ pub enum ApiFlavour {
     Responses,
     /// Chat Completions.
     ChatCompletions,
+}
+
+/// Who searches tools whose definitions are not sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolSearch {
+    /// The vendor, at its own address and for models that are known to have a search.
+    #[default]
+    Auto,
+    /// The vendor, wherever its models are reached.
+    Vendor,
+    /// Sepal, for every model.
+    Sepal,
 }
 
 /// What a provider speaks. `llm` says the rest of it.

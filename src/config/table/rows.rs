@@ -65,6 +65,8 @@ pub(super) const FLAVOURS: &[Word] = &[
     Word::Is("chat-completions"),
     Word::Alias("chat", "chat-completions"),
 ];
+/// Who searches tools.
+const TOOL_SEARCHES: &[Word] = &[Word::Is("auto"), Word::Is("vendor"), Word::Is("sepal")];
 /// How long a prompt cache keeps what it is given.
 pub(super) const CACHE_TTLS: &[Word] = &[Word::Is("5m"), Word::Is("1h")];
 const APPROVALS: &[Word] = &[
@@ -243,6 +245,8 @@ settings! { since "0.1":
         "Tokens that those models of the default provider can read that the catalogue does not know.";
     "agent.llm.defer_tools_percent" ["SPL_LLM_DEFER_TOOLS_PERCENT" "LLM_DEFER_TOOLS_PERCENT"] Whole(0, 100), Is("3"),
         "Percent of the model's window that the definitions of the servers' tools may take: above it they are not sent, and the model finds tools by search; 0 = they are always sent.";
+    "agent.llm.tool_search" ["SPL_LLM_TOOL_SEARCH" "LLM_TOOL_SEARCH"] OneOf(TOOL_SEARCHES), Is("auto"),
+        "Who searches tools whose definitions are not sent: `auto` is the vendor at Anthropic's and OpenAI's own addresses, for models that have a search, and Sepal anywhere else; `vendor` is the vendor behind a proxy too; `sepal` is always Sepal.";
     "agent.llm.prompt_template" ["SPL_LLM_PROMPT_TEMPLATE" "LLM_PROMPT_TEMPLATE"] Template,
         Is("You are a helpful assistant. {{input}}. Available tools: {{tools}}"),
         "The system prompt, a Jinja2 template. `system_prompt` is another name for it.";

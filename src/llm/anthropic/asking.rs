@@ -11,7 +11,7 @@ use reqwest::Response;
 
 use super::Service;
 use super::assembler::{Pause, Said};
-use super::request::thinking::{Part, Plan, plan, refused_part};
+use super::request::thinking::{Part, has_tool_search, plan, refused_part};
 use super::request::{self, Terms};
 use crate::llm::stream::payloads::payloads;
 use crate::llm::{Error, Request};
@@ -32,11 +32,19 @@ impl Service {
             let ttl = self
                 .cache_ttl
                 .filter(|_| !refused.contains(&Part::CacheTtl));
-            match self.post(request, &plan, (said, ttl)).await {
+            let is_searching = !refused.contains(&Part::ToolSearch) && self.searches(request);
+            let terms = Terms {
+                plan: &plan,
+                family: &self.family,
+                cache_ttl: ttl,
+                is_searching,
+            };
+            match self.post(request, terms, said).await {
                 Ok(response) => Ok((response, plan.left_out)),
                 Err(error) => {
                     let said = error.refused_request();
-                    let part = said.and_then(|said| refused_part(said, &plan, ttl.is_some()));
+                    let sent = (ttl.is_some(), is_searching);
+                    let part = said.and_then(|said| refused_part(said, &plan, sent));
                     Err((error, part))
                 }
             }
@@ -44,25 +52,26 @@ impl Service {
         self.learned.ask(&request.model, attempt).await
     }
 
+    /// Whether the vendor searches the tools of a request.
+    fn searches(&self, request: &Request) -> bool {
+        let is_vendor = self.endpoint.is_vendor;
+        request
+            .searched_by_vendor(is_vendor, has_tool_search)
+            .is_some()
+    }
+
     async fn post(
         &self,
         request: &Request,
-        plan: &Plan,
-        (said, cache_ttl): (Option<&Said>, Option<&'static str>),
+        terms: Terms<'_>,
+        said: Option<&Said>,
     ) -> Result<Response, Error> {
-        let mut body = request::body(
-            request,
-            Terms {
-                plan,
-                family: &self.family,
-                cache_ttl,
-            },
-        );
+        let mut body = request::body(request, terms);
         if let Some(said) = said {
             request::push_said(&mut body, said);
         }
         let mut post = self.endpoint.http.post(self.url("messages"));
-        if plan.is_interleaved {
+        if terms.plan.is_interleaved {
             post = post.header("anthropic-beta", INTERLEAVED);
         }
         self.send(post.json(&body)).await

@@ -26,6 +26,7 @@ mod fault;
 pub(super) mod fuzz;
 mod listing;
 mod request;
+mod searched;
 mod wire;
 
 /// The vendor's own address.
@@ -137,7 +138,7 @@ impl Provider for Messages {
         let service = Arc::clone(&self.0);
         let (response, left_out) = service.ask(&request, None).await?;
         let told = service.learned.tell(&request.model, left_out);
-        let names = Names::of(&request.tools);
+        let names = Names::of_all(request.all_tools());
         let pause = Pause::default();
         let assembler = Assembler::new(service.endpoint.owner(), names, service.family.clone());
         let assembler = assembler.pausing(Arc::clone(&pause));

@@ -78,6 +78,7 @@ fn a_limit_of_the_answer_is_always_sent_and_never_more_than_the_model_can() {
             max_tokens: wanted,
             max_output,
             contents: crate::llm::Contents::default(),
+            deferral: None,
         };
         let provider = connect("k", "").unwrap();
         assert_eq!(

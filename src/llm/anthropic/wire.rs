@@ -16,7 +16,7 @@ pub(super) struct Body<'a> {
     pub(super) model: &'a str,
     pub(super) max_tokens: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) tools: Vec<ToolForm<'a>>,
+    pub(super) tools: Vec<ToolEntry<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool_choice: Option<ToolChoice>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -59,12 +59,56 @@ pub(super) struct ToolChoice {
     pub(super) kind: &'static str,
 }
 
+/// A tool of ours, or the vendor's own search for them.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum ToolEntry<'a> {
+    Tool(ToolForm<'a>),
+    Search(SearchForm),
+}
+
+impl ToolEntry<'_> {
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Tool(form) => &form.name,
+            Self::Search(form) => form.name,
+        }
+    }
+}
+
+/// The search for tools that the vendor runs.
+#[derive(Debug, Serialize)]
+pub(super) struct SearchForm {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    name: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cache_control: Option<CacheControl>,
+}
+
+impl SearchForm {
+    /// The name that the vendor prescribes.
+    pub(super) const NAME: &'static str = "tool_search_tool_bm25";
+
+    /// The search by words of the natural language.
+    pub(super) fn bm25() -> Self {
+        Self {
+            kind: "tool_search_tool_bm25_20251119",
+            name: Self::NAME,
+            cache_control: None,
+        }
+    }
+}
+
 #[derive(Debug, Serialize)]
 pub(super) struct ToolForm<'a> {
     pub(super) name: Cow<'a, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(super) description: &'a str,
     pub(super) input_schema: Cow<'a, Value>,
+    /// The model is told of it when it has found it. Such a tool must have no `cache_control`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) defer_loading: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cache_control: Option<CacheControl>,
 }

@@ -43,6 +43,7 @@ fn is_asked(request: &Request, part: Part) -> bool {
         Part::Temperature => request.temperature.is_some(),
         Part::Effort => request.effort.is_some(),
         Part::ToolChoice | Part::Strict => !request.tools.is_empty(),
+        Part::ToolSearch => request.deferral.is_some(),
         Part::MaxTokens => request.max_tokens.is_some_and(|limit| limit > 0),
         Part::StreamOptions | Part::Summary | Part::Encrypted | Part::Thoughts | Part::CacheKey => {
             true
@@ -74,6 +75,7 @@ fn names(part: Part) -> &'static [&'static str] {
         Part::CacheKey => &["prompt_cache_key"],
         Part::ToolChoice => &["tool_choice"],
         Part::Strict => &["strict", "invalid_function_parameters"],
+        Part::ToolSearch => &["tool_search", "defer_loading"],
         Part::MaxTokens => &["max_tokens"],
     }
 }
@@ -126,6 +128,12 @@ impl Said {
                 Part::Effort => param == "reasoning" || param == "thinking",
                 Part::Thoughts => {
                     self.is_of_the_history() && self.text.to_lowercase().contains("reasoning")
+                }
+                Part::ToolSearch => {
+                    let is_named = |name: &&str| has_word(&self.text, name);
+                    let is_of_tools = param.starts_with("tools");
+                    is_of_tools && self::names(part).iter().any(is_named)
+                        || param.ends_with(".namespace")
                 }
                 Part::StreamOptions
                 | Part::Temperature
@@ -181,6 +189,7 @@ mod tests {
     use crate::domain::{Effort, Tool, ToolAnnotations};
     use crate::llm::Request;
     use crate::llm::openai::omitted::{Lesson, Omitted, Part};
+    use crate::llm::tool_search::{Deferral, Searchable, ToolSearch};
     use crate::llm::transport::Refused;
 
     const PARTS: &[Part] = &[
@@ -193,6 +202,7 @@ mod tests {
         Part::CacheKey,
         Part::ToolChoice,
         Part::Strict,
+        Part::ToolSearch,
         Part::MaxTokens,
     ];
 
@@ -202,6 +212,13 @@ mod tests {
             temperature: Some(0.2),
             effort: Some(Effort::Max),
             max_tokens: Some(9),
+            deferral: Some(Deferral {
+                searchable: Arc::new(Searchable {
+                    told: Arc::from([]),
+                    servers: vec![],
+                }),
+                by: ToolSearch::Auto,
+            }),
             tools: Arc::from([Tool {
                 name: "t".to_owned(),
                 title: None,
@@ -261,6 +278,13 @@ mod tests {
             r#"{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","param":"max_tokens","code":"unsupported_parameter"}}"#,
             part(Part::MaxTokens),
         );
+        for search in [
+            r#"{"error":{"message":"Tool 'tool_search' is not supported with gpt-5.1.","param":"tools","code":null}}"#,
+            r#"{"error":{"message":"Unknown parameter: 'tools[2].defer_loading'.","param":"tools[2].defer_loading","code":"unknown_parameter"}}"#,
+            r#"{"error":{"message":"Missing namespace for function_call 't'.","param":"input[3].namespace","code":null}}"#,
+        ] {
+            check(search, part(Part::ToolSearch));
+        }
         for stale in [
             r#"{"error":{"message":"The encrypted content for item rs_1 could not be verified.","param":null,"code":"invalid_encrypted_content"}}"#,
             r#"{"error":{"message":"Item 'rs_1' of type 'reasoning' was provided without its required following item.","param":"input","code":null}}"#,
@@ -277,6 +301,7 @@ mod tests {
             r#"{"error":{"message":"Unrecognized request argument: stream_options"}}"#,
             part(Part::StreamOptions),
         );
+        check("unknown tool type: tool_search", part(Part::ToolSearch));
         check(
             r#"{"detail":[{"type":"extra_forbidden","loc":["body","reasoning_effort"],"msg":"Extra inputs are not permitted","input":"max"}]}"#,
             Some(Lesson::Effort("max")),
@@ -292,6 +317,10 @@ mod tests {
     #[test]
     fn what_is_about_something_else_or_was_not_sent_teaches_nothing() {
         check(r#"{"error":{"message":"bad","param":"messages"}}"#, None);
+        check(
+            r#"{"error":{"message":"bad","param":"tools[0].name"}}"#,
+            None,
+        );
         check("my_temperature_sensor is no tool", None);
         check("", None);
         let named = r#"{"error":{"message":"temperature","param":"temperature"}}"#;

@@ -26,6 +26,8 @@ pub(super) enum Part {
     ToolChoice,
     /// That arguments follow their schema to the letter.
     Strict,
+    /// That the vendor searches tools.
+    ToolSearch,
     /// The longest answer by its old name.
     MaxTokens,
 }

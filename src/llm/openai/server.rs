@@ -7,6 +7,7 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 
 use super::models::ModelList;
 use super::omitted::{Lesson, Omitted, Part};
+use super::tools::has_tool_search;
 use super::{fault, lesson};
 use crate::llm::request::learned::Learned;
 use crate::llm::transport::endpoint::Endpoint;
@@ -68,8 +69,13 @@ impl Server {
         build: impl Fn(&Omitted) -> Result<RequestBuilder, Error> + Send + Sync,
     ) -> Result<Opened, Error> {
         let build = &build;
+        let is_searched = request.searched_by_vendor(self.endpoint.is_vendor, has_tool_search);
+        let is_searched = is_searched.is_some();
         let attempt = |refused: BTreeSet<Lesson>| async move {
             let mut omitted = Omitted::known(request, self.has_vendor_models());
+            if !is_searched {
+                omitted.learn(Lesson::Part(Part::ToolSearch));
+            }
             for lesson in refused {
                 omitted.learn(lesson);
             }

@@ -34,7 +34,12 @@ pub(in crate::llm) struct Names(HashMap<String, String>);
 impl Names {
     /// Remembers the tools whose name had to be changed.
     pub(in crate::llm) fn of(tools: &[Tool]) -> Self {
-        let changed = tools.iter().filter(|tool| !is_fit(&tool.name));
+        Self::of_all(tools.iter())
+    }
+
+    /// The same.
+    pub(in crate::llm) fn of_all<'a>(tools: impl Iterator<Item = &'a Tool>) -> Self {
+        let changed = tools.filter(|tool| !is_fit(&tool.name));
         Self(
             changed
                 .map(|tool| (fit(&tool.name).into_owned(), tool.name.clone()))

@@ -183,6 +183,7 @@ mod tests {
             }]
             .into(),
             tools: Arc::from([]),
+            deferral: None,
             temperature: None,
             effort: None,
             max_tokens: None,

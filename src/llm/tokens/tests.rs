@@ -103,6 +103,7 @@ fn an_estimate_of_usage_counts_the_request_and_the_answer() {
         }]
         .into(),
         tools: Arc::from([tool]),
+        deferral: None,
         temperature: None,
         effort: None,
         max_tokens: None,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bm25::{Document, SearchEngine, SearchEngineBuilder, Tokenizer};
 use rust_stemmers::{Algorithm, Stemmer};
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::entry::BUNDLED;
 use crate::domain::{FIND_TOOLS, Tool, ToolAnnotations, USE_TOOL};
 use crate::llm::tokens;
+use crate::llm::tool_search::{Searchable, ServerTools};
 use crate::mcp::Toolbox;
 
 /// Tools that one search gives at most.
@@ -30,11 +31,12 @@ const MAX_LINE_CHARS: usize = 120;
 pub(crate) struct Deferred {
     /// What is sent: the bundled server's tools, and how the others are found and called.
     pub(crate) definitions: Arc<[Tool]>,
-    /// What the others would take, estimated.
+    /// The same for a vendor that searches by itself.
+    pub(crate) searchable: Arc<Searchable>,
+    /// What the two tools take by which the others are found and called, estimated.
     pub(crate) tokens: u64,
-    /// In the order of their names.
-    tools: Vec<Tool>,
-    engine: SearchEngine<usize, u32, Words>,
+    /// Made at the first search.
+    index: OnceLock<SearchEngine<usize, u32, Words>>,
 }
 
 /// Splits names and descriptions into words: `create_pull_request` and `createPullRequest` hold three.
@@ -69,34 +71,53 @@ impl Deferred {
     pub(crate) fn new(toolbox: &Toolbox) -> Self {
         let (bundled, others): (Vec<_>, Vec<_>) =
             toolbox.tools().partition(|tool| tool.at.server == BUNDLED);
-        let mut by_server = BTreeMap::<&str, usize>::new();
+        let mut by_server = BTreeMap::<&str, Vec<Tool>>::new();
         for tool in &others {
-            *by_server.entry(&tool.at.server).or_default() += 1;
+            let of_server = by_server.entry(&tool.at.server).or_default();
+            of_server.push(tool.tool.clone());
         }
         let ways = [finding(&by_server), using()];
-        let definitions = bundled.iter().map(|tool| tool.tool.clone()).chain(ways);
-        let documents = others.iter().enumerate().map(|(at, tool)| {
-            // The name counts twice: it is what the tool does.
-            let name = &tool.tool.name;
-            let parameters = tool.tool.input_schema.get("properties");
-            let parameters = parameters.and_then(Value::as_object);
-            let parameters = parameters.into_iter().flat_map(serde_json::Map::keys);
-            let parameters: Vec<&str> = parameters.map(String::as_str).collect();
-            let text = format!(
-                "{name} {name} {} {} {}",
-                tool.at.server,
-                tool.tool.description,
-                parameters.join(" ")
-            );
-            Document::new(at, text)
+        let told: Arc<[Tool]> = bundled.iter().map(|tool| tool.tool.clone()).collect();
+        let servers = by_server.into_iter().map(|(server, tools)| ServerTools {
+            server: server.to_owned(),
+            tools,
         });
-        let engine = SearchEngineBuilder::with_tokenizer_and_documents(Words, documents);
         Self {
-            definitions: definitions.collect(),
-            tokens: others.iter().map(|tool| tokens::of_tool(&tool.tool)).sum(),
-            engine: engine.build(),
-            tools: others.iter().map(|tool| tool.tool.clone()).collect(),
+            tokens: ways.iter().map(tokens::of_tool).sum(),
+            definitions: told.iter().cloned().chain(ways).collect(),
+            searchable: Arc::new(Searchable {
+                told,
+                servers: servers.collect(),
+            }),
+            index: OnceLock::new(),
         }
+    }
+
+    /// The tools that are searched, by server.
+    fn tools(&self) -> impl Iterator<Item = &Tool> {
+        self.searchable.deferred()
+    }
+
+    fn index(&self) -> &SearchEngine<usize, u32, Words> {
+        self.index.get_or_init(|| {
+            let servers = self.searchable.servers.iter();
+            let tools = servers.flat_map(|of| of.tools.iter().map(|tool| (&*of.server, tool)));
+            let documents = tools.enumerate().map(|(at, (server, tool))| {
+                // The name counts twice: it is what the tool does.
+                let name = &tool.name;
+                let parameters = tool.input_schema.get("properties");
+                let parameters = parameters.and_then(Value::as_object);
+                let parameters = parameters.into_iter().flat_map(serde_json::Map::keys);
+                let parameters: Vec<&str> = parameters.map(String::as_str).collect();
+                let text = format!(
+                    "{name} {name} {server} {} {}",
+                    tool.description,
+                    parameters.join(" ")
+                );
+                Document::new(at, text)
+            });
+            SearchEngineBuilder::with_tokenizer_and_documents(Words, documents).build()
+        })
     }
 
     /// What a call of `find_tools` is answered, or what is wrong with its arguments.
@@ -108,9 +129,9 @@ impl Deferred {
             return Ok(self.names());
         }
         // A name is found as it is.
-        let exact = self.tools.iter().filter(|tool| tool.name == query.trim());
-        let ranked = self.engine.search(query, MAX_FOUND).into_iter();
-        let ranked = ranked.filter_map(|found| self.tools.get(found.document.id));
+        let exact = self.tools().filter(|tool| tool.name == query.trim());
+        let ranked = self.index().search(query, MAX_FOUND).into_iter();
+        let ranked = ranked.filter_map(|found| self.tools().nth(found.document.id));
         let ranked = ranked.filter(|tool| tool.name != query.trim());
         let mut told = String::new();
         for tool in exact.chain(ranked).take(MAX_FOUND) {
@@ -135,7 +156,7 @@ impl Deferred {
 
     fn names(&self) -> String {
         let mut told = String::new();
-        for tool in self.tools.iter().take(MAX_LISTED) {
+        for tool in self.tools().take(MAX_LISTED) {
             let line = tool.description.lines().next().unwrap_or_default();
             let line: String = line.chars().take(MAX_LINE_CHARS).collect();
             told.push_str(&tool.name);
@@ -143,7 +164,7 @@ impl Deferred {
             told.push_str(&line);
             told.push('\n');
         }
-        let more = self.tools.len().saturating_sub(MAX_LISTED);
+        let more = self.tools().count().saturating_sub(MAX_LISTED);
         if more > 0 {
             // Writing into a text does not fail.
             let _ = writeln!(told, "and {more} more; search for them by words");
@@ -178,10 +199,10 @@ fn no_object() -> String {
     format!("the arguments of `{USE_TOOL}` are not valid: `arguments` is an object")
 }
 
-fn finding(by_server: &BTreeMap<&str, usize>) -> Tool {
+fn finding(by_server: &BTreeMap<&str, Vec<Tool>>) -> Tool {
     let servers = by_server.iter();
     let servers: Vec<String> = servers
-        .map(|(server, tools)| format!("{server} ({tools})"))
+        .map(|(server, tools)| format!("{server} ({})", tools.len()))
         .collect();
     let description = format!(
         "Finds tools by words. More tools than those listed here can be used; their number by server: \
@@ -309,6 +330,12 @@ mod tests {
         let words = &deferred.definitions[1].description;
         assert!(words.contains("forge (3), mail (1)"), "{words}");
         assert!(deferred.tokens > 50, "{}", deferred.tokens);
+        let searchable = &deferred.searchable;
+        assert_eq!(searchable.told[..], deferred.definitions[..1]);
+        let servers = searchable.servers.iter();
+        let servers: Vec<_> = servers.map(|of| (&*of.server, of.tools.len())).collect();
+        assert_eq!(servers, [("forge", 3), ("mail", 1)]);
+        assert!(deferred.index.get().is_none(), "nobody has searched");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::deferred::Deferred;
 use super::entry::{BUNDLED, ServerEntry, Source};
 use crate::domain::{Digest, TenantId, Timestamp, Tool, ToolRef};
 use crate::llm::tokens;
+use crate::llm::tool_search::Searchable;
 use crate::mcp::{Naming, Offer, Toolbox, is_offered};
 use crate::sandbox::Image;
 use crate::session::{PolicyEffect, Rule, Rules};
@@ -43,9 +44,18 @@ pub struct View {
     pub(crate) definitions: Arc<[Tool]>,
     /// What is sent instead where those take too much of a window; made when it is first needed.
     deferred: OnceLock<Deferred>,
+    /// What the definitions take that may be searched, estimated; counted when it is first needed.
+    deferrable_tokens: OnceLock<u64>,
     pub(crate) rules: Arc<Rules>,
     /// Why tools are not offered, by server.
     pub(crate) problems: BTreeMap<String, Vec<String>>,
+}
+
+/// What a model is told of the tools.
+pub(crate) struct ToolOffer {
+    pub(crate) definitions: Arc<[Tool]>,
+    /// What a vendor that searches by itself is told instead; none = no definition is held back.
+    pub(crate) searchable: Option<Arc<Searchable>>,
 }
 
 /// What tenants are offered, as it was last looked up.
@@ -150,6 +160,7 @@ impl View {
             toolbox,
             definitions,
             deferred: OnceLock::new(),
+            deferrable_tokens: OnceLock::new(),
             rules: Arc::new(rules),
             problems,
         }
@@ -163,22 +174,28 @@ impl View {
     /// What a model is told that reads `window` tokens: all definitions, or, where those of the servers
     /// take more than `percent` of it, the bundled ones and how to find the others. The same from turn
     /// to turn, whatever was found, so that what a vendor has cached stays right.
-    pub(crate) fn definitions_within(&self, window: u64, percent: u8) -> Arc<[Tool]> {
-        let is_deferred = percent > 0
-            && self.definitions.len() > self.deferred_from()
-            && self.deferred().tokens.saturating_mul(100) > window.saturating_mul(percent.into());
-        let told = if is_deferred {
-            &self.deferred().definitions
-        } else {
-            &self.definitions
-        };
-        Arc::clone(told)
+    pub(crate) fn offer_within(&self, window: u64, percent: u8) -> ToolOffer {
+        let tokens = self.deferrable_tokens();
+        let is_too_much =
+            percent > 0 && tokens.saturating_mul(100) > window.saturating_mul(percent.into());
+        if is_too_much && tokens > self.deferred().tokens {
+            return ToolOffer {
+                definitions: Arc::clone(&self.deferred().definitions),
+                searchable: Some(Arc::clone(&self.deferred().searchable)),
+            };
+        }
+        ToolOffer {
+            definitions: Arc::clone(&self.definitions),
+            searchable: None,
+        }
     }
 
-    /// With fewer tools than these nothing can be saved.
-    fn deferred_from(&self) -> usize {
-        let bundled = self.toolbox.tools();
-        bundled.filter(|tool| tool.at.server == BUNDLED).count() + 2
+    fn deferrable_tokens(&self) -> u64 {
+        *self.deferrable_tokens.get_or_init(|| {
+            let tools = self.toolbox.tools();
+            let others = tools.filter(|tool| tool.at.server != BUNDLED);
+            others.map(|tool| tokens::of_tool(&tool.tool)).sum()
+        })
     }
 
     /// Tells the log what so many tools cost.

@@ -225,7 +225,7 @@ impl Draft<'_> {
                 provider_id: proposal.provider_id.clone(),
                 name: proposal.name.clone(),
                 args: proposal.args.clone(),
-                is_found: proposal.is_found,
+                is_indirect: proposal.is_indirect,
                 original_args: None,
                 facts,
                 why,

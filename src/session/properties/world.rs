@@ -100,7 +100,7 @@ pub(crate) fn proposal(tool: &str, args: Value) -> Proposal {
         provider_id: format!("p-{tool}"),
         name: tool.into(),
         args,
-        is_found: false,
+        is_indirect: false,
         resolution: Resolution::Ready(Arc::new(ToolFacts {
             tool: ToolRef {
                 server: "files".into(),

@@ -1,5 +1,7 @@
 //! `/mcp` with an MCP client, and who is let in.
 
+use std::sync::Arc;
+
 use rmcp::ServiceExt as _;
 use rmcp::model::{CustomRequest, ErrorCode};
 use rmcp::service::ServiceError;
@@ -9,6 +11,7 @@ use sepal::domain::Role;
 use serde_json::{Value, json};
 
 use super::{Running, TestClient, hear, question, text_of};
+use crate::servers::deferred::with_many_tools;
 use crate::support::{DEADLINE, Person, TestApp, TestSocket};
 
 async fn connect(app: &TestApp, key: &str, client: TestClient) -> Option<Running> {
@@ -71,6 +74,27 @@ async fn a_call_waits_for_a_person_in_the_page() {
     assert_eq!(text_of(&result.unwrap()), ("Done".to_owned(), false));
     let read = app.model.requests()[1].body["messages"].to_string();
     assert!(!read.contains("Rejected"), "{read}");
+}
+
+/// The form shows the tool itself, not the one by which the model called it.
+#[tokio::test]
+async fn a_form_asks_about_the_tool_that_was_found() {
+    let (app, owner, _) = with_many_tools().await;
+    let (client, _) = TestClient::new(Some(true));
+    let asked = Arc::clone(&client.asked);
+    let client = connect(&app, &owner.key, client).await.unwrap();
+    let args = json!({"tool": "paint_fence", "arguments": {"how": "green"}});
+    app.model.will_call("use_tool", args).then_say("Done");
+    let result = client.call_tool(question("Paint it")).await.unwrap();
+    assert_eq!(text_of(&result), ("Done".to_owned(), false));
+    let asked = asked.lock().await.join("\n");
+    assert!(
+        asked.contains("paint_fence") && asked.contains("green"),
+        "{asked}"
+    );
+    assert!(!asked.contains("use_tool"), "{asked}");
+    let read = app.model.requests()[1].body["messages"].to_string();
+    assert!(read.contains("painted"), "{read}");
 }
 
 /// What one request to a door is answered.

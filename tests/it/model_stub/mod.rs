@@ -129,11 +129,11 @@ impl Vendor {
         Reply::fail(status, &[], &body)
     }
 
-    fn frames(self, text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
+    fn frames(self, search: Option<&Search>, text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
         match self {
             Self::Chat => chat::frames(text, calls),
-            Self::Responses => responses::frames(text, calls),
-            Self::Messages => messages::frames(text, calls),
+            Self::Responses => responses::frames(search, text, calls),
+            Self::Messages => messages::frames(search, text, calls),
             Self::Gemini => gemini::frames(text, calls),
         }
     }
@@ -207,6 +207,15 @@ pub(crate) struct Asked {
     pub(crate) peer: SocketAddr,
 }
 
+/// A search for tools that the vendor itself makes.
+#[derive(Debug, Clone)]
+pub(crate) struct Search {
+    query: String,
+    found: Vec<String>,
+    /// Whose tools they are.
+    server: String,
+}
+
 /// One answer of the script.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
@@ -215,6 +224,8 @@ pub(crate) struct Reply {
     frames: Vec<Bytes>,
     /// Text and calls, to be said in the vendor's form.
     said: Option<(String, Vec<(String, Value)>)>,
+    /// What the vendor's own search looks for and finds first.
+    search: Option<Search>,
     cut_after: Option<usize>,
     stall_before: Option<usize>,
 }
@@ -236,6 +247,16 @@ impl Reply {
         }
     }
 
+    /// The vendor first searches the tools of that server, and finds these.
+    pub(crate) fn searching(mut self, query: &str, server: &str, found: &[&str]) -> Self {
+        self.search = Some(Search {
+            query: query.to_owned(),
+            found: found.iter().map(|&name| name.to_owned()).collect(),
+            server: server.to_owned(),
+        });
+        self
+    }
+
     /// Exactly these pieces of a body.
     pub(crate) fn raw(content_type: &str, frames: Vec<Bytes>) -> Self {
         Self {
@@ -243,6 +264,7 @@ impl Reply {
             headers: vec![("content-type", content_type.to_owned())],
             frames,
             said: None,
+            search: None,
             cut_after: None,
             stall_before: None,
         }
@@ -321,7 +343,8 @@ impl ModelStub {
     /// The next answer is this.
     pub(crate) fn will(&self, mut reply: Reply) -> &Self {
         if let Some((text, calls)) = &reply.said {
-            reply.frames = self.vendor.frames(text, calls);
+            let search = reply.search.as_ref();
+            reply.frames = self.vendor.frames(search, text, calls);
         }
         self.state().replies.push_back(reply);
         self

@@ -5,29 +5,40 @@ use sepal::domain::Role;
 use serde_json::{Value, json};
 
 use super::{Api, offered, shell, tool, wait_for_health};
+use crate::model_stub::{Reply, Vendor};
+use crate::rest::Client;
 use crate::support::{Person, TestApp, TestSocket};
 
 /// Enough that their definitions take more than a hundredth of the model's window.
 const TOOLS: usize = 60;
 
 /// A gateway that sends definitions of a hundredth of the window at most, with a server of many tools.
-async fn with_many_tools() -> (TestApp, Person, TestSocket) {
+pub(crate) async fn with_many_tools() -> (TestApp, Person, TestSocket) {
+    with_many_tools_as(Vendor::Chat, &[]).await
+}
+
+/// The same with the model of that vendor.
+pub(super) async fn with_many_tools_as(
+    vendor: Vendor,
+    extra: &[(&str, &str)],
+) -> (TestApp, Person, TestSocket) {
     let settings = [
         ("SPL_SANDBOX", "bubblewrap"),
         ("SPL_LLM_DEFER_TOOLS_PERCENT", "1"),
     ];
-    let app = TestApp::start_with(&settings).await;
+    let settings = [&settings, extra].concat();
+    let app = TestApp::start_as(vendor, &settings).await;
     let owner = app.person_with("acme", Role::Owner).await;
     let mut socket = TestSocket::open(app.address, &owner, None).await;
     let mut config = shell("say painted");
+    let words = "Does something that is of no interest to anybody. ".repeat(20);
     let loops = format!(
-        r#"list() {{ n=0; all=$TOOLS; while [ $n -lt {TOOLS} ]; do all="$all,{{\"name\":\"other_$n\",\"description\":\"$WORDS\",\"inputSchema\":{{\"type\":\"object\",\"properties\":{{\"how\":{{\"type\":\"string\"}}}}}}}}"; n=$((n+1)); done; answer "{{\"tools\":[$all]}}"; }}"#
+        r#"list() {{ n=0; all=$TOOLS; while [ $n -lt {TOOLS} ]; do all="$all,{{\"name\":\"other_$n\",\"description\":\"{words}\",\"inputSchema\":{{\"type\":\"object\",\"properties\":{{\"how\":{{\"type\":\"string\"}}}}}}}}"; n=$((n+1)); done; answer "{{\"tools\":[$all]}}"; }}"#
     );
     let script = config["args"][1].as_str().unwrap();
     let script = script.replace(r#"list() { answer "{\"tools\":[$TOOLS]}"; }"#, &loops);
     config["args"][1] = json!(script);
     config["env"]["TOOLS"] = json!(tool("paint_fence", "Paints a fence in a colour"));
-    config["env"]["WORDS"] = json!("Does something that is of no interest to anybody. ".repeat(3));
     Api::new(&app, &owner).add("garden", config).await;
     wait_for_health(&mut socket, "garden", "healthy").await;
     (app, owner, socket)
@@ -143,4 +154,138 @@ async fn what_is_denied_or_wrong_does_not_run_through_use_tool_either() {
         assert!(output.1.contains(words), "{outputs:?}");
     }
     assert_eq!(outputs.len(), 4);
+}
+
+fn paint(how: &str) -> Value {
+    json!({"tool": "paint_fence", "arguments": {"how": how}})
+}
+
+#[tokio::test]
+async fn what_a_person_edits_are_the_arguments_of_the_tool_itself() {
+    let (app, _, mut socket) = with_many_tools().await;
+    app.model
+        .will_call("use_tool", paint("green"))
+        .then_say("Done");
+    socket.say("paint it").await;
+    let card = socket.wait_for_approval().await;
+    assert_eq!(card["schema"]["properties"]["how"]["type"], "string");
+    let edit = |args: Value| json!({"callId": card["callId"], "approved": true, "digest": card["digest"], "args": args});
+    // The schema that holds is the tool's, not that of `use_tool`.
+    let wrong = [edit(json!({"how": 7}))];
+    let refused = socket.ask("tool:approval", &wrong).await;
+    assert_eq!(refused["error"]["code"], "invalid_arguments", "{refused}");
+    let right = [edit(json!({"how": "blue"}))];
+    let taken = socket.ask("tool:approval", &right).await;
+    assert_eq!(taken["ok"], true, "{taken}");
+    let running = socket
+        .wait_where(|said| {
+            said.name == "tool:queue" && said.args[0]["calls"][0]["status"] == "executing"
+        })
+        .await;
+    let running = &running.args[0]["calls"][0];
+    assert_eq!(running["name"], "paint_fence");
+    assert_eq!(running["args"], json!({"how": "blue"}));
+    assert_eq!(running["originalArgs"], json!({"how": "green"}));
+    assert_ne!(running["digest"], card["digest"], "{running}");
+    assert_eq!(socket.wait_for("tool:output").await.text(), "painted");
+    assert_eq!(socket.wait_for_answer().await, "Done");
+    // The model reads its own call as it wrote it.
+    let body = app.model.requests()[1].body.to_string();
+    assert!(body.contains("green"), "{body}");
+}
+
+#[tokio::test]
+async fn found_tools_and_ordinary_ones_stand_in_one_batch() {
+    let (app, _, mut socket) = with_many_tools().await;
+    let calls = [
+        ("list_files", json!({})),
+        ("use_tool", paint("green")),
+        ("find_tools", json!({"query": "fence"})),
+        ("use_tool", json!({"tool": "other_1", "arguments": {}})),
+    ];
+    app.model.will(Reply::answer("", &calls)).then_say("Done");
+    socket.say("go").await;
+    let mut asked = Vec::new();
+    for approved in [true, true, false] {
+        let card = socket.wait_for_approval().await;
+        asked.push(card["name"].as_str().unwrap().to_owned());
+        socket.decide(&card, approved).await;
+    }
+    assert_eq!(asked, ["list_files", "paint_fence", "other_1"]);
+    assert_eq!(socket.wait_for_answer().await, "Done");
+    let outputs = socket.log.iter().filter(|said| said.name == "tool:output");
+    let mut outputs: Vec<(&str, &str)> = outputs
+        .map(|said| {
+            let rest = said.rest();
+            (
+                rest["name"].as_str().unwrap(),
+                rest["status"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    outputs.sort_unstable();
+    assert_eq!(
+        outputs,
+        [
+            ("find_tools", "completed"),
+            ("list_files", "completed"),
+            ("other_1", "rejected"),
+            ("paint_fence", "completed"),
+        ]
+    );
+    // Each call has its result, under the name that the model used.
+    let body = &app.model.requests()[1].body;
+    let messages = body["messages"].as_array().unwrap();
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    assert_eq!(results.count(), 4, "{body}");
+}
+
+#[tokio::test]
+async fn a_found_tool_is_decided_over_rest_by_its_own_people_only() {
+    let (app, owner, mut socket) = with_many_tools().await;
+    app.model
+        .will_call("use_tool", paint("green"))
+        .then_say("Done");
+    socket.say("paint it").await;
+    let card = socket.wait_for_approval().await;
+    let path = format!("/api/sessions/{}/approvals", socket.session());
+    let decision = json!({
+        "callId": card["callId"], "approved": true, "digest": card["digest"], "args": {"how": "red"},
+    });
+    let stranger = app.person_with("other", Role::Owner).await;
+    let stranger = Client::with_key(&app, &stranger.key);
+    let refused = stranger.post(&path, decision.clone()).await;
+    refused.problem(404, "session_not_found");
+    let owner = Client::with_key(&app, &owner.key);
+    let taken = owner.post(&path, decision).await;
+    assert_eq!(taken.ok(202)["ok"], true);
+    let output = socket.wait_for("tool:output").await;
+    assert_eq!(
+        (output.text(), &output.rest()["name"]),
+        ("painted", &json!("paint_fence"))
+    );
+    assert_eq!(socket.wait_for_answer().await, "Done");
+}
+
+#[tokio::test]
+async fn a_found_tool_that_waits_for_approval_survives_a_restart() {
+    let (app, owner, first) = with_many_tools().await;
+    drop(first);
+    let mut socket = TestSocket::open(app.address, &owner, Some("mine")).await;
+    app.model.will_call("use_tool", paint("green"));
+    socket.say("paint it").await;
+    let card = socket.wait_for_approval().await;
+    drop(socket);
+    let app = app.restart().await;
+    let mut socket = TestSocket::open(app.address, &owner, Some("mine")).await;
+    let again = socket.wait_for_approval().await;
+    for field in ["callId", "name", "server", "args", "digest"] {
+        assert_eq!(again[field], card[field], "{field}");
+    }
+    app.model.will_say("Done");
+    socket.approve(&again).await;
+    assert_eq!(socket.wait_for("tool:output").await.text(), "painted");
+    assert_eq!(socket.wait_for_answer().await, "Done");
+    let body = app.model.requests().pop().unwrap().body.to_string();
+    assert!(body.contains("use_tool"), "{body}");
 }

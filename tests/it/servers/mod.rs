@@ -2,7 +2,7 @@
 //! rmcp's own server, and the registry that people change.
 
 mod answers;
-mod deferred;
+pub(crate) mod deferred;
 mod drift;
 mod fair;
 mod images;
@@ -19,6 +19,7 @@ mod sandboxed;
 mod shown;
 mod stopping;
 mod unknown;
+mod vendor_search;
 pub(crate) mod waiting;
 
 use reqwest::Method;

@@ -10,6 +10,7 @@ mod responses;
 mod stories;
 mod switching;
 mod thinking;
+mod tool_search;
 mod wire;
 
 use std::sync::Arc;
@@ -110,6 +111,7 @@ fn request(vendor: Vendor, entries: Vec<Entry>) -> Request {
         entries: entries.into(),
         contents: llm::Contents::default(),
         tools: Arc::from([tool("read_file", Value::Null)]),
+        deferral: None,
         temperature: None,
         effort: None,
         max_tokens: None,

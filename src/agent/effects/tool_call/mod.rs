@@ -22,12 +22,14 @@ use self::shown::Shown;
 use self::written_files::Files;
 use crate::agent::attachments::Attachments;
 use crate::agent::journal::fence::Fence;
-use crate::domain::{BlobId, Code, Digest, EngineId, Memo, RunsInKind, Tool, ToolRef, TurnId};
+use crate::domain::{BlobId, Code, Digest, EngineId, Memo, RunsInKind, ToolRef, TurnId};
 use crate::mcp::{self, Standstill, ToolCall, ToolProgress, ToolboxTool};
 use crate::sandbox::ImageId;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
-use crate::servers::{BUNDLED, Held, ServerEntry, Servers, SessionConnection, Source, View};
+use crate::servers::{
+    BUNDLED, Held, ServerEntry, Servers, SessionConnection, Source, ToolOffer, View,
+};
 use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
 use crate::telemetry;
 
@@ -117,8 +119,8 @@ impl SessionTools {
 
     /// What a model is told that reads `window` tokens: all definitions, or how it finds those of the
     /// session's own servers.
-    pub(in crate::agent) fn definitions(&self, window: u64, percent: u8) -> Arc<[Tool]> {
-        self.view().definitions_within(window, percent)
+    pub(in crate::agent) fn offer(&self, window: u64, percent: u8) -> ToolOffer {
+        self.view().offer_within(window, percent)
     }
 
     /// What decides about calls: the installation's rules, then what the tenant said about tools.

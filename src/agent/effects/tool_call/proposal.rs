@@ -15,11 +15,11 @@ pub(in crate::agent::effects) fn propose(
     name: &str,
     args: &Value,
 ) -> Proposal {
-    let proposal = |name: &str, args: &Value, is_found, resolution| Proposal {
+    let proposal = |name: &str, args: &Value, is_indirect, resolution| Proposal {
         provider_id,
         name: name.to_owned(),
         args: args.clone(),
-        is_found,
+        is_indirect,
         resolution,
     };
     match name {

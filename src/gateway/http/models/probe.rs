@@ -96,6 +96,7 @@ fn request(kind: ProviderKind, model: &str) -> Request {
         system: None,
         entries: [entry].into(),
         tools: Arc::new([]),
+        deferral: None,
         temperature: None,
         effort: None,
         max_tokens: Some(match kind {

@@ -57,6 +57,12 @@ impl Kept {
         }
     }
 
+    /// A call of the vendor's own tools.
+    pub(super) fn server_call(&self, id: &str) -> Option<&Value> {
+        let mut blocks = self.blocks.iter().map(|native| &native.block);
+        blocks.find(|block| block.get("id").and_then(Value::as_str) == Some(id))
+    }
+
     /// Sets what the vendor's own tool was called with, which came in pieces.
     pub(super) fn set_input(&mut self, at: usize, json: &str) {
         let input = serde_json::from_str::<Value>(json).ok();

@@ -9,21 +9,22 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use self::kept::Kept;
 pub(in crate::llm::anthropic) use self::kept::{NativeBlock, Said};
 use self::open::{Call, Open, is_of_server};
 use crate::domain::{Native, TokenUsage};
 use crate::llm::anthropic::fault;
+use crate::llm::anthropic::searched;
 use crate::llm::anthropic::wire::{BlockForm, Delta, Event, MessageForm, Usage};
 use crate::llm::request::names::Names;
 use crate::llm::stream::envelope::Envelope;
 use crate::llm::stream::surrogates::mend;
 use crate::llm::stream::{Assemble, MAX_ANSWER_BYTES, MAX_CALLS};
 use crate::llm::transport::endpoint::KeyOwner;
-use crate::llm::{Error, Finish, ModelEvent};
+use crate::llm::{Error, Finish, ModelEvent, tool_search};
 
 /// Where an answer that was paused waits for being asked for again; shared with what reads it.
 pub(in crate::llm::anthropic) type Pause = Arc<Mutex<Option<Said>>>;
@@ -244,8 +245,9 @@ impl Assembler {
                 Open::Other
             }
             kind if is_of_server(kind) => {
-                let block = serde_json::from_str(raw.get());
-                let at = self.kept.keep(block.unwrap_or_default(), self.calls);
+                let block: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+                self.tell_search(&block, out);
+                let at = self.kept.keep(block, self.calls);
                 Open::ServerCall(at, String::new())
             }
             _ => Open::Other,
@@ -355,6 +357,20 @@ impl Assembler {
             Open::ServerCall(at, json) => self.kept.set_input(at, &json),
             Open::Call(_) | Open::Thinking(_) | Open::Other => {}
         }
+    }
+
+    /// Tells people of a search for tools, when it says what it found.
+    fn tell_search(&self, result: &Value, out: &mut VecDeque<ModelEvent>) {
+        let call = result.get("tool_use_id").and_then(Value::as_str);
+        let call = call.and_then(|id| self.kept.server_call(id));
+        let Some(call) = call.filter(|call| searched::is_search(call)) else {
+            return;
+        };
+        let query = call.pointer("/input/query").and_then(Value::as_str);
+        let found = searched::found(result).map(|name| self.names.original(name).to_owned());
+        let found: Vec<String> = found.collect();
+        let told = tool_search::told(query.unwrap_or_default(), &found);
+        out.push_back(ModelEvent::Reasoning(format!("\n\n{told}\n\n")));
     }
 
     fn say(&mut self, text: &str, out: &mut VecDeque<ModelEvent>) {

@@ -1,5 +1,6 @@
 //! Lowers a [`Request`] to a Messages body. Pure.
 
+mod search;
 pub(in crate::llm::anthropic) mod thinking;
 
 use std::borrow::Cow;
@@ -8,12 +9,13 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Value, json};
 use tracing::warn;
 
+use self::search::Known;
 use self::thinking::Plan;
-use crate::domain::{CallId, Native, Tool};
+use crate::domain::{CallId, Tool};
 use crate::llm::anthropic::assembler::{NativeBlock, Said};
 use crate::llm::anthropic::wire::{
     Block, Body, CacheControl, Message, OutputConfig, OwnBlock, ResultContent, Role, Source,
-    ToolChoice, ToolForm,
+    ToolChoice, ToolEntry, ToolForm,
 };
 use crate::llm::contents as content;
 use crate::llm::request::interleave::{Part, Position, interleave};
@@ -32,6 +34,8 @@ pub(in crate::llm::anthropic) struct Terms<'a> {
     pub(in crate::llm::anthropic) family: &'a str,
     /// How long the cache keeps what it is given; none = as long as the vendor does by itself.
     pub(in crate::llm::anthropic) cache_ttl: Option<&'static str>,
+    /// Whether the vendor searches what the request defers.
+    pub(in crate::llm::anthropic) is_searching: bool,
 }
 
 /// The body of a request. The vendor's four marks of what is worth caching go to the tools, the
@@ -39,10 +43,7 @@ pub(in crate::llm::anthropic) struct Terms<'a> {
 /// before this one has put into the cache ends there.
 pub(in crate::llm::anthropic) fn body<'a>(request: &'a Request, terms: Terms<'_>) -> Body<'a> {
     let here = CacheControl::here(terms.cache_ttl);
-    let mut tools = tools(&request.tools);
-    if let Some(last) = tools.last_mut() {
-        last.cache_control = Some(here);
-    }
+    let tools = tools(request, terms.is_searching, here);
     let system = request.system.as_deref().unwrap_or_default();
     let system = Some(system).filter(|text| !text.trim().is_empty());
     let system = system.map(|system| {
@@ -51,7 +52,7 @@ pub(in crate::llm::anthropic) fn body<'a>(request: &'a Request, terms: Terms<'_>
             cache_control: Some(here),
         })
     });
-    let mut messages = messages(request, terms.family);
+    let mut messages = messages(request, terms.family, &Known::of(&tools));
     let people = messages.iter_mut().rev();
     for message in people.filter(|message| message.role == Role::User).take(2) {
         mark(message, here);
@@ -95,9 +96,32 @@ fn mark(message: &mut Message<'_>, here: CacheControl) {
     }
 }
 
-fn tools(tools: &[Tool]) -> Vec<ToolForm<'_>> {
-    let mut taken = HashSet::new();
-    let mut forms = Vec::with_capacity(tools.len());
+fn tools(request: &Request, is_searching: bool, here: CacheControl) -> Vec<ToolEntry<'_>> {
+    let deferral = request.deferral.as_ref().filter(|_| is_searching);
+    if let Some(deferral) = deferral {
+        return search::entries(&deferral.searchable, here);
+    }
+    let forms = tool_forms(request.tools.iter(), &mut HashSet::new());
+    let mut entries = forms.into_iter().map(ToolEntry::Tool).collect();
+    cache_mark(&mut entries, here);
+    entries
+}
+
+/// Marks the last tool.
+fn cache_mark(entries: &mut Vec<ToolEntry<'_>>, here: CacheControl) {
+    match entries.last_mut() {
+        Some(ToolEntry::Tool(form)) => form.cache_control = Some(here),
+        Some(ToolEntry::Search(form)) => form.cache_control = Some(here),
+        None => {}
+    }
+}
+
+/// Tools under names that fit, each name once.
+fn tool_forms<'a>(
+    tools: impl Iterator<Item = &'a Tool>,
+    taken: &mut HashSet<Cow<'a, str>>,
+) -> Vec<ToolForm<'a>> {
+    let mut forms = Vec::new();
     for tool in tools {
         let name = names::fit(&tool.name);
         if !taken.insert(name.clone()) {
@@ -108,6 +132,7 @@ fn tools(tools: &[Tool]) -> Vec<ToolForm<'_>> {
             name,
             description: &tool.description,
             input_schema: input_schema(&tool.input_schema),
+            defer_loading: false,
             cache_control: None,
         });
     }
@@ -131,7 +156,7 @@ fn input_schema(schema: &Value) -> Cow<'_, Value> {
     }
 }
 
-fn messages<'a>(request: &'a Request, family: &str) -> Vec<Message<'a>> {
+fn messages<'a>(request: &'a Request, family: &str, known: &Known) -> Vec<Message<'a>> {
     let steps = pair_between_people(request.entries.iter());
     let ids = wire_ids(&steps, is_id);
     let mut messages = Vec::with_capacity(steps.len());
@@ -151,7 +176,10 @@ fn messages<'a>(request: &'a Request, family: &str) -> Vec<Message<'a>> {
                     .iter()
                     .map(|paired| result(paired, &ids, &request.contents))
                     .collect();
-                let content = assistant(text, native, &calls, &ids);
+                let native = native.map(|native| &native.blocks);
+                let stale = known.stale(native);
+                let parts = parts(text, calls.len(), native);
+                let content = assistant(parts, &stale, &calls, &ids);
                 push(&mut messages, Role::Assistant, content);
                 push(&mut messages, Role::User, results);
             }
@@ -212,14 +240,14 @@ fn result<'a>(paired: &PairedCall<'a>, ids: &Ids<'a>, contents: &'a Contents) ->
 }
 
 fn assistant<'a>(
-    text: &'a str,
-    native: Option<&'a Native>,
+    parts: impl Iterator<Item = Part<'a, &'a Value>>,
+    stale: &HashSet<&str>,
     calls: &[PairedCall<'a>],
     ids: &Ids<'a>,
 ) -> Vec<Block<'a>> {
-    let parts = parts(text, calls.len(), native.map(|native| &native.blocks));
     let blocks = parts.filter_map(|part| match part {
         Part::Text(text) => Some(said(Cow::Borrowed(text))),
+        Part::Block(block, _) if search::is_of(block, stale) => None,
         Part::Block(block, _) => Some(Block::Native(block)),
         Part::Call(at) => calls.get(at).map(|paired| {
             Block::Own(OwnBlock::ToolUse {

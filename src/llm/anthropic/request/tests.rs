@@ -54,6 +54,7 @@ fn request(entries: Vec<Entry>) -> Request {
         system: Some("be kind".into()),
         entries: entries.into(),
         tools: Arc::from([]),
+        deferral: None,
         temperature: None,
         effort: None,
         max_tokens: None,
@@ -72,6 +73,7 @@ fn body<'a>(request: &'a Request, family: &str) -> Body<'a> {
         plan: &plan,
         family,
         cache_ttl: None,
+        is_searching: false,
     };
     super::body(request, terms)
 }
@@ -343,6 +345,7 @@ fn marks_say_how_long_the_cache_keeps_what_it_is_given() {
         plan: &plan,
         family: "anthropic",
         cache_ttl: Some("1h"),
+        is_searching: false,
     };
     let sent = serde_json::to_string(&super::body(&request, terms)).unwrap();
     let mark = r#""cache_control":{"type":"ephemeral","ttl":"1h"}"#;

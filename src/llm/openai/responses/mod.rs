@@ -8,17 +8,20 @@ use self::assembler::Assembler;
 use super::omitted::{Omitted, Part};
 use super::server::Server;
 use super::tools::{Strictness, Written, WrittenTools};
+use crate::domain::Tool;
 use crate::llm::request::names::Names;
 use crate::llm::stream;
 use crate::llm::stream::payloads;
-use crate::llm::{Error, ListedModel, ModelStream, Provider, ProviderKind, Request};
+use crate::llm::{Deferral, Error, ListedModel, ModelStream, Provider, ProviderKind, Request};
 
 pub(super) mod assembler;
 mod request;
+mod searched;
 mod wire;
 
 /// What a server may refuse by name and do without. What stands within another comes first.
 const PARTS: &[Part] = &[
+    Part::ToolSearch,
     Part::Summary,
     Part::Encrypted,
     Part::Effort,
@@ -33,6 +36,8 @@ const PARTS: &[Part] = &[
 pub(super) struct Responses {
     server: Server,
     tools: WrittenTools,
+    /// The same where the vendor searches. What it searches belongs to the tools of the request.
+    searched_tools: WrittenTools,
 }
 
 impl Responses {
@@ -41,12 +46,20 @@ impl Responses {
         Self {
             server,
             tools: WrittenTools::default(),
+            searched_tools: WrittenTools::default(),
         }
     }
 
     fn tools(&self, request: &Request, omitted: &Omitted) -> Result<Written, Error> {
         let strictness = Strictness::possible_if(!omitted.has(Part::Strict));
-        let tools = self.tools.get(&request.tools, strictness, request::tools);
+        let deferral = request.deferral.as_ref();
+        let tools = match deferral.filter(|_| !omitted.has(Part::ToolSearch)) {
+            Some(Deferral { searchable, .. }) => {
+                let write = |_: &[Tool], strictness| request::search::tools(searchable, strictness);
+                self.searched_tools.get(&request.tools, strictness, write)
+            }
+            None => self.tools.get(&request.tools, strictness, request::tools),
+        };
         tools.map_err(|error| self.server.unwritable(&error))
     }
 }
@@ -72,7 +85,7 @@ impl Provider for Responses {
         let opened = server.open(&request, PARTS, build).await?;
         let (response, told) = opened.into_parts();
         let payloads = payloads::payloads(&server.endpoint.id, response).boxed();
-        let names = Names::of(&request.tools);
+        let names = Names::of_all(request.all_tools());
         let assembler = Assembler::new(server.endpoint.owner(), names, server.family.clone());
         Ok(stream::telling(told, stream::events(payloads, assembler)))
     }

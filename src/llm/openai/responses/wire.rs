@@ -44,6 +44,40 @@ pub(super) struct Reasoning {
     pub(super) summary: Option<&'static str>,
 }
 
+/// What the model may ask for.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum ToolEntry<'a> {
+    Tool(ToolForm<'a>),
+    Namespace(Namespace<'a>),
+    Search(SearchForm),
+}
+
+/// Functions that the model loads together or one by one.
+#[derive(Debug, Serialize)]
+pub(super) struct Namespace<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) tools: Vec<ToolForm<'a>>,
+}
+
+/// The search for tools that the vendor runs.
+#[derive(Debug, Serialize)]
+pub(super) struct SearchForm {
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+impl Default for SearchForm {
+    fn default() -> Self {
+        Self {
+            kind: "tool_search",
+        }
+    }
+}
+
 /// A tool. Without a word about it the vendor would take every schema to the letter.
 #[derive(Debug, Serialize)]
 pub(super) struct ToolForm<'a> {
@@ -53,6 +87,9 @@ pub(super) struct ToolForm<'a> {
     pub(super) description: &'a str,
     pub(super) parameters: Cow<'a, Value>,
     pub(super) strict: bool,
+    /// The model is told of it when it has found it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) defer_loading: bool,
 }
 
 /// A part of the conversation.
@@ -60,7 +97,7 @@ pub(super) struct ToolForm<'a> {
 #[serde(untagged)]
 pub(super) enum Item<'a> {
     Own(OwnItem<'a>),
-    /// What the model thought, as the vendor sent it.
+    /// What the model thought, or looked for, as the vendor sent it.
     Native(&'a Value),
 }
 
@@ -77,6 +114,9 @@ pub(super) enum OwnItem<'a> {
     FunctionCall {
         call_id: &'a str,
         name: Cow<'a, str>,
+        /// Where the function had to be found.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
         arguments: String,
     },
     FunctionCallOutput {

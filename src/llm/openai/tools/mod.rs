@@ -86,7 +86,7 @@ pub(super) fn write<'a, T: Serialize>(
 }
 
 /// The tools under names that fit, each name once.
-fn offered(tools: &[Tool], strictness: Strictness) -> Vec<Offered<'_>> {
+pub(super) fn offered(tools: &[Tool], strictness: Strictness) -> Vec<Offered<'_>> {
     let mut taken = HashSet::new();
     let mut offered = Vec::with_capacity(tools.len());
     for tool in tools {
@@ -108,6 +108,21 @@ fn offered(tools: &[Tool], strictness: Strictness) -> Vec<Offered<'_>> {
         });
     }
     offered
+}
+
+/// Whether a model loads tools that it finds by the vendor's search (OpenAI, tool search, 2026-10).
+pub(super) fn has_tool_search(model: &str) -> bool {
+    let Some((_, name)) = model.split_once("gpt-") else {
+        return false;
+    };
+    let end = name.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let version = name.split_at(end.unwrap_or(name.len())).0;
+    let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
+    let version: (u32, u32) = (
+        numbers.next().unwrap_or_default(),
+        numbers.next().unwrap_or_default(),
+    );
+    version >= (5, 4)
 }
 
 /// The schema of an object that says so; vendors refuse others (S3.31).
@@ -134,8 +149,28 @@ fn parameters(schema: &Value) -> Cow<'_, Value> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Strictness, offered, parameters};
+    use super::{Strictness, has_tool_search, offered, parameters};
     use crate::domain::{Tool, ToolAnnotations};
+
+    #[test]
+    fn models_since_gpt_5_4_load_what_they_find() {
+        for (model, expected) in [
+            ("gpt-5.4", true),
+            ("gpt-5.4-2026-03-05", true),
+            ("gpt-5.10-mini", true),
+            ("gpt-6-luna", true),
+            ("openai/gpt-5.6", true),
+            ("gpt-5.3-codex", false),
+            ("gpt-5", false),
+            ("gpt-5-2025-08-07", false),
+            ("gpt-4o", false),
+            ("gpt-oss-120b", false),
+            ("o3", false),
+            ("qwen3", false),
+        ] {
+            assert_eq!(has_tool_search(model), expected, "{model}");
+        }
+    }
 
     /// Asserts S3.31.
     #[test]

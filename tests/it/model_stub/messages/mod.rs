@@ -1,5 +1,6 @@
 //! Anthropic Messages: its answers, and what its vendor refuses.
 
+mod search;
 mod thinking;
 
 use std::collections::HashSet;
@@ -9,15 +10,15 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::{Asked, STUB_KEY, check_base64, is_name, text};
+use super::{Asked, STUB_KEY, Search, check_base64, is_name, text};
 
 /// The only signature that the stand-in takes back.
 const SIGNATURE: &str = "stub-signature";
 
 type Refusal = (StatusCode, String);
 
-/// A stream of text and calls; before calls it thinks.
-pub(super) fn frames(text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
+/// A stream of text and calls; before calls it thinks, and then it searches for tools if it should.
+pub(super) fn frames(search: Option<&Search>, text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
     let usage = json!({"input_tokens": 4, "cache_creation_input_tokens": 2, "cache_read_input_tokens": 5, "output_tokens": 1});
     let message = json!({"id": "msg_stub", "type": "message", "role": "assistant", "content": [], "stop_reason": null, "usage": usage});
     let mut events = vec![
@@ -33,6 +34,9 @@ pub(super) fn frames(text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
                 json!({"type": "signature_delta", "signature": SIGNATURE}),
             ],
         ));
+    }
+    if let Some(Search { query, found, .. }) = search {
+        blocks.extend(search::blocks(query, found));
     }
     if !text.is_empty() {
         let words = text.split_inclusive(' ');
@@ -145,7 +149,8 @@ fn check_body(body: &Value) -> Result<(), String> {
         check_text(block)?;
     }
     check_tools(body)?;
-    check_messages(body)
+    check_messages(body)?;
+    search::check_messages(body)
 }
 
 fn check_cache_marks(body: &str) -> Result<(), String> {
@@ -174,8 +179,14 @@ fn check_tools(body: &Value) -> Result<(), String> {
     };
     let tools = tools.as_array().filter(|tools| !tools.is_empty());
     let mut names = HashSet::new();
+    let tools = tools.map(Vec::as_slice);
+    let model = text_of(body, "/model");
     for tool in tools.ok_or("tools: empty")? {
         let name = text_of(tool, "/name");
+        if search::is_search(tool, model)? {
+            names.insert(name);
+            continue;
+        }
         if !is_name(name) || !names.insert(name) {
             return Err(format!("tools: `{name}` is no name or stands twice"));
         }
@@ -183,7 +194,7 @@ fn check_tools(body: &Value) -> Result<(), String> {
             return Err(format!("tools.{name}.input_schema.type: Field required"));
         }
     }
-    Ok(())
+    search::check_tools(tools.unwrap_or_default())
 }
 
 fn check_messages(body: &Value) -> Result<(), String> {
@@ -277,6 +288,7 @@ fn check_assistant(content: &[Value], waiting: &mut HashSet<String>) -> Result<(
             "thinking" => return Err("Invalid `signature` in `thinking` block".to_owned()),
             "redacted_thinking" if text(block, "/data").is_some() => {}
             "server_tool_use" if block["input"].is_object() => {}
+            "tool_search_tool_result" if block["content"].is_object() => {}
             "tool_use" => {
                 let id = text_of(block, "/id");
                 let is_id = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

@@ -127,6 +127,40 @@ fn unknown_events_blocks_and_fields_are_skipped() {
 }
 
 #[test]
+fn a_search_for_tools_is_told_and_kept_with_what_it_found() {
+    let result = r#"{"type":"tool_search_tool_result","tool_use_id":"s1","content":{"type":"tool_search_tool_search_result","tool_references":[{"type":"tool_reference","tool_name":"paint"},{"type":"tool_reference","tool_name":"dig"}]}}"#;
+    check_all(
+        &[
+            begin(
+                0,
+                r#"{"type":"server_tool_use","id":"s1","name":"tool_search_tool_bm25","input":{}}"#,
+            ),
+            delta(
+                0,
+                r#"{"type":"input_json_delta","partial_json":"{\"query\":\"fences\"}"}"#,
+            ),
+            stop(0),
+            begin(1, result),
+            stop(1),
+            begin(
+                2,
+                r#"{"type":"tool_use","id":"c","name":"paint","input":{}}"#,
+            ),
+            stop(2),
+            ended("tool_use"),
+            STOP.to_owned(),
+        ],
+        concat!(
+            "(\n\nSearched the tools for \"fences\" and found paint, dig.\n\n) 0:c/paint ",
+            r#"[{"block":{"id":"s1","input":{"query":"fences"},"name":"tool_search_tool_bm25","type":"server_tool_use"},"place":{"calls":0,"text":0}},"#,
+            r#"{"block":{"content":{"tool_references":[{"tool_name":"paint","type":"tool_reference"},{"tool_name":"dig","type":"tool_reference"}],"type":"tool_search_tool_search_result"},"#,
+            r#""tool_use_id":"s1","type":"tool_search_tool_result"},"place":{"calls":0,"text":0}}] "#,
+            "#0(0,0)/15 .tool_calls",
+        ),
+    );
+}
+
+#[test]
 fn calls_side_by_side_keep_their_arguments_apart() {
     let call = |id: &str| format!(r#"{{"type":"tool_use","id":"{id}","name":"t","input":{{}}}}"#);
     let json = |text: &str| {

@@ -33,6 +33,8 @@ pub(in crate::llm::anthropic) enum Part {
     Display,
     /// How long the cache keeps what it is given.
     CacheTtl,
+    /// The vendor's own search for tools.
+    ToolSearch,
 }
 
 impl learned::Part for Part {}
@@ -286,10 +288,23 @@ impl Plan {
 pub(in crate::llm::anthropic) fn refused_part(
     words: &str,
     plan: &Plan,
-    has_ttl: bool,
+    (has_ttl, is_searching): (bool, bool),
 ) -> Option<Part> {
     let words = words.to_ascii_lowercase();
     let names = |part: &str| words.contains(part);
+    // It may be refused for a reference of the conversation too.
+    if is_searching
+        && [
+            "tool_search",
+            "defer_loading",
+            "tool reference",
+            "tool_reference",
+        ]
+        .iter()
+        .any(|part| names(part))
+    {
+        return Some(Part::ToolSearch);
+    }
     if has_ttl && names("ttl") {
         return Some(Part::CacheTtl);
     }
@@ -334,9 +349,23 @@ fn style(row: &Row, refused: &BTreeSet<Part>) -> Style {
 /// The row of a model, by its family and version: `claude-opus-4-1-20250805`, `claude-3-5-haiku-latest`,
 /// `anthropic.claude-opus-5-5`.
 fn known(model: &str) -> &'static Row {
-    let Some((_, name)) = model.split_once("claude-") else {
+    let Some((family, version)) = family_and_version(model) else {
         return &FOREIGN;
     };
+    let rows = MODELS.iter().rev();
+    let mut rows = rows.filter(|row| row.family.is_empty() || row.family == family);
+    rows.find(|row| row.since <= version).unwrap_or(&FOREIGN)
+}
+
+/// Whether a model is told of tools that it finds by the vendor's search (Anthropic, tool search,
+/// 2026-10).
+pub(in crate::llm::anthropic) fn has_tool_search(model: &str) -> bool {
+    let known = family_and_version(model);
+    known.is_some_and(|(family, version)| version >= (4, 5) || matches!(family, "fable" | "mythos"))
+}
+
+fn family_and_version(model: &str) -> Option<(&str, (u32, u32))> {
+    let (_, name) = model.split_once("claude-")?;
     let (mut family, mut version) = ("", Vec::new());
     for word in name.split(|c: char| !c.is_ascii_alphanumeric()) {
         match word.parse::<u32>() {
@@ -351,9 +380,7 @@ fn known(model: &str) -> &'static Row {
         version.first().copied().unwrap_or_default(),
         version.get(1).copied().unwrap_or_default(),
     );
-    let rows = MODELS.iter().rev();
-    let mut rows = rows.filter(|row| row.family.is_empty() || row.family == family);
-    rows.find(|row| row.since <= version).unwrap_or(&FOREIGN)
+    Some((family, version))
 }
 
 #[cfg(test)]

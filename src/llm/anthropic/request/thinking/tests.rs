@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{MODELS, Part, Plan, plan, refused_part};
+use super::{MODELS, Part, Plan, has_tool_search, plan, refused_part};
 use crate::domain::Effort;
 use crate::llm::Request;
 
@@ -209,7 +209,51 @@ fn check_refusal(model: &str, effort: Option<Effort>, words: &str, expected: Opt
     let mut request = request(model, effort);
     request.temperature = Some(0.1);
     let plan = planned(&request, &[]);
-    assert_eq!(refused_part(words, &plan, true), expected, "{words}");
+    assert_eq!(
+        refused_part(words, &plan, (true, true)),
+        expected,
+        "{words}"
+    );
+}
+
+#[test]
+fn models_since_4_5_are_told_of_what_they_find() {
+    for (model, expected) in [
+        ("claude-sonnet-4-5-20250929", true),
+        ("claude-haiku-4-5", true),
+        ("claude-opus-4-6", true),
+        ("anthropic.claude-opus-5-5", true),
+        ("claude-fable-5", true),
+        ("claude-mythos-preview", true),
+        ("claude-opus-4-1-20250805", false),
+        ("claude-sonnet-4-20250514", false),
+        ("claude-3-5-haiku-latest", false),
+        ("MiniMax-M3", false),
+    ] {
+        assert_eq!(has_tool_search(model), expected, "{model}");
+    }
+}
+
+#[test]
+fn a_refusal_of_the_vendors_search_is_told_from_others() {
+    let search = Some(Part::ToolSearch);
+    for (words, expected) in [
+        (
+            "tools.3: Input tag 'tool_search_tool_bm25_20251119' found using 'type' does not match",
+            search,
+        ),
+        (
+            "tools.4.custom.defer_loading: Extra inputs are not permitted",
+            search,
+        ),
+        ("Tool reference 'gone' not found in available tools", search),
+        ("tools.0.custom.input_schema: JSON schema is invalid", None),
+    ] {
+        check_refusal("claude-sonnet-4-5", None, words, expected);
+    }
+    let plan = planned(&request("claude-sonnet-4-5", None), &[]);
+    let refused = refused_part("tool_search is unknown", &plan, (true, false));
+    assert_eq!(refused, None, "it was not sent");
 }
 
 #[test]

@@ -24,6 +24,7 @@ fn request(entries: Vec<Entry>) -> Request {
         system: Some("be kind".into()),
         entries: entries.into(),
         tools: Arc::from([]),
+        deferral: None,
         temperature: None,
         effort: None,
         max_tokens: None,

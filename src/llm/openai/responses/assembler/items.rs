@@ -19,6 +19,13 @@ struct Item {
     kind: Option<Kind>,
 }
 
+/// What is told of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    Begun,
+    Whole,
+}
+
 /// An item that has begun.
 #[derive(Debug)]
 pub(super) enum Kind {
@@ -42,6 +49,8 @@ pub(super) enum Kind {
         /// Whether people were told a piece of it.
         is_told: bool,
     },
+    /// A search for tools, or what it loaded.
+    Search(Position),
     Other,
 }
 
@@ -162,7 +171,11 @@ impl Items {
                 index: call,
                 json: whole,
             }),
-            Kind::Call { .. } | Kind::Message { .. } | Kind::Thought { .. } | Kind::Other => None,
+            Kind::Call { .. }
+            | Kind::Message { .. }
+            | Kind::Thought { .. }
+            | Kind::Search(_)
+            | Kind::Other => None,
         })
         .collect()
     }

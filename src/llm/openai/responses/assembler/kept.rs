@@ -5,7 +5,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::domain::Native;
+use crate::llm::openai::responses::searched;
 use crate::llm::request::interleave::Position;
+use crate::llm::request::names::Names;
+use crate::llm::tool_search;
 
 /// A part of an answer as it is kept with its message.
 #[derive(Debug, Serialize)]
@@ -23,7 +26,11 @@ impl NativeBlock {
 
 /// The parts that are kept so far.
 #[derive(Debug, Default)]
-pub(super) struct Kept(Vec<NativeBlock>);
+pub(super) struct Kept {
+    blocks: Vec<NativeBlock>,
+    /// What a search looks for that has not said what it loaded.
+    query: String,
+}
 
 impl Kept {
     /// Keeps a thought as it came. One without its encrypted form means nothing to the vendor, and
@@ -39,19 +46,54 @@ impl Kept {
         };
         if says("encrypted_content") || says("content") {
             let block = Value::Object(block);
-            self.0.push(NativeBlock { place, block });
+            self.blocks.push(NativeBlock { place, block });
         }
+    }
+
+    /// Keeps a search for tools, or what it loaded, as it came but for what the vendor does not take
+    /// back; gives what people are told when it says what it loaded.
+    pub(super) fn search(
+        &mut self,
+        place: Position,
+        raw: &RawValue,
+        names: &Names,
+    ) -> Option<String> {
+        const TAKEN: [&str; 7] = [
+            "type",
+            "id",
+            "call_id",
+            "execution",
+            "status",
+            "arguments",
+            "tools",
+        ];
+        let Ok(Value::Object(mut block)) = serde_json::from_str(raw.get()) else {
+            return None;
+        };
+        block.retain(|name, value| TAKEN.contains(&&**name) && !value.is_null());
+        let block = Value::Object(block);
+        let told = if block.get("arguments").is_some() {
+            self.query = searched::query(&block);
+            None
+        } else {
+            let loaded = searched::loaded(&block).into_iter();
+            let loaded = loaded.map(|(_, name)| names.original(name).to_owned());
+            let loaded: Vec<String> = loaded.collect();
+            Some(tool_search::told(&std::mem::take(&mut self.query), &loaded))
+        };
+        self.blocks.push(NativeBlock { place, block });
+        told
     }
 
     /// Keeps what a message was: a word on the way, or the answer.
     pub(super) fn phase(&mut self, place: Position, phase: &str) {
         let block = json!({"type": "message", "phase": phase});
-        self.0.push(NativeBlock { place, block });
+        self.blocks.push(NativeBlock { place, block });
     }
 
     /// All of it, for providers of that family.
     pub(super) fn take(&mut self, family: &str) -> Option<Native> {
-        let kept = std::mem::take(&mut self.0).into_iter();
+        let kept = std::mem::take(&mut self.blocks).into_iter();
         let blocks: Vec<Value> = kept
             .filter_map(|native| serde_json::to_value(native).ok())
             .collect();

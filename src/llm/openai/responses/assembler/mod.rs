@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use self::items::{Items, Kind};
+use self::items::{Items, Kind, Stage};
 use self::kept::Kept;
 use crate::domain::TokenUsage;
 use crate::llm::openai::fault;
@@ -263,6 +263,7 @@ impl Assembler {
                     whole: wire::arguments(form.arguments),
                 }
             }
+            "tool_search_call" | "tool_search_output" => Kind::Search(self.place()),
             _ => Kind::Other,
         })
     }
@@ -312,6 +313,12 @@ impl Assembler {
                 let json = if last.is_empty() { whole } else { last };
                 if !has_arguments && !json.is_empty() {
                     out.push_back(ModelEvent::CallArguments { index: call, json });
+                }
+            }
+            Kind::Search(place) => {
+                if let Some(told) = self.kept.search(place, raw, &self.names) {
+                    self.part_of_thought(out);
+                    self.think(&told, out);
                 }
             }
             Kind::Other => {}
@@ -384,13 +391,6 @@ impl Assembler {
     fn read<'a, T: Deserialize<'a>>(&self, json: &'a str) -> Result<T, Error> {
         serde_json::from_str(json).map_err(|error| self.owner.unreadable(&error))
     }
-}
-
-/// What is told of an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Begun,
-    Whole,
 }
 
 #[cfg(test)]

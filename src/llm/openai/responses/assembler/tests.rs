@@ -34,6 +34,36 @@ fn check(payloads: &[Value], expected: &str) {
     assert_eq!(shown, expected, "{payloads:?}");
 }
 
+#[test]
+fn a_search_for_tools_is_told_and_kept_with_what_it_loaded() {
+    let call = json!({"type": "tool_search_call", "id": "tsc", "call_id": null, "execution": "server",
+        "status": "completed", "arguments": {"paths": ["mcp__garden"]}, "created_by": "x"});
+    let mut begun = call.clone();
+    begun["status"] = json!("in_progress");
+    begun["arguments"] = json!({});
+    let output = json!({"type": "tool_search_output", "id": "tso", "call_id": null, "execution": "server",
+        "status": "completed", "tools": [{"type": "namespace", "name": "mcp__garden", "tools": [{"name": "paint"}]}]});
+    let asked = json!({"type": "function_call", "id": "fc", "call_id": "c", "name": "paint",
+        "namespace": "mcp__garden", "arguments": "{}"});
+    check(
+        &[
+            added(0, &begun),
+            done(0, &call),
+            added(1, &output),
+            done(1, &output),
+            added(2, &asked),
+            done(2, &asked),
+            json!({"type": "response.completed", "response": {"status": "completed"}}),
+        ],
+        concat!(
+            "(Searched the tools for \"mcp__garden\" and found paint.) 0:c/paint 0+{} ",
+            r#"[{"block":{"arguments":{"paths":["mcp__garden"]},"execution":"server","id":"tsc","status":"completed","type":"tool_search_call"},"place":{"calls":0,"text":0}},"#,
+            r#"{"block":{"execution":"server","id":"tso","status":"completed","tools":[{"name":"mcp__garden","tools":[{"name":"paint"}],"type":"namespace"}],"type":"tool_search_output"},"place":{"calls":0,"text":0}}] "#,
+            ".tool_calls",
+        ),
+    );
+}
+
 fn added(index: u64, item: &Value) -> Value {
     json!({"type": "response.output_item.added", "output_index": index, "item": item})
 }

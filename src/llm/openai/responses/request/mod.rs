@@ -1,20 +1,24 @@
 //! Lowers a [`Request`] to a Responses body. Pure.
 
+pub(super) mod search;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use self::search::Namespaces;
 use crate::domain::{CallId, Digest, Entry, Native, Tool};
 use crate::llm::Request;
 use crate::llm::contents::{Part as Said, only_text};
 use crate::llm::openai::omitted::{Omitted, Part};
 use crate::llm::openai::responses::assembler::NativeBlock;
+use crate::llm::openai::responses::searched;
 use crate::llm::openai::responses::wire::{
     Body, Content, ContentPart, Item, OwnItem, Reasoning, Role, ToolForm,
 };
-use crate::llm::openai::tools::{Strictness, Written, write};
+use crate::llm::openai::tools::{Offered, Strictness, Written, write};
 use crate::llm::request::interleave::{self, Position, interleave};
 use crate::llm::request::names;
 use crate::llm::request::pairing::{PairedCall, Step, object_of, pair, wire_ids};
@@ -54,13 +58,18 @@ pub(super) fn body<'a>(
 
 /// The tools of a request as text; `None` if there are none.
 pub(super) fn tools(tools: &[Tool], strictness: Strictness) -> serde_json::Result<Written> {
-    write(tools, strictness, |tool| ToolForm {
+    write(tools, strictness, form)
+}
+
+fn form(tool: Offered<'_>) -> ToolForm<'_> {
+    ToolForm {
         kind: "function",
         name: tool.name,
         description: tool.description,
         parameters: tool.parameters,
         strict: tool.is_strict,
-    })
+        defer_loading: false,
+    }
 }
 
 fn reasoning(request: &Request, omitted: &Omitted) -> Option<Reasoning> {
@@ -82,6 +91,7 @@ fn cache_key(request: &Request) -> String {
 fn input<'a>(request: &'a Request, family: &str, omitted: &Omitted) -> Vec<Item<'a>> {
     let steps = pair(request.entries.iter());
     let ids = wire_ids(&steps, |_| true);
+    let namespaces = Namespaces::of(request, omitted);
     let mut input = Vec::with_capacity(steps.len());
     for step in steps {
         match step {
@@ -98,7 +108,9 @@ fn input<'a>(request: &'a Request, family: &str, omitted: &Omitted) -> Vec<Item<
                 let takes_thoughts = !omitted.has(Part::Thoughts);
                 let blocks = native.into_iter().flat_map(blocks);
                 let blocks = blocks.filter(|(_, block)| takes_thoughts || !is_thought(block));
-                input.extend(assistant(text, blocks, (&calls, &ids)));
+                let blocks = namespaces.without_stale(blocks.collect());
+                let parts = interleave(text, calls.len(), blocks.into_iter());
+                input.extend(assistant(parts, (&calls, &ids), &namespaces));
                 input.extend(calls.iter().map(|paired| {
                     let (text, pictures) = request.contents.result(paired);
                     let mut parts = vec![Said::Text(text)];
@@ -166,31 +178,34 @@ fn is_thought(block: &Value) -> bool {
 /// What the model said, in its order. A thought must be followed by what came of it: one whose text
 /// or call is gone goes with it.
 fn assistant<'a>(
-    text: &'a str,
-    blocks: impl Iterator<Item = (Position, &'a Value)>,
+    parts: Vec<interleave::Part<'a, &'a Value>>,
     (calls, ids): (&[PairedCall<'a>], &Ids<'a>),
+    namespaces: &Namespaces,
 ) -> Vec<Item<'a>> {
-    let parts = interleave(text, calls.len(), blocks);
     let items = parts.into_iter().filter_map(|part| match part {
         interleave::Part::Text(text) => {
             message(Role::Assistant, Content::Text(Cow::Borrowed(text)), None)
         }
-        interleave::Part::Block(block, _) if is_thought(block) => Some(Item::Native(block)),
+        interleave::Part::Block(block, _) if is_thought(block) || searched::is_search(block) => {
+            Some(Item::Native(block))
+        }
         interleave::Part::Block(block, own) => {
             let phase = block.get("phase").and_then(Value::as_str);
             message(Role::Assistant, Content::Text(Cow::Borrowed(own)), phase)
         }
         interleave::Part::Call(at) => calls.get(at).map(|paired| {
+            let name = names::fit(&paired.call.name);
             Item::Own(OwnItem::FunctionCall {
                 call_id: wire_id(ids, paired),
-                name: names::fit(&paired.call.name),
+                namespace: namespaces.get(&name).map(str::to_owned),
+                name,
                 // Only maps with keys that are no strings fail; JSON has none.
                 arguments: serde_json::to_string(&object_of(&paired.call.args)).unwrap_or_default(),
             })
         }),
     });
     let mut items: Vec<Item<'a>> = items.collect();
-    while matches!(items.last(), Some(Item::Native(_))) {
+    while matches!(items.last(), Some(Item::Native(last)) if is_thought(last)) {
         items.pop();
     }
     items

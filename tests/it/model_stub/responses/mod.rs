@@ -1,5 +1,7 @@
 //! OpenAI's Responses: its answers, and what its vendor refuses.
 
+mod search;
+
 use std::collections::HashSet;
 
 use axum::body::Bytes;
@@ -7,15 +9,17 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::{Asked, Reply, STUB_KEY, check_data_url, is_name, text};
+use self::search::Namespaces;
+use super::{Asked, Reply, STUB_KEY, Search, check_data_url, is_name, text};
 
 /// The only encrypted thought that the stand-in takes back.
 const SEALED: &str = "stub-signature";
 
 type Refusal = (StatusCode, String);
 
-/// A stream of text and calls; before calls it thinks, and tells in short what.
-pub(super) fn frames(text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
+/// A stream of text and calls; before calls it thinks, tells in short what, and then searches for
+/// tools if it should.
+pub(super) fn frames(search: Option<&Search>, text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
     let mut events = vec![json!({"type": "response.created", "response": head("in_progress")})];
     let mut output = 0;
     let mut item = |begun: &Value, pieces: &[Value], whole: &Value| {
@@ -30,15 +34,18 @@ pub(super) fn frames(text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
         output += 1;
     };
     if !calls.is_empty() {
-        let part = json!({"type": "response.reasoning_summary_part.added", "summary_index": 0});
-        let piece =
-            json!({"type": "response.reasoning_summary_text.delta", "delta": "I need tools"});
-        let summary = json!([{"type": "summary_text", "text": "I need tools"}]);
-        item(
-            &json!({"type": "reasoning", "id": "rs_stub", "summary": []}),
-            &[part, piece],
-            &json!({"type": "reasoning", "id": "rs_stub", "summary": summary, "encrypted_content": SEALED, "status": null}),
-        );
+        let (begun, pieces, whole) = thought();
+        item(&begun, &pieces, &whole);
+    }
+    if let Some(Search {
+        query,
+        found,
+        server,
+    }) = search
+    {
+        for (begun, whole) in search::items(query, found, server) {
+            item(&begun, &[], &whole);
+        }
     }
     if !text.is_empty() {
         let words = text.split_inclusive(' ');
@@ -59,8 +66,9 @@ pub(super) fn frames(text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
             |piece: &str| json!({"type": "response.function_call_arguments.delta", "delta": piece});
         let done = json!({"type": "response.function_call_arguments.done", "arguments": args});
         let call = |arguments: &str| {
+            let namespace = search.map(|search| format!("mcp__{}", search.server));
             json!({"type": "function_call", "id": format!("fc_stub_{index}"), "call_id": format!("call_stub_{index}"),
-                "name": name, "arguments": arguments, "status": "completed"})
+                "name": name, "namespace": namespace, "arguments": arguments, "status": "completed"})
         };
         item(&call(""), &[piece(first), piece(rest), done], &call(&args));
     }
@@ -69,6 +77,18 @@ pub(super) fn frames(text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
         "output_tokens": 7, "output_tokens_details": {"reasoning_tokens": 3}, "total_tokens": 18});
     events.push(json!({"type": "response.completed", "response": response}));
     numbered(events)
+}
+
+/// A thought as it begins, its pieces, and all of it.
+fn thought() -> (Value, [Value; 2], Value) {
+    let part = json!({"type": "response.reasoning_summary_part.added", "summary_index": 0});
+    let piece = json!({"type": "response.reasoning_summary_text.delta", "delta": "I need tools"});
+    let summary = json!([{"type": "summary_text", "text": "I need tools"}]);
+    (
+        json!({"type": "reasoning", "id": "rs_stub", "summary": []}),
+        [part, piece],
+        json!({"type": "reasoning", "id": "rs_stub", "summary": summary, "encrypted_content": SEALED, "status": null}),
+    )
 }
 
 fn head(status: &str) -> Value {
@@ -184,7 +204,7 @@ fn check_body(body: &Value, model: &str) -> Result<(), String> {
         return Err("Invalid 'prompt_cache_key'".to_owned());
     }
     check_thinking(body, model)?;
-    check_tools(body)?;
+    check_tools(body, model)?;
     check_input(body, model)
 }
 
@@ -216,7 +236,7 @@ fn check_thinking(body: &Value, model: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn check_tools(body: &Value) -> Result<(), String> {
+fn check_tools(body: &Value, model: &str) -> Result<(), String> {
     let Some(tools) = body.get("tools") else {
         return match body.get("tool_choice") {
             Some(_) => Err("Tool choice is set but no tools are given".to_owned()),
@@ -226,29 +246,48 @@ fn check_tools(body: &Value) -> Result<(), String> {
     let tools = tools.as_array().filter(|tools| !tools.is_empty());
     let mut names = HashSet::new();
     for tool in tools.ok_or("'tools' is empty")? {
-        check_fields(
-            tool,
-            &["type", "name", "description", "parameters", "strict"],
-        )?;
         let name = text(tool, "/name").unwrap_or_default();
-        if text(tool, "/type") != Some("function") || !is_name(name) || !names.insert(name) {
-            return Err(format!(
-                "tool `{name}` has a wrong type or name, or stands twice"
-            ));
+        if !search::check_tool(tool, model)? {
+            check_function(tool)?;
+            if tool.get("defer_loading").is_some() {
+                return Err(format!("tool `{name}` is deferred outside of a namespace"));
+            }
         }
-        let schema = &tool["parameters"];
-        if text(schema, "/type") != Some("object") || !schema["properties"].is_object() {
-            return Err(format!(
-                "tool `{name}` has no object schema with properties"
-            ));
+        if !names.insert(name) {
+            return Err(format!("tool `{name}` stands twice"));
         }
-        // Left out it would mean true.
-        let is_strict = tool["strict"].as_bool();
-        if is_strict.ok_or_else(|| format!("tool `{name}` does not say how strict it is"))?
-            && !is_closed(schema)
-        {
-            return Err(format!("Invalid schema for function '{name}'"));
-        }
+    }
+    Ok(())
+}
+
+fn check_function(tool: &Value) -> Result<(), String> {
+    check_fields(
+        tool,
+        &[
+            "type",
+            "name",
+            "description",
+            "parameters",
+            "strict",
+            "defer_loading",
+        ],
+    )?;
+    let name = text(tool, "/name").unwrap_or_default();
+    if text(tool, "/type") != Some("function") || !is_name(name) {
+        return Err(format!("tool `{name}` has a wrong type or name"));
+    }
+    let schema = &tool["parameters"];
+    if text(schema, "/type") != Some("object") || !schema["properties"].is_object() {
+        return Err(format!(
+            "tool `{name}` has no object schema with properties"
+        ));
+    }
+    // Left out it would mean true.
+    let is_strict = tool["strict"].as_bool();
+    if is_strict.ok_or_else(|| format!("tool `{name}` does not say how strict it is"))?
+        && !is_closed(schema)
+    {
+        return Err(format!("Invalid schema for function '{name}'"));
     }
     Ok(())
 }
@@ -302,14 +341,29 @@ struct Open<'a> {
     /// A thought that nothing came of so far.
     thought: Option<&'a str>,
     seen: HashSet<&'a str>,
+    namespaces: Namespaces,
+    /// A search that has not said what it loaded.
+    is_searching: bool,
 }
 
 fn check_input(body: &Value, model: &str) -> Result<(), String> {
     let items = body["input"].as_array().filter(|items| !items.is_empty());
-    let mut open = Open::default();
+    let mut open = Open {
+        namespaces: Namespaces::of(body),
+        ..Open::default()
+    };
     for item in items.ok_or("'input' is empty")? {
-        match text(item, "/type").unwrap_or_default() {
+        let kind = text(item, "/type").unwrap_or_default();
+        if open.is_searching != (kind == "tool_search_output") {
+            return Err("a search is followed by what it loaded".to_owned());
+        }
+        match kind {
             "message" => open.message(item)?,
+            "tool_search_call" => open.search(item)?,
+            "tool_search_output" => {
+                open.namespaces.check_output(item)?;
+                open.is_searching = false;
+            }
             "reasoning" if model.starts_with("gpt-4") => {
                 return Err(
                     "Reasoning input items can only be provided to a reasoning model".to_owned(),
@@ -362,7 +416,8 @@ impl<'a> Open<'a> {
     }
 
     fn call(&mut self, item: &'a Value) -> Result<(), String> {
-        check_fields(item, &["type", "call_id", "name", "arguments"])?;
+        check_fields(item, &["type", "call_id", "name", "namespace", "arguments"])?;
+        self.namespaces.check_call(item)?;
         if self.is_answering {
             return Err(self.unanswered());
         }
@@ -380,6 +435,16 @@ impl<'a> Open<'a> {
             return Err(format!("the arguments of `{id}` are no JSON object"));
         }
         self.calls.push(id);
+        Ok(())
+    }
+
+    fn search(&mut self, item: &Value) -> Result<(), String> {
+        if self.is_answering {
+            return Err(self.unanswered());
+        }
+        search::check_call(item)?;
+        self.thought = None;
+        self.is_searching = true;
         Ok(())
     }
 
