@@ -125,6 +125,10 @@ fn provider_settings(
             api_key: entry.api_key.clone(),
             base_url: entry.base_url.as_ref().map(ToString::to_string),
             api,
+            cache_ttl: match entry.cache_ttl {
+                config::CacheTtl::FiveMinutes => CacheTtl::FiveMinutes,
+                config::CacheTtl::Hour => CacheTtl::Hour,
+            },
             pace: settings.scripted_pace,
         },
         models: entry.models.clone(),
@@ -167,10 +171,6 @@ fn said(entry: &config::ProviderEntry) -> Overrides {
         prices: prices
             .map(|(model, said)| (model.clone(), price(said)))
             .collect(),
-        cache_ttl: match entry.cache_ttl {
-            config::CacheTtl::FiveMinutes => CacheTtl::FiveMinutes,
-            config::CacheTtl::Hour => CacheTtl::Hour,
-        },
     }
 }
 

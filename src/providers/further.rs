@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::offer::{Fallback, Offer};
 use crate::domain::{Code, Scope};
-use crate::llm::{Overrides, ProviderKind};
+use crate::llm::{CacheTtl, Overrides, ProviderKind};
 use crate::session::Refusal;
 use crate::store::records::ProviderRow;
 use crate::store::{self, Sealer};
@@ -18,11 +18,15 @@ const MAX_NAME: usize = 512;
 /// The longest key, in bytes.
 const MAX_BYTES: usize = 2_048;
 
-/// What a record keeps in one text: what is said of the provider's models, and what helps it out.
+/// What a record keeps in one text: what is said of the provider's models and of its cache, and what
+/// helps it out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Kept {
     #[serde(flatten)]
     pub(super) said: Overrides,
+    /// How long the provider's cache keeps what it is given, where that can be chosen.
+    #[serde(default, skip_serializing_if = "CacheTtl::is_usual")]
+    pub(super) cache_ttl: CacheTtl,
     /// `provider/model`, the first that is there answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) fallback: Vec<String>,

@@ -13,8 +13,8 @@ use crate::domain::{Code, Scope};
 use crate::llm::catalogue::Model;
 use crate::llm::tokens::{Calibration, Counter};
 use crate::llm::{
-    self, Api, BreakerConfig, Catalogue, Guarded, ListedModel, Outage, Overrides, Provider,
-    ProviderKind, Vendor,
+    self, Api, BreakerConfig, CacheTtl, Catalogue, Guarded, ListedModel, Outage, Overrides,
+    Provider, ProviderKind, Vendor,
 };
 use crate::session::Refusal;
 
@@ -212,6 +212,11 @@ impl Offer {
         self.settings.reach.api
     }
 
+    /// How long its cache keeps what it is given, where that can be chosen.
+    pub fn cache_ttl(&self) -> CacheTtl {
+        self.settings.reach.cache_ttl
+    }
+
     /// The models to offer; empty = those that it lists.
     pub fn models(&self) -> &[String] {
         &self.settings.models
@@ -335,8 +340,7 @@ fn connect_keys(
         Source::Added(scope) => scope.to_string(),
     };
     let connect = |reach: llm::Settings| {
-        let cache_ttl = settings.said.cache_ttl;
-        let provider = llm::connect_with_cache(reach, cache_ttl, http.clone())?;
+        let provider = llm::connect(reach, http.clone())?;
         Ok(Arc::new(Guarded::new(provider, scope.clone(), breaker)))
     };
     let more = settings.more_keys.iter().map(|key| {

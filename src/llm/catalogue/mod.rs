@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CacheTtl, ListedModel};
+use super::ListedModel;
 use crate::domain::Effort;
 
 use self::model::Row;
@@ -68,9 +68,6 @@ pub struct Overrides {
     /// Prices by model; they win over the catalogue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, Price>,
-    /// How long the provider's cache keeps what it is given, where that can be chosen.
-    #[serde(default, skip_serializing_if = "CacheTtl::is_usual")]
-    pub cache_ttl: CacheTtl,
 }
 
 impl Catalogue {

@@ -145,7 +145,7 @@ mod tests {
     use secrecy::SecretString;
 
     use super::Server;
-    use crate::llm::{Api, Error, KeyFault, ProviderKind, Settings};
+    use crate::llm::{Api, CacheTtl, Error, KeyFault, ProviderKind, Settings};
     use crate::net;
 
     fn connect(kind: ProviderKind, key: &str, base_url: &str) -> Result<Server, Error> {
@@ -156,6 +156,7 @@ mod tests {
             api_key: Some(SecretString::from(key.to_owned())),
             base_url: Some(base_url.to_owned()),
             api: Api::Auto,
+            cache_ttl: CacheTtl::default(),
             pace: Duration::ZERO,
         };
         Server::new(settings, net::client(&net::Settings::default()).unwrap())

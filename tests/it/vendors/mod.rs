@@ -18,7 +18,8 @@ use futures::StreamExt as _;
 use secrecy::SecretString;
 use sepal::domain::{CallId, Entry, ModelCall, Native, Tool, ToolAnnotations};
 use sepal::llm::{
-    self, Answer, Api, Collector, Error, ModelEvent, Provider, ProviderKind, Request, Settings,
+    self, Answer, Api, CacheTtl, Collector, Error, ModelEvent, Provider, ProviderKind, Request,
+    Settings,
 };
 use sepal::net;
 use serde_json::Value;
@@ -41,6 +42,7 @@ fn provider(stub: &ModelStub, key: &str) -> Arc<dyn Provider> {
             Vendor::Responses => Api::Responses,
             Vendor::Chat | Vendor::Messages | Vendor::Gemini => Api::Auto,
         },
+        cache_ttl: CacheTtl::default(),
         pace: Duration::ZERO,
     };
     llm::connect(settings, net::client(&net::Settings::default()).unwrap()).unwrap()
