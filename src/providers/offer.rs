@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::unusable::Unusable;
 use crate::domain::{Code, Scope};
-use crate::llm::catalogue::Model;
+use crate::llm::catalogue::{Abilities, Model};
 use crate::llm::tokens::{Calibration, Counter};
 use crate::llm::{
     self, Api, BreakerConfig, CacheTtl, Catalogue, Guarded, ListedModel, Outage, Overrides,
@@ -247,10 +247,7 @@ impl Offer {
 
     /// Whether anybody has said what one of its models can do: the catalogue, or its own list.
     pub fn knows(&self, catalogue: Catalogue, model: &str) -> bool {
-        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut listed = listed.iter().filter(|listed| listed.id == model);
-        listed.any(|listed| listed.abilities.is_some())
-            || catalogue.find(self.vendor, model).is_some()
+        self.describe(catalogue, model).abilities_are == Abilities::Known
     }
 
     /// The counter of one of its models.
