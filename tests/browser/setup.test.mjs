@@ -64,6 +64,27 @@ story('a provider is tried, added, chosen for a session and removed', {}, async 
   }
 })
 
+story('how much models think and how long a cache keeps is said in the form, and shown again', {}, async ({ app, page }) => {
+  await page.goto(`${app.url}/admin/providers`)
+  await page.getByRole('button', { name: 'Add a provider' }).click()
+  await page.getByRole('radio', { name: 'Anthropic' }).check()
+  await page.getByLabel('API key').fill('sk-ant-secret')
+  await page.getByText('Windows, prices, thinking and cache').click()
+  await page.getByLabel('How much single models think').fill('claude-opus-4-6=much')
+  await page.getByRole('radio', { name: '1 hour' }).check()
+  await isAccessible(page, 'the further fields of a provider')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('“claude-opus-4-6=much” is not a model=level pair.').waitFor()
+  await page.getByLabel('How much single models think').fill('claude-opus-4-6=low')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('heading', { name: 'anthropic' }).waitFor()
+
+  await page.reload()
+  await page.getByRole('button', { name: 'Change anthropic' }).click()
+  assert.equal(await page.getByLabel('How much single models think').inputValue(), 'claude-opus-4-6=low')
+  assert.ok(await page.getByRole('radio', { name: '1 hour' }).isChecked())
+})
+
 story('a server is pasted, tried, added, switched and removed', {}, async ({ app, page }) => {
   await page.goto(`${app.url}/servers`)
   await page.getByRole('heading', { name: 'MCP servers' }).waitFor()
