@@ -134,3 +134,20 @@ pub(super) fn checked_key(key: &SecretString) -> Result<Option<SecretString>, Re
     }
     Ok(Some(bare.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Kept;
+    use crate::llm::CacheTtl;
+
+    /// Records of earlier releases stay readable, and this one's readable to them.
+    #[test]
+    fn the_time_of_the_cache_stands_where_it_always_stood() {
+        let text = r#"{"usual":null,"of_models":{},"cache_ttl":"1h","fallback":["a/b"]}"#;
+        let kept: Kept = serde_json::from_str(text).unwrap();
+        assert_eq!(kept.cache_ttl, CacheTtl::Hour);
+        assert_eq!(serde_json::to_string(&kept).unwrap(), text);
+        let usual = serde_json::to_string(&Kept::default()).unwrap();
+        assert_eq!(usual, r#"{"usual":null,"of_models":{}}"#);
+    }
+}

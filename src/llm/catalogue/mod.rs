@@ -2,7 +2,7 @@
 //!
 //! `models.jsonl` is made by `generate.py` (`./run catalogue`) from a published price list, one model
 //! a line; `openrouter.jsonl` by `generate_openrouter.py` from another one, because that list has no
-//! models of OpenRouter; `by_hand.jsonl` holds what both lack. A line is read when it is asked for.
+//! models at `openrouter.ai`; `by_hand.jsonl` holds what both lack. A line is read when it is asked for.
 
 mod model;
 mod price;

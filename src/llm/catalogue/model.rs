@@ -107,12 +107,13 @@ fn none() -> Option<Vec<Ability>> {
 
 impl From<Row> for Model {
     fn from(row: Row) -> Self {
+        let window = row.context_window.unwrap_or(UNKNOWN_WINDOW);
         Self {
             name: row.name.unwrap_or_else(|| row.id.clone()),
             id: row.id,
-            context_window: row.context_window.unwrap_or(UNKNOWN_WINDOW),
+            context_window: window,
             max_input: row.max_input,
-            max_output: row.max_output.unwrap_or(UNKNOWN_OUTPUT),
+            max_output: row.max_output.unwrap_or(UNKNOWN_OUTPUT.min(window)),
             prices: row.prices,
             abilities_are: match row.abilities {
                 Some(_) => Abilities::Known,
