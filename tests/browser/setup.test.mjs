@@ -37,7 +37,7 @@ story('a provider is tried, added, chosen for a session and removed', {}, async 
     await page.keyboard.press('Enter')
     await page.getByRole('button', { name: /^Model: scripted/ }).click()
     await page.getByRole('button', { name: 'Use scripted for my new sessions' }).click()
-    await page.getByText('You chose it for yours.').waitFor()
+    await page.getByText('It is your own choice.').waitFor()
     await isAccessible(page, 'the picker with a choice for new sessions')
     await page.goto(`${app.url}/s/new`)
     await session.isReady()
