@@ -174,17 +174,28 @@ fn said(entry: &config::ProviderEntry) -> Overrides {
     }
 }
 
-/// Takes over what another gateway on the same records changed, until `stop`.
+/// Takes over what another gateway on the same records changed, and keeps what the providers' reports
+/// taught, until `stop`.
 pub(super) async fn refresh(providers: Providers, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(REFRESH_EVERY);
     loop {
         tokio::select! {
-            () = stop.cancelled() => return,
+            () = stop.cancelled() => return keep_calibrations(&providers).await,
             _ = ticks.tick() => {}
         }
         if let Err(error) = providers.reload().await {
             tracing::warn!(?error, "The providers were not read again");
         }
+        keep_calibrations(&providers).await;
+    }
+}
+
+async fn keep_calibrations(providers: &Providers) {
+    if let Err(error) = providers.keep_calibrations().await {
+        tracing::warn!(
+            ?error,
+            "What was learned about counting tokens was not kept"
+        );
     }
 }
 

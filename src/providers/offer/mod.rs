@@ -1,5 +1,8 @@
 //! One provider of the registry: what it is made of, and what is wrong with it.
 
+pub(super) mod calibrations;
+mod unusable;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,18 +11,15 @@ use jiff::civil::Date;
 use reqwest::Client;
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::unusable::Unusable;
+use self::unusable::Unusable;
 use crate::domain::{Code, Scope};
 use crate::llm::catalogue::{Abilities, Model};
-use crate::llm::tokens::{Calibration, Counter};
+use crate::llm::tokens::Calibration;
 use crate::llm::{
     self, Api, BreakerConfig, CacheTtl, Catalogue, Guarded, ListedModel, Outage, Overrides,
     Provider, ProviderKind, Vendor,
 };
 use crate::session::Refusal;
-
-/// Models of one provider whose counts are remembered.
-const CALIBRATED: usize = 64;
 
 /// Where a provider comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -248,22 +248,6 @@ impl Offer {
     /// Whether anybody has said what one of its models can do: the catalogue, or its own list.
     pub fn knows(&self, catalogue: Catalogue, model: &str) -> bool {
         self.describe(catalogue, model).abilities_are == Abilities::Known
-    }
-
-    /// The counter of one of its models.
-    pub fn counter(&self, model: &str) -> Counter {
-        let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
-        Counter::new(self.vendor, model, learned.get(model))
-    }
-
-    /// Learns from what it reports: so many tokens were counted, and so many it says.
-    pub fn calibrate(&self, model: &str, counted: u64, reported: u64) {
-        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
-        if learned.len() >= CALIBRATED && !learned.contains_key(model) {
-            learned.clear();
-        }
-        let known = learned.entry(model.to_owned()).or_default();
-        known.learn(counted, reported);
     }
 
     /// Warns of a default model that its vendor switches off soon.
