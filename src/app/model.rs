@@ -125,6 +125,10 @@ fn provider_settings(
             api_key: entry.api_key.clone(),
             base_url: entry.base_url.as_ref().map(ToString::to_string),
             api,
+            cache_ttl: match entry.cache_ttl {
+                config::CacheTtl::FiveMinutes => CacheTtl::FiveMinutes,
+                config::CacheTtl::Hour => CacheTtl::Hour,
+            },
             pace: settings.scripted_pace,
         },
         models: entry.models.clone(),
@@ -167,24 +171,31 @@ fn said(entry: &config::ProviderEntry) -> Overrides {
         prices: prices
             .map(|(model, said)| (model.clone(), price(said)))
             .collect(),
-        cache_ttl: match entry.cache_ttl {
-            config::CacheTtl::FiveMinutes => CacheTtl::FiveMinutes,
-            config::CacheTtl::Hour => CacheTtl::Hour,
-        },
     }
 }
 
-/// Takes over what another gateway on the same records changed, until `stop`.
+/// Takes over what another gateway on the same records changed, and keeps what the providers' reports
+/// taught, until `stop`.
 pub(super) async fn refresh(providers: Providers, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(REFRESH_EVERY);
     loop {
         tokio::select! {
-            () = stop.cancelled() => return,
+            () = stop.cancelled() => return keep_calibrations(&providers).await,
             _ = ticks.tick() => {}
         }
         if let Err(error) = providers.reload().await {
             tracing::warn!(?error, "The providers were not read again");
         }
+        keep_calibrations(&providers).await;
+    }
+}
+
+async fn keep_calibrations(providers: &Providers) {
+    if let Err(error) = providers.keep_calibrations().await {
+        tracing::warn!(
+            ?error,
+            "What was learned about counting tokens was not kept"
+        );
     }
 }
 

@@ -33,7 +33,7 @@ impl CacheTtl {
         clippy::trivially_copy_pass_by_ref,
         reason = "serde hands out references"
     )]
-    pub(in crate::llm) fn is_usual(&self) -> bool {
+    pub(crate) fn is_usual(&self) -> bool {
         *self == Self::FiveMinutes
     }
 }

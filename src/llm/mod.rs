@@ -262,30 +262,21 @@ pub struct Settings {
     pub base_url: Option<String>,
     /// Which of OpenAI's interfaces it is spoken to in.
     pub api: Api,
+    /// How long its cache keeps what it is given, where that can be chosen.
+    pub cache_ttl: CacheTtl,
     /// How long the scripted model waits before each piece; the others go at their own pace.
     pub pace: Duration,
 }
 
 /// Makes a provider of its settings; refuses what can never work (S2.22).
 pub fn connect(settings: Settings, http: reqwest::Client) -> Result<Arc<dyn Provider>, Error> {
-    connect_with_cache(settings, CacheTtl::default(), http)
-}
-
-/// The same with the time for which its cache keeps what it is given, where that can be chosen.
-pub fn connect_with_cache(
-    settings: Settings,
-    cache_ttl: CacheTtl,
-    http: reqwest::Client,
-) -> Result<Arc<dyn Provider>, Error> {
     match settings.kind {
         ProviderKind::OpenAi | ProviderKind::OpenAiCompatible => openai::connect(settings, http),
         ProviderKind::Scripted => Ok(Arc::new(scripted::Scripted::new(
             settings.id,
             settings.pace,
         ))),
-        ProviderKind::Anthropic => Ok(Arc::new(anthropic::Messages::new(
-            settings, cache_ttl, http,
-        )?)),
+        ProviderKind::Anthropic => Ok(Arc::new(anthropic::Messages::new(settings, http)?)),
         ProviderKind::Gemini => Ok(Arc::new(gemini::GenerateContent::new(settings, http)?)),
     }
 }

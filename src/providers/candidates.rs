@@ -48,7 +48,7 @@ pub(super) fn candidates(
     if let Some(problem) = &offer.problem {
         return Err(problem.clone());
     }
-    let mut candidates = of(&offer, choice);
+    let mut candidates: Vec<_> = of(&offer, choice).collect();
     for fallback in offer.fallback() {
         let Some(other) = providers.find(tenant, &fallback.provider) else {
             tracing::debug!(%fallback, "A fallback names a provider that there is not");
@@ -65,14 +65,10 @@ pub(super) fn candidates(
     Ok(candidates)
 }
 
-/// The offer with each of its keys.
-fn of(offer: &Offer, choice: &ModelChoice) -> Vec<Candidate> {
-    let further = offer.keys().iter().skip(1);
-    let further = further.map(|key| Arc::clone(key) as Arc<dyn Provider>);
-    let all = std::iter::once(Arc::clone(&offer.provider)).chain(further);
-    let candidates = all.map(|provider| Candidate {
+/// The offer with each of its keys; none = it cannot work.
+fn of(offer: &Offer, choice: &ModelChoice) -> impl Iterator<Item = Candidate> {
+    offer.keys().iter().map(|key| Candidate {
         choice: choice.clone(),
-        provider,
-    });
-    candidates.collect()
+        provider: Arc::clone(key) as Arc<dyn Provider>,
+    })
 }

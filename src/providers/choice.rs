@@ -229,6 +229,7 @@ mod tests {
                     api_key,
                     base_url: compatible.then(|| "http://models.example/v1".into()),
                     api: llm::Api::Auto,
+                    cache_ttl: llm::CacheTtl::default(),
                     pace: Duration::ZERO,
                 },
                 models: models.collect(),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::offer::{Fallback, Offer};
 use crate::domain::{Code, Scope};
-use crate::llm::{Overrides, ProviderKind};
+use crate::llm::{CacheTtl, Overrides, ProviderKind};
 use crate::session::Refusal;
 use crate::store::records::ProviderRow;
 use crate::store::{self, Sealer};
@@ -18,11 +18,15 @@ const MAX_NAME: usize = 512;
 /// The longest key, in bytes.
 const MAX_BYTES: usize = 2_048;
 
-/// What a record keeps in one text: what is said of the provider's models, and what helps it out.
+/// What a record keeps in one text: what is said of the provider's models and of its cache, and what
+/// helps it out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Kept {
     #[serde(flatten)]
     pub(super) said: Overrides,
+    /// How long the provider's cache keeps what it is given, where that can be chosen.
+    #[serde(default, skip_serializing_if = "CacheTtl::is_usual")]
+    pub(super) cache_ttl: CacheTtl,
     /// `provider/model`, the first that is there answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) fallback: Vec<String>,
@@ -129,4 +133,21 @@ pub(super) fn checked_key(key: &SecretString) -> Result<Option<SecretString>, Re
         return Err(Refusal::of_field(Code::InvalidArguments, "apiKey", text));
     }
     Ok(Some(bare.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Kept;
+    use crate::llm::CacheTtl;
+
+    /// Records of earlier releases stay readable, and this one's readable to them.
+    #[test]
+    fn the_time_of_the_cache_stands_where_it_always_stood() {
+        let text = r#"{"usual":null,"of_models":{},"cache_ttl":"1h","fallback":["a/b"]}"#;
+        let kept: Kept = serde_json::from_str(text).unwrap();
+        assert_eq!(kept.cache_ttl, CacheTtl::Hour);
+        assert_eq!(serde_json::to_string(&kept).unwrap(), text);
+        let usual = serde_json::to_string(&Kept::default()).unwrap();
+        assert_eq!(usual, r#"{"usual":null,"of_models":{}}"#);
+    }
 }

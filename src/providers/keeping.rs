@@ -160,6 +160,7 @@ impl Providers {
             Some(api) => checked_api(api, draft.kind)?,
             None => same.map(Offer::api).unwrap_or_default(),
         };
+        let cache_ttl = draft.cache_ttl.or(stored.as_deref().map(Offer::cache_ttl));
         let kept = stored.as_deref().map(|offer| offer.said().clone());
         let kept = kept.unwrap_or_default();
         let settings = ProviderSettings {
@@ -169,6 +170,7 @@ impl Providers {
                 api_key,
                 base_url: base_url.map(String::from),
                 api,
+                cache_ttl: cache_ttl.unwrap_or_default(),
                 pace: std::time::Duration::ZERO,
             },
             models: checked_models(&draft.models)?,
@@ -177,7 +179,6 @@ impl Providers {
                 max_outputs: checked_max_outputs(draft.max_outputs.unwrap_or(kept.max_outputs))?,
                 efforts: named("efforts", draft.efforts.unwrap_or(kept.efforts))?,
                 prices: named("prices", draft.prices.unwrap_or(kept.prices))?,
-                cache_ttl: draft.cache_ttl.unwrap_or(kept.cache_ttl),
             },
             more_keys,
             fallback: fallback.unwrap_or_default(),
@@ -261,6 +262,7 @@ impl Providers {
         });
         let kept = Kept {
             said: offer.said().clone(),
+            cache_ttl: offer.cache_ttl(),
             fallback: offer.fallback().iter().map(ToString::to_string).collect(),
             sealed_keys: sealed_keys(&self.0.sealer, scope, offer)?,
         };
@@ -308,6 +310,7 @@ impl Providers {
                     .as_deref()
                     .and_then(|api| api.parse().ok())
                     .unwrap_or_default(),
+                cache_ttl: kept.cache_ttl,
                 pace: std::time::Duration::ZERO,
             },
             models: row.models.clone(),

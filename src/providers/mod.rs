@@ -12,7 +12,6 @@ mod further;
 mod keeping;
 mod offer;
 mod trial;
-mod unusable;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -101,6 +100,7 @@ impl Providers {
             ways,
         }));
         opened.reload().await?;
+        opened.keep_calibrations().await?;
         Ok(opened)
     }
 
@@ -203,6 +203,18 @@ impl Providers {
     pub fn missing_key(&self, tenant: &TenantId, choice: &ModelChoice) -> Option<Refusal> {
         let problem = self.find(tenant, &choice.provider)?.problem.clone();
         problem.filter(|problem| problem.code == Code::MissingApiKey)
+    }
+
+    /// Takes up what this and other gateways learned of counting tokens, and keeps what is new here.
+    pub async fn keep_calibrations(&self) -> Result<(), crate::store::Error> {
+        let offers = self.every_offer();
+        offer::calibrations::keep(&self.0.records, &offers).await
+    }
+
+    fn every_offer(&self) -> Vec<Arc<Offer>> {
+        let added = self.added();
+        let added = added.values().map(|kept| Arc::clone(&kept.offer));
+        self.0.settings.values().cloned().chain(added).collect()
     }
 
     fn added(&self) -> RwLockReadGuard<'_, Added> {

@@ -45,3 +45,33 @@ story('a fresh context is begun from the details at any time, and the transcript
   assert.ok(systemPrompt(model.requests[0]).length > 0)
   assert.deepEqual(systemPrompt(model.requests.at(-1)), systemPrompt(model.requests[0]))
 })
+
+story('what the next request costs is said while one writes, and unknown is not free', { env: model.env }, async ({ app, context, page, session }) => {
+  const top = () => session.composer.evaluate((field) => field.getBoundingClientRect().top)
+  const before = await top()
+  await session.composer.fill('hello')
+  await page.getByRole('button', { name: 'price unknown' }).waitFor()
+  assert.equal(await top(), before, 'nothing moves')
+
+  const { csrfToken } = await (await context.request.get(`${app.url}/api/auth/me`)).json()
+  const data = { kind: 'openai-compatible', scope: 'installation', baseUrl: model.env.OPENAI_BASE_URL, models: ['dear'], prices: { dear: { input: 10, output: 50 } } }
+  const added = await context.request.put(`${app.url}/api/providers/own`, { data, headers: { 'X-CSRF-Token': csrfToken } })
+  assert.equal(added.status(), 201, await added.text())
+  await page.getByRole('button', { name: /^Model: stub/ }).click()
+  await page.getByRole('searchbox', { name: 'Find a model' }).fill('dear')
+  await page.getByRole('group', { name: 'Models' }).getByRole('button', { name: 'dear' }).first().waitFor()
+  await page.keyboard.press('Enter')
+  const estimate = page.getByRole('button', { name: /^about \$0\.\d+ and the answer$/ })
+  await estimate.waitFor()
+  await estimate.focus()
+  const tooltip = page.getByRole('tooltip')
+  await tooltip.getByText('The answer costs $50.00 per million tokens.').waitFor()
+  await isAccessible(page, 'what the next request costs')
+  await page.keyboard.press('Escape')
+  await tooltip.waitFor({ state: 'detached' })
+  // What is sent costs as much as nothing, until the next message is begun.
+  model.willSay('Done.')
+  await session.say('hello')
+  await session.answer(1)
+  await estimate.waitFor({ state: 'detached' })
+})

@@ -37,7 +37,7 @@ story('a provider is tried, added, chosen for a session and removed', {}, async 
     await page.keyboard.press('Enter')
     await page.getByRole('button', { name: /^Model: scripted/ }).click()
     await page.getByRole('button', { name: 'Use scripted for my new sessions' }).click()
-    await page.getByText('You chose it for yours.').waitFor()
+    await page.getByText('It is your own choice.').waitFor()
     await isAccessible(page, 'the picker with a choice for new sessions')
     await page.goto(`${app.url}/s/new`)
     await session.isReady()
@@ -62,6 +62,27 @@ story('a provider is tried, added, chosen for a session and removed', {}, async 
   } finally {
     model.close()
   }
+})
+
+story('how much models think and how long a cache keeps is said in the form, and shown again', {}, async ({ app, page }) => {
+  await page.goto(`${app.url}/admin/providers`)
+  await page.getByRole('button', { name: 'Add a provider' }).click()
+  await page.getByRole('radio', { name: 'Anthropic' }).check()
+  await page.getByLabel('API key').fill('sk-ant-secret')
+  await page.getByText('Windows, prices, thinking and cache').click()
+  await page.getByLabel('How much single models think').fill('claude-opus-4-6=much')
+  await page.getByRole('radio', { name: '1 hour' }).check()
+  await isAccessible(page, 'the further fields of a provider')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('“claude-opus-4-6=much” is not a model=level pair.').waitFor()
+  await page.getByLabel('How much single models think').fill('claude-opus-4-6=low')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('heading', { name: 'anthropic' }).waitFor()
+
+  await page.reload()
+  await page.getByRole('button', { name: 'Change anthropic' }).click()
+  assert.equal(await page.getByLabel('How much single models think').inputValue(), 'claude-opus-4-6=low')
+  assert.ok(await page.getByRole('radio', { name: '1 hour' }).isChecked())
 })
 
 story('a server is pasted, tried, added, switched and removed', {}, async ({ app, page }) => {

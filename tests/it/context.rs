@@ -485,6 +485,7 @@ async fn a_model_that_nobody_described_has_an_assumed_window() {
         let context = turn(&app, &mut ana, &long).await;
         assert_eq!(context["window"], 32_768);
         assert_eq!(context["windowAssumed"], true);
+        assert!(context["nextInput"].as_u64().unwrap() > 12_000, "{context}");
     }
     // Three questions of 15,000 tokens and their answers do not fit nine tenths of it.
     let told = shown(&app);

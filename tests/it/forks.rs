@@ -44,83 +44,76 @@ fn last_read(app: &TestApp) -> Vec<String> {
         .collect()
 }
 
+/// A fork that goes on from the second question with other words, as its owner sees it.
+async fn edited(app: &TestApp, ana: &Person, socket: &mut TestSocket) -> (String, TestSocket) {
+    app.model.will_say("other");
+    let from = seq_of(socket, "two") - 1;
+    let ask = json!({ "fromSeq": from, "text": "2", "clientMessageId": "m-9" });
+    let answer = socket.ask("session:fork", &[ask]).await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    let forked = answer["sessionId"].as_str().unwrap().to_owned();
+    assert_ne!(forked, socket.session());
+    let mut fork = TestSocket::open(app.address, ana, Some(&forked)).await;
+    if fork.ready["state"]["running"].is_object() {
+        assert_eq!(fork.wait_for_answer().await, "other");
+    }
+    (forked, fork)
+}
+
+/// The transcript over REST.
+async fn transcript(client: &Client, session: &str) -> Vec<Value> {
+    let path = format!("/api/sessions/{session}/events");
+    let page = client.get(&path).await.ok(200);
+    page["items"].as_array().unwrap().clone()
+}
+
 #[tokio::test]
 async fn an_edited_message_takes_another_way_and_the_old_one_stays() {
     let app = TestApp::start_with(PLAIN).await;
     let (ana, client, mut socket) = with_a_past(&app).await;
     let session = socket.session();
-    let from = seq_of(&socket, "two") - 1;
-    app.model.will_say("other");
-    let ask = json!({ "fromSeq": from, "text": "2", "clientMessageId": "m-9" });
-    let answer = socket.ask("session:fork", &[ask]).await;
-    assert_eq!(answer["ok"], true, "{answer}");
-    let forked = answer["sessionId"].as_str().unwrap().to_owned();
-    assert_ne!(forked, session);
-    let mut fork = TestSocket::open(app.address, &ana, Some(&forked)).await;
-    if fork.ready["state"]["running"].is_object() {
-        assert_eq!(fork.wait_for_answer().await, "other");
-    }
+    let (forked, _fork) = edited(&app, &ana, &mut socket).await;
     assert_eq!(last_read(&app), ["one", "first", "2"]);
-    let page = client
-        .get(&format!("/api/sessions/{forked}/events"))
-        .await
-        .ok(200);
-    let events = page["items"].as_array().unwrap();
-    let names: Vec<&str> = events
-        .iter()
-        .filter_map(|it| it["event"].as_str())
-        .collect();
-    let own = names
-        .iter()
-        .position(|name| *name == "session:forked")
-        .unwrap();
+    let events = transcript(&client, &forked).await;
+    let is_own = |event: &Value| event["event"] == "session:forked";
+    let own = events.iter().position(is_own).unwrap();
     assert_eq!(events[own]["args"][0]["sessionId"], session.as_str());
+    let from = seq_of(&socket, "two") - 1;
     assert_eq!(events[own]["args"][0]["fromSeq"], from);
     // The shared past is the same to the letter, times included.
-    let before = client
-        .get(&format!("/api/sessions/{session}/events"))
-        .await
-        .ok(200);
-    assert_eq!(before["items"].as_array().unwrap()[..own], events[..own]);
-    let text = page.to_string();
+    let before = transcript(&client, &session).await;
+    assert_eq!(before[..own], events[..own]);
+    let text = json!(events).to_string();
     assert!(text.contains("other") && !text.contains("second"), "{text}");
 
     // Nothing was paid twice: its totals are those of its own request.
-    let ready = TestSocket::open(app.address, &ana, Some(&forked))
-        .await
-        .ready;
-    let paid = &ready["state"]["usage"]["totalTokens"];
-    let whole = TestSocket::open(app.address, &ana, Some(&session))
-        .await
-        .ready;
-    let (paid, whole) = (
-        paid.as_u64().unwrap(),
-        whole["state"]["usage"]["totalTokens"].as_u64().unwrap(),
-    );
-    assert!(0 < paid && paid < whole, "{paid} of {whole}");
+    let mut totals = Vec::new();
+    for id in [&forked, &session] {
+        let ready = TestSocket::open(app.address, &ana, Some(id)).await.ready;
+        totals.push(ready["state"]["usage"]["totalTokens"].as_u64().unwrap());
+    }
+    assert!(0 < totals[0] && totals[0] < totals[1], "{totals:?}");
+}
 
-    // Both know of each other.
-    let family = client
-        .get(&format!("/api/sessions/{forked}/forks"))
-        .await
-        .ok(200);
-    let ids: Vec<&str> = family["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|it| it["id"].as_str().unwrap())
-        .collect();
+#[tokio::test]
+async fn a_fork_knows_its_family_and_outlives_it() {
+    let app = TestApp::start_with(PLAIN).await;
+    let (ana, client, mut socket) = with_a_past(&app).await;
+    let session = socket.session();
+    let (forked, fork) = edited(&app, &ana, &mut socket).await;
+    let path = format!("/api/sessions/{forked}/forks");
+    let family = client.get(&path).await.ok(200);
+    let items = family["items"].as_array().unwrap();
+    let ids: Vec<&str> = items.iter().map(|it| it["id"].as_str().unwrap()).collect();
     assert_eq!(ids, [session.as_str(), forked.as_str()]);
+    let from = seq_of(&socket, "two") - 1;
     assert_eq!(
-        family["items"][1]["forkedFrom"],
+        items[1]["forkedFrom"],
         json!({ "sessionId": session, "seq": from })
     );
-    assert_eq!(family["items"][0]["forkedFrom"], Value::Null);
+    assert_eq!(items[0]["forkedFrom"], Value::Null);
 
-    // It outlives the one it was forked from, and a restart.
-    let gone = client
-        .send(Method::DELETE, &format!("/api/sessions/{session}"), None)
-        .await;
+    let gone = client.delete(&format!("/api/sessions/{session}")).await;
     assert_eq!(gone.status, 204);
     drop((socket, fork));
     let app = app.restart().await;
@@ -129,10 +122,7 @@ async fn an_edited_message_takes_another_way_and_the_old_one_stays() {
     app.model.will_say("more");
     assert_eq!(say(&mut fork, "three").await, "more");
     assert_eq!(last_read(&app), ["one", "first", "2", "other", "three"]);
-    let family = client
-        .get(&format!("/api/sessions/{forked}/forks"))
-        .await
-        .ok(200);
+    let family = client.get(&path).await.ok(200);
     assert_eq!(family["items"].as_array().unwrap().len(), 1);
 }
 

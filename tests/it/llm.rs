@@ -11,8 +11,8 @@ use futures::StreamExt;
 use secrecy::SecretString;
 use sepal::domain::{CallId, Code, Entry, ModelCall, Native, TokenUsage, Tool, ToolAnnotations};
 use sepal::llm::{
-    self, Answer, Api, AskedCall, Collector, Error, Finish, ModelEvent, Progress, Provider,
-    ProviderKind, Refusal, Request, RetryConfig, Settings,
+    self, Answer, Api, AskedCall, CacheTtl, Collector, Error, Finish, ModelEvent, Progress,
+    Provider, ProviderKind, Refusal, Request, RetryConfig, Settings,
 };
 use sepal::net;
 use serde_json::{Value, json};
@@ -30,6 +30,7 @@ fn provider(base_url: &str) -> Arc<dyn Provider> {
         api_key: Some(SecretString::from(KEY)),
         base_url: Some(base_url.to_owned()),
         api: Api::Auto,
+        cache_ttl: CacheTtl::default(),
         pace: Duration::ZERO,
     };
     llm::connect(settings, net::client(&net::Settings::default()).unwrap()).unwrap()

@@ -10,6 +10,9 @@ pub struct UsageState {
     pub totals: Totals,
     /// Tokens that the last model request read.
     pub context_tokens: u64,
+    /// About how many tokens of input the next request takes beside what is still to be said; none =
+    /// nobody can tell.
+    pub next_input: Option<u64>,
     /// Tokens that the model can read.
     pub window: u64,
     /// Whether that is what is assumed of a model that nobody described.

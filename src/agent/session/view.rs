@@ -29,13 +29,15 @@ impl Replica {
     pub(super) fn usage(&self) -> UsageState {
         let control = &self.state.control;
         let model = self.agent.describe(self.choice());
+        let (left_out, next_input) = self.next_request();
         UsageState {
             totals: control.totals,
             context_tokens: control.last_usage.total(),
             window: model.context_window,
             is_window_assumed: model.is_window_assumed,
             reads_whole: control.reads_whole,
-            left_out: self.left_out(),
+            next_input,
+            left_out,
             counter: self.counter(),
             seq: control.seq,
         }
@@ -82,28 +84,31 @@ impl Replica {
         reader.entries(&self.state.entries, &self.state.control.placed)
     }
 
-    /// What the next request would leave out.
-    fn left_out(&self) -> LeftOut {
+    /// What the next request would leave out, and about how many tokens it takes; none = nobody can
+    /// tell.
+    fn next_request(&self) -> (LeftOut, Option<u64>) {
         let input = history::last_input(&self.state.entries);
         let own = self.agent.turn_limits(&self.state.control);
         let counter = self.counter();
         let of = (input, own);
-        let (limits, whole) = match self.agent.request_base(self.choice(), of, counter) {
-            Ok(request_base) => (request_base.limits, request_base.whole),
-            // The request itself says what is wrong with the prompt.
-            Err(_) => (own, history::Limits::default()),
-        };
+        let base = self.agent.request_base(self.choice(), of, counter).ok();
+        // The request itself says what is wrong with the prompt.
+        let usual = (own, history::Limits::default());
+        let (limits, whole) = base
+            .as_ref()
+            .map_or(usual, |base| (base.limits, base.whole));
         let entries = self.read_by(self.choice(), own);
         let past = Past {
             entries: &entries,
             question: self.state.control.question,
         };
         let shown = history::window(past, limits, |entry| counter.of_entry(entry));
-        LeftOut {
+        let left_out = LeftOut {
             messages: self.state.left_out + shown.left_out as u64,
             from_seq: shown.from_seq(),
             whole_reads_more: !whole.are_within(limits),
-        }
+        };
+        (left_out, base.map(|base| base.tokens + shown.tokens))
     }
 
     pub(super) fn joined(&self) -> Joined {

@@ -129,6 +129,10 @@ impl Page {
 
 /// Markdown as HTML: raw HTML is shown as text, pictures of others are links, and links of unknown kinds
 /// are text.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what is neither a link nor markup stays as it is"
+)]
 fn rendered(markdown: &str) -> String {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
@@ -148,7 +152,7 @@ fn rendered(markdown: &str) -> String {
         }
         Event::End(TagEnd::Image | TagEnd::Link) => {
             let is_dropped = dropped.pop().unwrap_or(true);
-            (!is_dropped).then(|| Event::InlineHtml(CowStr::Borrowed("</a>")))
+            (!is_dropped).then_some(Event::InlineHtml(CowStr::Borrowed("</a>")))
         }
         other => Some(other),
     });

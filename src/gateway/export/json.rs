@@ -1,5 +1,7 @@
 //! The document as JSON: the events of the transcript, and what is attached.
 
+use std::fmt::Write as _;
+
 use serde_json::json;
 
 use super::{Document, Piece};
@@ -28,7 +30,8 @@ pub(super) fn write(document: &Document) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for (at, attachment) in document.attachments().into_iter().enumerate() {
         let comma = if at == 0 { "" } else { "," };
-        text.push_str(&format!("{comma}\n\"{}\":\"", attachment.id));
+        // Writing into a text never fails.
+        let _ = write!(text, "{comma}\n\"{}\":\"", attachment.id);
         pieces.push(Piece::Text(std::mem::take(&mut text)));
         pieces.push(Piece::Content(attachment.id.clone()));
         text.push('"');

@@ -34,24 +34,7 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .routes(routes!(auth::sign_in))
         .routes(routes!(auth::sign_out))
         .routes(routes!(auth::issue_ticket))
-        .routes(routes!(
-            sessions::list::list_sessions,
-            sessions::list::create_session
-        ))
-        .routes(routes!(
-            sessions::one::read_session,
-            sessions::one::rename_session,
-            sessions::one::delete_session
-        ))
-        .routes(routes!(sessions::events::list_events))
-        .routes(routes!(sessions::export::export_session))
-        .routes(routes!(sessions::fork::fork_session))
-        .routes(routes!(sessions::fork::list_forks))
-        .routes(routes!(sessions::attachments::attach_file))
-        .routes(routes!(sessions::attachments::read_attachment))
-        .routes(routes!(sessions::commands::send_message))
-        .routes(routes!(sessions::commands::decide_call))
-        .routes(routes!(sessions::commands::reset_context))
+        .merge(sessions::routes())
         .merge(models::routes())
         .merge(mcp_servers::routes())
         .routes(routes!(providers::list_providers))

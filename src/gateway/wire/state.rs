@@ -76,6 +76,7 @@ pub(super) fn usage_value(usage: &UsageState) -> Value {
         "budget": null,
         "context": {
             "used": usage.context_tokens,
+            "nextInput": usage.next_input,
             "window": usage.window,
             "windowAssumed": usage.is_window_assumed,
             "parts": {

@@ -57,7 +57,8 @@ struct Service {
 
 impl Messages {
     /// Makes the provider; the vendor's own address needs a key (S2.22).
-    pub fn new(settings: Settings, cache_ttl: CacheTtl, http: Client) -> Result<Self, Error> {
+    pub fn new(settings: Settings, http: Client) -> Result<Self, Error> {
+        let cache_ttl = settings.cache_ttl;
         let vendor = Vendor::of(settings.kind, settings.base_url.as_deref());
         let endpoint =
             Endpoint::new(settings, Some(VENDOR_URL), http)?.with_vendor_host(VENDOR_HOST)?;

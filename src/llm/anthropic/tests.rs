@@ -18,13 +18,10 @@ fn connect(key: &str, base_url: &str) -> Result<Messages, Error> {
         api_key: Some(SecretString::from(key.to_owned())),
         base_url: Some(base_url.to_owned()),
         api: Api::Auto,
+        cache_ttl: CacheTtl::default(),
         pace: Duration::ZERO,
     };
-    Messages::new(
-        settings,
-        CacheTtl::default(),
-        net::client(&net::Settings::default()).unwrap(),
-    )
+    Messages::new(settings, net::client(&net::Settings::default()).unwrap())
 }
 
 #[test]

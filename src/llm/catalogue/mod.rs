@@ -1,7 +1,8 @@
 //! What is known about models: windows, limits, prices, abilities, dates of retirement. Pure.
 //!
 //! `models.jsonl` is made by `generate.py` (`./run catalogue`) from a published price list, one model
-//! a line; `by_hand.jsonl` holds what that list lacks. A line is read when it is asked for.
+//! a line; `openrouter.jsonl` by `generate_openrouter.py` from another one, because that list has no
+//! models at `openrouter.ai`; `by_hand.jsonl` holds what both lack. A line is read when it is asked for.
 
 mod model;
 mod price;
@@ -14,11 +15,11 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CacheTtl, ListedModel};
+use super::ListedModel;
 use crate::domain::Effort;
 
 use self::model::Row;
-pub use self::model::{Ability, Model, Unwanted};
+pub use self::model::{Abilities, Ability, Model, Unwanted};
 pub use self::price::{Price, Tier};
 pub use self::retirement::Retirement;
 pub use self::succession::family;
@@ -26,7 +27,9 @@ pub use self::vendor::Vendor;
 
 /// Made by `generate.py`.
 const GENERATED: &str = include_str!("models.jsonl");
-/// What the generated file lacks.
+/// Made by `generate_openrouter.py`.
+const OPENROUTER: &str = include_str!("openrouter.jsonl");
+/// What the generated files lack.
 const BY_HAND: &str = include_str!("by_hand.jsonl");
 /// Vendors whose models are known by their names wherever they run; never their prices.
 const EVERYWHERE: [&str; 3] = ["openai", "anthropic", "gemini"];
@@ -34,7 +37,7 @@ const EVERYWHERE: [&str; 3] = ["openai", "anthropic", "gemini"];
 /// By vendor and name, the line that says the rest.
 type Index = HashMap<(&'static str, &'static str), &'static str>;
 
-static INDEX: LazyLock<Index> = LazyLock::new(|| index(&[GENERATED, BY_HAND]));
+static INDEX: LazyLock<Index> = LazyLock::new(|| index(&[GENERATED, OPENROUTER, BY_HAND]));
 
 /// The known models. Cheap to copy.
 #[derive(Debug, Clone, Copy)]
@@ -68,9 +71,6 @@ pub struct Overrides {
     /// Prices by model; they win over the catalogue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, Price>,
-    /// How long the provider's cache keeps what it is given, where that can be chosen.
-    #[serde(default, skip_serializing_if = "CacheTtl::is_usual")]
-    pub cache_ttl: CacheTtl,
 }
 
 impl Catalogue {
@@ -141,6 +141,7 @@ impl Catalogue {
         }
         if let Some(abilities) = &listed.abilities {
             described.abilities.clone_from(abilities);
+            described.abilities_are = Abilities::Known;
         }
         described.retires_at = listed.retires_at.or(described.retires_at);
         described
@@ -156,8 +157,11 @@ impl Catalogue {
 
     fn entry(self, vendor: &'static str, model: &str) -> Option<Model> {
         let id = model.strip_prefix("models/").unwrap_or(model);
-        // Vertex names who made the model, too.
-        let id = id.strip_prefix("google/").unwrap_or(id);
+        // Vertex names who made the model, too; to OpenRouter that is part of the name.
+        let id = match vendor {
+            "openrouter" => id,
+            _ => id.strip_prefix("google/").unwrap_or(id),
+        };
         let exact = self.index.get(&(vendor, id));
         let line = exact.or_else(|| {
             let mut bases = without_version(id);

@@ -28,6 +28,8 @@ pub struct Model {
     pub prices: Vec<Price>,
     /// What it can do.
     pub abilities: Vec<Ability>,
+    /// Whether somebody said what it can do.
+    pub abilities_are: Abilities,
     /// What it refuses although others take it.
     pub refuses: Vec<Unwanted>,
     /// The day on which its vendor switches it off.
@@ -56,6 +58,14 @@ pub enum Ability {
     Reasoning,
 }
 
+/// Whether somebody said what a model can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Abilities {
+    Known,
+    /// It is taken to ask for tools, and nothing is refused to it.
+    Assumed,
+}
+
 /// What a model refuses in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -77,8 +87,9 @@ pub(super) struct Row {
     context_window: Option<u64>,
     max_input: Option<u64>,
     max_output: Option<u64>,
-    #[serde(default)]
-    abilities: Vec<Ability>,
+    /// `null` = nobody knows; absent = none.
+    #[serde(default = "none")]
+    abilities: Option<Vec<Ability>>,
     #[serde(default)]
     refuses: Vec<Unwanted>,
     retires: Option<Date>,
@@ -89,16 +100,26 @@ pub(super) struct Row {
     prices: Vec<Price>,
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it is the field's own form")]
+fn none() -> Option<Vec<Ability>> {
+    Some(Vec::new())
+}
+
 impl From<Row> for Model {
     fn from(row: Row) -> Self {
+        let window = row.context_window.unwrap_or(UNKNOWN_WINDOW);
         Self {
             name: row.name.unwrap_or_else(|| row.id.clone()),
             id: row.id,
-            context_window: row.context_window.unwrap_or(UNKNOWN_WINDOW),
+            context_window: window,
             max_input: row.max_input,
-            max_output: row.max_output.unwrap_or(UNKNOWN_OUTPUT),
+            max_output: row.max_output.unwrap_or(UNKNOWN_OUTPUT.min(window)),
             prices: row.prices,
-            abilities: row.abilities,
+            abilities_are: match row.abilities {
+                Some(_) => Abilities::Known,
+                None => Abilities::Assumed,
+            },
+            abilities: row.abilities.unwrap_or_else(|| vec![Ability::Tools]),
             refuses: row.refuses,
             retires_at: row.retires,
             successor: row.successor,
@@ -120,6 +141,7 @@ impl Model {
             max_output: UNKNOWN_OUTPUT,
             prices: Vec::new(),
             abilities: vec![Ability::Tools],
+            abilities_are: Abilities::Assumed,
             refuses: Vec::new(),
             retires_at: None,
             successor: None,

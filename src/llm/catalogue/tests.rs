@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Ability, BY_HAND, Catalogue, GENERATED, Model, Overrides, Price, Tier};
+use super::{
+    Abilities, Ability, BY_HAND, Catalogue, GENERATED, Model, OPENROUTER, Overrides, Price, Tier,
+};
 use super::{Vendor, Windows, read};
 use crate::domain::{MicroUsd, TokenUsage};
 use crate::llm::ProviderKind;
@@ -39,15 +41,17 @@ fn usage(input: u64, cached: u64, output: u64) -> TokenUsage {
 /// Asserts S2.21.
 #[test]
 fn the_file_is_sound_and_holds_the_models_of_the_requirements() {
-    let headers = [GENERATED, BY_HAND].map(|file| file.lines().next().unwrap());
-    let [generated, by_hand] = headers.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let headers = [GENERATED, OPENROUTER, BY_HAND].map(|file| file.lines().next().unwrap());
+    let headers = headers.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let [generated, openrouter, by_hand] = headers;
     for word in [
         "source", "url", "version", "date", "licence", "sha256", "unit",
     ] {
         assert!(generated[word].is_string(), "{word}");
+        assert!(openrouter[word].is_string(), "{word}");
     }
     assert!(by_hand["source"].is_string() && by_hand["date"].is_string());
-    let lines = [GENERATED, BY_HAND].map(|file| file.lines().skip(1));
+    let lines = [GENERATED, OPENROUTER, BY_HAND].map(|file| file.lines().skip(1));
     let lines: Vec<&str> = lines.into_iter().flatten().collect();
     assert_eq!(
         lines.len(),
@@ -234,6 +238,42 @@ fn settings_win_and_an_unknown_model_is_described_carefully() {
     let kept: Overrides = serde_json::from_str(kept).unwrap();
     assert_eq!(kept.windows.usual, Some(8_192));
     assert_eq!(kept.windows.of_models["a"], 2_048);
+}
+
+/// Asserts S3.11.
+#[test]
+fn models_of_openrouter_have_its_prices_and_what_nobody_knows_stays_unknown() {
+    let catalogue = Catalogue::built_in();
+    let openrouter = at("https://openrouter.ai/api/v1");
+    let find = |model: &str| catalogue.find(openrouter, model);
+    let claude = find("anthropic/claude-opus-4.6").unwrap();
+    assert!(claude.can(Ability::Images) && claude.abilities_are == Abilities::Known);
+    assert_eq!(
+        claude.price(&usage(1_000_000, 0, 0)),
+        Some(MicroUsd(5_000_000))
+    );
+    // A dated version is the model, and the maker is part of the name.
+    assert_eq!(find("anthropic/claude-opus-4.6-20260205"), Some(claude));
+    let gemini = find("google/gemini-2.5-pro").unwrap();
+    assert_eq!(gemini.price(&usage(100_000, 0, 0)), Some(MicroUsd(125_000)));
+    assert_eq!(
+        gemini.price(&usage(400_000, 0, 0)),
+        Some(MicroUsd(1_000_000))
+    );
+    // Its maker has no row: it may be able to do anything.
+    let small = find("01-ai/yi-large").unwrap();
+    assert_eq!(
+        (small.abilities_are, small.is_window_assumed),
+        (Abilities::Assumed, true)
+    );
+    // Another route of the same model may cost something else.
+    for other in [
+        "anthropic/claude-opus-4.6:online",
+        "claude-opus-4.6",
+        "nobody/nothing",
+    ] {
+        assert_eq!(find(other), None, "{other}");
+    }
 }
 
 #[test]

@@ -35,6 +35,7 @@ const HOSTS: &[(&str, &str)] = &[
     ("api.studio.nebius.com", "nebius"),
     ("api.tokenfactory.nebius.com", "nebius"),
     ("api.minimax.io", "minimax"),
+    ("openrouter.ai", "openrouter"),
 ];
 
 /// Whose list holds.

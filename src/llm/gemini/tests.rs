@@ -5,7 +5,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use super::GenerateContent;
-use crate::llm::{Api, Error, KeyFault, Provider, ProviderKind, Settings};
+use crate::llm::{Api, CacheTtl, Error, KeyFault, Provider, ProviderKind, Settings};
 use crate::net;
 
 fn connect(key: &str, base_url: &str) -> Result<GenerateContent, Error> {
@@ -16,6 +16,7 @@ fn connect(key: &str, base_url: &str) -> Result<GenerateContent, Error> {
         api_key: Some(SecretString::from(key.to_owned())),
         base_url: Some(base_url.to_owned()),
         api: Api::Auto,
+        cache_ttl: CacheTtl::default(),
         pace: Duration::ZERO,
     };
     GenerateContent::new(settings, net::client(&net::Settings::default()).unwrap())

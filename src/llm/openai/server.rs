@@ -79,8 +79,8 @@ impl Server {
             for lesson in refused {
                 omitted.learn(lesson);
             }
-            let built = build(&omitted).map_err(|error| (error, None::<Lesson>))?;
-            match self.send(built).await {
+            let sending = build(&omitted).map_err(|error| (error, None::<Lesson>))?;
+            match self.send(sending).await {
                 Ok(Ok(response)) => Ok((response, omitted.told(request))),
                 Ok(Err(refused)) => {
                     let lesson = lesson::of(&refused, (request, parts), &omitted);
@@ -140,7 +140,7 @@ mod tests {
     use secrecy::SecretString;
 
     use super::Server;
-    use crate::llm::{Api, Error, KeyFault, ProviderKind, Settings};
+    use crate::llm::{Api, CacheTtl, Error, KeyFault, ProviderKind, Settings};
     use crate::net;
 
     fn connect(kind: ProviderKind, key: &str, base_url: &str) -> Result<Server, Error> {
@@ -151,6 +151,7 @@ mod tests {
             api_key: Some(SecretString::from(key.to_owned())),
             base_url: Some(base_url.to_owned()),
             api: Api::Auto,
+            cache_ttl: CacheTtl::default(),
             pace: Duration::ZERO,
         };
         Server::new(settings, net::client(&net::Settings::default()).unwrap())

@@ -3,7 +3,7 @@
 use super::answer_calls;
 use crate::domain::{Entry, MicroUsd, TokenUsage};
 use crate::session::properties::world::{World, answer, approve, reject, say};
-use crate::session::{Answer, Command, Event};
+use crate::session::{Answer, Command, Commit, Event};
 
 /// What the model reads: the messages, answers and notes.
 fn read(world: &World) -> Vec<String> {
@@ -20,7 +20,7 @@ fn read(world: &World) -> Vec<String> {
 
 /// `seq` of the first event that is so.
 fn seq_of(world: &World, is_so: impl Fn(&Event) -> bool) -> u64 {
-    let mut shown = world.journal.iter().flat_map(|commit| commit.shown());
+    let mut shown = world.journal.iter().flat_map(Commit::shown);
     shown.find(|(_, event)| is_so(event)).unwrap().0
 }
 

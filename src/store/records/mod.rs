@@ -4,6 +4,7 @@
 mod admission;
 mod api_keys;
 mod attachments;
+mod calibrations;
 mod installation;
 mod links;
 mod mcp_servers;
@@ -21,6 +22,7 @@ mod web_sessions;
 pub use admission::{Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
 pub use attachments::Attachments;
+pub use calibrations::{CalibrationRow, Calibrations};
 pub use links::{LinkTarget, Links};
 pub use mcp_servers::{McpServerRow, McpServers};
 pub use model_defaults::{ModelDefault, ModelDefaults};
@@ -76,6 +78,8 @@ impl Records {
         providers: Providers,
         /// The model of new sessions.
         model_defaults: ModelDefaults,
+        /// How far counts of tokens are from what providers report.
+        calibrations: Calibrations,
         /// Secrets that configurations name.
         secrets: Secrets,
         /// MCP servers that tenants added.

@@ -1,5 +1,6 @@
 //! Several providers at once: who may have which, and which one answers.
 
+mod calibration;
 mod defaults;
 mod faults;
 mod interfaces;

@@ -287,49 +287,49 @@ pub(super) async fn a_removal_and_an_append_come_one_after_the_other(live: Live)
     }
 }
 
+/// The first records of a journal, in which nothing runs.
+fn first_records(from: u128) -> Vec<NewRecord> {
+    let numbers = (0..1_200).map(|n| (from + n, u64::try_from(n).unwrap() + 1));
+    let records = numbers.map(|(n, seq)| NewRecord {
+        is_active: false,
+        ..record(n, seq..=seq)
+    });
+    records.collect()
+}
+
 pub(super) async fn a_journal_is_created_whole_or_not_at_all(live: Live) {
-    let (one, two) = (key(1, 1), key(1, 2));
-    let records = |from: u128| -> Vec<NewRecord> {
-        let numbers = (0..1_200).map(|n| (from + n, u64::try_from(n).unwrap() + 1));
-        let records = numbers.map(|(n, seq)| NewRecord {
-            is_active: false,
-            ..record(n, seq..=seq)
-        });
-        records.collect()
-    };
-    let created = live.create(&one, records(1)).await;
+    let key = key(1, 1);
+    let created = live.create(&key, first_records(1)).await;
     assert!(matches!(created, Appended::Ok), "{created:?}");
-    let head = live.head(&one).await.unwrap().unwrap();
+    let head = live.head(&key).await.unwrap().unwrap();
     assert_eq!((head.version, head.last_seq), (1_200, 1_200));
-    let first = live.read_after_version(&one, 0, 2).await.unwrap();
+    let first = live.read_after_version(&key, 0, 2).await.unwrap();
     assert_eq!(versions(&first), [1, 2]);
     assert_eq!(first[1].body, Bytes::from_static(b"body of 2"));
     assert_eq!(live.active().await.unwrap(), [], "nothing runs in it");
-    append(&live, &one, 1_200, record(5_000, 1_201..=1_201)).await;
+    append(&live, &key, 1_200, record(5_000, 1_201..=1_201)).await;
     // Where there is a journal, nothing is written.
-    let again = live.create(&one, records(10_000)).await;
+    let again = live.create(&key, first_records(10_000)).await;
     assert!(matches!(again, Appended::Conflict), "{again:?}");
-    assert_eq!(live.version(&one).await.unwrap(), 1_201);
-    // Of many that create the same one, one does.
-    let created = join_all((0..8_u128).map(|n| live.create(&two, records(n * 10_000)))).await;
-    let done = created
-        .iter()
-        .filter(|it| matches!(it, Appended::Ok))
-        .count();
-    let refused = created
-        .iter()
-        .filter(|it| matches!(it, Appended::Conflict))
-        .count();
-    assert_eq!((done, refused), (1, 7), "{created:?}");
-    let bodies = live.read_after_version(&two, 0, 1_000).await.unwrap();
-    let of = |record: &Record| record.body.clone();
-    let base: u128 = String::from_utf8(of(&bodies[0]).to_vec()).unwrap()[8..]
-        .parse()
-        .unwrap();
-    let expected = Bytes::from(format!("body of {}", base + 999));
-    assert_eq!(of(&bodies[999]), expected, "all of them are of one");
-    // One body that does not fit keeps the others out too.
-    let mut large = records(1);
+    assert_eq!(live.version(&key).await.unwrap(), 1_201);
+}
+
+pub(super) async fn of_many_who_create_a_journal_one_does(live: Live) {
+    let key = key(1, 2);
+    let created = (0..8_u128).map(|n| live.create(&key, first_records(n * 10_000)));
+    let created = join_all(created).await;
+    let is_done = |answer: &&Appended| matches!(answer, Appended::Ok);
+    assert_eq!(created.iter().filter(is_done).count(), 1, "{created:?}");
+    let is_refused = |answer: &&Appended| matches!(answer, Appended::Conflict);
+    assert_eq!(created.iter().filter(is_refused).count(), 7, "{created:?}");
+    let winner = created.iter().position(|answer| is_done(&answer)).unwrap();
+    let stored = live.read_after_version(&key, 0, 1_000).await.unwrap();
+    let last = Bytes::from(format!("body of {}", winner * 10_000 + 999));
+    assert_eq!(stored[999].body, last, "all of them are of one");
+}
+
+pub(super) async fn one_record_that_does_not_fit_keeps_the_journal_out(live: Live) {
+    let mut large = first_records(1);
     large[1].body = Bytes::from(vec![b'x'; MAX_BODY_BYTES + 1]);
     let refused = live.create(&key(1, 3), large).await;
     assert!(matches!(&refused, Appended::Unknown(error) if error.fault() == Fault::Validation));

@@ -155,4 +155,6 @@ contract! {
     bodies_are_opaque
     a_removal_and_an_append_come_one_after_the_other
     a_journal_is_created_whole_or_not_at_all
+    of_many_who_create_a_journal_one_does
+    one_record_that_does_not_fit_keeps_the_journal_out
 }

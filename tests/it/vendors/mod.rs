@@ -20,7 +20,8 @@ use futures::StreamExt as _;
 use secrecy::SecretString;
 use sepal::domain::{CallId, Entry, ModelCall, Native, Tool, ToolAnnotations};
 use sepal::llm::{
-    self, Answer, Api, Collector, Error, ModelEvent, Provider, ProviderKind, Request, Settings,
+    self, Answer, Api, CacheTtl, Collector, Error, ModelEvent, Provider, ProviderKind, Request,
+    Settings,
 };
 use sepal::net;
 use serde_json::Value;
@@ -52,6 +53,7 @@ fn connect(id: &str, stub: &ModelStub, key: &str) -> Arc<dyn Provider> {
             Vendor::Responses => Api::Responses,
             Vendor::Chat | Vendor::Messages | Vendor::Gemini => Api::Auto,
         },
+        cache_ttl: CacheTtl::default(),
         pace: Duration::ZERO,
     };
     llm::connect(settings, net::client(&net::Settings::default()).unwrap()).unwrap()

@@ -76,5 +76,23 @@ describe('the form of a provider', () => {
     await flushPromises()
     const body = asked.saved[0]?.[1] as ProviderChange
     expect(body).toMatchObject({ maxOutputs: { a: 8_192 }, prices: { a: { input: 0.2, output: 0.5, cached: 0.1 } } })
+    expect(body).not.toHaveProperty('cacheTtl')
+  })
+
+  it('shows and sends how much models think and how long a cache keeps, and says what it cannot read', async () => {
+    const item = { id: 'p', kind: 'anthropic', api: 'auto', hasKey: true, models: [], contextWindows: {}, maxOutputs: {}, efforts: { a: 'low', b: '2000' }, prices: {}, cacheTtl: '1h', source: 'tenant', isDefault: false } as unknown as ProviderItem
+    const wrapper = render(item)
+    expect(field(wrapper, 'efforts').element.value).toBe('a=low, b=2000')
+    expect(wrapper.get('details.more').attributes()).toHaveProperty('open')
+    expect((wrapper.get('input[type=radio][value="1h"]').element as HTMLInputElement).checked).toBe(true)
+    await field(wrapper, 'efforts').setValue('a=much')
+    await wrapper.get('form').trigger('submit')
+    expect(wrapper.text()).toContain('“a=much” is not a model=level pair.')
+    expect(asked.saved).toEqual([])
+    await field(wrapper, 'efforts').setValue('a=High b=1_024')
+    await wrapper.get('input[type=radio][value="5m"]').setValue(true)
+    await wrapper.get('form').trigger('submit')
+    await flushPromises()
+    expect(asked.saved[0]?.[1]).toMatchObject({ efforts: { a: 'high', b: '1024' }, cacheTtl: '5m' })
   })
 })

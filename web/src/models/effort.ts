@@ -13,6 +13,26 @@ export function effortWords(effort: string | null): string {
   return isLevel(effort) ? t(`effort.${effort}`) : t('effort.tokens', { n: count(Number(effort)) })
 }
 
+/** Of single models, as text for a field. */
+export function effortsText(efforts: Record<string, string>): string {
+  return Object.entries(efforts)
+    .map(([model, effort]) => `${model}=${effort}`)
+    .join(', ')
+}
+
+/** The efforts by model, or the first piece that says none. A model's name may hold a `=` itself. */
+export function readEfforts(text: string): { efforts: Record<string, string> } | { wrong: string } {
+  const efforts: Record<string, string> = {}
+  for (const piece of text.split(/[\s,]+/).filter(Boolean)) {
+    const at = piece.lastIndexOf('=')
+    const said = piece.slice(at + 1).toLowerCase()
+    const effort = at > 0 ? (isLevel(said) ? said : readTokens(said)) : null
+    if (effort === null) return { wrong: piece }
+    efforts[piece.slice(0, at)] = effort
+  }
+  return { efforts }
+}
+
 /** Whole tokens, at least one and no more than the server can count; null = the text says none. */
 export function readTokens(text: string): string | null {
   const plain = text.trim().replace(/[_,\s]/g, '')

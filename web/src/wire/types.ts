@@ -165,6 +165,8 @@ export interface WaitingMessage {
 
 export interface ContextUse {
   used: number
+  /** About how many tokens of input the next request takes, before its message; null where nobody can tell. */
+  nextInput?: number | null
   /** Tokens that the model can read; null where nobody knows. */
   window: number | null
   /** Whether nobody said so, and an ordinary window is assumed. */

@@ -349,7 +349,7 @@ fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
             .iter()
             .map(|(model, price)| (model.clone(), TokenPrice::of(price)))
             .collect(),
-        cache_ttl: (offer.kind() == ProviderKind::Anthropic).then(|| said.cache_ttl.as_str()),
+        cache_ttl: (offer.kind() == ProviderKind::Anthropic).then(|| offer.cache_ttl().as_str()),
         source: match &offer.source {
             Source::Settings => "settings",
             Source::Added(Scope::Installation) => "installation",

@@ -68,7 +68,9 @@ pub(in crate::gateway::http) async fn export_session(
         let events = state.sessions.page(&key, &caller, page, EVENTS).await?;
         let Some(last) = events.last() else { break };
         seq = last.seq;
-        events.into_iter().for_each(|event| document.push(event));
+        for event in events {
+            document.push(event);
+        }
     }
     let headers = headers(&document, format);
     let pieces = stream::iter(document.write(format));

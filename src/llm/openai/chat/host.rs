@@ -198,42 +198,15 @@ mod tests {
 
     /// What each server is told of an effort.
     fn told() -> [(Host, Effort, Value); 16] {
+        let told_as = |word: &str| json!({ "reasoning_effort": word });
         [
-            (
-                Host::Mistral,
-                Effort::Low,
-                json!({"reasoning_effort": "high"}),
-            ),
-            (
-                Host::Mistral,
-                Effort::Off,
-                json!({"reasoning_effort": "none"}),
-            ),
-            (
-                Host::Cohere,
-                Effort::Budget(9),
-                json!({"reasoning_effort": "high"}),
-            ),
-            (
-                Host::Cohere,
-                Effort::Off,
-                json!({"reasoning_effort": "none"}),
-            ),
-            (
-                Host::Other,
-                Effort::Max,
-                json!({"reasoning_effort": "high"}),
-            ),
-            (
-                Host::Other,
-                Effort::Off,
-                json!({"reasoning_effort": "none"}),
-            ),
-            (
-                Host::Other,
-                Effort::Budget(2_000),
-                json!({"reasoning_effort": "low"}),
-            ),
+            (Host::Mistral, Effort::Low, told_as("high")),
+            (Host::Mistral, Effort::Off, told_as("none")),
+            (Host::Cohere, Effort::Budget(9), told_as("high")),
+            (Host::Cohere, Effort::Off, told_as("none")),
+            (Host::Other, Effort::Max, told_as("high")),
+            (Host::Other, Effort::Off, told_as("none")),
+            (Host::Other, Effort::Budget(2_000), told_as("low")),
             (
                 Host::OpenRouter,
                 Effort::High,

@@ -94,6 +94,7 @@ fn offer(id: &str, provider: Arc<Lister>, models: &[&str]) -> Arc<Offer> {
             api_key: Some("key".into()),
             base_url: None,
             api: llm::Api::Auto,
+            cache_ttl: llm::CacheTtl::default(),
             pace: Duration::ZERO,
         },
         models: models.iter().map(|id| (*id).to_owned()).collect(),

@@ -1,5 +1,8 @@
 //! One provider of the registry: what it is made of, and what is wrong with it.
 
+pub(super) mod calibrations;
+mod unusable;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,18 +11,15 @@ use jiff::civil::Date;
 use reqwest::Client;
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::unusable::Unusable;
+use self::unusable::Unusable;
 use crate::domain::{Code, Scope};
-use crate::llm::catalogue::Model;
-use crate::llm::tokens::{Calibration, Counter};
+use crate::llm::catalogue::{Abilities, Model};
+use crate::llm::tokens::Calibration;
 use crate::llm::{
-    self, Api, BreakerConfig, Catalogue, Guarded, ListedModel, Outage, Overrides, Provider,
-    ProviderKind, Vendor,
+    self, Api, BreakerConfig, CacheTtl, Catalogue, Guarded, ListedModel, Outage, Overrides,
+    Provider, ProviderKind, Vendor,
 };
 use crate::session::Refusal;
-
-/// Models of one provider whose counts are remembered.
-const CALIBRATED: usize = 64;
 
 /// Where a provider comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,6 +212,11 @@ impl Offer {
         self.settings.reach.api
     }
 
+    /// How long its cache keeps what it is given, where that can be chosen.
+    pub fn cache_ttl(&self) -> CacheTtl {
+        self.settings.reach.cache_ttl
+    }
+
     /// The models to offer; empty = those that it lists.
     pub fn models(&self) -> &[String] {
         &self.settings.models
@@ -242,26 +247,7 @@ impl Offer {
 
     /// Whether anybody has said what one of its models can do: the catalogue, or its own list.
     pub fn knows(&self, catalogue: Catalogue, model: &str) -> bool {
-        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut listed = listed.iter().filter(|listed| listed.id == model);
-        listed.any(|listed| listed.abilities.is_some())
-            || catalogue.find(self.vendor, model).is_some()
-    }
-
-    /// The counter of one of its models.
-    pub fn counter(&self, model: &str) -> Counter {
-        let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
-        Counter::new(self.vendor, model, learned.get(model))
-    }
-
-    /// Learns from what it reports: so many tokens were counted, and so many it says.
-    pub fn calibrate(&self, model: &str, counted: u64, reported: u64) {
-        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
-        if learned.len() >= CALIBRATED && !learned.contains_key(model) {
-            learned.clear();
-        }
-        let known = learned.entry(model.to_owned()).or_default();
-        known.learn(counted, reported);
+        self.describe(catalogue, model).abilities_are == Abilities::Known
     }
 
     /// Warns of a default model that its vendor switches off soon.
@@ -335,8 +321,7 @@ fn connect_keys(
         Source::Added(scope) => scope.to_string(),
     };
     let connect = |reach: llm::Settings| {
-        let cache_ttl = settings.said.cache_ttl;
-        let provider = llm::connect_with_cache(reach, cache_ttl, http.clone())?;
+        let provider = llm::connect(reach, http.clone())?;
         Ok(Arc::new(Guarded::new(provider, scope.clone(), breaker)))
     };
     let more = settings.more_keys.iter().map(|key| {
