@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::{Call, Decider, Outcome};
+use super::call::{Call, Decider, Outcome, Verdict};
 use super::model::{AnsweredBy, ModelChoice};
 use super::reasoning::Reasoning;
 use crate::domain::{
@@ -20,18 +20,6 @@ pub const SCHEMA: u32 = 1;
 
 /// How `context:compacted` names results in a short form.
 pub const SHORTEN_RESULTS: &str = "shorten-results";
-
-/// How a call was decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// It may run.
-    Approved,
-    /// It may not.
-    Rejected,
-    /// An approval was taken back: it waits again.
-    TakenBack,
-}
 
 /// One thing that happened. *Shown* events get the session's next `seq`; *hidden* ones none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
