@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::{Call, Decider, Outcome, Verdict};
-use super::model::{AnsweredBy, ModelChoice};
+use super::model::{AnsweredBy, ModelChoice, RequestFacts};
 use super::reasoning::Reasoning;
 use crate::domain::{
     Actor, Attachment, CallId, Code, CommitId, Digest, Effort, EngineId, GatewayId, Iteration,
@@ -55,6 +55,9 @@ pub enum Event {
         usage: TokenUsage,
         /// What it cost, if the price is known.
         cost: Option<MicroUsd>,
+        /// Who was asked, and what for. Journals of earlier releases do not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<Arc<RequestFacts>>,
     },
     /// Hidden. The running turn is to stop.
     StopRequested {
@@ -101,6 +104,9 @@ pub enum Event {
         usage: TokenUsage,
         /// What it cost, if the price is known.
         cost: Option<MicroUsd>,
+        /// Who was asked, and what for. Journals of earlier releases do not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<Arc<RequestFacts>>,
         native: Option<Native>,
         /// What it thought aloud before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,6 +125,9 @@ pub enum Event {
         usage: TokenUsage,
         /// What it cost, if the price is known.
         cost: Option<MicroUsd>,
+        /// Who was asked, and what for. Journals of earlier releases do not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<Arc<RequestFacts>>,
         /// Time of the whole turn.
         duration_ms: u64,
         /// From the start of the last request to its first piece.

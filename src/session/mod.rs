@@ -29,7 +29,7 @@ pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusa
 pub use decide::{Gateway, Inputs, decide, overdue};
 pub use effects::{Effect, effects};
 pub use event::{Commit, CommitError, ContextSize, Event, SCHEMA, SHORTEN_RESULTS};
-pub use model::{AnsweredBy, ModelChoice, Spent};
+pub use model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
 pub use policy::{PolicyEffect, Rule, Rules};
 pub use reasoning::{MAX_REASONING, Reasoning};
 pub use state::{

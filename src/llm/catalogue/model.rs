@@ -26,6 +26,8 @@ pub struct Model {
     pub max_output: u64,
     /// What it costs, by tier and size of the request; empty = unknown.
     pub prices: Vec<Price>,
+    /// Who says what it costs.
+    pub price_source: PriceSource,
     /// What it can do.
     pub abilities: Vec<Ability>,
     /// What it refuses although others take it.
@@ -40,6 +42,14 @@ pub struct Model {
     pub is_window_assumed: bool,
     /// Whether nobody said how long an answer may be.
     pub is_output_assumed: bool,
+}
+
+/// Who says what a model costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PriceSource {
+    Catalogue,
+    /// An operator, or an admin.
+    Said,
 }
 
 /// What a model can do.
@@ -98,6 +108,7 @@ impl From<Row> for Model {
             max_input: row.max_input,
             max_output: row.max_output.unwrap_or(UNKNOWN_OUTPUT),
             prices: row.prices,
+            price_source: PriceSource::Catalogue,
             abilities: row.abilities,
             refuses: row.refuses,
             retires_at: row.retires,
@@ -119,6 +130,7 @@ impl Model {
             max_input: None,
             max_output: UNKNOWN_OUTPUT,
             prices: Vec::new(),
+            price_source: PriceSource::Catalogue,
             abilities: vec![Ability::Tools],
             refuses: Vec::new(),
             retires_at: None,
