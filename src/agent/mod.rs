@@ -12,6 +12,7 @@ mod journal;
 mod mailbox;
 mod session;
 mod sessions;
+mod usage;
 
 pub use crate::providers::Providers;
 pub use crate::sandbox::host::SandboxHost;
@@ -23,7 +24,7 @@ pub use effects::tool_call::SessionTools;
 pub use feed::list_update::ListUpdate;
 pub use feed::running_answer::{Delta, DeltaKind, RunningAnswer, tail};
 pub use feed::{
-    Feed, Joined, LeftOut, Notice, QueueState, SessionView, ShownEvent, Signal, TurnView,
+    Feed, GoingOn, Joined, LeftOut, Notice, QueueState, SessionView, ShownEvent, Signal, TurnView,
     UsageState, What,
 };
 pub use mailbox::{Accepted, SessionRequest, damaged, limit_reached};
@@ -32,3 +33,4 @@ pub use sessions::expiry::remove_expired_rows;
 pub use sessions::fork::ForkRequest;
 pub use sessions::list::RowError;
 pub use sessions::{Page, Sessions, SessionsSettings};
+pub use usage::{UsageAccess, UsageGroups, UsageReport, UsageRequest};

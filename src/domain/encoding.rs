@@ -18,17 +18,30 @@ pub enum Encoding {
 
 /// The tokens of one thing, counted once by each encoding that somebody asked for: a session may
 /// change its model and come back.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Weights {
-    four_characters: Memo<u64>,
-    o200k: Memo<u64>,
-    cl100k: Memo<u64>,
+pub type Weights = ByEncoding<u64>;
+
+/// What was counted of one thing, once by each encoding.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ByEncoding<T> {
+    four_characters: Memo<T>,
+    o200k: Memo<T>,
+    cl100k: Memo<T>,
 }
 
-impl Weights {
+impl<T> Default for ByEncoding<T> {
+    fn default() -> Self {
+        Self {
+            four_characters: Memo::default(),
+            o200k: Memo::default(),
+            cl100k: Memo::default(),
+        }
+    }
+}
+
+impl<T: Clone> ByEncoding<T> {
     /// What was counted before, or is now.
-    pub fn get(&self, encoding: Encoding, count: impl FnOnce() -> u64) -> u64 {
-        *self.of(encoding).get(count)
+    pub fn get(&self, encoding: Encoding, count: impl FnOnce() -> T) -> T {
+        self.of(encoding).get(count).clone()
     }
 
     /// Whether it was counted before.
@@ -36,7 +49,7 @@ impl Weights {
         self.of(encoding).is_known()
     }
 
-    fn of(&self, encoding: Encoding) -> &Memo<u64> {
+    fn of(&self, encoding: Encoding) -> &Memo<T> {
         match encoding {
             Encoding::FourCharacters => &self.four_characters,
             Encoding::O200k => &self.o200k,

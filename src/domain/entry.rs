@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Attachment, CallId, Encoding, Weights};
+use super::{Attachment, CallId, Encoding, Memo, Weights};
 
 /// One call as the model asked for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,6 +77,9 @@ pub struct Weighed {
     entry: Entry,
     #[serde(skip)]
     weights: Weights,
+    /// Of what only the vendor reads, which is no text and has one count.
+    #[serde(skip)]
+    native: Memo<u64>,
 }
 
 impl Weighed {
@@ -85,12 +88,18 @@ impl Weighed {
         Arc::new(Self {
             entry,
             weights: Weights::default(),
+            native: Memo::default(),
         })
     }
 
     /// Its tokens by `count`, of which there is one for each encoding.
     pub fn weight(&self, encoding: Encoding, count: impl FnOnce(&Entry) -> u64) -> u64 {
         self.weights.get(encoding, || count(&self.entry))
+    }
+
+    /// The tokens of what only the vendor reads, by `count`.
+    pub fn native_weight(&self, count: impl FnOnce(&Entry) -> u64) -> u64 {
+        *self.native.get(|| count(&self.entry))
     }
 
     /// Whether its tokens were counted before.
@@ -101,6 +110,7 @@ impl Weighed {
     /// To be changed.
     pub fn entry_mut(&mut self) -> &mut Entry {
         self.weights = Weights::default();
+        self.native = Memo::default();
         &mut self.entry
     }
 }

@@ -52,6 +52,18 @@ impl ToolFacts {
     }
 }
 
+/// How a call was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It may run.
+    Approved,
+    /// It may not.
+    Rejected,
+    /// An approval was taken back: it waits again.
+    TakenBack,
+}
+
 /// A call as the model asked for it, looked up and validated by the shell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {

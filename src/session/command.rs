@@ -1,12 +1,13 @@
 //! What may be asked of a session, by people and by the outcomes of effects.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::call::{Outcome, Proposal};
 use super::event::ContextSize;
-use super::model::{AnsweredBy, ModelChoice, Spent};
+use super::model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
 use super::reasoning::Reasoning;
 use super::state::PastDecision;
 use crate::domain::{
@@ -213,6 +214,8 @@ pub struct Answer {
     pub usage: TokenUsage,
     /// What it cost, if the price is known.
     pub cost: Option<MicroUsd>,
+    /// Who was asked, and what for.
+    pub request: Option<Arc<RequestFacts>>,
     /// From the start of the request to its first piece; `None` where nobody has measured it.
     pub first_token_ms: Option<u64>,
     pub finish: String,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::{Call, Decider, Outcome, SaidCall};
-use super::model::{AnsweredBy, ModelChoice};
+use super::call::{Call, Decider, Outcome, SaidCall, Verdict};
+use super::model::{AnsweredBy, ModelChoice, RequestFacts};
 use super::reasoning::Reasoning;
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CommitId, Digest, Effort, EngineId, ForkOrigin,
@@ -20,18 +20,6 @@ pub const SCHEMA: u32 = 1;
 
 /// How `context:compacted` names results in a short form.
 pub const SHORTEN_RESULTS: &str = "shorten-results";
-
-/// How a call was decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// It may run.
-    Approved,
-    /// It may not.
-    Rejected,
-    /// An approval was taken back: it waits again.
-    TakenBack,
-}
 
 /// One thing that happened. *Shown* events get the session's next `seq`; *hidden* ones none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,6 +55,9 @@ pub enum Event {
         usage: TokenUsage,
         /// What it cost, if the price is known.
         cost: Option<MicroUsd>,
+        /// Who was asked, and what for. Journals of earlier releases do not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<Arc<RequestFacts>>,
     },
     /// Hidden. The running turn is to stop.
     StopRequested {
@@ -113,6 +104,9 @@ pub enum Event {
         usage: TokenUsage,
         /// What it cost, if the price is known.
         cost: Option<MicroUsd>,
+        /// Who was asked, and what for. Journals of earlier releases do not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<Arc<RequestFacts>>,
         native: Option<Native>,
         /// What it thought aloud before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,6 +125,9 @@ pub enum Event {
         usage: TokenUsage,
         /// What it cost, if the price is known.
         cost: Option<MicroUsd>,
+        /// Who was asked, and what for. Journals of earlier releases do not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<Arc<RequestFacts>>,
         /// Time of the whole turn.
         duration_ms: u64,
         /// From the start of the last request to its first piece.

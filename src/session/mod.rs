@@ -23,13 +23,15 @@ pub(crate) mod properties;
 #[cfg(test)]
 mod stories;
 
-pub use call::{Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution, ToolFacts};
+pub use call::{
+    Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution, ToolFacts, Verdict,
+};
 pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, Shortened};
 pub use decide::{Gateway, Inputs, decide, overdue};
 pub use effects::{Effect, effects};
-pub use event::{Commit, CommitError, ContextSize, Event, SCHEMA, SHORTEN_RESULTS, Verdict};
+pub use event::{Commit, CommitError, ContextSize, Event, SCHEMA, SHORTEN_RESULTS};
 pub use fork::Fork;
-pub use model::{AnsweredBy, ModelChoice, Spent};
+pub use model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
 pub use policy::{PolicyEffect, Rule, Rules};
 pub use reasoning::{MAX_REASONING, Reasoning};
 pub use state::{

@@ -1,8 +1,10 @@
 //! Which model is asked, which one answered, and what was paid for nothing.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{Effort, MicroUsd, TokenUsage};
+use crate::domain::{Effort, MicroUsd, RequestParts, TokenUsage};
 
 /// Which model answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,10 +39,26 @@ pub struct AnsweredBy {
     pub reason: String,
 }
 
+/// What is known of one attempt of a model request beside what it used: whoever pays asks for it later.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestFacts {
+    /// Who was asked, which may be another than the session names.
+    pub provider: String,
+    /// The model's id at that provider.
+    pub model: String,
+    /// The price list that the cost is from; none = the price is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_version: Option<String>,
+    /// What the input tokens were for.
+    pub parts: RequestParts,
+}
+
 /// What an attempt of a model request used that became no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spent {
     pub usage: TokenUsage,
     /// What it cost, if the price is known.
     pub cost: Option<MicroUsd>,
+    pub request: Option<Arc<RequestFacts>>,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::call::Call;
-use super::model::ModelChoice;
+use super::model::{ModelChoice, RequestFacts};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Digest, Effort, EngineId, ForkOrigin, GatewayId, Iteration,
     JournalId, ModelRequestId, SandboxId, Timestamp, TokenUsage, ToolRef, Totals, TurnId, Weighed,
@@ -237,6 +237,9 @@ pub struct Control {
     pub totals: Totals,
     /// What the last model request used: the size of the context.
     pub last_usage: TokenUsage,
+    /// Who answered it, and what its tokens were for; none = its journal does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_request: Option<Arc<RequestFacts>>,
     /// Millisecond of the last batch of call ids.
     pub last_call_ms: i64,
     /// Tools that ran here before.

@@ -9,7 +9,7 @@ use super::cut;
 use super::model_request::ModelRequest;
 use super::watch::{Thinking, Watch};
 use crate::agent::feed::{Notice, What};
-use crate::domain::{Code, Fault};
+use crate::domain::{Code, Fault, RequestParts};
 use crate::history;
 use crate::llm;
 use crate::llm::tokens::Counter;
@@ -73,18 +73,15 @@ impl ModelRequest {
                 Ok(contents) => contents,
                 Err(refusal) => return self.failed(unanswered(refusal)),
             };
-            self.meter.asks(&candidate.choice, asked.tokens);
+            self.meter
+                .asks(&candidate.choice, asked.tokens, &asked.parts);
             if let Some(lost) = &first {
                 self.tell_fallback(candidate, lost);
             } else {
                 self.meter.lose(self.lost, &self.agent);
             }
             let failed = match self
-                .ask(
-                    candidate,
-                    asked.body,
-                    (&asked.shown, asked.counted, counter),
-                )
+                .ask(candidate, asked.body, (&asked.shown, counter, &asked.parts))
                 .await
             {
                 Ok(mut answer) => {
@@ -160,7 +157,7 @@ impl ModelRequest {
         &self,
         candidate: &Candidate,
         body: llm::Request,
-        (shown, tokens, counter): (&history::Window, u64, Counter),
+        (shown, counter, parts): (&history::Window, Counter, &RequestParts),
     ) -> Result<Answer, llm::Failed> {
         cut::tell(&self.feed, (self.request.turn, self.entries.len()), shown);
         let provider = Arc::clone(&candidate.provider);
@@ -177,11 +174,13 @@ impl ModelRequest {
         let answer = answer.await;
         let first_token_ms = watch.end(&answer);
         let (answer, choice) = (answer?, &candidate.choice);
-        self.calibrate(choice, &answer, tokens);
+        self.calibrate(choice, &answer, parts.total());
         let answer = self.answer(answer, choice, (shown, &thinking, counter));
+        let answer = answer.await;
         Ok(Answer {
             first_token_ms,
-            ..answer.await
+            request: Some(self.agent.facts(choice, parts, &answer.usage)),
+            ..answer
         })
     }
 

@@ -4,9 +4,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::session_agent::SessionAgent;
-use crate::domain::TokenUsage;
+use crate::domain::{RequestParts, TokenUsage};
 use crate::llm::{self, ModelEvent, Progress, SoFar};
-use crate::session::{Control, ModelChoice, Phase, Reasoning, Spent};
+use crate::session::{ModelChoice, Reasoning, Spent};
 
 /// What one model request of a turn has used, with every attempt of it.
 #[derive(Debug, Default)]
@@ -21,11 +21,18 @@ struct Metered {
     asked: Option<Asked>,
 }
 
-/// Who is asked, and about how many tokens that takes.
+/// Who is asked, about how many tokens that takes, and what for.
 #[derive(Debug, Clone)]
 struct Asked {
     choice: ModelChoice,
     tokens: u64,
+    parts: RequestParts,
+}
+
+impl Asked {
+    fn of_what(&self) -> (&ModelChoice, &RequestParts) {
+        (&self.choice, &self.parts)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -35,13 +42,14 @@ struct Attempt {
 }
 
 impl Meter {
-    /// From here on this model is asked, with so many tokens.
-    pub(in crate::agent) fn asks(&self, choice: &ModelChoice, tokens: u64) {
+    /// From here on this model is asked, with so many tokens for these parts.
+    pub(in crate::agent) fn asks(&self, choice: &ModelChoice, tokens: u64, parts: &RequestParts) {
         let mut metered = self.metered();
         metered.running = None;
         metered.asked = Some(Asked {
             choice: choice.clone(),
             tokens,
+            parts: parts.clone(),
         });
     }
 
@@ -53,7 +61,7 @@ impl Meter {
             return;
         };
         let lost = estimated(asked.tokens, &llm::Answer::default());
-        let lost = agent.spent(&asked.choice, lost);
+        let lost = agent.spent(asked.of_what(), lost);
         let lost = std::iter::repeat_n(lost, attempts as usize);
         metered.spent.extend(lost);
     }
@@ -88,7 +96,7 @@ impl Meter {
             return;
         }
         let usage = unfinished(answer.usage, asked.tokens, answer);
-        metered.spent.push(agent.spent(&asked.choice, usage));
+        metered.spent.push(agent.spent(asked.of_what(), usage));
     }
 
     /// What became no answer. Only one of those who read it is heard: whoever ends the request.
@@ -102,42 +110,13 @@ impl Meter {
         let mut spent = metered.spent.clone();
         if let (Some(running), Some(asked)) = (&metered.running, &metered.asked) {
             let usage = unfinished(running.reported, asked.tokens, so_far);
-            spent.push(agent.spent(&asked.choice, usage));
+            spent.push(agent.spent(asked.of_what(), usage));
         }
         spent
     }
 
     fn metered(&self) -> MutexGuard<'_, Metered> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl SessionAgent {
-    /// What an attempt used, at the price of its model.
-    pub(in crate::agent) fn spent(&self, choice: &ModelChoice, usage: TokenUsage) -> Spent {
-        Spent {
-            usage,
-            cost: self.describe(choice).price(&usage),
-        }
-    }
-
-    /// What a request that runs at another gateway has used, as far as one can tell from here: as
-    /// many tokens as it was asked with, once for each gateway that asked.
-    pub(in crate::agent) fn spent_elsewhere(
-        &self,
-        control: &Control,
-        (choice, tokens): (&ModelChoice, u64),
-        so_far: &llm::Answer,
-    ) -> Vec<Spent> {
-        let turn = control.turn.as_ref();
-        let Some(turn) = turn.filter(|turn| turn.phase == Phase::Asking) else {
-            return Vec::new();
-        };
-        let nothing = llm::Answer::default();
-        let lost = std::iter::repeat_n(&nothing, turn.restarts as usize);
-        let attempts = lost.chain(std::iter::once(so_far));
-        let spent = attempts.map(|answer| self.spent(choice, estimated(tokens, answer)));
-        spent.collect()
     }
 }
 
@@ -162,6 +141,6 @@ fn unfinished(reported: Option<TokenUsage>, tokens: u64, so_far: &llm::Answer) -
     })
 }
 
-fn estimated(tokens: u64, answer: &llm::Answer) -> TokenUsage {
+pub(super) fn estimated(tokens: u64, answer: &llm::Answer) -> TokenUsage {
     llm::tokens::estimated_of(tokens, answer)
 }

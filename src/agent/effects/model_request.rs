@@ -12,7 +12,7 @@ use super::watch::Thinking;
 use crate::agent::attachments::Placed;
 use crate::agent::feed::running_answer::DeltaKind;
 use crate::agent::feed::{Feed, Notice, Ticket, What};
-use crate::domain::{Code, Effort, ModelRequestId, TokenUsage, Weighed};
+use crate::domain::{Code, Effort, ModelRequestId, RequestParts, TokenUsage, Weighed};
 use crate::history::{self, Limits, Past};
 use crate::llm::tokens::Counter;
 use crate::llm::{self, ModelEvent, Progress};
@@ -60,8 +60,8 @@ pub(super) struct Asked {
     pub(super) shown: history::Window,
     /// About how many tokens it takes.
     pub(super) tokens: u64,
-    /// The same before the provider's reports correct them.
-    pub(super) counted: u64,
+    /// What they are for, before the provider's reports correct them.
+    pub(super) parts: RequestParts,
 }
 
 impl ModelRequest {
@@ -122,17 +122,19 @@ impl ModelRequest {
         let input = history::last_input(&self.entries);
         let of = (input, self.limits);
         let request_base = self.agent.request_base(choice, of, counter);
+        let base =
+            request_base.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
+        let shown = history::window(self.past(), base.limits, |entry| counter.of_entry(entry));
+        let of_what = (shown.entries.as_slice(), self.question);
+        let parts = self.agent.parts(&base, of_what, counter);
         let RequestBase {
             system,
             tools,
             deferral,
-            limits,
             tokens,
-            counted,
             window,
             ..
-        } = request_base.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
-        let shown = history::window(self.past(), limits, |entry| counter.of_entry(entry));
+        } = base;
         let needed = tokens + shown.tokens;
         tracing::debug!(tokens = needed, "Estimated tokens being sent: {needed}");
         // What is only assumed refuses nothing: the provider knows better.
@@ -160,13 +162,11 @@ impl ModelRequest {
             max_tokens: self.agent.max_tokens.map(at_most),
             max_output: longest,
         };
-        let entries = shown.entries.iter();
-        let entries = entries.map(|entry| counter.counted(entry)).sum::<u64>();
         Ok(Asked {
             body: request,
             shown,
             tokens: needed,
-            counted: counted + entries,
+            parts,
         })
     }
 
@@ -263,6 +263,7 @@ impl ModelRequest {
             native: answer.native,
             usage,
             cost: self.agent.describe(choice).price(&usage),
+            request: None,
             first_token_ms: None,
             finish: answer.finish.map_or("stop", llm::Finish::as_str).to_owned(),
             stop_detail: answer.stop_detail,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::{Tool, Weights};
+use crate::domain::{ByEncoding, Tool};
 use crate::history::{PromptError, SystemPrompt};
 use crate::llm::RequestCache;
 use crate::llm::tokens::Counter;
@@ -18,21 +18,31 @@ pub struct Prompts {
 #[derive(Clone)]
 pub(in crate::agent) struct Rendered {
     pub(in crate::agent) system: Arc<str>,
-    /// Tokens of prompt and tools.
-    weights: Arc<Weights>,
+    weights: Arc<ByEncoding<Arc<PromptWeights>>>,
+}
+
+/// Tokens of a prompt and of the tools that it was rendered for.
+pub(in crate::agent) struct PromptWeights {
+    pub(in crate::agent) system: u64,
+    /// In the order of the tools.
+    pub(in crate::agent) tools: Vec<u64>,
 }
 
 impl Rendered {
     /// Tokens of the prompt and of the tools that it was rendered for.
     pub(in crate::agent) fn tokens(&self, tools: &[Tool], counter: Counter) -> u64 {
-        counter.corrected(self.counted(tools, counter))
+        let weights = self.weights(tools, counter);
+        counter.corrected(weights.system + weights.tools.iter().sum::<u64>())
     }
 
-    /// The same before the provider's reports correct it.
-    pub(in crate::agent) fn counted(&self, tools: &[Tool], counter: Counter) -> u64 {
+    /// The same one by one, before the provider's reports correct it.
+    pub(in crate::agent) fn weights(&self, tools: &[Tool], counter: Counter) -> Arc<PromptWeights> {
         self.weights.get(counter.encoding(), || {
             let tools = tools.iter().map(|tool| counter.tool(tool));
-            counter.text(&self.system) + tools.sum::<u64>()
+            Arc::new(PromptWeights {
+                tools: tools.collect(),
+                system: counter.text(&self.system),
+            })
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::prompts::Prompts;
+use super::prompts::{PromptWeights, Prompts};
 use super::tool_call::SessionTools;
 use crate::agent::attachments::{Attachments, Reader, Sight};
 use crate::domain::{Effort, SandboxId, SessionId, SessionKey, TenantId, Tool, UserId};
@@ -34,8 +34,8 @@ pub(in crate::agent) struct RequestBase {
     pub(in crate::agent) whole: history::Limits,
     /// Tokens of prompt and tools.
     pub(in crate::agent) tokens: u64,
-    /// The same before the provider's reports corrected it.
-    pub(in crate::agent) counted: u64,
+    /// The same one by one, before the provider's reports corrected it.
+    pub(in crate::agent) weights: Arc<PromptWeights>,
     /// Tokens that the model can read, if somebody said so.
     pub(in crate::agent) window: Option<u64>,
 }
@@ -136,7 +136,7 @@ impl SessionAgent {
             limits: fits(limits),
             whole: fits(history::Limits::default()),
             window: (!model.is_window_assumed).then_some(window),
-            counted: rendered.counted(&tools, counter),
+            weights: rendered.weights(&tools, counter),
             system: rendered.system,
             tools,
             deferral: searchable.map(|searchable| Deferral {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
-pub use self::usage::{LeftOut, UsageState};
+pub use self::usage::{GoingOn, LeftOut, UsageState};
 
 use self::running_answer::{Delta, DeltaKind, Merged, RunningAnswer};
 use crate::domain::{CallId, Code, Iteration, ModelRequestId, Timestamp, TurnId};

@@ -133,8 +133,9 @@ fn unstorable(outcome: &Command, refusal: &Refusal) -> Option<Command> {
         let own = Spent {
             usage: answer.usage,
             cost: answer.cost,
+            request: answer.request.clone(),
         };
-        let spent = answer.spent.iter().copied().chain([own]).collect();
+        let spent = answer.spent.iter().cloned().chain([own]).collect();
         let failure = crate::session::Failure {
             code,
             text,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::replica::Replica;
 use crate::agent::cluster::presence::HasSite as _;
 use crate::agent::effects::meter::Meter;
-use crate::agent::feed::{Joined, LeftOut, QueueState, SessionView, TurnView, UsageState};
-use crate::domain::Weighed;
+use crate::agent::feed::{GoingOn, Joined, LeftOut, QueueState, SessionView, TurnView, UsageState};
+use crate::domain::{RequestParts, Weighed};
 use crate::history::{self, Past};
 use crate::llm;
 use crate::llm::tokens::Counter;
@@ -39,6 +39,8 @@ impl Replica {
             next_input,
             left_out,
             counter: self.counter(),
+            last_request: control.last_request.clone(),
+            going_on: GoingOn::after(&control.last_usage, &model),
             seq: control.seq,
         }
     }
@@ -57,25 +59,29 @@ impl Replica {
         }
         let control = &self.state.control;
         let choice = control.asked().unwrap_or(&self.genesis.model);
+        let (tokens, parts) = self.request_tokens(choice);
         self.agent
-            .spent_elsewhere(control, (choice, self.request_tokens(choice)), so_far)
+            .spent_elsewhere(control, (choice, tokens, &parts), so_far)
     }
 
-    /// About how many tokens a request to that model takes now.
-    fn request_tokens(&self, choice: &ModelChoice) -> u64 {
+    /// About how many tokens a request to that model takes now, and what for.
+    fn request_tokens(&self, choice: &ModelChoice) -> (u64, RequestParts) {
         let input = history::last_input(&self.state.entries);
         let own = self.agent.turn_limits(&self.state.control);
         let entries = self.state.entries.iter().map(|entry| &**entry);
         let counter = self.agent.counter(choice).at_hand(entries);
         let Ok(base) = self.agent.request_base(choice, (input, own), counter) else {
-            return 0;
+            return (0, RequestParts::default());
         };
         let entries = self.read_by(choice, own);
         let past = Past {
             entries: &entries,
             question: self.state.control.question,
         };
-        base.tokens + history::window(past, base.limits, |entry| counter.of_entry(entry)).tokens
+        let shown = history::window(past, base.limits, |entry| counter.of_entry(entry));
+        let of_what = (shown.entries.as_slice(), past.question);
+        let parts = self.agent.parts(&base, of_what, counter);
+        (base.tokens + shown.tokens, parts)
     }
 
     /// The entries as that model reads them.

@@ -88,6 +88,7 @@ mod tests {
             model: "m".into(),
             usage: TokenUsage::default(),
             cost: None,
+            request: None,
             duration_ms: 1,
             finish: "stop".into(),
             stop_detail: None,

@@ -7,6 +7,8 @@ use super::call::card::queue_frame;
 use super::event::event_frames;
 use super::frame::{Frame, Frames, Json, frame, frame_with, write_fields};
 use crate::agent::{Delta, DeltaKind, Notice, SessionView, Signal, UsageState, What};
+use crate::domain::MicroUsd;
+use crate::session::RequestFacts;
 
 /// The frames of a signal, serialized once for all who watch.
 pub fn signal_frames(signal: &Signal) -> &[Frame] {
@@ -93,8 +95,32 @@ pub(super) fn usage_value(usage: &UsageState) -> Value {
                 "fromSeq": usage.left_out.from_seq,
                 "wholeReadsMore": usage.left_out.whole_reads_more,
             })),
+            "request": usage.last_request.as_deref().map(request_value),
         },
+        "goingOn": usage.going_on.map(|next| json!({
+            "tokens": next.tokens,
+            "cachedTokens": next.cached_tokens,
+            "cost": next.cost.map(MicroUsd::as_usd),
+        })),
         "seq": usage.seq,
+    })
+}
+
+/// What the last request's tokens were for.
+fn request_value(request: &RequestFacts) -> Value {
+    let parts = &request.parts;
+    json!({
+        "provider": request.provider,
+        "model": request.model,
+        "parts": {
+            "system": parts.system,
+            "tools": parts.tools,
+            "history": parts.history,
+            "results": parts.results,
+            "message": parts.message,
+            "attachments": parts.attachments,
+            "reasoning": parts.reasoning,
+        },
     })
 }
 

@@ -14,12 +14,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::ListedModel;
 use crate::domain::Effort;
 
 use self::model::Row;
-pub use self::model::{Abilities, Ability, Model, Unwanted};
+pub use self::model::{Abilities, Ability, Model, PriceSource, Unwanted};
 pub use self::price::{Price, Tier};
 pub use self::retirement::Retirement;
 pub use self::succession::family;
@@ -73,6 +74,41 @@ pub struct Overrides {
     pub prices: BTreeMap<String, Price>,
 }
 
+/// The newest day of the files, and the beginning of their hash: names the prices of this version.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let files = [GENERATED, BY_HAND];
+    let day = |file: &'static str| {
+        let header: serde_json::Value = serde_json::from_str(file.lines().next()?).ok()?;
+        Some(header.get("date")?.as_str()?.to_owned())
+    };
+    let newest = files.into_iter().filter_map(day).max().unwrap_or_default();
+    let mut hash = Sha256::new();
+    for file in files {
+        hash.update(file);
+    }
+    let hash = hash.finalize();
+    let hash = hash
+        .iter()
+        .take(4)
+        .fold(0_u32, |bits, byte| (bits << 8) | u32::from(*byte));
+    format!("{newest}-{hash:08x}")
+});
+
+/// How prices that somebody said are named.
+const SAID: &str = "said";
+
+impl Model {
+    /// Names the price list that its price is from: the version of the catalogue, or `said` where
+    /// somebody said the price; none = the price is unknown.
+    pub fn price_version(&self) -> Option<&'static str> {
+        let version = match self.price_source {
+            PriceSource::Catalogue => VERSION.as_str(),
+            PriceSource::Said => SAID,
+        };
+        (!self.prices.is_empty()).then_some(version)
+    }
+}
+
 impl Catalogue {
     /// The entries that come with this version.
     pub fn built_in() -> Self {
@@ -110,6 +146,7 @@ impl Catalogue {
         }
         if let Some(price) = said.prices.get(model) {
             described.prices = vec![price.filled()];
+            described.price_source = PriceSource::Said;
         }
         described
     }

@@ -26,6 +26,8 @@ pub struct Model {
     pub max_output: u64,
     /// What it costs, by tier and size of the request; empty = unknown.
     pub prices: Vec<Price>,
+    /// Who says what it costs.
+    pub price_source: PriceSource,
     /// What it can do.
     pub abilities: Vec<Ability>,
     /// Whether somebody said what it can do.
@@ -42,6 +44,14 @@ pub struct Model {
     pub is_window_assumed: bool,
     /// Whether nobody said how long an answer may be.
     pub is_output_assumed: bool,
+}
+
+/// Who says what a model costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PriceSource {
+    Catalogue,
+    /// An operator, or an admin.
+    Said,
 }
 
 /// What a model can do.
@@ -115,6 +125,7 @@ impl From<Row> for Model {
             max_input: row.max_input,
             max_output: row.max_output.unwrap_or(UNKNOWN_OUTPUT.min(window)),
             prices: row.prices,
+            price_source: PriceSource::Catalogue,
             abilities_are: match row.abilities {
                 Some(_) => Abilities::Known,
                 None => Abilities::Assumed,
@@ -140,6 +151,7 @@ impl Model {
             max_input: None,
             max_output: UNKNOWN_OUTPUT,
             prices: Vec::new(),
+            price_source: PriceSource::Catalogue,
             abilities: vec![Ability::Tools],
             abilities_are: Abilities::Assumed,
             refuses: Vec::new(),

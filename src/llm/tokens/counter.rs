@@ -3,7 +3,7 @@
 use super::calibration::scaled;
 use super::{CALL_OVERHEAD, Calibration, MESSAGE_OVERHEAD, RESULT_OVERHEAD, TOOL_OVERHEAD};
 use super::{CHARACTERS_PER_TOKEN, exact, of_characters, of_json};
-use crate::domain::{Attachment, Encoding, Entry, MediaType, ModelCall, Tool, Weighed};
+use crate::domain::{Attachment, Encoding, Entry, MediaType, ModelCall, Native, Tool, Weighed};
 use crate::llm::Vendor;
 
 /// Pixels of one token, as Anthropic counts them; others count fewer tokens.
@@ -46,6 +46,14 @@ impl Method {
             Self::Estimated => "estimated",
         }
     }
+}
+
+/// Tokens of an entry that are not of its text, before they are corrected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BesideText {
+    pub attachments: u64,
+    /// Of what only the vendor reads.
+    pub native: u64,
 }
 
 impl Counter {
@@ -100,6 +108,24 @@ impl Counter {
         entry.weight(self.encoding, |entry| self.entry(entry))
     }
 
+    /// What of an entry's count is not its text: attachments, and what only the vendor reads.
+    pub fn beside_text(entry: &Weighed) -> BesideText {
+        match &**entry {
+            Entry::User { attachments, .. } | Entry::ToolResult { attachments, .. } => BesideText {
+                attachments: of_attachments(attachments),
+                native: 0,
+            },
+            Entry::Assistant { .. } => BesideText {
+                attachments: 0,
+                native: entry.native_weight(|entry| match entry {
+                    Entry::Assistant { native, .. } => of_native(native.as_ref()),
+                    Entry::User { .. } | Entry::ToolResult { .. } | Entry::Note { .. } => 0,
+                }),
+            },
+            Entry::Note { .. } => BesideText::default(),
+        }
+    }
+
     /// This counter, or the rough one while this one would hold up its thread: where its table is not
     /// made, or much was never counted.
     #[must_use]
@@ -134,8 +160,7 @@ impl Counter {
                 native,
             } => {
                 let calls: u64 = calls.iter().map(|call| self.call(call)).sum();
-                // What only the vendor reads is no text.
-                let native = native.as_ref().map_or(0, |native| of_json(&native.blocks));
+                let native = of_native(native.as_ref());
                 self.text(text) + calls + native + MESSAGE_OVERHEAD
             }
             Entry::ToolResult {
@@ -168,6 +193,11 @@ impl Counter {
         }
         serde_json::to_string(value).map_or(0, |json| self.text(&json))
     }
+}
+
+/// What only the vendor reads is no text.
+fn of_native(native: Option<&Native>) -> u64 {
+    native.map_or(0, |native| of_json(&native.blocks))
 }
 
 /// What is attached: a guess that is never far too small, because each vendor counts otherwise.

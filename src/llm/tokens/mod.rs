@@ -11,7 +11,7 @@ use std::io;
 use serde::Serialize;
 
 pub use self::calibration::Calibration;
-pub use self::counter::{Counter, Method, of_attachment};
+pub use self::counter::{BesideText, Counter, Method, of_attachment};
 use super::{Answer, Request};
 use crate::domain::{Entry, TokenUsage, Tool};
 

@@ -6,9 +6,9 @@ use super::idempotency::check_repeat;
 use super::refusal::{already_decided, check_same_tool, check_shown, no_such_call};
 use super::{Draft, nothing_to_do};
 use crate::domain::{Actor, CallId, Code};
-use crate::session::call::{Call, CallStatus, Decider, Outcome};
+use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
 use crate::session::command::{Decision, Refusal};
-use crate::session::event::{EditedArgs, Event, Verdict};
+use crate::session::event::{EditedArgs, Event};
 use crate::session::policy::PolicyEffect;
 
 const REPEATED: &str =

@@ -130,6 +130,7 @@ impl Draft<'_> {
             calls: calls.iter().map(|call| SaidCall::of(call)).collect(),
             usage: answer.usage,
             cost: answer.cost,
+            request: answer.request.clone(),
             native: answer.native.clone(),
             reasoning: answer.reasoning.clone(),
             answered_by: answer.answered_by.clone(),
@@ -173,6 +174,7 @@ impl Draft<'_> {
             model,
             usage: answer.usage,
             cost: answer.cost,
+            request: answer.request.clone(),
             duration_ms: self.inputs.now.since_ms(started),
             first_token_ms: answer.first_token_ms,
             finish: if is_spent {
@@ -190,8 +192,13 @@ impl Draft<'_> {
 
     /// Counts what became no answer, each attempt for itself.
     fn spend(&mut self, turn: TurnId, spent: &[Spent]) {
-        for Spent { usage, cost } in spent.iter().copied() {
-            self.push(Event::Spent { turn, usage, cost });
+        for spent in spent {
+            self.push(Event::Spent {
+                turn,
+                usage: spent.usage,
+                cost: spent.cost,
+                request: spent.request.clone(),
+            });
         }
     }
 

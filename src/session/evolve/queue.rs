@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use crate::domain::{CallId, Memo, RunsInKind, Timestamp, written_path};
-use crate::session::call::{Call, CallStatus, Decider, Outcome};
-use crate::session::event::{EditedArgs, Event, Verdict};
+use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
+use crate::session::event::{EditedArgs, Event};
 use crate::session::state::{Control, PastDecision, tool_key};
 
 /// How many decisions about calls of earlier queues are kept for repeats.

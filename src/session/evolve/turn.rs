@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::{Effort, MicroUsd, ModelRequestId, Timestamp, TokenUsage};
+use crate::domain::{Effort, ModelRequestId, Timestamp};
 use crate::session::event::{Event, SHORTEN_RESULTS};
 use crate::session::state::{Control, Ending, Phase, Turn};
 
@@ -29,18 +29,16 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
                 turn.effort = wanted;
             }
         }
-        Event::Said {
-            text, usage, cost, ..
-        } => {
-            count(control, *usage, *cost);
+        Event::Said { text, .. } => {
+            count(control, event);
             if let Some(turn) = &mut control.turn {
                 turn.phase = Phase::Calling;
                 turn.phase_since = at;
                 turn.said.clone_from(text);
             }
         }
-        Event::Answered { usage, cost, .. } => {
-            count(control, *usage, *cost);
+        Event::Answered { .. } => {
+            count(control, event);
             end_turn(control, Ending::Answered);
         }
         Event::Spent { usage, cost, .. } => control.totals += (*usage, *cost),
@@ -123,9 +121,25 @@ fn think(control: &mut Control, request: ModelRequestId, has_taken: bool, at: Ti
     });
 }
 
-fn count(control: &mut Control, usage: TokenUsage, cost: Option<MicroUsd>) {
-    control.totals += (usage, cost);
-    control.last_usage = usage;
+/// Counts what an answer used.
+fn count(control: &mut Control, event: &Event) {
+    if let Event::Said {
+        usage,
+        cost,
+        request,
+        ..
+    }
+    | Event::Answered {
+        usage,
+        cost,
+        request,
+        ..
+    } = event
+    {
+        control.totals += (*usage, *cost);
+        control.last_usage = *usage;
+        control.last_request.clone_from(request);
+    }
 }
 
 /// The queue goes with the turn (S2.44).

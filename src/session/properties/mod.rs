@@ -83,6 +83,7 @@ fn some_spent(seed: u8) -> Vec<Spent> {
             ..TokenUsage::default()
         },
         cost: (n > 0).then_some(MicroUsd(u64::from(seed))),
+        request: None,
     };
     (0..seed % 3).map(spent).collect()
 }

@@ -612,6 +612,7 @@ pub(crate) fn answer(text: &str, calls: Vec<Proposal>) -> Answer {
             ..TokenUsage::default()
         },
         cost: None,
+        request: None,
         finish: "stop".into(),
         stop_detail: None,
         answered_by: None,

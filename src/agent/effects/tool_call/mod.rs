@@ -123,6 +123,12 @@ impl SessionTools {
         self.view().offer_within(window, percent)
     }
 
+    /// The server of a tool, by the name that models use.
+    pub(in crate::agent) fn server_of(&self, tool: &str) -> Option<String> {
+        let view = self.view();
+        view.toolbox.find(tool).map(|found| found.at.server.clone())
+    }
+
     /// What decides about calls: the installation's rules, then what the tenant said about tools.
     pub(in crate::agent) fn rules(&self) -> Arc<Rules> {
         Arc::clone(&self.view().rules)

@@ -1,0 +1,103 @@
+//! What the tokens of a request are for, and what an attempt of it used.
+
+use std::sync::Arc;
+
+use super::meter::estimated;
+use super::session_agent::{RequestBase, SessionAgent};
+use crate::domain::{Entry, RequestParts, TokenUsage, Weighed};
+use crate::llm;
+use crate::llm::tokens::Counter;
+use crate::session::{Control, ModelChoice, Phase, RequestFacts, Spent};
+
+/// The server of the tools by which other tools are found: no server of people has such a name.
+const TOOL_SEARCH: &str = "(tool search)";
+
+impl SessionAgent {
+    /// The parts of a request, before the provider's report scales them. `question` is the `seq` of the
+    /// message that the turn began with.
+    pub(in crate::agent) fn parts(
+        &self,
+        base: &RequestBase,
+        (entries, question): (&[Arc<Weighed>], Option<u64>),
+        counter: Counter,
+    ) -> RequestParts {
+        let mut parts = RequestParts {
+            system: base.weights.system,
+            ..RequestParts::default()
+        };
+        for (tool, tokens) in base.tools.iter().zip(&base.weights.tools) {
+            let server = self.tools.server_of(&tool.name);
+            let server = server.unwrap_or_else(|| TOOL_SEARCH.to_owned());
+            *parts.tools.entry(server).or_default() += tokens;
+        }
+        let mut is_asked = false;
+        for entry in entries {
+            is_asked |= matches!(&***entry, Entry::User { seq, .. } if question.is_some_and(|first| *seq >= first));
+            add(&mut parts, (entry, is_asked), counter);
+        }
+        parts
+    }
+
+    /// What is known of an attempt beside its usage.
+    pub(in crate::agent) fn facts(
+        &self,
+        choice: &ModelChoice,
+        parts: &RequestParts,
+        usage: &TokenUsage,
+    ) -> Arc<RequestFacts> {
+        let version = self.describe(choice).price_version();
+        Arc::new(RequestFacts {
+            provider: choice.provider.clone(),
+            model: choice.model.clone(),
+            price_version: version.map(ToOwned::to_owned),
+            parts: parts.clone().scaled_to(usage.input_tokens),
+        })
+    }
+
+    /// What an attempt used, at the price of its model.
+    pub(in crate::agent) fn spent(
+        &self,
+        (choice, parts): (&ModelChoice, &RequestParts),
+        usage: TokenUsage,
+    ) -> Spent {
+        Spent {
+            usage,
+            cost: self.describe(choice).price(&usage),
+            request: Some(self.facts(choice, parts, &usage)),
+        }
+    }
+
+    /// What a request that runs at another gateway has used, as far as one can tell from here: as
+    /// many tokens as it was asked with, once for each gateway that asked.
+    pub(in crate::agent) fn spent_elsewhere(
+        &self,
+        control: &Control,
+        (choice, tokens, parts): (&ModelChoice, u64, &RequestParts),
+        so_far: &llm::Answer,
+    ) -> Vec<Spent> {
+        let turn = control.turn.as_ref();
+        let Some(turn) = turn.filter(|turn| turn.phase == Phase::Asking) else {
+            return Vec::new();
+        };
+        let nothing = llm::Answer::default();
+        let lost = std::iter::repeat_n(&nothing, turn.restarts as usize);
+        let attempts = lost.chain(std::iter::once(so_far));
+        let spent = attempts.map(|answer| self.spent((choice, parts), estimated(tokens, answer)));
+        spent.collect()
+    }
+}
+
+/// Adds an entry; `is_asked` = the running turn has begun with it or before it.
+fn add(parts: &mut RequestParts, (entry, is_asked): (&Weighed, bool), counter: Counter) {
+    let beside = Counter::beside_text(entry);
+    parts.attachments += beside.attachments;
+    parts.reasoning += beside.native;
+    let text = counter.counted(entry);
+    let text = text.saturating_sub(beside.attachments + beside.native);
+    let part = match &**entry {
+        Entry::ToolResult { .. } => &mut parts.results,
+        Entry::User { .. } | Entry::Note { .. } if is_asked => &mut parts.message,
+        Entry::User { .. } | Entry::Note { .. } | Entry::Assistant { .. } => &mut parts.history,
+    };
+    *part += text;
+}
