@@ -1,6 +1,7 @@
 //! Brings the rows of what was used up to their journals: those of installations that had none, and
 //! those that a gateway left behind which ended between a commit and its rows.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,9 +55,11 @@ pub(in crate::agent) async fn keep_complete(
 ) {
     let keeping = async {
         let mut compared: Option<Instant> = None;
+        // Sessions whose journals cannot be read: said once, and not read again.
+        let mut damaged = HashSet::new();
         loop {
             let is_due = compared.is_none_or(|at| at.elapsed() >= COMPARE_EVERY);
-            match look(&stores, is_due).await {
+            match look(&stores, is_due, &mut damaged).await {
                 Ok(completed) => {
                     if completed > 0 {
                         tracing::info!(
@@ -82,7 +85,11 @@ pub(in crate::agent) async fn keep_complete(
 
 /// How many sessions were behind. Takes no more than half of the time for itself: people's requests go
 /// through the same store.
-async fn look((live, records): &Stores, is_of_all: bool) -> Result<usize, Error> {
+async fn look(
+    (live, records): &Stores,
+    is_of_all: bool,
+    damaged: &mut HashSet<SessionKey>,
+) -> Result<usize, Error> {
     let mut completed = 0;
     let mut last = None;
     loop {
@@ -96,15 +103,15 @@ async fn look((live, records): &Stores, is_of_all: bool) -> Result<usize, Error>
             return Ok(completed);
         };
         for progress in page {
-            let head = live.version(&progress.key).await?;
-            if head <= progress.version {
+            if damaged.contains(&progress.key) {
                 continue;
             }
-            match complete((live, records), &progress, true).await {
-                Ok(()) => completed += 1,
+            match complete_if_behind((live, records), &progress, true).await {
+                Ok(was_behind) => completed += usize::from(was_behind),
                 Err(CompletionError::Store(error)) if !error.is_damage() => return Err(error),
                 Err(error) => {
                     tracing::warn!(session.id = %progress.key.session, %error, "What a damaged session used stays unknown");
+                    damaged.insert(progress.key);
                 }
             }
         }
@@ -120,10 +127,8 @@ pub(in crate::agent) async fn complete_before_removal(
     key: &SessionKey,
 ) -> Result<(), Refusal> {
     let completing = async {
-        if let Some(progress) = records.usage().progress(key).await?
-            && live.version(key).await? > progress.version
-        {
-            complete((live, records), &progress, false).await?;
+        if let Some(progress) = records.usage().progress(key).await? {
+            complete_if_behind((live, records), &progress, false).await?;
         }
         Ok::<(), CompletionError>(())
     };
@@ -135,6 +140,19 @@ pub(in crate::agent) async fn complete_before_removal(
         return Ok(());
     }
     Err(store_away())
+}
+
+/// Whether there was something to complete.
+async fn complete_if_behind(
+    (live, records): (&Arc<dyn LiveStore>, &Records),
+    progress: &UsageProgress,
+    is_in_background: bool,
+) -> Result<bool, CompletionError> {
+    let is_behind = live.version(&progress.key).await? > progress.version;
+    if is_behind {
+        complete((live, records), progress, is_in_background).await?;
+    }
+    Ok(is_behind)
 }
 
 /// Reads the journal from its beginning: what a row says depends on what came before. Rows that are
