@@ -12,6 +12,7 @@ mod journal;
 mod mailbox;
 mod session;
 mod sessions;
+mod usage;
 
 pub use crate::providers::Providers;
 pub use crate::sandbox::host::SandboxHost;
@@ -31,3 +32,4 @@ pub use sessions::attach::Upload;
 pub use sessions::expiry::remove_expired_rows;
 pub use sessions::list::RowError;
 pub use sessions::{Page, Sessions, SessionsSettings};
+pub use usage::{UsageAccess, UsageGroups, UsageReport, UsageRequest};

@@ -12,7 +12,7 @@ use crate::agent::cluster::list_broadcast::ListBroadcast;
 use crate::agent::feed::list_update::ListUpdate;
 use crate::domain::{SessionKey, UserId};
 use crate::session::{Activity, Control};
-use crate::store::records::{Records, SessionRow, SessionState};
+use crate::store::records::{ProjectedRow, Records, SessionRow, SessionState, UsageRows};
 
 /// Rows that may wait; a full queue drops a row, and the next commit of its session brings it back.
 const QUEUE: usize = 4096;
@@ -30,11 +30,13 @@ pub(in crate::agent) struct Projection {
     news: mpsc::Sender<News>,
     /// Rung when the next write shall not wait any longer.
     bell: Arc<Notify>,
+    /// Rung where what was used may be missing of a session.
+    incomplete: Arc<Notify>,
 }
 
 /// One change of the list.
 enum News {
-    Changed(SessionRow),
+    Changed(ProjectedRow),
     /// Deleted; its owner's list may still show it.
     Gone(SessionKey, UserId),
     /// Everything before this is written.
@@ -52,22 +54,43 @@ impl News {
 }
 
 impl Projection {
-    /// The sender, and the task's work.
+    /// The sender, and the task's work. `incomplete` is rung where rows of what was used are missing.
     pub(in crate::agent) fn start(
         records: Records,
         lists: ListBroadcast,
+        incomplete: Arc<Notify>,
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (news, queue) = mpsc::channel(QUEUE);
         let bell = Arc::<Notify>::default();
         let rung = Arc::clone(&bell);
         (
-            Self { news, bell },
-            write_news((records, lists), (queue, rung), stop),
+            Self {
+                news,
+                bell,
+                incomplete: Arc::clone(&incomplete),
+            },
+            write_news((records, lists, incomplete), (queue, rung), stop),
         )
     }
 
+    /// The row of a session that was opened.
     pub(in crate::agent) fn tell(&self, key: &SessionKey, control: &Control) {
+        self.project(key, control, None);
+        self.incomplete.notify_one();
+    }
+
+    /// The row of a session after a commit, with what that used.
+    pub(in crate::agent) fn tell_commit(
+        &self,
+        key: &SessionKey,
+        control: &Control,
+        used: UsageRows,
+    ) {
+        self.project(key, control, Some(used));
+    }
+
+    fn project(&self, key: &SessionKey, control: &Control, used: Option<UsageRows>) {
         let Some(owner) = &control.owner else { return };
         let (state, waiting) = match control.activity() {
             Activity::Idle => (SessionState::Idle, 0),
@@ -84,6 +107,12 @@ impl Projection {
             created_at: control.created_at,
             updated_at: control.at,
             version: control.version,
+        };
+        let used_from = used.is_some().then(|| row.version.saturating_sub(1));
+        let row = ProjectedRow {
+            row,
+            used: used.unwrap_or_default(),
+            used_from,
         };
         if self.news.try_send(News::Changed(row)).is_err() {
             tracing::warn!(session.id = %key.session, "The session list lags behind");
@@ -113,7 +142,7 @@ impl Projection {
 }
 
 async fn write_news(
-    (records, lists): (Records, ListBroadcast),
+    (records, lists, incomplete): (Records, ListBroadcast, Arc<Notify>),
     (mut queue, bell): (mpsc::Receiver<News>, Arc<Notify>),
     stop: CancellationToken,
 ) {
@@ -145,7 +174,12 @@ async fn write_news(
                 batch.push(news);
             }
         }
+        let was_late = !unwritten.is_empty();
         let (left, written) = write(&records, unwritten, batch.drain(..)).await;
+        if was_late && left.is_empty() {
+            // What they used was given up when they could not be written.
+            incomplete.notify_one();
+        }
         unwritten = left;
         // Only now: whoever begins to listen later reads a list that has them.
         lists.tell(written);
@@ -156,48 +190,102 @@ async fn write_news(
 /// The newest news of each session.
 type Newest = BTreeMap<SessionKey, ListUpdate>;
 
-/// Only the newest news of a session matters. What could not be written, and what was.
+/// What has to be written.
+#[derive(Default)]
+struct Batch {
+    changed: BTreeMap<SessionKey, ProjectedRow>,
+    /// Rows of sessions that are gone since: what they used was paid for.
+    left: Vec<ProjectedRow>,
+    gone: Vec<(SessionKey, UserId)>,
+    waiting: Vec<oneshot::Sender<()>>,
+}
+
+impl Batch {
+    /// Only the newest news of a session matters, and what all of them used.
+    fn new(unwritten: Newest, news: impl Iterator<Item = News>) -> Self {
+        let mut batch = Self::default();
+        for update in unwritten.into_values() {
+            match update {
+                ListUpdate::Changed(row) => batch.change(row.into()),
+                ListUpdate::Removed { key, owner } => batch.gone.push((key, owner)),
+            }
+        }
+        for news in news {
+            match news {
+                News::Changed(row) => batch.change(row),
+                News::Gone(key, owner) => {
+                    batch.left.extend(batch.changed.remove(&key));
+                    batch.gone.push((key, owner));
+                }
+                News::Written(done) => batch.waiting.push(done),
+            }
+        }
+        batch
+    }
+
+    fn change(&mut self, row: ProjectedRow) {
+        let key = row.row.key.clone();
+        self.gone.retain(|(gone, _)| *gone != key);
+        let row = match self.changed.remove(&key) {
+            Some(earlier) => after(earlier, row),
+            None => row,
+        };
+        self.changed.insert(key, row);
+    }
+}
+
+/// What could not be written, and what was.
 async fn write(
     records: &Records,
-    mut newest: Newest,
+    unwritten: Newest,
     news: impl Iterator<Item = News>,
 ) -> (Newest, Vec<ListUpdate>) {
-    let mut waiting = Vec::new();
-    for news in news {
-        match news {
-            News::Changed(row) => drop(newest.insert(row.key.clone(), ListUpdate::Changed(row))),
-            News::Gone(key, owner) => {
-                newest.insert(key.clone(), ListUpdate::Removed { key, owner });
-            }
-            News::Written(done) => waiting.push(done),
-        }
-    }
-    let (mut rows, mut written) = (Vec::new(), Vec::new());
-    let mut unwritten = Newest::new();
-    for (key, news) in newest {
-        match news {
-            ListUpdate::Changed(row) => rows.push(row),
-            gone @ ListUpdate::Removed { .. } => match records.sessions().delete(&key).await {
-                Ok(_) => written.push(gone),
-                Err(error) => {
-                    tracing::warn!(session.id = %key.session, %error, "A deleted session stays on the list");
-                    unwritten.insert(key, gone);
-                }
-            },
-        }
-    }
+    let Batch {
+        changed,
+        left: mut rows,
+        gone,
+        waiting,
+    } = Batch::new(unwritten, news);
+    let mut written = Vec::new();
+    let mut left = Newest::new();
+    rows.extend(changed.into_values());
     let projected = records.sessions().project(&rows).await;
-    let rows = rows.into_iter().map(ListUpdate::Changed);
+    let rows = rows.into_iter().map(|row| row.row);
+    let rows = rows.filter(|row| gone.iter().all(|(key, _)| *key != row.key));
+    let rows = rows.map(ListUpdate::Changed);
     match projected {
         Ok(()) => written.extend(rows),
         Err(error) => {
-            tracing::warn!(%error, rows = rows.len(), "The session list was not brought up to date");
-            unwritten.extend(rows.map(|news| (news.key().clone(), news)));
+            tracing::warn!(%error, "The session list was not brought up to date");
+            left.extend(rows.map(|news| (news.key().clone(), news)));
+        }
+    }
+    for (key, owner) in gone {
+        let deleted = records.sessions().delete(&key).await;
+        let removed = ListUpdate::Removed { key, owner };
+        match deleted {
+            Ok(_) => written.push(removed),
+            Err(error) => {
+                tracing::warn!(session.id = %removed.key().session, %error, "A deleted session stays on the list");
+                left.insert(removed.key().clone(), removed);
+            }
         }
     }
     for done in waiting {
         // Whoever asked may be gone.
         let _ = done.send(());
     }
-    (unwritten, written)
+    (left, written)
+}
+
+/// The later of two rows, with what both used; where a commit between them was not told, nobody says
+/// that it is complete.
+fn after(mut earlier: ProjectedRow, later: ProjectedRow) -> ProjectedRow {
+    let is_next = later.used_from == Some(earlier.row.version);
+    earlier.used.append(later.used);
+    ProjectedRow {
+        row: later.row,
+        used: earlier.used,
+        used_from: earlier.used_from.filter(|_| is_next),
+    }
 }

@@ -10,9 +10,11 @@ use crate::agent::cluster::message::ClusterMessage;
 use crate::agent::feed::{ShownEvent, What};
 use crate::agent::journal::{JournalError, Settled};
 use crate::agent::mailbox::{Accepted, damaged, deleted, store_away};
+use crate::agent::usage::fold::UsageFold;
 use crate::domain::CommitId;
 use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, decide};
 use crate::store::clock::now;
+use crate::store::records::UsageRows;
 
 /// Commits after which the state is kept as a snapshot.
 const SNAPSHOT_EVERY: u64 = 128;
@@ -77,10 +79,11 @@ impl Replica {
                     self.unsettled = None;
                     figures::count(self, &commit);
                     traces::tell(self, &commit);
+                    let used = UsageFold::of(&self.state.control).apply(&commit);
                     self.state.apply(&commit);
                     self.widen().await;
                     self.show(&commit);
-                    self.tell_others(&commit, (!is_alone).then_some(bytes));
+                    self.tell_others(&commit, (!is_alone).then_some(bytes), used);
                     return Ok(Accepted {
                         seq: commit.last_seq().min(commit.seq.saturating_add(1)),
                     });
@@ -231,7 +234,7 @@ impl Replica {
 
     /// What follows from an own commit and concerns more than this session's doors here. Its size is
     /// given if others are still to be told.
-    fn tell_others(&mut self, commit: &Commit, bytes: Option<usize>) {
+    fn tell_others(&mut self, commit: &Commit, bytes: Option<usize>, used: UsageRows) {
         if let Some(bytes) = bytes {
             self.cluster
                 .broadcaster
@@ -243,7 +246,7 @@ impl Replica {
             // It may have let the session go from memory.
             self.cluster.broadcaster.nudge(runner, &self.key);
         }
-        self.projection.tell(&self.key, control);
+        self.projection.tell_commit(&self.key, control, used);
         if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
             let (journal, state) = (self.journal.clone(), self.state.clone());
             let limits = self.cut_to;

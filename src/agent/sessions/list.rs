@@ -1,11 +1,12 @@
-//! The list of a person's sessions, as its rows say.
+//! The list of a person's sessions, and what sessions used, as their rows say.
 
 use super::Sessions;
 use super::refusal::not_found;
+use crate::agent::usage::{UsageAccess, UsageGroups, UsageReport, UsageRequest};
 use crate::domain::{Caller, SessionKey};
 use crate::session::Refusal;
 use crate::store;
-use crate::store::records::{Cursor, SessionRow, SessionState, SessionsPage};
+use crate::store::records::{Cursor, SessionRow, SessionState, SessionsPage, UsageFilter};
 
 /// Why a row of the list of sessions is not told.
 #[derive(Debug, thiserror::Error)]
@@ -46,5 +47,45 @@ impl Sessions {
             return Err(not_found().into());
         }
         Ok(row)
+    }
+
+    /// Sums of what was used; everything that was acknowledged is in them.
+    pub async fn usage(
+        &self,
+        access: &UsageAccess,
+        request: &UsageRequest,
+    ) -> Result<UsageReport, store::Error> {
+        self.listed().await;
+        let filter = UsageFilter {
+            tenant: access.tenant.clone(),
+            owner: access.owner.clone(),
+            reader: access.reader.clone(),
+            from: request.from,
+            to: request.to,
+            provider: request.provider.clone(),
+            model: request.model.clone(),
+            session: request.session.clone(),
+        };
+        let records = &self.0.factory.place.records;
+        let usage = records.usage();
+        let totals = usage.total_of_requests(&filter).await?;
+        let (by, sorted) = (request.by, (request.sorting, request.direction));
+        let page = (request.offset, request.limit.saturating_add(1));
+        let (groups, has_more) = if by.is_of_calls() {
+            let mut groups = usage.of_calls(&filter, by, sorted, page).await?;
+            let has_more = groups.len() > request.limit;
+            groups.truncate(request.limit);
+            (UsageGroups::Calls(groups), has_more)
+        } else {
+            let mut groups = usage.of_requests(&filter, by, sorted, page).await?;
+            let has_more = groups.len() > request.limit;
+            groups.truncate(request.limit);
+            (UsageGroups::Requests(groups), has_more)
+        };
+        Ok(UsageReport {
+            totals,
+            groups,
+            has_more,
+        })
     }
 }

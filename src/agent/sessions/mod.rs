@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -30,6 +30,7 @@ use super::journal::projection::Projection;
 use super::journal::{Journal, JournalError};
 use super::mailbox::{Accepted, Message, SessionRequest, stopping, store_away};
 use super::session::creation_limit::CreationLimit;
+use super::usage::completion::{complete_before_removal, keep_complete};
 use crate::domain::{Caller, Code, GatewayId, Most, SessionId, SessionKey, Shares, UserId};
 use crate::session::{Command, ModelChoice, Refusal};
 use crate::store::live::cluster_bus::ClusterBus;
@@ -80,8 +81,16 @@ impl Sessions {
     ) -> Self {
         let cluster = Arc::new(Cluster::start(cluster_bus, &tasks, &stop));
         let lists = ListBroadcast::new(Arc::clone(&cluster));
-        let (projection, writing) = Projection::start(records, lists.clone(), stop.clone());
+        let incomplete = Arc::<Notify>::default();
+        let (projection, writing) = Projection::start(
+            records.clone(),
+            lists.clone(),
+            Arc::clone(&incomplete),
+            stop.clone(),
+        );
         tasks.spawn(writing);
+        let stores = (Arc::clone(&store), records);
+        tasks.spawn(keep_complete(stores, incomplete, stop.clone()));
         let registry = Arc::new(SessionRegistry {
             store,
             factory,
@@ -231,6 +240,9 @@ impl Sessions {
             }
             left => left?,
         };
+        self.0.projection.written().await;
+        let stores = (&self.0.store, &self.0.factory.place.records);
+        complete_before_removal(stores, key).await?;
         let removed = self.0.store.remove(key).await;
         removed.map_err(|error| unreadable(key, &JournalError::Store(error)))?;
         self.0.projection.forget(key, &caller.user.id);

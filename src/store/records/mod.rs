@@ -15,6 +15,7 @@ mod sessions;
 mod tenants;
 mod tool_definitions;
 mod tool_settings;
+mod usage;
 mod users;
 mod web_sessions;
 
@@ -27,10 +28,14 @@ pub use model_defaults::{ModelDefault, ModelDefaults};
 pub use providers::{ProviderRow, Providers};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
 pub use secrets::{SecretRow, Secrets};
-pub use sessions::{Cursor, SessionRow, SessionState, Sessions, SessionsPage};
+pub use sessions::{Cursor, ProjectedRow, SessionRow, SessionState, Sessions, SessionsPage};
 pub use tenants::Tenants;
 pub use tool_definitions::{DefinitionChange, ToolDefinitions};
 pub use tool_settings::{ToolSetting, ToolSettings};
+pub use usage::{
+    CallRow, CallSums, DAY_MS, Direction, EventPlace, RequestRow, RequestSums, Sorting, Usage,
+    UsageBy, UsageFilter, UsageGroup, UsageProgress, UsageRows,
+};
 pub use users::{FirstOwner, NewUser, UserRecord, Users};
 pub use web_sessions::{NewWebSession, WebSessions};
 
@@ -39,7 +44,7 @@ use serde::de::DeserializeOwned;
 
 use super::Error;
 use super::db::Db;
-use crate::domain::{Scope, TenantId, UserId};
+use crate::domain::{Scope, SessionId, TenantId, UserId};
 
 /// The records, by noun.
 #[derive(Debug, Clone)]
@@ -84,6 +89,8 @@ impl Records {
         tool_definitions: ToolDefinitions,
         /// What tenants decided about single tools.
         tool_settings: ToolSettings,
+        /// What was used.
+        usage: Usage,
         /// Which sandbox is whose.
         sandboxes: Sandboxes,
     }
@@ -95,6 +102,10 @@ fn tenant_id(text: String) -> Result<TenantId, Error> {
 
 fn user_id(text: String) -> Result<UserId, Error> {
     UserId::parse(&text).ok_or_else(|| Error::corrupt("user id", text))
+}
+
+fn session_id(text: String) -> Result<SessionId, Error> {
+    SessionId::parse(&text).ok_or_else(|| Error::corrupt("session id", text))
 }
 
 fn scope(text: String) -> Result<Scope, Error> {

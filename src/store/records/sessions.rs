@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Error;
 use super::super::db::{Db, Statement, args};
-use super::{tenant_id, user_id};
+use super::usage::UsageRows;
+use super::{session_id, tenant_id, user_id};
 use crate::domain::{SessionId, SessionKey, TenantId, Timestamp, UserId};
 
 /// The most rows of one page.
@@ -64,6 +65,26 @@ pub struct SessionRow {
     pub version: u64,
 }
 
+/// A session's row, with what the commits used that it is newer by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectedRow {
+    pub row: SessionRow,
+    /// What the commits after `used_from` used, up to the row's version.
+    pub used: UsageRows,
+    /// The version before the first of them; none = not all commits that led to this row are in it.
+    pub used_from: Option<u64>,
+}
+
+impl From<SessionRow> for ProjectedRow {
+    fn from(row: SessionRow) -> Self {
+        Self {
+            row,
+            used: UsageRows::default(),
+            used_from: None,
+        }
+    }
+}
+
 /// Where a page ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor {
@@ -105,36 +126,18 @@ impl<'s> Sessions<'s> {
         Self { db }
     }
 
-    /// Keeps rows in one transaction; one that is older than what is kept changes nothing.
-    pub async fn project(&self, rows: &[SessionRow]) -> Result<(), Error> {
+    /// Keeps rows in one transaction, with what was used; a row that is older than what is kept
+    /// changes nothing. What was used is complete up to the row's version only where nothing is missing
+    /// in between.
+    pub async fn project(&self, rows: &[ProjectedRow]) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());
         }
-        let upsert = |row: &SessionRow| {
-            Statement::new(
-                "INSERT INTO sessions (tenant, id, owner, title, state, waiting, created_at, \
-                 updated_at, version) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
-                 ON CONFLICT (tenant, id) DO UPDATE SET title = excluded.title, \
-                 state = excluded.state, waiting = excluded.waiting, \
-                 updated_at = excluded.updated_at, version = excluded.version \
-                 WHERE excluded.version > sessions.version",
-                args![
-                    row.key.tenant.as_str(),
-                    row.key.session.as_str(),
-                    row.owner.as_str(),
-                    row.title.as_str(),
-                    row.state.as_str(),
-                    i64::try_from(row.waiting).unwrap_or(i64::MAX),
-                    row.created_at.0,
-                    row.updated_at.0,
-                    i64::try_from(row.version).unwrap_or(i64::MAX)
-                ],
-            )
-        };
-        self.db
-            .execute_all(rows.iter().map(upsert).collect())
-            .await?;
+        let statements = rows.iter().flat_map(|projected| {
+            let used = projected.used.statements(&projected.row.key);
+            used.into_iter().chain([upsert(projected)])
+        });
+        self.db.execute_all(statements.collect()).await?;
         Ok(())
     }
 
@@ -248,6 +251,36 @@ impl<'s> Sessions<'s> {
     }
 }
 
+fn upsert(ProjectedRow { row, used_from, .. }: &ProjectedRow) -> Statement {
+    let version = i64::try_from(row.version).unwrap_or(i64::MAX);
+    // Above every version: nothing reaches it.
+    let used_from = used_from.map_or(i64::MAX, |from| i64::try_from(from).unwrap_or(i64::MAX));
+    Statement::new(
+        "INSERT INTO sessions (tenant, id, owner, title, state, waiting, created_at, \
+         updated_at, version, usage_version) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, CASE WHEN $10 = 0 THEN $9 ELSE 0 END) \
+         ON CONFLICT (tenant, id) DO UPDATE SET title = excluded.title, \
+         state = excluded.state, waiting = excluded.waiting, \
+         updated_at = excluded.updated_at, version = excluded.version, \
+         usage_version = CASE WHEN sessions.usage_version >= $10 AND \
+         sessions.usage_version < excluded.version THEN excluded.version \
+         ELSE sessions.usage_version END \
+         WHERE excluded.version > sessions.version",
+        args![
+            row.key.tenant.as_str(),
+            row.key.session.as_str(),
+            row.owner.as_str(),
+            row.title.as_str(),
+            row.state.as_str(),
+            i64::try_from(row.waiting).unwrap_or(i64::MAX),
+            row.created_at.0,
+            row.updated_at.0,
+            version,
+            used_from
+        ],
+    )
+}
+
 #[derive(sqlx::FromRow)]
 struct Row {
     tenant: String,
@@ -278,8 +311,4 @@ impl Row {
             version: u64::try_from(self.version).unwrap_or(0),
         })
     }
-}
-
-fn session_id(text: String) -> Result<SessionId, Error> {
-    SessionId::parse(&text).ok_or_else(|| Error::corrupt("session id", text))
 }

@@ -28,7 +28,7 @@ async fn a_content_is_a_tenants_own_and_goes_with_the_last_session_that_holds_it
             ..row(3, 1)
         };
         sessions
-            .project(&[row(1, 1), row(2, 1), other])
+            .project(&[row(1, 1), row(2, 1), other].map(Into::into))
             .await
             .unwrap();
         let note = text("note.txt", b"same");
@@ -60,7 +60,7 @@ async fn a_content_is_a_tenants_own_and_goes_with_the_last_session_that_holds_it
         assert_eq!(left.as_deref(), Some(b"same".as_slice()));
         sessions.delete(&key(1, 2)).await.unwrap();
         // The content is gone as well: nothing comes back with a new holder of other bytes.
-        sessions.project(&[row(5, 1)]).await.unwrap();
+        sessions.project(&[row(5, 1).into()]).await.unwrap();
         let more = text("more.txt", b"more");
         assert!(
             attached
@@ -77,7 +77,11 @@ async fn a_content_is_a_tenants_own_and_goes_with_the_last_session_that_holds_it
 async fn a_session_that_is_gone_or_full_takes_nothing() {
     with_records(async |records| {
         let attached = records.attachments();
-        records.sessions().project(&[row(1, 1)]).await.unwrap();
+        records
+            .sessions()
+            .project(&[row(1, 1).into()])
+            .await
+            .unwrap();
         let put = async |session, content: &[u8], most| {
             let it = text("it", content);
             let limit = (most, Timestamp(1));

@@ -150,7 +150,7 @@ async fn a_session_has_one_sandbox_whoever_claims_it() {
         };
         records
             .sessions()
-            .project(&[row(1, 1), row(2, 1)])
+            .project(&[row(1, 1).into(), row(2, 1).into()])
             .await
             .unwrap();
         let (one, two) = tokio::join!(sandboxes.claim(claim(1)), sandboxes.claim(claim(2)));

@@ -10,6 +10,7 @@ mod records;
 mod redis_server;
 mod registry;
 mod upgrade;
+mod usage;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use sepal::domain::{Role, SessionId, Tenant, TenantId, Timestamp, User, UserId};
 use sepal::store::records::{
-    Cursor, FirstOwner, NewUser, NewWebSession, SecretHash, SessionRow, SessionState,
+    Cursor, FirstOwner, NewUser, NewWebSession, ProjectedRow, SecretHash, SessionRow, SessionState,
 };
 use sepal::store::{Error, Records};
 
@@ -40,11 +40,11 @@ async fn a_projected_row_never_goes_back() {
         let sessions = records.sessions();
         sessions.project(&[]).await.unwrap();
         sessions
-            .project(&[row(1, 2), row(2, 1), row(1, 1)])
+            .project(&[row(1, 2), row(2, 1), row(1, 1)].map(ProjectedRow::from))
             .await
             .unwrap();
         assert_eq!(sessions.find(&key(1, 1)).await.unwrap(), Some(row(1, 2)));
-        sessions.project(&[row(1, 3)]).await.unwrap();
+        sessions.project(&[row(1, 3).into()]).await.unwrap();
         let newest = sessions.find(&key(1, 1)).await.unwrap().unwrap();
         assert_eq!(newest.title, "title 3");
         assert_eq!(sessions.find(&key(2, 1)).await.unwrap(), None);
@@ -66,7 +66,10 @@ async fn pages_go_from_new_to_old_without_holes_and_only_over_ones_own() {
             key: key(2, 9),
             ..row(9, 1)
         });
-        sessions.project(&rows).await.unwrap();
+        sessions
+            .project(&rows.into_iter().map(ProjectedRow::from).collect::<Vec<_>>())
+            .await
+            .unwrap();
         let (tenant, owner) = (TenantId::from_bits(1), UserId::from_bits(1));
         let mut seen = Vec::new();
         let mut cursor: Option<Cursor> = None;
@@ -296,7 +299,10 @@ async fn a_title_that_a_database_cannot_hold_spoils_no_row() {
             title: "a\0b".into(),
             ..row(1, 1)
         };
-        sessions.project(&[odd, row(2, 1)]).await.unwrap();
+        sessions
+            .project(&[odd.into(), row(2, 1).into()])
+            .await
+            .unwrap();
         let kept = sessions.find(&key(1, 1)).await.unwrap().unwrap();
         assert!(kept.title.starts_with('a') && kept.title.ends_with('b'));
         assert_eq!(sessions.find(&key(1, 2)).await.unwrap(), Some(row(2, 1)));

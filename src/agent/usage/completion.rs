@@ -1,0 +1,188 @@
+//! Brings the rows of what was used up to their journals: those of installations that had none, and
+//! those that a gateway left behind which ended between a commit and its rows.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::fold::UsageFold;
+use crate::agent::journal::JournalError;
+use crate::agent::mailbox::store_away;
+use crate::domain::SessionKey;
+use crate::session::{Commit, Refusal};
+use crate::store::records::{UsageProgress, UsageRows};
+use crate::store::{Error, LiveStore, Records};
+
+/// Commits that one read asks for.
+const PAGE: usize = 500;
+/// How often the list is looked through for rows that are behind.
+const EVERY: Duration = Duration::from_mins(10);
+/// How often every journal is compared, because a gateway may have ended before it told the list.
+const COMPARE_EVERY: Duration = Duration::from_hours(6);
+
+/// The stores that rows are made from and kept in.
+pub(in crate::agent) type Stores = (Arc<dyn LiveStore>, Records);
+
+/// Why the rows of a session stay incomplete.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::agent) enum CompletionError {
+    #[error(transparent)]
+    Store(#[from] Error),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+impl CompletionError {
+    /// Whether it stays so until somebody mends what is stored.
+    pub(in crate::agent) fn is_damage(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_damage(),
+            Self::Journal(error) => error.is_damage(),
+        }
+    }
+}
+
+/// Compares every journal at once and every six hours, and looks at what the list knows to be behind
+/// every ten minutes and whenever the bell rings, until `stop`.
+pub(in crate::agent) async fn keep_complete(
+    stores: Stores,
+    bell: Arc<Notify>,
+    stop: CancellationToken,
+) {
+    let keeping = async {
+        let mut compared: Option<Instant> = None;
+        // Sessions whose journals cannot be read: said once, and not read again.
+        let mut damaged = HashSet::new();
+        loop {
+            let is_due = compared.is_none_or(|at| at.elapsed() >= COMPARE_EVERY);
+            match look(&stores, is_due, &mut damaged).await {
+                Ok(completed) => {
+                    if completed > 0 {
+                        tracing::info!(
+                            sessions = completed,
+                            "What sessions used was read from their journals"
+                        );
+                    }
+                    if is_due {
+                        compared = Some(Instant::now());
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "What sessions used stays incomplete for now"),
+            }
+            tokio::select! {
+                () = bell.notified() => {}
+                () = tokio::time::sleep(EVERY) => {}
+            }
+        }
+    };
+    // `None` is the stop.
+    let _: Option<()> = stop.run_until_cancelled(keeping).await;
+}
+
+/// How many sessions were behind. Takes no more than half of the time for itself: people's requests go
+/// through the same store.
+async fn look(
+    (live, records): &Stores,
+    is_of_all: bool,
+    damaged: &mut HashSet<SessionKey>,
+) -> Result<usize, Error> {
+    let mut completed = 0;
+    let mut last = None;
+    loop {
+        let began = Instant::now();
+        let page = if is_of_all {
+            records.usage().all_progress(last.as_ref()).await?
+        } else {
+            records.usage().behind(last.as_ref()).await?
+        };
+        let Some(end) = page.last().map(|progress| progress.key.clone()) else {
+            return Ok(completed);
+        };
+        for progress in page {
+            if damaged.contains(&progress.key) {
+                continue;
+            }
+            match complete_if_behind((live, records), &progress, true).await {
+                Ok(was_behind) => completed += usize::from(was_behind),
+                Err(CompletionError::Store(error)) if !error.is_damage() => return Err(error),
+                Err(error) => {
+                    tracing::warn!(session.id = %progress.key.session, %error, "What a damaged session used stays unknown");
+                    damaged.insert(progress.key);
+                }
+            }
+        }
+        last = Some(end);
+        tokio::time::sleep(began.elapsed()).await;
+    }
+}
+
+/// Completes the rows of a session whose journal is about to go: what it used was paid for. A journal
+/// that is damaged tells nothing more of it.
+pub(in crate::agent) async fn complete_before_removal(
+    (live, records): (&Arc<dyn LiveStore>, &Records),
+    key: &SessionKey,
+) -> Result<(), Refusal> {
+    let completing = async {
+        if let Some(progress) = records.usage().progress(key).await? {
+            complete_if_behind((live, records), &progress, false).await?;
+        }
+        Ok::<(), CompletionError>(())
+    };
+    let Err(error) = completing.await else {
+        return Ok(());
+    };
+    tracing::warn!(session.id = %key.session, %error, "What a session used cannot be completed");
+    if error.is_damage() {
+        return Ok(());
+    }
+    Err(store_away())
+}
+
+/// Whether there was something to complete.
+async fn complete_if_behind(
+    (live, records): (&Arc<dyn LiveStore>, &Records),
+    progress: &UsageProgress,
+    is_in_background: bool,
+) -> Result<bool, CompletionError> {
+    let is_behind = live.version(&progress.key).await? > progress.version;
+    if is_behind {
+        complete((live, records), progress, is_in_background).await?;
+    }
+    Ok(is_behind)
+}
+
+/// Reads the journal from its beginning: what a row says depends on what came before. Rows that are
+/// there stay.
+async fn complete(
+    (live, records): (&Arc<dyn LiveStore>, &Records),
+    progress: &UsageProgress,
+    is_in_background: bool,
+) -> Result<(), CompletionError> {
+    let key = &progress.key;
+    let mut fold = UsageFold::default();
+    let mut version = 0;
+    loop {
+        let began = Instant::now();
+        let page = live.read_after_version(key, version, PAGE).await?;
+        let Some(end) = page.last().map(|record| record.version) else {
+            return Ok(());
+        };
+        let mut rows = UsageRows::default();
+        for record in &page {
+            let commit = Commit::from_bytes(&record.body).map_err(JournalError::from)?;
+            let used = fold.apply(&commit);
+            if commit.version > progress.version {
+                rows.append(used);
+            }
+        }
+        version = end;
+        records.usage().add(key, &rows, version).await?;
+        if is_in_background {
+            tokio::time::sleep(began.elapsed()).await;
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Events to rows: what a commit used. Rows follow from the journal alone, so that they can be made
+//! again at any time, also from journals of earlier releases, which say less.
+
+use crate::domain::{Iteration, MicroUsd, ModelRequestId, TokenUsage, TurnId, UserId};
+use crate::llm::tokens;
+use crate::session::{Commit, Control, Event, ModelChoice, RequestFacts, Turn};
+use crate::store::records::{CallRow, EventPlace, RequestRow, UsageRows};
+
+/// What the next commits are about, as far as rows need it.
+#[derive(Debug, Clone, Default)]
+pub(in crate::agent) struct UsageFold {
+    owner: Option<UserId>,
+    /// What the session names.
+    choice: Option<ModelChoice>,
+    /// What the last model request asked.
+    asked: Option<ModelChoice>,
+    request: Option<ModelRequestId>,
+    /// Rows of that request so far.
+    attempts: u64,
+}
+
+/// What an event says of an attempt.
+struct Attempt<'a> {
+    turn: TurnId,
+    usage: TokenUsage,
+    cost: Option<MicroUsd>,
+    facts: Option<&'a RequestFacts>,
+    /// Who answered, where an earlier release said so.
+    by: Option<(&'a str, &'a str)>,
+    /// The model, where the event itself names one.
+    model: Option<&'a str>,
+    is_answer: bool,
+}
+
+impl UsageFold {
+    /// That of the commit after this state.
+    pub(in crate::agent) fn of(control: &Control) -> Self {
+        let turn = control.turn.as_ref();
+        Self {
+            owner: control.owner.as_ref().map(|owner| owner.id.clone()),
+            choice: control.model.clone(),
+            asked: turn.and_then(|turn| turn.asked.clone()),
+            request: turn.map(Turn::request),
+            // What failed of a request is told with its end.
+            attempts: 0,
+        }
+    }
+
+    /// The rows of a commit.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most events use nothing")]
+    pub(in crate::agent) fn apply(&mut self, commit: &Commit) -> UsageRows {
+        let mut rows = UsageRows::default();
+        for (index, event) in (0..).zip(&commit.events) {
+            match event {
+                Event::Created { owner, model, .. } => {
+                    self.owner = Some(owner.id.clone());
+                    self.choice = Some(model.clone());
+                }
+                Event::ModelChosen { model } => self.choice = Some(model.clone()),
+                Event::Thinking {
+                    turn, iteration, ..
+                } => {
+                    self.asked.clone_from(&self.choice);
+                    self.request = Some(ModelRequestId {
+                        turn: *turn,
+                        iteration: *iteration,
+                    });
+                    self.attempts = 0;
+                }
+                _ => {}
+            }
+            let Some(place) = self.place(commit, index) else {
+                continue;
+            };
+            if let Some(attempt) = attempt(event) {
+                rows.requests.push(self.request_row(place, &attempt));
+            } else if let Some(call) = call_row(place, event) {
+                rows.calls.push(call);
+            }
+        }
+        rows
+    }
+
+    fn place(&self, commit: &Commit, index: u64) -> Option<EventPlace> {
+        Some(EventPlace {
+            commit: commit.commit_id.clone(),
+            index,
+            at: commit.at,
+            owner: self.owner.clone()?,
+        })
+    }
+
+    fn request_row(&mut self, place: EventPlace, attempt: &Attempt<'_>) -> RequestRow {
+        self.attempts += 1;
+        let asked = self.asked.as_ref().or(self.choice.as_ref());
+        let asked = asked.map(|choice| (choice.provider.as_str(), choice.model.as_str()));
+        let facts = attempt.facts;
+        let said = facts.map(|facts| (facts.provider.as_str(), facts.model.as_str()));
+        let (provider, model) = said.or(attempt.by).unwrap_or_else(|| {
+            let (provider, model) = asked.unwrap_or_default();
+            (provider, attempt.model.unwrap_or(model))
+        });
+        let request = self.request.filter(|request| request.turn == attempt.turn);
+        RequestRow {
+            place,
+            turn: attempt.turn.0,
+            iteration: request.map_or(1, |ModelRequestId { iteration, .. }| {
+                let Iteration(iteration) = iteration;
+                u64::from(iteration)
+            }),
+            attempt: self.attempts,
+            is_answer: attempt.is_answer,
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            usage: attempt.usage,
+            cost: attempt.cost,
+            price_version: facts.and_then(|facts| facts.price_version.clone()),
+            parts: facts.map(|facts| facts.parts.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "most events use nothing")]
+fn attempt(event: &Event) -> Option<Attempt<'_>> {
+    let (turn, usage, cost, request) = match event {
+        Event::Spent {
+            turn,
+            usage,
+            cost,
+            request,
+        }
+        | Event::Said {
+            turn,
+            usage,
+            cost,
+            request,
+            ..
+        }
+        | Event::Answered {
+            turn,
+            usage,
+            cost,
+            request,
+            ..
+        } => (*turn, *usage, *cost, request),
+        _ => return None,
+    };
+    let by = match event {
+        Event::Said { answered_by, .. } | Event::Answered { answered_by, .. } => {
+            answered_by.as_ref()
+        }
+        _ => None,
+    };
+    let model = match event {
+        Event::Answered { model, .. } => Some(model.as_str()),
+        _ => None,
+    };
+    Some(Attempt {
+        turn,
+        usage,
+        cost,
+        facts: request.as_deref(),
+        by: by.map(|by| (by.provider.as_str(), by.model.as_str())),
+        model,
+        is_answer: !matches!(event, Event::Spent { .. }),
+    })
+}
+
+/// The row of a call that named a server.
+fn call_row(place: EventPlace, event: &Event) -> Option<CallRow> {
+    let Event::Ended {
+        name,
+        server,
+        outcome,
+        duration_ms,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    (!server.is_empty()).then(|| CallRow {
+        place,
+        server: server.clone(),
+        tool: name.clone(),
+        status: outcome.status(),
+        duration_ms: *duration_ms,
+        result_tokens: tokens::of_text(&outcome.text()),
+    })
+}

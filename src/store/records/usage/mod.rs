@@ -1,0 +1,252 @@
+//! What was used: a row for each attempt of a model request and for each call of a tool, projected from
+//! the journals. Never for decisions, and never changed: a row that is there already stays.
+
+mod query;
+mod report;
+
+use super::super::Error;
+use super::super::db::{Arg, Db, Statement, args};
+use super::{session_id, tenant_id};
+use crate::domain::{CommitId, MicroUsd, RequestParts, SessionKey, Timestamp, TokenUsage, UserId};
+
+pub use report::{
+    CallSums, DAY_MS, Direction, RequestSums, Sorting, UsageBy, UsageFilter, UsageGroup,
+};
+
+/// The most sessions of one page.
+const MAX_ROWS: i64 = 200;
+
+/// Which event of which commit a row is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventPlace {
+    pub commit: CommitId,
+    /// The event within the commit.
+    pub index: u64,
+    pub at: Timestamp,
+    /// Whose session it is.
+    pub owner: UserId,
+}
+
+/// One attempt of a model request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestRow {
+    pub place: EventPlace,
+    pub turn: u64,
+    pub iteration: u64,
+    /// Which attempt of the request, from 1.
+    pub attempt: u64,
+    /// Whether it became an answer.
+    pub is_answer: bool,
+    pub provider: String,
+    pub model: String,
+    pub usage: TokenUsage,
+    /// What it cost, if the price was known.
+    pub cost: Option<MicroUsd>,
+    /// The price list that the cost is from.
+    pub price_version: Option<String>,
+    /// What the input was for, as far as the journal says it.
+    pub parts: RequestParts,
+}
+
+/// A call of a tool that has its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallRow {
+    pub place: EventPlace,
+    pub server: String,
+    pub tool: String,
+    /// How it ended, as `tool:output` says it.
+    pub status: &'static str,
+    pub duration_ms: u64,
+    /// Tokens of its result, estimated.
+    pub result_tokens: u64,
+}
+
+/// What commits of one session used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UsageRows {
+    pub requests: Vec<RequestRow>,
+    pub calls: Vec<CallRow>,
+}
+
+impl UsageRows {
+    /// Adds what came after.
+    pub fn append(&mut self, mut later: Self) {
+        self.requests.append(&mut later.requests);
+        self.calls.append(&mut later.calls);
+    }
+
+    /// What keeps them.
+    pub(super) fn statements(&self, key: &SessionKey) -> Vec<Statement> {
+        let tools = self.requests.iter().flat_map(|row| keep_tools(key, row));
+        let requests = self.requests.iter().map(|row| keep_request(key, row));
+        let calls = self.calls.iter().map(|row| keep_call(key, row));
+        requests.chain(tools).chain(calls).collect()
+    }
+}
+
+/// How far the rows of a session are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageProgress {
+    pub key: SessionKey,
+    /// The version of the journal up to which all rows are there.
+    pub version: u64,
+}
+
+/// What was used.
+pub struct Usage<'s> {
+    db: &'s Db,
+}
+
+impl<'s> Usage<'s> {
+    pub(super) fn new(db: &'s Db) -> Self {
+        Self { db }
+    }
+
+    /// Keeps what a session's journal says up to that version, all of it from where the rows ended.
+    pub async fn add(&self, key: &SessionKey, rows: &UsageRows, version: u64) -> Result<(), Error> {
+        let mut statements = rows.statements(key);
+        statements.push(Statement::new(
+            "UPDATE sessions SET usage_version = $3 \
+             WHERE tenant = $1 AND id = $2 AND usage_version < $3",
+            args![key.tenant.as_str(), key.session.as_str(), int(version)],
+        ));
+        self.db.execute_all(statements).await?;
+        Ok(())
+    }
+
+    /// How far the rows of a session are; `None` = it is not listed.
+    pub async fn progress(&self, key: &SessionKey) -> Result<Option<UsageProgress>, Error> {
+        let sql = "SELECT tenant, id, usage_version FROM sessions WHERE tenant = $1 AND id = $2";
+        let whom = args![key.tenant.as_str(), key.session.as_str()];
+        let row: Option<ProgressRow> = self.db.fetch_optional(sql, whom).await?;
+        row.map(progress).transpose()
+    }
+
+    /// A page of all sessions, those after `last` in the order of their keys.
+    pub async fn all_progress(
+        &self,
+        last: Option<&SessionKey>,
+    ) -> Result<Vec<UsageProgress>, Error> {
+        let sql = "SELECT tenant, id, usage_version FROM sessions WHERE (tenant, id) > ($1, $2) \
+                   ORDER BY tenant, id LIMIT $3";
+        self.page(sql, last).await
+    }
+
+    /// The same of those whose row in the list is ahead.
+    pub async fn behind(&self, last: Option<&SessionKey>) -> Result<Vec<UsageProgress>, Error> {
+        let sql = "SELECT tenant, id, usage_version FROM sessions WHERE usage_version < version \
+                   AND (tenant, id) > ($1, $2) ORDER BY tenant, id LIMIT $3";
+        self.page(sql, last).await
+    }
+
+    async fn page(
+        &self,
+        sql: &'static str,
+        last: Option<&SessionKey>,
+    ) -> Result<Vec<UsageProgress>, Error> {
+        let after = args![
+            last.map_or("", |key| key.tenant.as_str()),
+            last.map_or("", |key| key.session.as_str()),
+            MAX_ROWS
+        ];
+        let rows: Vec<ProgressRow> = self.db.fetch_all(sql, after).await?;
+        rows.into_iter().map(progress).collect()
+    }
+}
+
+type ProgressRow = (String, String, i64);
+
+fn progress((tenant, id, version): ProgressRow) -> Result<UsageProgress, Error> {
+    let key = SessionKey {
+        tenant: tenant_id(tenant)?,
+        session: session_id(id)?,
+    };
+    Ok(UsageProgress {
+        key,
+        version: u64::try_from(version).unwrap_or(0),
+    })
+}
+
+/// A count as the database keeps it.
+fn int(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn keep_request(key: &SessionKey, row: &RequestRow) -> Statement {
+    let (usage, parts) = (&row.usage, &row.parts);
+    let mut values = args_of_place(key, &row.place);
+    values.extend(args![
+        int(row.turn),
+        int(row.iteration),
+        int(row.attempt),
+        row.is_answer,
+        row.provider.as_str(),
+        row.model.as_str(),
+        int(usage.input_tokens),
+        int(usage.cached_tokens),
+        int(usage.cache_write_tokens),
+        int(usage.cache_write_long_tokens),
+        int(usage.output_tokens),
+        int(usage.reasoning_tokens),
+        usage.is_estimated,
+        Arg::Int(row.cost.map(|cost| int(cost.0))),
+        row.price_version.as_deref(),
+        int(parts.system),
+        int(parts.all_tools()),
+        int(parts.history),
+        int(parts.results),
+        int(parts.message),
+        int(parts.attachments),
+        int(parts.reasoning)
+    ]);
+    Statement::new(
+        "INSERT INTO model_requests (tenant, session, commit_id, place, at, owner, turn, \
+         iteration, attempt, is_answer, provider, model, input_tokens, cached_tokens, \
+         cache_write_tokens, cache_write_long_tokens, output_tokens, reasoning_tokens, \
+         is_estimated, cost, price_version, part_system, part_tools, part_history, part_results, \
+         part_message, part_attachments, part_reasoning) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, \
+         $19, $20, $21, $22, $23, $24, $25, $26, $27, $28) ON CONFLICT DO NOTHING",
+        values,
+    )
+}
+
+fn keep_tools(key: &SessionKey, row: &RequestRow) -> impl Iterator<Item = Statement> {
+    row.parts.tools.iter().map(move |(server, tokens)| {
+        let mut values = args_of_place(key, &row.place);
+        values.extend(args![server.as_str(), int(*tokens)]);
+        Statement::new(
+            "INSERT INTO request_tools (tenant, session, commit_id, place, at, owner, server, \
+             tokens) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+            values,
+        )
+    })
+}
+
+fn keep_call(key: &SessionKey, row: &CallRow) -> Statement {
+    let mut values = args_of_place(key, &row.place);
+    values.extend(args![
+        row.server.as_str(),
+        row.tool.as_str(),
+        row.status,
+        int(row.duration_ms),
+        int(row.result_tokens)
+    ]);
+    Statement::new(
+        "INSERT INTO tool_calls (tenant, session, commit_id, place, at, owner, server, tool, \
+         status, duration_ms, result_tokens) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING",
+        values,
+    )
+}
+
+fn args_of_place(key: &SessionKey, place: &EventPlace) -> Vec<Arg> {
+    args![
+        key.tenant.as_str(),
+        key.session.as_str(),
+        place.commit.as_str(),
+        int(place.index),
+        place.at.0,
+        place.owner.as_str()
+    ]
+}
