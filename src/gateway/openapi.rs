@@ -30,6 +30,7 @@ const PROBLEM: &str = "application/problem+json";
         (name = "mcp", description = "MCP servers and their tools"),
         (name = "models", description = "Models"),
         (name = "providers", description = "Model providers"),
+        (name = "usage", description = "What was used, and what it cost"),
         (name = "system", description = "What this installation runs on"),
         (name = "operation", description = "Signs of life"),
     ),

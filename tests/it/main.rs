@@ -49,4 +49,5 @@ mod support;
 mod tenancy;
 mod traces;
 mod turn_limit;
+mod usage;
 mod vendors;

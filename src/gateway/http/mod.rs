@@ -11,6 +11,7 @@ mod providers;
 mod sessions;
 mod system;
 mod token_price;
+mod usage;
 
 pub use auth::Installation;
 pub use metrics::open_metrics;
@@ -59,6 +60,7 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         ))
         .routes(routes!(providers::test_provider))
         .routes(routes!(system::read_system))
+        .routes(routes!(usage::read_usage))
         .merge(operation())
 }
 

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::model_stub::ModelStub;
 use crate::rest::Client;
 use crate::support::{Person, Server, TestSocket};
+use crate::usage::report_where;
 
 /// What the program of commit `b0b924a` made, before the sixth migration.
 const FIRST: Landing = Landing {
@@ -102,8 +103,21 @@ async fn the_data_of_the_first_landing_opens_and_its_session_goes_on() {
     assert_eq!(after[..before.len()], before[..]);
     assert_eq!(after.last().unwrap().1, answer);
 
-    // What was sealed then opens now.
     let client = Client::at(server.address, &ana.key);
+    // What it used then is summed with what it uses now, and nobody knows what for.
+    let report = report_where(&client, "/api/usage", |report| {
+        report["totals"]["requests"] == 2
+    });
+    let totals = report.await["totals"].clone();
+    let usage = &again.ready["state"]["usage"];
+    assert_eq!(totals["totalTokens"], usage["totalTokens"], "{totals}");
+    let unknown = totals["parts"]["unknown"].as_u64().unwrap();
+    assert!(
+        unknown > 0 && unknown < totals["inputTokens"].as_u64().unwrap(),
+        "{totals}"
+    );
+
+    // What was sealed then opens now.
     let provider = client.get("/api/providers/mine").await.ok(200);
     assert_eq!(
         (&provider["hasKey"], &provider["problem"]),

@@ -740,6 +740,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What was used: members see their own, admins their tenant's.
+         * @description What was used: members see their own, admins their tenant's.
+         */
+        get: operations["read_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -887,6 +907,28 @@ export interface components {
             models: components["schemas"]["AvailableModel"][];
             /** @description What is wrong with which provider; its models may be missing. */
             problems: components["schemas"]["ProviderProblem"][];
+        };
+        /** @description What calls of tools used. */
+        CallUsage: {
+            /** Format: int64 */
+            calls: number;
+            /**
+             * Format: int64
+             * @description Those that failed, or whose outcome nobody knows.
+             */
+            failed: number;
+            /** Format: int64 */
+            durationMs: number;
+            /**
+             * Format: int64
+             * @description Tokens of the results, estimated.
+             */
+            resultTokens: number;
+            /**
+             * Format: int64
+             * @description Tokens that definitions took of model requests; 0 for a single tool.
+             */
+            definitionTokens: number;
         };
         /** @description Something that was looked at. */
         Check: {
@@ -1402,6 +1444,58 @@ export interface components {
             /** @description The title. */
             title: string;
         };
+        /** @description What model requests used. */
+        RequestUsage: {
+            /**
+             * Format: int64
+             * @description Attempts, those that became no answer included.
+             */
+            requests: number;
+            /**
+             * Format: int64
+             * @description Everything sent, cached tokens included.
+             */
+            inputTokens: number;
+            /** Format: int64 */
+            cachedTokens: number;
+            /** Format: int64 */
+            cacheWriteTokens: number;
+            /** Format: int64 */
+            cacheWriteLongTokens: number;
+            /**
+             * Format: int64
+             * @description Everything generated, reasoning included.
+             */
+            outputTokens: number;
+            /** Format: int64 */
+            reasoningTokens: number;
+            /**
+             * Format: int64
+             * @description Input and output.
+             */
+            totalTokens: number;
+            /**
+             * Format: int64
+             * @description Attempts whose tokens Sepal counted itself, because the provider reported nothing.
+             */
+            estimatedRequests: number;
+            /**
+             * Format: int64
+             * @description Their part of `totalTokens`.
+             */
+            estimatedTokens: number;
+            /**
+             * Format: double
+             * @description US dollars of the requests whose price was known; `null` where none was.
+             */
+            costUsd?: number | null;
+            /**
+             * Format: int64
+             * @description Requests whose price was unknown; not in `costUsd`.
+             */
+            unpricedRequests: number;
+            parts: components["schemas"]["UsageParts"];
+        };
         /** @description How a restart went. */
         RestartServerResponse: components["schemas"]["TestServerResponse"] & {
             /** @description How many running connections ended at the gateway that was asked. */
@@ -1766,6 +1860,82 @@ export interface components {
              *     definition has changed; where it is given, it has to be that of now.
              */
             hash?: string | null;
+        };
+        /** @description What is summed together; it names only what was grouped by. */
+        UsageItem: {
+            /** @description The day, in UTC. */
+            day?: string | null;
+            person?: components["schemas"]["UsagePerson"] | null;
+            provider?: string | null;
+            model?: string | null;
+            session?: string | null;
+            /** @description The title of the caller's own session, while there is such a session. */
+            title?: string | null;
+            server?: string | null;
+            tool?: string | null;
+            requests?: components["schemas"]["RequestUsage"] | null;
+            calls?: components["schemas"]["CallUsage"] | null;
+        };
+        /** @description What was used. */
+        UsagePage: {
+            /** @description The first day, in UTC. */
+            from: string;
+            /** @description The last day. */
+            to: string;
+            /** @description All model requests of these days together, whatever the page shows. */
+            totals: components["schemas"]["RequestUsage"];
+            items: components["schemas"]["UsageItem"][];
+            /** @description For `cursor`, if there is more. */
+            nextCursor?: string | null;
+        };
+        /** @description What `inputTokens` were for; the parts are their sum. */
+        UsageParts: {
+            /**
+             * Format: int64
+             * @description The system prompt.
+             */
+            system: number;
+            /**
+             * Format: int64
+             * @description Definitions of tools.
+             */
+            tools: number;
+            /**
+             * Format: int64
+             * @description What people and the model said before the newest message.
+             */
+            history: number;
+            /**
+             * Format: int64
+             * @description Results of tools.
+             */
+            results: number;
+            /**
+             * Format: int64
+             * @description The newest message.
+             */
+            message: number;
+            /**
+             * Format: int64
+             * @description Pictures and documents.
+             */
+            attachments: number;
+            /**
+             * Format: int64
+             * @description Reasoning that was sent back.
+             */
+            reasoning: number;
+            /**
+             * Format: int64
+             * @description Requests of releases that did not count parts.
+             */
+            unknown: number;
+        };
+        /** @description A person whose sessions used something. */
+        UsagePerson: {
+            id: string;
+            /** @description `null` where there is no such person any more. */
+            name?: string | null;
         };
         /**
          * @description What a person may do in a tenant.
@@ -5854,6 +6024,109 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SystemInfo"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_usage: {
+        parameters: {
+            query?: {
+                /** @description The first day, in UTC; none = 29 days before the last. */
+                from?: string;
+                /** @description The last day, in UTC; none = today. */
+                to?: string;
+                /** @description What is summed apart; none = `day`. `server` and `tool` sum calls, the others model requests. */
+                by?: string;
+                /** @description Only what this person used; their id. Members ask for nobody else. */
+                person?: string;
+                /** @description Only requests to this provider; not with `server` or `tool`. */
+                provider?: string;
+                /** @description Only requests to this model; not with `server` or `tool`. */
+                model?: string;
+                /** @description Only what this session used. */
+                session?: string;
+                /**
+                 * @description What comes first: `name`, `tokens` or `count`; of model requests also `cost`, of calls also
+                 *     `duration`. None = days in their order, else the largest first.
+                 */
+                sort?: string;
+                /** @description `asc` or `desc`. */
+                order?: string;
+                /** @description Rows in the page, 1 to 1000; none = 100. */
+                limit?: number;
+                /** @description `nextCursor` of the page before. */
+                cursor?: string;
+                /** @description `json` or `csv`. */
+                format?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was used. With `format=csv`, or `Accept: text/csv`, all rows as a table, 10,000 at most. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsagePage"];
+                    "text/csv": string;
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description Nobody is signed in, or the key or secret is not valid. */
