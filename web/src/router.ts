@@ -22,6 +22,7 @@ export const router = createRouter({
         { path: 'servers', name: 'servers', component: () => import('@/pages/ServersPage.vue') },
         { path: 'servers/new', name: 'new-server', component: () => import('@/pages/NewServerPage.vue') },
         { path: 'servers/:name', name: 'server', component: () => import('@/pages/ServerPage.vue') },
+        { path: 'usage', name: 'usage', component: () => import('@/pages/UsagePage.vue') },
         { path: 'settings', name: 'settings', component: () => import('@/pages/SettingsPage.vue') },
         { path: 'admin/providers', name: 'providers', component: () => import('@/pages/ProvidersPage.vue') },
         { path: 'admin/system', name: 'system', component: () => import('@/pages/SystemPage.vue') },

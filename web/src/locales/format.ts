@@ -53,6 +53,12 @@ export function day(at: Date): string {
   return new Intl.DateTimeFormat(region(), { day: 'numeric', month: 'long', timeZone: 'UTC' }).format(at)
 }
 
+/** A day that is written like `2026-11-25`, with its year. */
+export function utcDay(at: string): string {
+  const time = new Date(at)
+  return Number.isNaN(time.getTime()) ? at : new Intl.DateTimeFormat(region(), { dateStyle: 'medium', timeZone: 'UTC' }).format(time)
+}
+
 /** Short things side by side: "5 done, 1 exit 3". */
 export function listed(parts: string[]): string {
   return new Intl.ListFormat(locale(), { type: 'unit', style: 'short' }).format(parts)

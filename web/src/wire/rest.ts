@@ -1,6 +1,6 @@
 /** The requests that the page makes of the REST door. */
 import { request } from './request'
-import type { ProviderChange, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ToolDecision } from './restTypes'
+import type { ProviderChange, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ToolDecision, UsageQuery } from './restTypes'
 
 type Scope = 'own' | 'tenant' | 'installation'
 
@@ -47,5 +47,6 @@ export const rest = {
   setServerTool: (name: string, tool: string, body: ToolDecision) =>
     request('put', '/api/mcp/{name}/tools/{tool}', { path: { name, tool }, body }) as Promise<ServerTool>,
   serverLogs: (name: string) => request('get', '/api/mcp/{name}/logs', { path: { name } }),
+  usage: (query: UsageQuery) => request('get', '/api/usage', { query }),
   system: () => request('get', '/api/system'),
 }

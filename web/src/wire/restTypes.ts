@@ -2,7 +2,7 @@
  * The types of the REST door as the page names them. They are those of its description; by hand stands here only what
  * the description leaves open, and that has to fit into it.
  */
-import type { components } from './rest.generated'
+import type { components, paths } from './rest.generated'
 import type { ToolAnnotations } from './types'
 
 type Schemas = components['schemas']
@@ -25,6 +25,13 @@ export type ProviderKind = Schemas['ProviderWire']
 export type ProviderItem = Schemas['ProviderItem']
 export type ProviderChange = Schemas['PutProviderRequest']
 export type ProviderTest = Schemas['ProviderTested']
+
+export type UsagePage = Schemas['UsagePage']
+export type UsageItem = Schemas['UsageItem']
+export type UsagePerson = Schemas['UsagePerson']
+export type RequestUsage = Schemas['RequestUsage']
+export type UsageQuery = NonNullable<paths['/api/usage']['get']['parameters']['query']>
+export type UsageParts = Schemas['UsageParts']
 
 /** The entry of an MCP server as files and `/api/mcp` spell it (docs/mcp-servers.md). */
 export type ServerConfig = {
