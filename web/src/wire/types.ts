@@ -174,6 +174,27 @@ export interface ContextUse {
   whole?: boolean
   /** What the model no longer reads; `fromSeq` is the oldest message of a person that it does. */
   leftOut?: { messages: number; fromSeq: Seq | null; wholeReadsMore?: boolean } | null
+  /** Who answered last, and what the tokens of that request were for. */
+  request?: { provider: string; model: string; parts: ContextParts } | null
+}
+
+export interface ContextParts {
+  system: number
+  /** By server. */
+  tools: Record<string, number>
+  history: number
+  results: number
+  message: number
+  attachments: number
+  reasoning: number
+}
+
+/** What one more model request would take, by what the last one did. */
+export interface GoingOn {
+  tokens: number
+  cachedTokens: number
+  /** US dollars; null where the price is not known. */
+  cost: number | null
 }
 
 export interface SessionUsage {
@@ -183,6 +204,7 @@ export interface SessionUsage {
   unpricedRequests?: number
   budget: number | null
   context: ContextUse
+  goingOn?: GoingOn | null
   seq: Seq
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { SessionUsage } from '@/wire/types'
+import { contextParts } from './contextParts'
 import { contextShare, contextTitle, contextWords, costWords } from './usageWords'
 
 describe('the context', () => {
@@ -37,4 +38,16 @@ describe('the cost', () => {
     expect(cost({ totalCost: null })).toBe('price unknown')
     expect(cost({ totalCost: 1.5, unpricedRequests: 1 })).toBe('at least $1.50')
   })
+})
+
+it('tells the parts of the last request, servers one by one, and nothing of an old journal', () => {
+  const parts = { system: 1_200, tools: { sandbox: 800, web: 0 }, history: 0, results: 30, message: 5, attachments: 0, reasoning: 0 }
+  const context = { used: 1, window: null, request: { provider: 'p', model: 'm', parts } }
+  expect(contextParts(context)).toEqual([
+    { name: 'System prompt', tokens: 1_200 },
+    { name: 'Definitions of tools: sandbox', tokens: 800 },
+    { name: 'Results of tools', tokens: 30 },
+    { name: 'Newest message', tokens: 5 },
+  ])
+  expect(contextParts({ used: 1, window: null })).toEqual([])
 })
