@@ -30,7 +30,7 @@ pub use feed::{
 pub use mailbox::{Accepted, SessionRequest, damaged, limit_reached};
 pub use sessions::attach::Upload;
 pub use sessions::expiry::remove_expired_rows;
-pub use sessions::fork::ForkRequest;
+pub use sessions::fork::{ForkRequest, family, fork};
 pub use sessions::list::RowError;
 pub use sessions::{Page, Sessions, SessionsSettings};
 pub use usage::{UsageAccess, UsageGroups, UsageReport, UsageRequest};

@@ -10,7 +10,6 @@ mod decide;
 mod effects;
 mod event;
 mod evolve;
-mod fork;
 mod model;
 mod policy;
 mod reasoning;
@@ -27,10 +26,9 @@ pub use call::{
     Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution, ToolFacts, Verdict,
 };
 pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, Shortened};
-pub use decide::{Gateway, Inputs, decide, overdue};
+pub use decide::{Fork, Gateway, Inputs, decide, overdue};
 pub use effects::{Effect, effects};
 pub use event::{Commit, CommitError, ContextSize, Event, SCHEMA, SHORTEN_RESULTS};
-pub use fork::Fork;
 pub use model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
 pub use policy::{PolicyEffect, Rule, Rules};
 pub use reasoning::{MAX_REASONING, Reasoning};

@@ -23,110 +23,108 @@ pub struct ForkRequest {
     pub then: Vec<SessionRequest>,
 }
 
-impl Sessions {
-    /// Makes the new session. Its transcript begins with that of the other one, its workspace is empty.
-    /// Where the shared past ends with a message that nobody has answered, or something is said, the model is
-    /// asked at once.
-    pub async fn fork(
-        &self,
-        key: &SessionKey,
-        caller: &Caller,
-        request: ForkRequest,
-    ) -> Result<SessionKey, Refusal> {
-        super::may_act(caller)?;
-        self.admit(key, caller).await?;
-        self.0.creation_limit.count(&caller.holder())?;
-        let new = SessionKey {
-            tenant: key.tenant.clone(),
-            session: SessionId::from_bits(rand::random()),
-        };
-        let ForkRequest { from_seq, mut then } = request;
-        let (journal, state) = self.write_fork(key, &new, (caller, from_seq)).await?;
-        self.0.projection.tell(&new, &state.control);
-        let is_unanswered = !state.control.waiting.is_empty();
-        if state.control.version > SNAPSHOT_FROM as u64 {
-            journal
-                .keep_snapshot(state, history::Limits::default())
-                .await;
-        }
-        self.listed().await;
-        if is_unanswered && !then.iter().any(SessionRequest::says) {
-            then.push(SessionRequest::Command(Command::Retry));
-        }
-        for request in then {
-            if let Err(refusal) = self.tell(&new, caller, request).await {
-                // Who asked for a session with an answer is not left with one that has none.
-                self.delete(&new, caller).await?;
-                return Err(refusal);
-            }
-        }
-        Ok(new)
+/// Makes the new session. Its transcript begins with that of the other one, its workspace is empty.
+/// Where the shared past ends with a message that nobody has answered, or something is said, the model is
+/// asked at once.
+pub async fn fork(
+    sessions: &Sessions,
+    key: &SessionKey,
+    caller: &Caller,
+    request: ForkRequest,
+) -> Result<SessionKey, Refusal> {
+    super::may_act(caller)?;
+    sessions.admit(key, caller).await?;
+    sessions.0.creation_limit.count(&caller.holder())?;
+    let new = SessionKey {
+        tenant: key.tenant.clone(),
+        session: SessionId::from_bits(rand::random()),
+    };
+    let ForkRequest { from_seq, mut then } = request;
+    let (journal, state) = write_fork(sessions, key, &new, (caller, from_seq)).await?;
+    sessions.0.projection.tell(&new, &state.control);
+    let is_unanswered = !state.control.waiting.is_empty();
+    if state.control.version > SNAPSHOT_FROM as u64 {
+        journal
+            .keep_snapshot(state, history::Limits::default())
+            .await;
     }
+    sessions.listed().await;
+    if is_unanswered && !then.iter().any(SessionRequest::says) {
+        then.push(SessionRequest::Command(Command::Retry));
+    }
+    for request in then {
+        if let Err(refusal) = sessions.tell(&new, caller, request).await {
+            // Who asked for a session with an answer is not left with one that has none.
+            sessions.delete(&new, caller).await?;
+            return Err(refusal);
+        }
+    }
+    Ok(new)
+}
 
-    /// The caller's sessions that share a part of their past with this one, the oldest first; itself too.
-    pub async fn family(
-        &self,
-        key: &SessionKey,
-        caller: &Caller,
-    ) -> Result<Vec<SessionRow>, Refusal> {
-        self.admit(key, caller).await?;
-        self.listed().await;
-        let rows = self.0.factory.place.records.sessions();
-        let away = |error| {
-            tracing::warn!(session.id = %key.session, ?error, "The list of sessions cannot be read");
-            store_away()
-        };
-        let row = rows.find(key).await.map_err(away)?;
-        let origin = row.and_then(|row| row.forked_from);
-        let root = origin.map_or_else(|| key.session.clone(), |origin| origin.root);
-        let whose = (&caller.tenant.id, &caller.user.id);
-        rows.family(whose, &root).await.map_err(away)
-    }
+/// The caller's sessions that share a part of their past with this one, the oldest first; itself too.
+pub async fn family(
+    sessions: &Sessions,
+    key: &SessionKey,
+    caller: &Caller,
+) -> Result<Vec<SessionRow>, Refusal> {
+    sessions.admit(key, caller).await?;
+    sessions.listed().await;
+    let rows = sessions.0.factory.place.records.sessions();
+    let away = |error| {
+        tracing::warn!(session.id = %key.session, ?error, "The list of sessions cannot be read");
+        store_away()
+    };
+    let row = rows.find(key).await.map_err(away)?;
+    let origin = row.and_then(|row| row.forked_from);
+    let root = origin.map_or_else(|| key.session.clone(), |origin| origin.root);
+    let whose = (&caller.tenant.id, &caller.user.id);
+    rows.family(whose, &root).await.map_err(away)
+}
 
-    /// Writes the journal of the new session, and what is attached before it: a session that exists has
-    /// everything that its transcript names.
-    async fn write_fork(
-        &self,
-        key: &SessionKey,
-        new: &SessionKey,
-        (caller, from_seq): (&Caller, Option<u64>),
-    ) -> Result<(Journal, SessionState), Refusal> {
-        let source = Journal::new(Arc::clone(&self.0.store), key.clone());
-        let id = || CommitId::from_bits(rand::random());
-        let mut past = SessionState::default();
-        let mut commits = Vec::new();
-        // The whole of it: where it was forked from is said somewhere in it.
-        while source
-            .catch_up(&mut past, |commit| commits.push(commit.clone()))
-            .await
-            .map_err(|error| unreadable(key, &error))?
-            > 0
-        {}
-        let control = &past.control;
-        let seq = from_seq.unwrap_or(control.seq);
-        if seq > control.seq {
-            let text = format!("the session has {} events, and no `seq` {seq}", control.seq);
-            return Err(Refusal::of_field(Code::InvalidArguments, "fromSeq", text));
-        }
-        let root = control.forked_from.as_ref().map(|origin| &origin.root);
-        let origin = ForkOrigin {
-            session: key.session.clone(),
-            seq,
-            root: root.unwrap_or(&key.session).clone(),
-        };
-        let genesis = self.0.genesis(&key.tenant, caller.actor());
-        let mut fork = Fork::new(origin, genesis);
-        for commit in &commits {
-            if !fork.take(commit, id()) {
-                break;
-            }
-        }
-        let now = Timestamp(jiff::Timestamp::now().as_millisecond());
-        let (commits, state) = fork.finish(id(), now);
-        let attachments = &self.0.factory.attachments;
-        attachments.share(key, &new.session, now).await?;
-        let journal = Journal::new(Arc::clone(&self.0.store), new.clone());
-        journal.create(&commits).await?;
-        Ok((journal, state))
+/// Writes the journal of the new session, and what is attached before it: a session that exists has
+/// everything that its transcript names.
+async fn write_fork(
+    sessions: &Sessions,
+    key: &SessionKey,
+    new: &SessionKey,
+    (caller, from_seq): (&Caller, Option<u64>),
+) -> Result<(Journal, SessionState), Refusal> {
+    let source = Journal::new(Arc::clone(&sessions.0.store), key.clone());
+    let id = || CommitId::from_bits(rand::random());
+    let mut past = SessionState::default();
+    let mut commits = Vec::new();
+    // The whole of it: where it was forked from is said somewhere in it.
+    while source
+        .catch_up(&mut past, |commit| commits.push(commit.clone()))
+        .await
+        .map_err(|error| unreadable(key, &error))?
+        > 0
+    {}
+    let control = &past.control;
+    let seq = from_seq.unwrap_or(control.seq);
+    if seq > control.seq {
+        let text = format!("the session has {} events, and no `seq` {seq}", control.seq);
+        return Err(Refusal::of_field(Code::InvalidArguments, "fromSeq", text));
     }
+    let root = control.forked_from.as_ref().map(|origin| &origin.root);
+    let origin = ForkOrigin {
+        session: key.session.clone(),
+        seq,
+        root: root.unwrap_or(&key.session).clone(),
+    };
+    let genesis = sessions.0.genesis(&key.tenant, caller.actor());
+    let mut fork = Fork::new(origin, genesis);
+    for commit in &commits {
+        if !fork.take(commit, id()) {
+            break;
+        }
+    }
+    let now = Timestamp(jiff::Timestamp::now().as_millisecond());
+    let (commits, state) = fork.finish(id(), now);
+    let attachments = &sessions.0.factory.attachments;
+    attachments.share(key, &new.session, now).await?;
+    let journal = Journal::new(Arc::clone(&sessions.0.store), new.clone());
+    journal.create(&commits).await?;
+    Ok((journal, state))
 }

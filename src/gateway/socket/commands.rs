@@ -8,7 +8,7 @@ use super::connection::inbound::{Inbound, Reply};
 use super::connection::send::{Client, acknowledge};
 use super::connection::{Connection, ConnectionTask};
 use super::watch::signed_out;
-use crate::agent::Accepted;
+use crate::agent::{self, Accepted};
 use crate::domain::SessionKey;
 use crate::gateway::wire::{self, Parsed, Refused};
 use crate::session::Refusal;
@@ -65,7 +65,7 @@ async fn answer(
             Ok(json!({ "ok": true, "seq": last_seq }))
         }
         Ok(Parsed::Fork(request)) => {
-            let forked = Box::pin(sessions.fork(key, caller, request)).await;
+            let forked = Box::pin(agent::fork(sessions, key, caller, request)).await;
             forked.map(|new| json!({ "ok": true, "sessionId": new.session }))
         }
         Err(refusal) => Err(refusal),

@@ -1,11 +1,13 @@
 //! Commands to events: the rules of the approval queue, of turns, and of recovery.
 
+mod fork;
 mod idempotency;
 mod queue;
 mod recovery;
 mod refusal;
 mod turn;
 
+pub use fork::Fork;
 pub use turn::overdue;
 
 use super::command::{Command, Genesis, Refusal};

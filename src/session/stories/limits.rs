@@ -97,7 +97,7 @@ fn messages_that_waited_begin_the_next_turn() {
     assert_eq!(world.state.control.turn.as_ref().unwrap().id, TurnId(2));
 }
 
-/// A model that goes in circles is told so; what gives something new goes on.
+/// Asserts S3.14: a model that goes in circles is told so; what gives something new goes on.
 #[test]
 fn the_same_call_with_the_same_result_is_not_run_for_ever() {
     let mut world = World::new();

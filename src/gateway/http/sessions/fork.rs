@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use super::key_of;
 use super::one::find;
+use crate::agent;
 use crate::domain::{Caller, Code, Effort};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
@@ -69,7 +70,7 @@ pub(in crate::gateway::http) async fn fork_session(
         ));
     };
     let key = key_of(&caller, session);
-    let forked = Box::pin(state.sessions.fork(&key, &caller, request)).await?;
+    let forked = Box::pin(agent::fork(&state.sessions, &key, &caller, request)).await?;
     let item = find(&state, &caller, &forked).await?;
     Ok((StatusCode::CREATED, Json(item)))
 }
@@ -84,10 +85,8 @@ pub(in crate::gateway::http) async fn list_forks(
     caller: Caller,
     SessionPath(session): SessionPath,
 ) -> Result<Json<SessionFamily>, ApiError> {
-    let family = state
-        .sessions
-        .family(&key_of(&caller, session), &caller)
-        .await?;
+    let key = key_of(&caller, session);
+    let family = agent::family(&state.sessions, &key, &caller).await?;
     Ok(Json(SessionFamily {
         items: family.iter().map(SessionItem::of).collect(),
     }))

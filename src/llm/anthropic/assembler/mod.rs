@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use self::kept::Kept;
 pub(in crate::llm::anthropic) use self::kept::{NativeBlock, Said};
-use self::open::{Call, Open, is_of_server};
+use self::open::{Call, Open, is_of_server, think};
 use crate::domain::{Native, TokenUsage};
 use crate::llm::anthropic::fault;
 use crate::llm::anthropic::searched;
@@ -392,12 +392,6 @@ fn index(event: &Event<'_>) -> u64 {
     index
         .and_then(|index| index.parse().ok())
         .unwrap_or_default()
-}
-
-fn think(piece: &str, out: &mut VecDeque<ModelEvent>) {
-    if !piece.is_empty() {
-        out.push_back(ModelEvent::Reasoning(piece.to_owned()));
-    }
 }
 
 #[cfg(test)]

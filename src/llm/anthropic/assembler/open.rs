@@ -1,5 +1,9 @@
 //! Blocks of an answer that have begun.
 
+use std::collections::VecDeque;
+
+use crate::llm::ModelEvent;
+
 /// A block that has begun.
 #[derive(Debug)]
 pub(super) enum Open {
@@ -23,4 +27,11 @@ pub(super) struct Call {
 pub(super) fn is_of_server(kind: &str) -> bool {
     matches!(kind, "server_tool_use" | "mcp_tool_use" | "compaction")
         || kind.ends_with("_tool_result")
+}
+
+/// Shows a piece of what the model thinks.
+pub(super) fn think(piece: &str, out: &mut VecDeque<ModelEvent>) {
+    if !piece.is_empty() {
+        out.push_back(ModelEvent::Reasoning(piece.to_owned()));
+    }
 }

@@ -1,11 +1,11 @@
 //! A session that shares the past of another: which commits its journal begins with. Pure.
 
-use super::call::Outcome;
-use super::command::Genesis;
-use super::event::{Commit, Event, SCHEMA};
-use super::model::ModelChoice;
-use super::state::SessionState;
 use crate::domain::{CommitId, ForkOrigin, Timestamp};
+use crate::session::call::Outcome;
+use crate::session::command::Genesis;
+use crate::session::event::{Commit, Event, SCHEMA};
+use crate::session::model::ModelChoice;
+use crate::session::state::SessionState;
 
 /// A new session in the making. It takes the commits of the other one in their order, up to a place.
 #[derive(Debug)]
