@@ -10,6 +10,7 @@ mod feed;
 mod fuzz;
 mod journal;
 mod mailbox;
+mod search;
 mod session;
 mod sessions;
 
@@ -27,6 +28,7 @@ pub use feed::{
     UsageState, What,
 };
 pub use mailbox::{Accepted, SessionRequest, damaged, limit_reached};
+pub use search::finding::{FoundPage, FoundSession, FoundText, SnippetPiece};
 pub use sessions::attach::Upload;
 pub use sessions::expiry::remove_expired_rows;
 pub use sessions::list::RowError;

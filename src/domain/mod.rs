@@ -14,6 +14,7 @@ pub mod id;
 pub mod mcp_server;
 pub mod memo;
 pub mod sandbox;
+pub mod search;
 pub mod share;
 pub mod time;
 pub mod tool;
@@ -35,6 +36,7 @@ pub use id::{
 pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
 pub use memo::Memo;
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
+pub use search::SearchQuery;
 pub use share::{Holder, Ledger, Most, Reached, Resource, Share, Shares, Whose};
 pub use time::Timestamp;
 pub use tool::{FIND_TOOLS, Schema, Tool, ToolAnnotations, ToolRef, USE_TOOL};

@@ -40,6 +40,7 @@ mod replicas;
 mod requirements;
 mod rest;
 mod sandboxes;
+mod search;
 mod servers;
 mod shared_engine;
 mod shares;

@@ -12,7 +12,7 @@ use crate::agent::cluster::list_broadcast::ListBroadcast;
 use crate::agent::feed::list_update::ListUpdate;
 use crate::domain::{SessionKey, UserId};
 use crate::session::{Activity, Control};
-use crate::store::records::{Records, SessionRow, SessionState};
+use crate::store::records::{Marks, Records, SessionRow, SessionState};
 
 /// Rows that may wait; a full queue drops a row, and the next commit of its session brings it back.
 const QUEUE: usize = 4096;
@@ -53,8 +53,9 @@ impl News {
 
 impl Projection {
     /// The sender, and the task's work.
+    /// The bell is rung when rows were written.
     pub(in crate::agent) fn start(
-        records: Records,
+        (records, indexing): (Records, Arc<Notify>),
         lists: ListBroadcast,
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
@@ -63,7 +64,7 @@ impl Projection {
         let rung = Arc::clone(&bell);
         (
             Self { news, bell },
-            write_news((records, lists), (queue, rung), stop),
+            write_news((records, indexing, lists), (queue, rung), stop),
         )
     }
 
@@ -84,6 +85,7 @@ impl Projection {
             created_at: control.created_at,
             updated_at: control.at,
             version: control.version,
+            marks: Marks::default(),
         };
         if self.news.try_send(News::Changed(row)).is_err() {
             tracing::warn!(session.id = %key.session, "The session list lags behind");
@@ -113,7 +115,7 @@ impl Projection {
 }
 
 async fn write_news(
-    (records, lists): (Records, ListBroadcast),
+    (records, indexing, lists): (Records, Arc<Notify>, ListBroadcast),
     (mut queue, bell): (mpsc::Receiver<News>, Arc<Notify>),
     stop: CancellationToken,
 ) {
@@ -147,6 +149,9 @@ async fn write_news(
         }
         let (left, written) = write(&records, unwritten, batch.drain(..)).await;
         unwritten = left;
+        if !written.is_empty() {
+            indexing.notify_one();
+        }
         // Only now: whoever begins to listen later reads a list that has them.
         lists.tell(written);
         next = Instant::now() + PAUSE;

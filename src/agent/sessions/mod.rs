@@ -29,6 +29,7 @@ use super::feed::{Feed, Joined, ShownEvent, What};
 use super::journal::projection::Projection;
 use super::journal::{Journal, JournalError};
 use super::mailbox::{Accepted, Message, SessionRequest, stopping, store_away};
+use super::search::indexing::Indexing;
 use super::session::creation_limit::CreationLimit;
 use crate::domain::{Caller, Code, GatewayId, Most, SessionId, SessionKey, Shares, UserId};
 use crate::session::{Command, ModelChoice, Refusal};
@@ -80,8 +81,11 @@ impl Sessions {
     ) -> Self {
         let cluster = Arc::new(Cluster::start(cluster_bus, &tasks, &stop));
         let lists = ListBroadcast::new(Arc::clone(&cluster));
-        let (projection, writing) = Projection::start(records, lists.clone(), stop.clone());
+        let indexing = Indexing::new(Arc::clone(&store), records.clone());
+        let rows = (records, indexing.bell());
+        let (projection, writing) = Projection::start(rows, lists.clone(), stop.clone());
         tasks.spawn(writing);
+        tasks.spawn(indexing.clone().run(stop.clone()));
         let registry = Arc::new(SessionRegistry {
             store,
             factory,
@@ -89,6 +93,7 @@ impl Sessions {
             creation_limit: Arc::new(CreationLimit::new(settings.new_per_minute)),
             settings,
             projection,
+            indexing,
             lists,
             cluster,
             slots: Mutex::default(),
@@ -209,7 +214,7 @@ impl Sessions {
     }
 
     /// Whether the caller may see the session.
-    pub(super) async fn admit(&self, key: &SessionKey, caller: &Caller) -> Result<(), Refusal> {
+    pub async fn admit(&self, key: &SessionKey, caller: &Caller) -> Result<(), Refusal> {
         if !self.0.has_joined(key, caller) {
             self.join(key, caller).await?;
         }

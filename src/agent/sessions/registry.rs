@@ -18,6 +18,7 @@ use crate::agent::feed::{Feed, What};
 use crate::agent::journal::projection::Projection;
 use crate::agent::journal::{Journal, JournalError};
 use crate::agent::mailbox::{Message, store_away};
+use crate::agent::search::indexing::Indexing;
 use crate::agent::session::creation_limit::CreationLimit;
 use crate::agent::session::{LiveSession, Replica};
 use crate::domain::{
@@ -44,6 +45,7 @@ pub(super) struct SessionRegistry {
     pub(super) live: Arc<Shares>,
     pub(super) creation_limit: Arc<CreationLimit>,
     pub(super) projection: Projection,
+    pub(super) indexing: Indexing,
     pub(super) lists: ListBroadcast,
     pub(super) cluster: Arc<Cluster>,
     /// Unfinished sessions that are not in memory: version and runner when they were last read.

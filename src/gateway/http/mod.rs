@@ -43,6 +43,8 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
             sessions::one::rename_session,
             sessions::one::delete_session
         ))
+        .routes(routes!(sessions::search::search_sessions))
+        .routes(routes!(sessions::search::search_session))
         .routes(routes!(sessions::events::list_events))
         .routes(routes!(sessions::attachments::attach_file))
         .routes(routes!(sessions::attachments::read_attachment))

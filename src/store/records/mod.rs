@@ -13,6 +13,7 @@ mod sandboxes;
 mod secrets;
 mod sessions;
 mod tenants;
+mod texts;
 mod tool_definitions;
 mod tool_settings;
 mod users;
@@ -27,8 +28,11 @@ pub use model_defaults::{ModelDefault, ModelDefaults};
 pub use providers::{ProviderRow, Providers};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
 pub use secrets::{SecretRow, Secrets};
-pub use sessions::{Cursor, SessionRow, SessionState, Sessions, SessionsPage};
+pub use sessions::{
+    Cursor, ListFilter, Marks, MarksChange, SessionRow, SessionState, Sessions, SessionsPage,
+};
 pub use tenants::Tenants;
+pub use texts::{Behind, Hit, NewText, TextChange, TextKind, Texts};
 pub use tool_definitions::{DefinitionChange, ToolDefinitions};
 pub use tool_settings::{ToolSetting, ToolSettings};
 pub use users::{FirstOwner, NewUser, UserRecord, Users};
@@ -72,6 +76,8 @@ impl Records {
         attachments: Attachments,
         /// The lists of sessions.
         sessions: Sessions,
+        /// What was said and done in sessions, by its words.
+        texts: Texts,
         /// Model providers that were added while running.
         providers: Providers,
         /// The model of new sessions.

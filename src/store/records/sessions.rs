@@ -1,5 +1,7 @@
 //! The rows of sessions, projected from their journals: for lists, never for decisions.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::super::Error;
@@ -9,6 +11,10 @@ use crate::domain::{SessionId, SessionKey, TenantId, Timestamp, UserId};
 
 /// The most rows of one page.
 const MAX_ROWS: usize = 200;
+/// What the cursor begins with among pinned sessions.
+const PINNED: &str = "p";
+/// How often a change of marks is tried that others get in the way of.
+const TRIES: usize = 4;
 
 /// What a session is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +52,57 @@ impl SessionState {
     }
 }
 
+/// What a person keeps about a session of theirs, beside what stands in its journal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marks {
+    /// Before all that are not.
+    pub is_pinned: bool,
+    /// Off the list, and found all the same.
+    pub is_archived: bool,
+    /// Words of the person's own, sorted.
+    pub tags: BTreeSet<String>,
+    /// How often the three above were changed.
+    pub changes: u64,
+    /// When the session is deleted, if it was given up.
+    pub delete_at: Option<Timestamp>,
+}
+
+/// What to change of the marks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MarksChange {
+    pub is_pinned: Option<bool>,
+    pub is_archived: Option<bool>,
+    /// All tags anew.
+    pub tags: Option<BTreeSet<String>>,
+    pub add_tags: BTreeSet<String>,
+    pub remove_tags: BTreeSet<String>,
+}
+
+impl MarksChange {
+    fn apply(&self, marks: &Marks) -> Marks {
+        let mut tags = self.tags.clone().unwrap_or_else(|| marks.tags.clone());
+        tags.extend(self.add_tags.iter().cloned());
+        tags.retain(|tag| !self.remove_tags.contains(tag));
+        Marks {
+            is_pinned: self.is_pinned.unwrap_or(marks.is_pinned),
+            is_archived: self.is_archived.unwrap_or(marks.is_archived),
+            tags,
+            ..marks.clone()
+        }
+    }
+}
+
+/// Which sessions of a person.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListFilter {
+    /// Only those in that state.
+    pub state: Option<SessionState>,
+    /// Those that are archived, in place of those that are not.
+    pub is_archived: bool,
+    /// Only those with that tag.
+    pub tag: Option<String>,
+}
+
 /// A session as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRow {
@@ -62,11 +119,15 @@ pub struct SessionRow {
     pub updated_at: Timestamp,
     /// The journal version that this row reflects.
     pub version: u64,
+    /// Not of the journal: [`Sessions::project`] leaves them as they are.
+    #[serde(default)]
+    pub marks: Marks,
 }
 
 /// Where a page ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor {
+    is_pinned: bool,
     updated_at: i64,
     id: SessionId,
 }
@@ -74,13 +135,16 @@ pub struct Cursor {
 impl Cursor {
     /// The cursor as clients send it back.
     pub fn to_wire(&self) -> String {
-        format!("{}.{}", self.updated_at, self.id)
+        let pinned = if self.is_pinned { PINNED } else { "" };
+        format!("{pinned}{}.{}", self.updated_at, self.id)
     }
 
     /// Reads what [`Self::to_wire`] wrote.
     pub fn parse(text: &str) -> Option<Self> {
-        let (updated_at, id) = text.split_once('.')?;
+        let unpinned = text.strip_prefix(PINNED);
+        let (updated_at, id) = unpinned.unwrap_or(text).split_once('.')?;
         Some(Self {
+            is_pinned: unpinned.is_some(),
             updated_at: updated_at.parse().ok()?,
             id: SessionId::parse(id)?,
         })
@@ -193,28 +257,33 @@ impl<'s> Sessions<'s> {
             .collect()
     }
 
-    /// The sessions of a person, newest first; only those in a state, if one is named.
+    /// The sessions of a person, pinned ones first, then newest first.
     pub async fn list(
         &self,
         (tenant, owner): (&TenantId, &UserId),
-        is_in: Option<SessionState>,
+        filter: &ListFilter,
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<SessionsPage, Error> {
         let limit = limit.clamp(1, MAX_ROWS);
+        let tag = filter.tag.as_deref().map(tag_pattern).unwrap_or_default();
         let rows: Vec<Row> = self
             .db
             .fetch_all(
-                "SELECT * FROM sessions WHERE tenant = $1 AND owner = $2 AND \
-                 (updated_at, id) < ($3, $4) AND ($6 = '' OR state = $6) \
-                 ORDER BY updated_at DESC, id DESC LIMIT $5",
+                "SELECT * FROM sessions WHERE tenant = $1 AND owner = $2 AND archived = $7 AND \
+                 (pinned, updated_at, id) < ($8, $3, $4) AND delete_at IS NULL AND \
+                 ($6 = '' OR state = $6) AND ($9 = '' OR tags LIKE $9 ESCAPE '\\') \
+                 ORDER BY pinned DESC, updated_at DESC, id DESC LIMIT $5",
                 args![
                     tenant.as_str(),
                     owner.as_str(),
                     after.map_or(i64::MAX, |cursor| cursor.updated_at),
                     after.map_or("", |cursor| cursor.id.as_str()),
                     i64::try_from(limit + 1).unwrap_or(i64::MAX),
-                    is_in.map_or("", SessionState::as_str)
+                    filter.state.map_or("", SessionState::as_str),
+                    filter.is_archived,
+                    after.is_none_or(|cursor| cursor.is_pinned),
+                    tag.as_str()
                 ],
             )
             .await?;
@@ -225,10 +294,103 @@ impl<'s> Sessions<'s> {
         let has_more = rows.len() > limit;
         rows.truncate(limit);
         let next = rows.last().filter(|_| has_more).map(|last| Cursor {
+            is_pinned: last.marks.is_pinned,
             updated_at: last.updated_at.0,
             id: last.key.session.clone(),
         });
         Ok(SessionsPage { rows, next })
+    }
+
+    /// Changes what a person keeps about a session of theirs. `None` if they have no such session.
+    pub async fn mark(
+        &self,
+        key: &SessionKey,
+        owner: &UserId,
+        change: &MarksChange,
+    ) -> Result<Option<SessionRow>, Error> {
+        for _ in 0..TRIES {
+            let row = self.find(key).await?;
+            let is_own = |row: &SessionRow| row.owner == *owner && row.marks.delete_at.is_none();
+            let Some(mut row) = row.filter(is_own) else {
+                return Ok(None);
+            };
+            let marks = change.apply(&row.marks);
+            if marks == row.marks {
+                return Ok(Some(row));
+            }
+            let changed = self
+                .db
+                .execute(
+                    "UPDATE sessions SET pinned = $3, archived = $4, tags = $5, \
+                     marked = marked + 1 WHERE tenant = $1 AND id = $2 AND marked = $6",
+                    args![
+                        key.tenant.as_str(),
+                        key.session.as_str(),
+                        marks.is_pinned,
+                        marks.is_archived,
+                        tags_column(&marks.tags).as_str(),
+                        i64::try_from(row.marks.changes).unwrap_or(i64::MAX)
+                    ],
+                )
+                .await?;
+            if changed > 0 {
+                row.marks = Marks {
+                    changes: row.marks.changes + 1,
+                    ..marks
+                };
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives a session of that person up: it is on no list any more, and deleted at `delete_at`.
+    /// Whether there was one.
+    pub async fn give_up(
+        &self,
+        key: &SessionKey,
+        owner: &UserId,
+        delete_at: Timestamp,
+    ) -> Result<bool, Error> {
+        let changed = self.db.execute(
+            "UPDATE sessions SET delete_at = $4, marked = marked + 1 \
+             WHERE tenant = $1 AND id = $2 AND owner = $3 AND delete_at IS NULL",
+            args![
+                key.tenant.as_str(),
+                key.session.as_str(),
+                owner.as_str(),
+                delete_at.0
+            ],
+        );
+        Ok(changed.await? > 0)
+    }
+
+    /// Takes back that a session was given up, while its time has not come. Whether it was.
+    pub async fn take_back(
+        &self,
+        key: &SessionKey,
+        owner: &UserId,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        let changed = self.db.execute(
+            "UPDATE sessions SET delete_at = NULL, marked = marked + 1 \
+             WHERE tenant = $1 AND id = $2 AND owner = $3 AND delete_at > $4",
+            args![
+                key.tenant.as_str(),
+                key.session.as_str(),
+                owner.as_str(),
+                now.0
+            ],
+        );
+        Ok(changed.await? > 0)
+    }
+
+    /// Every session that was given up, and whose it was; what is deleted next first.
+    pub async fn given_up(&self) -> Result<Vec<SessionRow>, Error> {
+        let sql = "SELECT * FROM sessions WHERE delete_at IS NOT NULL ORDER BY delete_at LIMIT $1";
+        let limit = i64::try_from(MAX_ROWS).unwrap_or(i64::MAX);
+        let rows: Vec<Row> = self.db.fetch_all(sql, args![limit]).await?;
+        rows.into_iter().map(Row::into_row).collect()
     }
 
     /// Forgets the row of a session and what is attached to it. The journal is the live store's.
@@ -238,8 +400,11 @@ impl<'s> Sessions<'s> {
             .db
             .execute("DELETE FROM sessions WHERE tenant = $1 AND id = $2", whom())
             .await?;
+        // After the row, without which nothing is added to them.
+        let texts = "DELETE FROM texts WHERE tenant = $1 AND session = $2";
         let attached = "DELETE FROM attachments WHERE tenant = $1 AND session = $2";
-        self.db.execute(attached, whom()).await?;
+        let rest = [texts, attached].map(|sql| Statement::new(sql, whom()));
+        self.db.execute_all(rest.into()).await?;
         // All that no session of the tenant holds, so that what an earlier deletion left goes too.
         let unheld = "DELETE FROM blobs WHERE tenant = $1 AND NOT EXISTS (SELECT 1 FROM attachments \
                       WHERE attachments.tenant = blobs.tenant AND attachments.blob = blobs.id)";
@@ -259,6 +424,11 @@ struct Row {
     created_at: i64,
     updated_at: i64,
     version: i64,
+    pinned: bool,
+    archived: bool,
+    tags: String,
+    marked: i64,
+    delete_at: Option<i64>,
 }
 
 impl Row {
@@ -276,10 +446,43 @@ impl Row {
             created_at: Timestamp(self.created_at),
             updated_at: Timestamp(self.updated_at),
             version: u64::try_from(self.version).unwrap_or(0),
+            marks: Marks {
+                is_pinned: self.pinned,
+                is_archived: self.archived,
+                tags: self
+                    .tags
+                    .lines()
+                    .map(str::to_owned)
+                    .filter(|tag| !tag.is_empty())
+                    .collect(),
+                changes: u64::try_from(self.marked).unwrap_or(0),
+                delete_at: self.delete_at.map(Timestamp),
+            },
         })
     }
 }
 
-fn session_id(text: String) -> Result<SessionId, Error> {
+/// Each tag between line breaks; none has one in it.
+fn tags_column(tags: &BTreeSet<String>) -> String {
+    let lines = tags.iter().map(|tag| format!("{tag}\n"));
+    match lines.collect::<String>() {
+        lines if lines.is_empty() => lines,
+        lines => format!("\n{lines}"),
+    }
+}
+
+/// What finds one tag among those of a session.
+fn tag_pattern(tag: &str) -> String {
+    let mut escaped = String::with_capacity(tag.len());
+    for char in tag.chars() {
+        if matches!(char, '%' | '_' | '\\') {
+            escaped.push('\\');
+        }
+        escaped.push(char);
+    }
+    format!("%\n{escaped}\n%")
+}
+
+pub(super) fn session_id(text: String) -> Result<SessionId, Error> {
     SessionId::parse(&text).ok_or_else(|| Error::corrupt("session id", text))
 }

@@ -2,7 +2,8 @@
 
 use sepal::domain::{Role, SessionId, Tenant, TenantId, Timestamp, User, UserId};
 use sepal::store::records::{
-    Cursor, FirstOwner, NewUser, NewWebSession, SecretHash, SessionRow, SessionState,
+    Cursor, FirstOwner, ListFilter, Marks, NewUser, NewWebSession, SecretHash, SessionRow,
+    SessionState,
 };
 use sepal::store::{Error, Records};
 
@@ -20,6 +21,7 @@ pub(super) fn row(session: u128, version: u64) -> SessionRow {
         created_at: NOW,
         updated_at: Timestamp(NOW.0 + i64::try_from(session / 2).unwrap()),
         version,
+        marks: Marks::default(),
     }
 }
 
@@ -72,7 +74,12 @@ async fn pages_go_from_new_to_old_without_holes_and_only_over_ones_own() {
         let mut cursor: Option<Cursor> = None;
         loop {
             let page = sessions
-                .list((&tenant, &owner), None, cursor.as_ref(), 3)
+                .list(
+                    (&tenant, &owner),
+                    &ListFilter::default(),
+                    cursor.as_ref(),
+                    3,
+                )
                 .await
                 .unwrap();
             seen.extend(page.rows.into_iter().map(|row| row.key.session));

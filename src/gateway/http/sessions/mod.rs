@@ -6,6 +6,7 @@ pub(super) mod commands;
 pub(super) mod events;
 pub(super) mod list;
 pub(super) mod one;
+pub(super) mod search;
 
 use crate::domain::{Caller, SessionId, SessionKey};
 
