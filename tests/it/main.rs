@@ -42,6 +42,7 @@ mod rest;
 mod sandboxes;
 mod search;
 mod servers;
+mod session_marks;
 mod shared_engine;
 mod shares;
 mod stores;

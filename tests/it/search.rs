@@ -1,6 +1,8 @@
 //! What people find in their sessions, over REST.
 
 use serde_json::{Value, json};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{Connection as _, SqliteConnection};
 
 use crate::support::{DEADLINE, Person, TestApp, TestSocket};
 
@@ -158,4 +160,29 @@ async fn a_deleted_session_is_found_no_more() {
     let deleted = TestApp::http().delete(url).bearer_auth(&ana.key).send();
     assert_eq!(deleted.await.unwrap().status(), 204);
     assert_eq!(search(&app, &ana, "heron").await, [json!(null); 0]);
+}
+
+#[tokio::test]
+async fn an_installation_from_before_the_search_is_taken_up_at_its_next_start() {
+    let app = TestApp::with_sandbox().await;
+    let ana = app.person("acme").await;
+    app.model.will_say("a lapwing");
+    let mut socket = TestSocket::open(app.address, &ana, None).await;
+    socket.say("name a bird").await;
+    socket.wait_for_answer().await;
+    assert_eq!(search(&app, &ana, "lapwing").await.len(), 1);
+    drop(socket);
+    // As the migration leaves it, or a gateway that ended before it came to that.
+    let app = app
+        .restart_after(async |folder| {
+            let file = folder.join("sepal.db");
+            let options = SqliteConnectOptions::new().filename(file);
+            let mut db = SqliteConnection::connect_with(&options).await.unwrap();
+            for sql in ["DELETE FROM texts", "UPDATE sessions SET indexed = 0"] {
+                sqlx::query(sql).execute(&mut db).await.unwrap();
+            }
+            db.close().await.unwrap();
+        })
+        .await;
+    assert_eq!(search(&app, &ana, "lapwing").await.len(), 1);
 }

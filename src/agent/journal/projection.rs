@@ -182,6 +182,8 @@ async fn write(
     for (key, news) in newest {
         match news {
             ListUpdate::Changed(row) => rows.push(row),
+            // Never among the news here.
+            ListUpdate::GivenUp { .. } => {}
             gone @ ListUpdate::Removed { .. } => match records.sessions().delete(&key).await {
                 Ok(_) => written.push(gone),
                 Err(error) => {
@@ -191,18 +193,38 @@ async fn write(
             },
         }
     }
-    let projected = records.sessions().project(&rows).await;
-    let rows = rows.into_iter().map(ListUpdate::Changed);
-    match projected {
-        Ok(()) => written.extend(rows),
-        Err(error) => {
-            tracing::warn!(%error, rows = rows.len(), "The session list was not brought up to date");
-            unwritten.extend(rows.map(|news| (news.key().clone(), news)));
-        }
+    match project(records, rows).await {
+        Ok(listed) => written.extend(listed),
+        Err(rows) => unwritten.extend(rows.map(|news| (news.key().clone(), news))),
     }
     for done in waiting {
         // Whoever asked may be gone.
         let _ = done.send(());
     }
     (unwritten, written)
+}
+
+/// Writes rows. What is told of them, or all of them where the database is away.
+async fn project(
+    records: &Records,
+    rows: Vec<SessionRow>,
+) -> Result<Vec<ListUpdate>, impl Iterator<Item = ListUpdate>> {
+    if let Err(error) = records.sessions().project(&rows).await {
+        tracing::warn!(%error, rows = rows.len(), "The session list was not brought up to date");
+        return Err(rows.into_iter().map(ListUpdate::Changed));
+    }
+    let mut told = Vec::with_capacity(rows.len());
+    for row in rows {
+        told.extend(as_listed(records, row).await.map(ListUpdate::Changed));
+    }
+    Ok(told)
+}
+
+/// The row with what its person keeps beside the journal; `None` if it is on no list.
+async fn as_listed(records: &Records, row: SessionRow) -> Option<SessionRow> {
+    match records.sessions().find(&row.key).await {
+        Ok(listed) => listed.filter(|listed| listed.marks.delete_at.is_none()),
+        // Whoever shows it reads the list again sooner or later.
+        Err(_) => Some(row),
+    }
 }

@@ -22,33 +22,22 @@ pub(super) fn text_at(commit: &Commit, seq: u64, part: u64) -> Option<String> {
 }
 
 fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
-    let put = |seq: u64, part: u64, kind: TextKind, text: String| {
-        let is_empty = text.trim().is_empty();
-        (!is_empty).then_some(TextChange::Put(NewText {
-            seq,
-            part,
-            kind,
-            at: commit.at,
-            version: commit.version,
-            text,
-        }))
-    };
-    match event {
+    let put = |seq, part, kind, text| put(commit, (seq, part), kind, text);
+    let change = match event {
         // There is one title, whenever it was given.
         Event::TitleSet { title } => put(0, 0, TextKind::Title, title.clone()),
         Event::UserMessage {
             text, attachments, ..
         } => {
-            let names = attachments.iter().map(|file| file.name.as_str());
-            let lines: Vec<&str> = std::iter::once(text.as_str()).chain(names).collect();
+            let mut lines = vec![text.as_str()];
+            lines.extend(attachments.iter().map(|file| file.name.as_str()));
             put(seq, 0, TextKind::Message, lines.join("\n"))
         }
         Event::Said { text, calls, .. } => {
             let said = put(seq, 0, TextKind::Answer, text.clone());
-            let calls = (1..)
-                .zip(calls)
-                .filter_map(|(part, call)| put(seq, part, TextKind::Call, call_text(call)));
-            return said.into_iter().chain(calls).collect();
+            let calls = (1..).zip(calls);
+            let calls = calls.map(|(part, call)| put(seq, part, TextKind::Call, call_text(call)));
+            return std::iter::once(said).chain(calls).flatten().collect();
         }
         Event::Answered { text, .. }
         | Event::Cancelled {
@@ -58,10 +47,12 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
             edited: Some(edited),
             ..
         } => put(seq, 0, TextKind::Call, arguments_text(&edited.args)),
-        Event::Ended { name, outcome, .. } => {
-            let text = format!("{name}: {}", outcome_text(outcome));
-            put(seq, 0, TextKind::Output, text)
-        }
+        Event::Ended { name, outcome, .. } => put(
+            seq,
+            0,
+            TextKind::Output,
+            format!("{name}: {}", outcome_text(outcome)),
+        ),
         Event::Withdrawn { message_seq, .. } => Some(TextChange::Remove { seq: *message_seq }),
         Event::Created { .. }
         | Event::OwnerChanged { .. }
@@ -81,9 +72,26 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         | Event::ContextReset
         | Event::ContextCut { .. }
         | Event::ResultsShortened { .. } => None,
-    }
-    .into_iter()
-    .collect()
+    };
+    change.into_iter().collect()
+}
+
+/// A text that says something.
+fn put(
+    commit: &Commit,
+    (seq, part): (u64, u64),
+    kind: TextKind,
+    text: String,
+) -> Option<TextChange> {
+    let is_empty = text.trim().is_empty();
+    (!is_empty).then_some(TextChange::Put(NewText {
+        seq,
+        part,
+        kind,
+        at: commit.at,
+        version: commit.version,
+        text,
+    }))
 }
 
 fn call_text(call: &SaidCall) -> String {

@@ -15,7 +15,7 @@ use crate::store::records::{Behind, Records, TextChange};
 use crate::store::{Error, LiveStore, Record};
 
 /// From a row that was written to the look at its journal: commits of a turn follow each other.
-const PAUSE: Duration = Duration::from_millis(400);
+const PAUSE: Duration = Duration::from_secs(1);
 /// How often it looks without being told, for what another gateway left.
 const EVERY: Duration = Duration::from_mins(1);
 /// How often it says how far it is, where there is much to do.

@@ -79,17 +79,18 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::snippet;
+    use super::{SnippetPiece, snippet};
     use crate::domain::SearchQuery;
 
     /// What was looked for in brackets.
     fn check(text: &str, query: &str, expected: &str) {
         let query = SearchQuery::parse(query).unwrap();
         let pieces = snippet(text, &query).into_iter();
-        let shown = pieces.map(|piece| match piece.is_match {
-            true => format!("[{}]", piece.text),
-            false => piece.text,
-        });
+        let shown = pieces.map(
+            |SnippetPiece { text, is_match }| {
+                if is_match { format!("[{text}]") } else { text }
+            },
+        );
         assert_eq!(shown.collect::<String>(), expected, "{text}");
     }
 

@@ -1,12 +1,13 @@
 //! The list of a person's sessions, as its rows say.
 
-use super::Sessions;
 use super::refusal::not_found;
+use super::{Sessions, may_act, removal};
+use crate::agent::feed::list_update::ListUpdate;
 use crate::agent::search::finding::{self, FoundPage};
-use crate::domain::{Caller, SearchQuery, SessionKey};
+use crate::domain::{Caller, SearchQuery, SessionKey, Timestamp, UserId};
 use crate::session::Refusal;
 use crate::store;
-use crate::store::records::{Cursor, ListFilter, SessionRow, SessionsPage};
+use crate::store::records::{Cursor, ListFilter, MarksChange, SessionRow, SessionsPage};
 
 /// Why a row of the list of sessions is not told.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +50,45 @@ impl Sessions {
             return Err(not_found().into());
         }
         Ok(row)
+    }
+
+    /// Changes what the caller keeps about a session of theirs: what was acknowledged is on the list.
+    pub async fn mark(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        change: &MarksChange,
+    ) -> Result<SessionRow, RowError> {
+        let owner = self.own(key, caller).await?;
+        let changed = self.0.records().sessions().mark(key, owner, change).await?;
+        let row = changed.ok_or_else(not_found)?;
+        self.0.lists.tell(vec![ListUpdate::Changed(row.clone())]);
+        Ok(row)
+    }
+
+    /// Takes a session of the caller off every list, and deletes it at the time that is returned,
+    /// unless they take that back.
+    pub async fn give_up(&self, key: &SessionKey, caller: &Caller) -> Result<Timestamp, RowError> {
+        self.own(key, caller).await?;
+        let given_up = removal::give_up(&self.0, key, caller).await?;
+        Ok(given_up.ok_or_else(not_found)?)
+    }
+
+    /// Takes back that the caller gave a session up.
+    pub async fn take_back(&self, key: &SessionKey, caller: &Caller) -> Result<(), RowError> {
+        self.own(key, caller).await?;
+        let is_back = removal::take_back(&self.0, key, caller).await?;
+        Ok(is_back.then_some(()).ok_or_else(not_found)?)
+    }
+
+    /// Who changes their list; the session is on it, if it is anywhere.
+    async fn own<'c>(&self, key: &SessionKey, caller: &'c Caller) -> Result<&'c UserId, Refusal> {
+        may_act(caller)?;
+        if key.tenant != caller.tenant.id {
+            return Err(not_found());
+        }
+        self.listed().await;
+        Ok(&caller.user.id)
     }
 
     /// Looks for words in everything that the caller's sessions have, newest first, below that hit.

@@ -6,6 +6,7 @@ pub(super) mod list;
 mod peers;
 mod refusal;
 mod registry;
+mod removal;
 mod room;
 mod rules;
 
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -22,16 +23,16 @@ use self::refusal::{not_found, unreadable};
 use self::registry::SessionRegistry;
 use super::cluster::Cluster;
 use super::cluster::list_broadcast::ListBroadcast;
-use super::cluster::message::{ClusterMessage, SessionUpdate};
+use super::cluster::message::ClusterMessage;
 use super::effects::session_agent::AgentFactory;
 use super::feed::list_update::ListUpdate;
-use super::feed::{Feed, Joined, ShownEvent, What};
+use super::feed::{Feed, Joined, ShownEvent};
+use super::journal::Journal;
 use super::journal::projection::Projection;
-use super::journal::{Journal, JournalError};
-use super::mailbox::{Accepted, Message, SessionRequest, stopping, store_away};
+use super::mailbox::{Accepted, Message, SessionRequest, stopping};
 use super::search::indexing::Indexing;
 use super::session::creation_limit::CreationLimit;
-use crate::domain::{Caller, Code, GatewayId, Most, SessionId, SessionKey, Shares, UserId};
+use crate::domain::{Caller, Code, GatewayId, Most, SessionId, SessionKey, Shares};
 use crate::session::{Command, ModelChoice, Refusal};
 use crate::store::live::cluster_bus::ClusterBus;
 use crate::store::{LiveStore, Records};
@@ -94,6 +95,7 @@ impl Sessions {
             settings,
             projection,
             indexing,
+            given_up: Notify::new(),
             lists,
             cluster,
             slots: Mutex::default(),
@@ -113,7 +115,10 @@ impl Sessions {
                 .tasks
                 .spawn(peers::pass_news(Arc::downgrade(&registry)));
         }
-        Self(registry)
+        let sessions = Self(registry);
+        let deleting = removal::delete_given_up(Arc::clone(&sessions.0));
+        sessions.0.tasks.spawn(deleting);
+        sessions
     }
 
     /// A new session of the caller, answered by the tenant's default unless another choice is made.
@@ -215,6 +220,9 @@ impl Sessions {
 
     /// Whether the caller may see the session.
     pub async fn admit(&self, key: &SessionKey, caller: &Caller) -> Result<(), Refusal> {
+        if self.0.lists.is_hidden(key) {
+            return Err(not_found());
+        }
         if !self.0.has_joined(key, caller) {
             self.join(key, caller).await?;
         }
@@ -227,59 +235,8 @@ impl Sessions {
         may_act(caller)?;
         let by = caller.user.id.clone();
         let left = self.request(key, caller, |reply| Message::Leave { by, reply });
-        let left = match left.await {
-            // Its owner may give it up; the workspace is found by the janitor.
-            Err(refusal) if refusal.code == Code::SessionUnreadable => None,
-            Err(refusal) if refusal.code == Code::SessionNotFound => {
-                self.unless_cut_off(key, &caller.user.id, refusal).await?;
-                None
-            }
-            left => left?,
-        };
-        let removed = self.0.store.remove(key).await;
-        removed.map_err(|error| unreadable(key, &JournalError::Store(error)))?;
-        self.0.projection.forget(key, &caller.user.id);
-        self.0.projection.written().await;
-        if let Some(feed) = self.0.forget(key) {
-            feed.show(What::Deleted);
-        }
-        self.0
-            .cluster
-            .broadcaster
-            .tell(key, || SessionUpdate::Deleted);
-        if let Some(sandbox) = left {
-            self.0.factory.place.remove(key, &sandbox).await;
-            let key = key.clone();
-            self.0
-                .cluster
-                .broadcaster
-                .tell_everybody(ClusterMessage::Removed { key, sandbox });
-        }
-        Ok(())
-    }
-
-    /// Nothing where a deletion was cut off: the journal is gone, and the list still has the session as
-    /// this person's. Otherwise `refusal`.
-    async fn unless_cut_off(
-        &self,
-        key: &SessionKey,
-        by: &UserId,
-        refusal: Refusal,
-    ) -> Result<(), Refusal> {
-        match self.0.factory.place.records.sessions().find(key).await {
-            Ok(Some(row)) if row.owner == *by => {}
-            Ok(Some(_) | None) => return Err(refusal),
-            Err(error) => {
-                tracing::warn!(session.id = %key.session, ?error, "The list of sessions cannot be read");
-                return Err(store_away());
-            }
-        }
-        // The list lags behind: where there is a journal, it says whose the session is.
-        match self.0.store.head(key).await {
-            Ok(None) => Ok(()),
-            Ok(Some(_)) => Err(refusal),
-            Err(error) => Err(unreadable(key, &JournalError::Store(error))),
-        }
+        let left = left.await;
+        removal::remove(&self.0, key, &caller.user.id, left).await
     }
 
     /// Waits until the session list shows everything that was acknowledged so far.
@@ -365,7 +322,7 @@ impl Sessions {
         caller: &Caller,
         message: impl FnOnce(oneshot::Sender<Result<T, Refusal>>) -> Message,
     ) -> Result<T, Refusal> {
-        if key.tenant != caller.tenant.id {
+        if key.tenant != caller.tenant.id || self.0.lists.is_hidden(key) {
             return Err(not_found());
         }
         let (reply, answer) = oneshot::channel();

@@ -34,23 +34,7 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .routes(routes!(auth::sign_in))
         .routes(routes!(auth::sign_out))
         .routes(routes!(auth::issue_ticket))
-        .routes(routes!(
-            sessions::list::list_sessions,
-            sessions::list::create_session
-        ))
-        .routes(routes!(
-            sessions::one::read_session,
-            sessions::one::rename_session,
-            sessions::one::delete_session
-        ))
-        .routes(routes!(sessions::search::search_sessions))
-        .routes(routes!(sessions::search::search_session))
-        .routes(routes!(sessions::events::list_events))
-        .routes(routes!(sessions::attachments::attach_file))
-        .routes(routes!(sessions::attachments::read_attachment))
-        .routes(routes!(sessions::commands::send_message))
-        .routes(routes!(sessions::commands::decide_call))
-        .routes(routes!(sessions::commands::reset_context))
+        .merge(of_sessions())
         .merge(models::routes())
         .merge(mcp_servers::routes())
         .routes(routes!(providers::list_providers))
@@ -62,6 +46,29 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .routes(routes!(providers::test_provider))
         .routes(routes!(system::read_system))
         .merge(operation())
+}
+
+/// Sessions, what is done with several of them, and what is found in them.
+fn of_sessions() -> OpenApiRouter<GatewayState> {
+    OpenApiRouter::new()
+        .routes(routes!(
+            sessions::list::list_sessions,
+            sessions::list::create_session
+        ))
+        .routes(routes!(
+            sessions::one::read_session,
+            sessions::one::change_session,
+            sessions::one::delete_session
+        ))
+        .routes(routes!(sessions::bulk::change_sessions))
+        .routes(routes!(sessions::search::search_sessions))
+        .routes(routes!(sessions::search::search_session))
+        .routes(routes!(sessions::events::list_events))
+        .routes(routes!(sessions::attachments::attach_file))
+        .routes(routes!(sessions::attachments::read_attachment))
+        .routes(routes!(sessions::commands::send_message))
+        .routes(routes!(sessions::commands::decide_call))
+        .routes(routes!(sessions::commands::reset_context))
 }
 
 /// What probes and scrapers ask.

@@ -6,11 +6,13 @@ mod api_keys;
 mod attachments;
 mod installation;
 mod links;
+mod marking;
 mod mcp_servers;
 mod model_defaults;
 mod providers;
 mod sandboxes;
 mod secrets;
+mod session_marks;
 mod sessions;
 mod tenants;
 mod texts;
@@ -28,9 +30,8 @@ pub use model_defaults::{ModelDefault, ModelDefaults};
 pub use providers::{ProviderRow, Providers};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
 pub use secrets::{SecretRow, Secrets};
-pub use sessions::{
-    Cursor, ListFilter, Marks, MarksChange, SessionRow, SessionState, Sessions, SessionsPage,
-};
+pub use session_marks::{MAX_TAGS, Marks, MarksChange};
+pub use sessions::{Cursor, ListFilter, SessionRow, SessionState, Sessions, SessionsPage};
 pub use tenants::Tenants;
 pub use texts::{Behind, Hit, NewText, TextChange, TextKind, Texts};
 pub use tool_definitions::{DefinitionChange, ToolDefinitions};

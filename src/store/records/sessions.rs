@@ -1,20 +1,17 @@
 //! The rows of sessions, projected from their journals: for lists, never for decisions.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 
 use super::super::Error;
 use super::super::db::{Db, Statement, args};
+use super::session_marks::{Marks, tag_pattern};
 use super::{tenant_id, user_id};
 use crate::domain::{SessionId, SessionKey, TenantId, Timestamp, UserId};
 
 /// The most rows of one page.
-const MAX_ROWS: usize = 200;
+pub(super) const MAX_ROWS: usize = 200;
 /// What the cursor begins with among pinned sessions.
 const PINNED: &str = "p";
-/// How often a change of marks is tried that others get in the way of.
-const TRIES: usize = 4;
 
 /// What a session is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,46 +45,6 @@ impl SessionState {
             "waiting" => Some(Self::Waiting),
             "failed" => Some(Self::Failed),
             _ => None,
-        }
-    }
-}
-
-/// What a person keeps about a session of theirs, beside what stands in its journal.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Marks {
-    /// Before all that are not.
-    pub is_pinned: bool,
-    /// Off the list, and found all the same.
-    pub is_archived: bool,
-    /// Words of the person's own, sorted.
-    pub tags: BTreeSet<String>,
-    /// How often the three above were changed.
-    pub changes: u64,
-    /// When the session is deleted, if it was given up.
-    pub delete_at: Option<Timestamp>,
-}
-
-/// What to change of the marks.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MarksChange {
-    pub is_pinned: Option<bool>,
-    pub is_archived: Option<bool>,
-    /// All tags anew.
-    pub tags: Option<BTreeSet<String>>,
-    pub add_tags: BTreeSet<String>,
-    pub remove_tags: BTreeSet<String>,
-}
-
-impl MarksChange {
-    fn apply(&self, marks: &Marks) -> Marks {
-        let mut tags = self.tags.clone().unwrap_or_else(|| marks.tags.clone());
-        tags.extend(self.add_tags.iter().cloned());
-        tags.retain(|tag| !self.remove_tags.contains(tag));
-        Marks {
-            is_pinned: self.is_pinned.unwrap_or(marks.is_pinned),
-            is_archived: self.is_archived.unwrap_or(marks.is_archived),
-            tags,
-            ..marks.clone()
         }
     }
 }
@@ -161,7 +118,7 @@ pub struct SessionsPage {
 
 /// The sessions.
 pub struct Sessions<'s> {
-    db: &'s Db,
+    pub(super) db: &'s Db,
 }
 
 impl<'s> Sessions<'s> {
@@ -301,98 +258,6 @@ impl<'s> Sessions<'s> {
         Ok(SessionsPage { rows, next })
     }
 
-    /// Changes what a person keeps about a session of theirs. `None` if they have no such session.
-    pub async fn mark(
-        &self,
-        key: &SessionKey,
-        owner: &UserId,
-        change: &MarksChange,
-    ) -> Result<Option<SessionRow>, Error> {
-        for _ in 0..TRIES {
-            let row = self.find(key).await?;
-            let is_own = |row: &SessionRow| row.owner == *owner && row.marks.delete_at.is_none();
-            let Some(mut row) = row.filter(is_own) else {
-                return Ok(None);
-            };
-            let marks = change.apply(&row.marks);
-            if marks == row.marks {
-                return Ok(Some(row));
-            }
-            let changed = self
-                .db
-                .execute(
-                    "UPDATE sessions SET pinned = $3, archived = $4, tags = $5, \
-                     marked = marked + 1 WHERE tenant = $1 AND id = $2 AND marked = $6",
-                    args![
-                        key.tenant.as_str(),
-                        key.session.as_str(),
-                        marks.is_pinned,
-                        marks.is_archived,
-                        tags_column(&marks.tags).as_str(),
-                        i64::try_from(row.marks.changes).unwrap_or(i64::MAX)
-                    ],
-                )
-                .await?;
-            if changed > 0 {
-                row.marks = Marks {
-                    changes: row.marks.changes + 1,
-                    ..marks
-                };
-                return Ok(Some(row));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Gives a session of that person up: it is on no list any more, and deleted at `delete_at`.
-    /// Whether there was one.
-    pub async fn give_up(
-        &self,
-        key: &SessionKey,
-        owner: &UserId,
-        delete_at: Timestamp,
-    ) -> Result<bool, Error> {
-        let changed = self.db.execute(
-            "UPDATE sessions SET delete_at = $4, marked = marked + 1 \
-             WHERE tenant = $1 AND id = $2 AND owner = $3 AND delete_at IS NULL",
-            args![
-                key.tenant.as_str(),
-                key.session.as_str(),
-                owner.as_str(),
-                delete_at.0
-            ],
-        );
-        Ok(changed.await? > 0)
-    }
-
-    /// Takes back that a session was given up, while its time has not come. Whether it was.
-    pub async fn take_back(
-        &self,
-        key: &SessionKey,
-        owner: &UserId,
-        now: Timestamp,
-    ) -> Result<bool, Error> {
-        let changed = self.db.execute(
-            "UPDATE sessions SET delete_at = NULL, marked = marked + 1 \
-             WHERE tenant = $1 AND id = $2 AND owner = $3 AND delete_at > $4",
-            args![
-                key.tenant.as_str(),
-                key.session.as_str(),
-                owner.as_str(),
-                now.0
-            ],
-        );
-        Ok(changed.await? > 0)
-    }
-
-    /// Every session that was given up, and whose it was; what is deleted next first.
-    pub async fn given_up(&self) -> Result<Vec<SessionRow>, Error> {
-        let sql = "SELECT * FROM sessions WHERE delete_at IS NOT NULL ORDER BY delete_at LIMIT $1";
-        let limit = i64::try_from(MAX_ROWS).unwrap_or(i64::MAX);
-        let rows: Vec<Row> = self.db.fetch_all(sql, args![limit]).await?;
-        rows.into_iter().map(Row::into_row).collect()
-    }
-
     /// Forgets the row of a session and what is attached to it. The journal is the live store's.
     pub async fn delete(&self, key: &SessionKey) -> Result<bool, Error> {
         let whom = || args![key.tenant.as_str(), key.session.as_str()];
@@ -414,7 +279,7 @@ impl<'s> Sessions<'s> {
 }
 
 #[derive(sqlx::FromRow)]
-struct Row {
+pub(super) struct Row {
     tenant: String,
     id: String,
     owner: String,
@@ -432,7 +297,7 @@ struct Row {
 }
 
 impl Row {
-    fn into_row(self) -> Result<SessionRow, Error> {
+    pub(super) fn into_row(self) -> Result<SessionRow, Error> {
         Ok(SessionRow {
             key: SessionKey {
                 tenant: tenant_id(self.tenant)?,
@@ -460,27 +325,6 @@ impl Row {
             },
         })
     }
-}
-
-/// Each tag between line breaks; none has one in it.
-fn tags_column(tags: &BTreeSet<String>) -> String {
-    let lines = tags.iter().map(|tag| format!("{tag}\n"));
-    match lines.collect::<String>() {
-        lines if lines.is_empty() => lines,
-        lines => format!("\n{lines}"),
-    }
-}
-
-/// What finds one tag among those of a session.
-fn tag_pattern(tag: &str) -> String {
-    let mut escaped = String::with_capacity(tag.len());
-    for char in tag.chars() {
-        if matches!(char, '%' | '_' | '\\') {
-            escaped.push('\\');
-        }
-        escaped.push(char);
-    }
-    format!("%\n{escaped}\n%")
 }
 
 pub(super) fn session_id(text: String) -> Result<SessionId, Error> {

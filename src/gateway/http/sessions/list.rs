@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::one::find;
+use super::tag;
 use crate::domain::{Caller, Code, Effort};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
@@ -92,10 +93,11 @@ pub(in crate::gateway::http) async fn list_sessions(
     }
     let wanted = query.state.filter(|state| !state.is_empty());
     let is_in = wanted.map(|state| SessionState::parse(&state).ok_or_else(no_state));
+    let tag = query.tag.filter(|tag| !tag.is_empty());
     let filter = ListFilter {
         state: is_in.transpose()?,
         is_archived: query.archived.unwrap_or(false),
-        tag: query.tag.filter(|tag| !tag.is_empty()),
+        tag: tag.map(|text| tag::read("tag", &text)).transpose()?,
     };
     let page = state
         .sessions

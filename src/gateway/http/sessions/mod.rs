@@ -2,11 +2,13 @@
 //! the records.
 
 pub(super) mod attachments;
+pub(super) mod bulk;
 pub(super) mod commands;
 pub(super) mod events;
 pub(super) mod list;
 pub(super) mod one;
 pub(super) mod search;
+mod tag;
 
 use crate::domain::{Caller, SessionId, SessionKey};
 

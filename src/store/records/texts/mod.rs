@@ -2,118 +2,19 @@
 //! `SQLite` keeps it in FTS5, `PostgreSQL` as a text search vector; both are given words that are made
 //! here, so that both find the same.
 
+mod row;
+
 use std::collections::BTreeSet;
 
-use super::super::Error;
-use super::super::db::{Arg, Db, Statement, args};
-use super::sessions::session_id;
-use super::{tenant_id, user_id};
+pub use self::row::{Behind, Hit, NewText, TextChange, TextKind};
+use self::row::{BehindRow, HitRow, PLACE_BITS};
 use crate::domain::search::{MAX_TEXT_WORDS, words};
-use crate::domain::{SearchQuery, SessionKey, TenantId, Timestamp, UserId};
+use crate::domain::{SearchQuery, SessionKey, TenantId, UserId};
+use crate::store::Error;
+use crate::store::db::{Arg, Db, Statement, args};
 
 /// The most texts that one page holds.
 const MAX_ROWS: usize = 1_000;
-/// How many bits of an id count the texts of one millisecond.
-const PLACE_BITS: u32 = 20;
-
-/// What a text is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TextKind {
-    /// The session's title.
-    Title,
-    /// What a person said.
-    Message,
-    /// What the model said.
-    Answer,
-    /// A tool's name, and what it was called with.
-    Call,
-    /// What a tool gave.
-    Output,
-}
-
-impl TextKind {
-    /// The name in the database and on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Title => "title",
-            Self::Message => "message",
-            Self::Answer => "answer",
-            Self::Call => "call",
-            Self::Output => "output",
-        }
-    }
-
-    /// Reads the name back.
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "title" => Some(Self::Title),
-            "message" => Some(Self::Message),
-            "answer" => Some(Self::Answer),
-            "call" => Some(Self::Call),
-            "output" => Some(Self::Output),
-            _ => None,
-        }
-    }
-}
-
-/// A text of a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewText {
-    /// Of the event that it is part of; 0 is the title.
-    pub seq: u64,
-    /// Which text of that event.
-    pub part: u64,
-    pub kind: TextKind,
-    /// When it was said.
-    pub at: Timestamp,
-    /// The commit that has it.
-    pub version: u64,
-    pub text: String,
-}
-
-/// A change of the index.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TextChange {
-    /// Said; takes the place of what stood there.
-    Put(NewText),
-    /// All texts of that event were taken back.
-    Remove { seq: u64 },
-}
-
-/// Where something that was looked for stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hit {
-    /// Grows with time; a page goes on below it.
-    pub id: i64,
-    pub key: SessionKey,
-    /// The session's title.
-    pub title: String,
-    /// Whether the session is archived.
-    pub is_archived: bool,
-    pub seq: u64,
-    pub part: u64,
-    pub kind: TextKind,
-    /// The commit that has the text.
-    pub version: u64,
-}
-
-impl Hit {
-    /// When it was said.
-    pub fn at(&self) -> Timestamp {
-        Timestamp(self.id >> PLACE_BITS)
-    }
-}
-
-/// A session whose journal has more than the index.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Behind {
-    pub key: SessionKey,
-    pub owner: UserId,
-    /// What the index has.
-    pub indexed: u64,
-    /// What the session's row says.
-    pub version: u64,
-}
 
 /// The index.
 pub struct Texts<'s> {
@@ -121,7 +22,7 @@ pub struct Texts<'s> {
 }
 
 impl<'s> Texts<'s> {
-    pub(super) fn new(db: &'s Db) -> Self {
+    pub(in crate::store::records) fn new(db: &'s Db) -> Self {
         Self { db }
     }
 
@@ -268,10 +169,12 @@ impl<'s> Texts<'s> {
         limit: usize,
     ) -> Result<Vec<Hit>, Error> {
         let sql = match self.db {
+            // `CROSS` keeps the order: SQLite would rather ask the index about each text of the tenant.
             Db::Sqlite(_) => {
                 "SELECT texts.*, sessions.title, sessions.archived FROM texts_index \
-                 JOIN texts ON texts.id = texts_index.rowid \
-                 JOIN sessions ON sessions.tenant = texts.tenant AND sessions.id = texts.session \
+                 CROSS JOIN texts ON texts.id = texts_index.rowid \
+                 CROSS JOIN sessions ON sessions.tenant = texts.tenant \
+                 AND sessions.id = texts.session \
                  WHERE texts_index MATCH $1 AND texts_index.rowid < $4 AND texts.tenant = $2 \
                  AND texts.owner = $3 AND sessions.delete_at IS NULL \
                  ORDER BY texts_index.rowid DESC LIMIT $5"
@@ -307,7 +210,7 @@ impl<'s> Texts<'s> {
         let sql = match self.db {
             Db::Sqlite(_) => {
                 "SELECT DISTINCT texts.seq FROM texts_index \
-                 JOIN texts ON texts.id = texts_index.rowid \
+                 CROSS JOIN texts ON texts.id = texts_index.rowid \
                  WHERE texts_index MATCH $1 AND texts.tenant = $2 AND texts.session = $3 \
                  AND texts.owner = $4 AND texts.seq > 0 ORDER BY texts.seq LIMIT $5"
             }
@@ -348,60 +251,5 @@ impl<'s> Texts<'s> {
             });
         }
         Vec::from_iter(parts).join(and)
-    }
-}
-
-#[derive(sqlx::FromRow)]
-struct BehindRow {
-    tenant: String,
-    id: String,
-    owner: String,
-    indexed: i64,
-    version: i64,
-}
-
-impl BehindRow {
-    fn into_behind(self) -> Result<Behind, Error> {
-        Ok(Behind {
-            key: SessionKey {
-                tenant: tenant_id(self.tenant)?,
-                session: session_id(self.id)?,
-            },
-            owner: user_id(self.owner)?,
-            indexed: u64::try_from(self.indexed).unwrap_or(0),
-            version: u64::try_from(self.version).unwrap_or(0),
-        })
-    }
-}
-
-#[derive(sqlx::FromRow)]
-struct HitRow {
-    id: i64,
-    tenant: String,
-    session: String,
-    title: String,
-    archived: bool,
-    seq: i64,
-    part: i64,
-    kind: String,
-    version: i64,
-}
-
-impl HitRow {
-    fn into_hit(self) -> Result<Hit, Error> {
-        Ok(Hit {
-            id: self.id,
-            key: SessionKey {
-                tenant: tenant_id(self.tenant)?,
-                session: session_id(self.session)?,
-            },
-            title: self.title,
-            is_archived: self.archived,
-            seq: u64::try_from(self.seq).unwrap_or(0),
-            part: u64::try_from(self.part).unwrap_or(0),
-            kind: TextKind::parse(&self.kind)
-                .ok_or_else(|| Error::corrupt("kind of a text", self.kind))?,
-            version: u64::try_from(self.version).unwrap_or(0),
-        })
     }
 }
