@@ -12,7 +12,7 @@ const BUDGETS = [
   {
     name: 'session',
     entries: ['index.html', 'session', 'src/markdown/parser.ts'],
-    limit: 184 * KB,
+    limit: 188 * KB,
   },
 ]
 const FONT_LIMIT = 52 * KB
