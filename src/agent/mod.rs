@@ -10,6 +10,7 @@ mod feed;
 mod fuzz;
 mod journal;
 mod mailbox;
+mod search;
 mod session;
 mod sessions;
 mod usage;
@@ -28,6 +29,7 @@ pub use feed::{
     UsageState, What,
 };
 pub use mailbox::{Accepted, SessionRequest, damaged, limit_reached};
+pub use search::finding::{FoundPage, FoundSession, FoundText, SnippetPiece};
 pub use sessions::attach::Upload;
 pub use sessions::expiry::remove_expired_rows;
 pub use sessions::fork::{ForkRequest, family, fork};

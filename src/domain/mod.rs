@@ -16,6 +16,7 @@ pub mod mcp_server;
 pub mod memo;
 pub mod request_parts;
 pub mod sandbox;
+pub mod search;
 pub mod share;
 pub mod time;
 pub mod tool;
@@ -39,6 +40,7 @@ pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, Ne
 pub use memo::Memo;
 pub use request_parts::RequestParts;
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
+pub use search::SearchQuery;
 pub use share::{Holder, Ledger, Most, Reached, Resource, Share, Shares, Whose};
 pub use time::Timestamp;
 pub use tool::{FIND_TOOLS, Schema, Tool, ToolAnnotations, ToolRef, USE_TOOL};

@@ -28,6 +28,8 @@ macro_rules! word_lists {
 word_lists! {
     /// What a session does.
     SessionState = "idle" | "running" | "waiting" | "failed";
+    /// What was found.
+    TextKind = "title" | "message" | "answer" | "call" | "output";
     /// How people sign in.
     SignInMode = "password" | "none";
     /// What a person may do in a tenant.

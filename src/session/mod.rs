@@ -23,7 +23,7 @@ pub(crate) mod properties;
 mod stories;
 
 pub use call::{
-    Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution, ToolFacts, Verdict,
+    Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution, SaidCall, ToolFacts, Verdict,
 };
 pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, Shortened};
 pub use decide::{Fork, Gateway, Inputs, decide, overdue};

@@ -1,28 +1,39 @@
 //! Tells whoever shows a list of sessions what changed on it: here, and by the other gateways on the same
 //! records.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::broadcast;
 
 use super::Cluster;
 use super::message::ClusterMessage;
 use crate::agent::feed::list_update::ListUpdate;
+use crate::domain::{SessionKey, Timestamp};
+use crate::store::clock::now;
 
 /// News that a listener may be behind; whoever misses some reads the list again.
 const RING: usize = 1_024;
+/// How long after its time a session that was given up stays hidden, should nobody say what became of it.
+const LINGER_MS: i64 = 60_000;
 
 /// Tells of rows. Cheap to clone.
 #[derive(Clone)]
 pub(in crate::agent) struct ListBroadcast {
     listeners: broadcast::Sender<ListUpdate>,
     cluster: Arc<Cluster>,
+    /// Sessions that were given up, until when: to everybody they do not exist.
+    hidden: Arc<Mutex<HashMap<SessionKey, Timestamp>>>,
 }
 
 impl ListBroadcast {
     pub(in crate::agent) fn new(cluster: Arc<Cluster>) -> Self {
         let listeners = broadcast::channel(RING).0;
-        Self { listeners, cluster }
+        Self {
+            listeners,
+            cluster,
+            hidden: Arc::default(),
+        }
     }
 
     /// Tells of rows that were written here. A gateway that begins meanwhile reads them.
@@ -40,9 +51,32 @@ impl ListBroadcast {
     /// Tells of rows wherever they were written.
     pub(in crate::agent) fn hear(&self, rows: Vec<ListUpdate>) {
         for news in rows {
+            match &news {
+                ListUpdate::GivenUp { key, delete_at, .. } => self.hide(key, *delete_at),
+                ListUpdate::Changed(_) | ListUpdate::Removed { .. } => {
+                    self.hidden().remove(news.key());
+                }
+            }
             // Nobody listens: no list is shown.
             let _ = self.listeners.send(news);
         }
+    }
+
+    /// The session was given up. Deleting it, or taking that back, is told; what was missed of that is
+    /// forgotten a while later.
+    pub(in crate::agent) fn hide(&self, key: &SessionKey, delete_at: Timestamp) {
+        let mut hidden = self.hidden();
+        let over = Timestamp(now().0.saturating_sub(LINGER_MS));
+        hidden.retain(|_, until| *until > over);
+        hidden.insert(key.clone(), delete_at);
+    }
+
+    pub(in crate::agent) fn is_hidden(&self, key: &SessionKey) -> bool {
+        self.hidden().contains_key(key)
+    }
+
+    fn hidden(&self) -> MutexGuard<'_, HashMap<SessionKey, Timestamp>> {
+        self.hidden.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(in crate::agent) fn listen(&self) -> broadcast::Receiver<ListUpdate> {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{Holder, SessionKey, UserId};
+use crate::domain::{Holder, SessionKey, Timestamp, UserId};
 use crate::store::records::SessionRow;
 
 /// A row of a list of sessions that is written.
@@ -10,6 +10,14 @@ use crate::store::records::SessionRow;
 pub enum ListUpdate {
     /// It is another, or new.
     Changed(SessionRow),
+    /// The session was given up: it is deleted at that time, unless that is taken back. Then it is
+    /// told as changed.
+    GivenUp {
+        key: SessionKey,
+        /// On whose list it was.
+        owner: UserId,
+        delete_at: Timestamp,
+    },
     /// The session was deleted.
     Removed {
         key: SessionKey,
@@ -23,7 +31,7 @@ impl ListUpdate {
     pub fn key(&self) -> &SessionKey {
         match self {
             Self::Changed(row) => &row.key,
-            Self::Removed { key, .. } => key,
+            Self::GivenUp { key, .. } | Self::Removed { key, .. } => key,
         }
     }
 
@@ -31,7 +39,7 @@ impl ListUpdate {
     pub fn holder(&self) -> Holder {
         let (key, owner) = match self {
             Self::Changed(row) => (&row.key, &row.owner),
-            Self::Removed { key, owner } => (key, owner),
+            Self::GivenUp { key, owner, .. } | Self::Removed { key, owner } => (key, owner),
         };
         Holder {
             tenant: key.tenant.clone(),

@@ -12,7 +12,7 @@ use crate::agent::cluster::list_broadcast::ListBroadcast;
 use crate::agent::feed::list_update::ListUpdate;
 use crate::domain::{SessionKey, UserId};
 use crate::session::{Activity, Control};
-use crate::store::records::{ProjectedRow, Records, SessionRow, SessionState, UsageRows};
+use crate::store::records::{Marks, ProjectedRow, Records, SessionRow, SessionState, UsageRows};
 
 /// Rows that may wait; a full queue drops a row, and the next commit of its session brings it back.
 const QUEUE: usize = 4096;
@@ -32,6 +32,15 @@ pub(in crate::agent) struct Projection {
     bell: Arc<Notify>,
     /// Rung where what was used may be missing of a session.
     incomplete: Arc<Notify>,
+}
+
+/// Who is told of what the rows say.
+#[derive(Clone)]
+pub(in crate::agent) struct Bells {
+    /// Rung when rows were written.
+    pub(in crate::agent) written: Arc<Notify>,
+    /// Rung where what was used may be missing of a session.
+    pub(in crate::agent) incomplete: Arc<Notify>,
 }
 
 /// One change of the list.
@@ -54,11 +63,11 @@ impl News {
 }
 
 impl Projection {
-    /// The sender, and the task's work. `incomplete` is rung where rows of what was used are missing.
+    /// The sender, and the task's work.
     pub(in crate::agent) fn start(
         records: Records,
         lists: ListBroadcast,
-        incomplete: Arc<Notify>,
+        bells: Bells,
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (news, queue) = mpsc::channel(QUEUE);
@@ -68,9 +77,9 @@ impl Projection {
             Self {
                 news,
                 bell,
-                incomplete: Arc::clone(&incomplete),
+                incomplete: Arc::clone(&bells.incomplete),
             },
-            write_news((records, lists, incomplete), (queue, rung), stop),
+            write_news((records, lists, bells), (queue, rung), stop),
         )
     }
 
@@ -108,6 +117,7 @@ impl Projection {
             updated_at: control.at,
             version: control.version,
             forked_from: control.forked_from.clone(),
+            marks: Marks::default(),
         };
         let used_from = used.is_some().then(|| row.version.saturating_sub(1));
         let row = ProjectedRow {
@@ -143,7 +153,7 @@ impl Projection {
 }
 
 async fn write_news(
-    (records, lists, incomplete): (Records, ListBroadcast, Arc<Notify>),
+    (records, lists, bells): (Records, ListBroadcast, Bells),
     (mut queue, bell): (mpsc::Receiver<News>, Arc<Notify>),
     stop: CancellationToken,
 ) {
@@ -179,9 +189,12 @@ async fn write_news(
         let (left, written) = write(&records, unwritten, batch.drain(..)).await;
         if was_late && left.is_empty() {
             // What they used was given up when they could not be written.
-            incomplete.notify_one();
+            bells.incomplete.notify_one();
         }
         unwritten = left;
+        if !written.is_empty() {
+            bells.written.notify_one();
+        }
         // Only now: whoever begins to listen later reads a list that has them.
         lists.tell(written);
         next = Instant::now() + PAUSE;
@@ -209,6 +222,8 @@ impl Batch {
             match update {
                 ListUpdate::Changed(row) => batch.change(row.into()),
                 ListUpdate::Removed { key, owner } => batch.gone.push((key, owner)),
+                // Never among the news here.
+                ListUpdate::GivenUp { .. } => {}
             }
         }
         for news in news {
@@ -253,12 +268,15 @@ async fn write(
     let projected = records.sessions().project(&rows).await;
     let rows = rows.into_iter().map(|row| row.row);
     let rows = rows.filter(|row| gone.iter().all(|(key, _)| *key != row.key));
-    let rows = rows.map(ListUpdate::Changed);
     match projected {
-        Ok(()) => written.extend(rows),
+        Ok(()) => {
+            for row in rows {
+                written.extend(as_listed(records, row).await.map(ListUpdate::Changed));
+            }
+        }
         Err(error) => {
             tracing::warn!(%error, "The session list was not brought up to date");
-            left.extend(rows.map(|news| (news.key().clone(), news)));
+            left.extend(rows.map(|row| (row.key.clone(), ListUpdate::Changed(row))));
         }
     }
     for (key, owner) in gone {
@@ -288,5 +306,14 @@ fn after(mut earlier: ProjectedRow, later: ProjectedRow) -> ProjectedRow {
         row: later.row,
         used: earlier.used,
         used_from: earlier.used_from.filter(|_| is_next),
+    }
+}
+
+/// The row with what its person keeps beside the journal; `None` if it is on no list.
+async fn as_listed(records: &Records, row: SessionRow) -> Option<SessionRow> {
+    match records.sessions().find(&row.key).await {
+        Ok(listed) => listed.filter(|listed| listed.marks.delete_at.is_none()),
+        // Whoever shows it reads the list again sooner or later.
+        Err(_) => Some(row),
     }
 }

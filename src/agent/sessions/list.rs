@@ -1,12 +1,16 @@
 //! The list of a person's sessions, and what sessions used, as their rows say.
 
-use super::Sessions;
 use super::refusal::not_found;
+use super::{Sessions, may_act, removal};
+use crate::agent::feed::list_update::ListUpdate;
+use crate::agent::search::finding::{self, FoundPage};
 use crate::agent::usage::{UsageAccess, UsageGroups, UsageReport, UsageRequest};
-use crate::domain::{Caller, SessionKey};
+use crate::domain::{Caller, SearchQuery, SessionKey, Timestamp, UserId};
 use crate::session::Refusal;
 use crate::store;
-use crate::store::records::{Cursor, SessionRow, SessionState, SessionsPage, UsageFilter};
+use crate::store::records::{
+    Cursor, ListFilter, MarksChange, SessionRow, SessionsPage, UsageFilter,
+};
 
 /// Why a row of the list of sessions is not told.
 #[derive(Debug, thiserror::Error)]
@@ -20,18 +24,19 @@ pub enum RowError {
 }
 
 impl Sessions {
-    /// The caller's sessions by their last change, newest first: what was acknowledged is in it.
+    /// The caller's sessions, pinned ones first, then by their last change, newest first: what was
+    /// acknowledged is in it.
     pub async fn list(
         &self,
         caller: &Caller,
-        is_in: Option<SessionState>,
+        filter: &ListFilter,
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<SessionsPage, store::Error> {
         self.listed().await;
         let whose = (&caller.tenant.id, &caller.user.id);
         let rows = self.0.factory.place.records.sessions();
-        rows.list(whose, is_in, after, limit).await
+        rows.list(whose, filter, after, limit).await
     }
 
     /// The row of a session on its owner's list; `None` while it is on its way. To anybody else the
@@ -43,7 +48,8 @@ impl Sessions {
     ) -> Result<Option<SessionRow>, RowError> {
         let row = self.0.factory.place.records.sessions().find(key).await?;
         let is_anothers = |row: &SessionRow| row.owner != caller.user.id;
-        if key.tenant != caller.tenant.id || row.as_ref().is_some_and(is_anothers) {
+        let is_hidden = |row: &SessionRow| is_anothers(row) || row.marks.delete_at.is_some();
+        if key.tenant != caller.tenant.id || row.as_ref().is_some_and(is_hidden) {
             return Err(not_found().into());
         }
         Ok(row)
@@ -87,5 +93,72 @@ impl Sessions {
             groups,
             has_more,
         })
+    }
+
+    /// Changes what the caller keeps about a session of theirs: what was acknowledged is on the list.
+    pub async fn mark(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        change: &MarksChange,
+    ) -> Result<SessionRow, RowError> {
+        let owner = self.own(key, caller).await?;
+        let changed = self.0.records().sessions().mark(key, owner, change).await?;
+        let row = changed.ok_or_else(not_found)?;
+        self.0.lists.tell(vec![ListUpdate::Changed(row.clone())]);
+        Ok(row)
+    }
+
+    /// Takes a session of the caller off every list, and deletes it at the time that is returned,
+    /// unless they take that back.
+    pub async fn give_up(&self, key: &SessionKey, caller: &Caller) -> Result<Timestamp, RowError> {
+        self.own(key, caller).await?;
+        let given_up = removal::give_up(&self.0, key, caller).await?;
+        Ok(given_up.ok_or_else(not_found)?)
+    }
+
+    /// Takes back that the caller gave a session up.
+    pub async fn take_back(&self, key: &SessionKey, caller: &Caller) -> Result<(), RowError> {
+        self.own(key, caller).await?;
+        let is_back = removal::take_back(&self.0, key, caller).await?;
+        Ok(is_back.then_some(()).ok_or_else(not_found)?)
+    }
+
+    /// Who changes their list; the session is on it, if it is anywhere.
+    async fn own<'c>(&self, key: &SessionKey, caller: &'c Caller) -> Result<&'c UserId, Refusal> {
+        may_act(caller)?;
+        if key.tenant != caller.tenant.id {
+            return Err(not_found());
+        }
+        self.listed().await;
+        Ok(&caller.user.id)
+    }
+
+    /// Looks for words in everything that the caller's sessions have, newest first, below that hit.
+    pub async fn search(
+        &self,
+        caller: &Caller,
+        query: &SearchQuery,
+        below: Option<i64>,
+    ) -> Result<FoundPage, store::Error> {
+        let stores = (&self.0.store, &self.0.factory.place.records);
+        finding::find(stores, caller, query, below).await
+    }
+
+    /// The events of one session that have what is looked for, oldest first: what was acknowledged is
+    /// among them.
+    pub async fn search_in(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        query: &SearchQuery,
+        limit: usize,
+    ) -> Result<Vec<u64>, RowError> {
+        self.admit(key, caller).await?;
+        self.listed().await;
+        self.0.indexing.index(key).await?;
+        let texts = self.0.factory.place.records.texts();
+        let whose = (key, &caller.user.id);
+        Ok(texts.find_in(whose, query, limit).await?)
     }
 }

@@ -7,6 +7,7 @@ pub(super) mod list;
 mod peers;
 mod refusal;
 mod registry;
+mod removal;
 mod room;
 mod rules;
 
@@ -23,16 +24,17 @@ use self::refusal::{not_found, unreadable};
 use self::registry::SessionRegistry;
 use super::cluster::Cluster;
 use super::cluster::list_broadcast::ListBroadcast;
-use super::cluster::message::{ClusterMessage, SessionUpdate};
+use super::cluster::message::ClusterMessage;
 use super::effects::session_agent::AgentFactory;
 use super::feed::list_update::ListUpdate;
-use super::feed::{Feed, Joined, ShownEvent, What};
-use super::journal::projection::Projection;
-use super::journal::{Journal, JournalError};
-use super::mailbox::{Accepted, Message, SessionRequest, stopping, store_away};
+use super::feed::{Feed, Joined, ShownEvent};
+use super::journal::Journal;
+use super::journal::projection::{Bells, Projection};
+use super::mailbox::{Accepted, Message, SessionRequest, stopping};
+use super::search::indexing::Indexing;
 use super::session::creation_limit::CreationLimit;
-use super::usage::completion::{complete_before_removal, keep_complete};
-use crate::domain::{Caller, Code, GatewayId, Most, SessionId, SessionKey, Shares, UserId};
+use super::usage::completion::keep_complete;
+use crate::domain::{Caller, Code, GatewayId, Most, SessionId, SessionKey, Shares};
 use crate::session::{Command, ModelChoice, Refusal};
 use crate::store::live::cluster_bus::ClusterBus;
 use crate::store::{LiveStore, Records};
@@ -82,14 +84,16 @@ impl Sessions {
     ) -> Self {
         let cluster = Arc::new(Cluster::start(cluster_bus, &tasks, &stop));
         let lists = ListBroadcast::new(Arc::clone(&cluster));
+        let indexing = Indexing::new(Arc::clone(&store), records.clone());
         let incomplete = Arc::<Notify>::default();
-        let (projection, writing) = Projection::start(
-            records.clone(),
-            lists.clone(),
-            Arc::clone(&incomplete),
-            stop.clone(),
-        );
+        let bells = Bells {
+            written: indexing.bell(),
+            incomplete: Arc::clone(&incomplete),
+        };
+        let (projection, writing) =
+            Projection::start(records.clone(), lists.clone(), bells, stop.clone());
         tasks.spawn(writing);
+        tasks.spawn(indexing.clone().run(stop.clone()));
         let stores = (Arc::clone(&store), records);
         tasks.spawn(keep_complete(stores, incomplete, stop.clone()));
         let registry = Arc::new(SessionRegistry {
@@ -99,6 +103,8 @@ impl Sessions {
             creation_limit: Arc::new(CreationLimit::new(settings.new_per_minute)),
             settings,
             projection,
+            indexing,
+            given_up: Notify::new(),
             lists,
             cluster,
             slots: Mutex::default(),
@@ -118,7 +124,10 @@ impl Sessions {
                 .tasks
                 .spawn(peers::pass_news(Arc::downgrade(&registry)));
         }
-        Self(registry)
+        let sessions = Self(registry);
+        let deleting = removal::delete_given_up(Arc::clone(&sessions.0));
+        sessions.0.tasks.spawn(deleting);
+        sessions
     }
 
     /// A new session of the caller, answered by the tenant's default unless another choice is made.
@@ -219,7 +228,10 @@ impl Sessions {
     }
 
     /// Whether the caller may see the session.
-    pub(super) async fn admit(&self, key: &SessionKey, caller: &Caller) -> Result<(), Refusal> {
+    pub async fn admit(&self, key: &SessionKey, caller: &Caller) -> Result<(), Refusal> {
+        if self.0.lists.is_hidden(key) {
+            return Err(not_found());
+        }
         if !self.0.has_joined(key, caller) {
             self.join(key, caller).await?;
         }
@@ -232,62 +244,8 @@ impl Sessions {
         may_act(caller)?;
         let by = caller.user.id.clone();
         let left = self.request(key, caller, |reply| Message::Leave { by, reply });
-        let left = match left.await {
-            // Its owner may give it up; the workspace is found by the janitor.
-            Err(refusal) if refusal.code == Code::SessionUnreadable => None,
-            Err(refusal) if refusal.code == Code::SessionNotFound => {
-                self.unless_cut_off(key, &caller.user.id, refusal).await?;
-                None
-            }
-            left => left?,
-        };
-        self.0.projection.written().await;
-        let stores = (&self.0.store, &self.0.factory.place.records);
-        complete_before_removal(stores, key).await?;
-        let removed = self.0.store.remove(key).await;
-        removed.map_err(|error| unreadable(key, &JournalError::Store(error)))?;
-        self.0.projection.forget(key, &caller.user.id);
-        self.0.projection.written().await;
-        if let Some(feed) = self.0.forget(key) {
-            feed.show(What::Deleted);
-        }
-        self.0
-            .cluster
-            .broadcaster
-            .tell(key, || SessionUpdate::Deleted);
-        if let Some(sandbox) = left {
-            self.0.factory.place.remove(key, &sandbox).await;
-            let key = key.clone();
-            self.0
-                .cluster
-                .broadcaster
-                .tell_everybody(ClusterMessage::Removed { key, sandbox });
-        }
-        Ok(())
-    }
-
-    /// Nothing where a deletion was cut off: the journal is gone, and the list still has the session as
-    /// this person's. Otherwise `refusal`.
-    async fn unless_cut_off(
-        &self,
-        key: &SessionKey,
-        by: &UserId,
-        refusal: Refusal,
-    ) -> Result<(), Refusal> {
-        match self.0.factory.place.records.sessions().find(key).await {
-            Ok(Some(row)) if row.owner == *by => {}
-            Ok(Some(_) | None) => return Err(refusal),
-            Err(error) => {
-                tracing::warn!(session.id = %key.session, ?error, "The list of sessions cannot be read");
-                return Err(store_away());
-            }
-        }
-        // The list lags behind: where there is a journal, it says whose the session is.
-        match self.0.store.head(key).await {
-            Ok(None) => Ok(()),
-            Ok(Some(_)) => Err(refusal),
-            Err(error) => Err(unreadable(key, &JournalError::Store(error))),
-        }
+        let left = left.await;
+        removal::remove(&self.0, key, &caller.user.id, left).await
     }
 
     /// Waits until the session list shows everything that was acknowledged so far.
@@ -373,7 +331,7 @@ impl Sessions {
         caller: &Caller,
         message: impl FnOnce(oneshot::Sender<Result<T, Refusal>>) -> Message,
     ) -> Result<T, Refusal> {
-        if key.tenant != caller.tenant.id {
+        if key.tenant != caller.tenant.id || self.0.lists.is_hidden(key) {
             return Err(not_found());
         }
         let (reply, answer) = oneshot::channel();

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -18,6 +18,7 @@ use crate::agent::feed::{Feed, What};
 use crate::agent::journal::projection::Projection;
 use crate::agent::journal::{Journal, JournalError};
 use crate::agent::mailbox::{Message, store_away};
+use crate::agent::search::indexing::Indexing;
 use crate::agent::session::creation_limit::CreationLimit;
 use crate::agent::session::{LiveSession, Replica};
 use crate::domain::{
@@ -25,8 +26,8 @@ use crate::domain::{
     UserId,
 };
 use crate::session::{Genesis, ModelChoice, Refusal, SessionState};
-use crate::store::LiveStore;
 use crate::store::live::cluster_bus::ClusterBus;
+use crate::store::{LiveStore, Records};
 
 /// Commands that may wait for one session.
 const MAILBOX: usize = 256;
@@ -44,6 +45,9 @@ pub(super) struct SessionRegistry {
     pub(super) live: Arc<Shares>,
     pub(super) creation_limit: Arc<CreationLimit>,
     pub(super) projection: Projection,
+    pub(super) indexing: Indexing,
+    /// Rung when a session is given up.
+    pub(super) given_up: Notify,
     pub(super) lists: ListBroadcast,
     pub(super) cluster: Arc<Cluster>,
     /// Unfinished sessions that are not in memory: version and runner when they were last read.
@@ -126,6 +130,10 @@ impl Slot {
 impl SessionRegistry {
     pub(super) fn slots(&self) -> MutexGuard<'_, HashMap<SessionKey, Slot>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn records(&self) -> &Records {
+        &self.factory.place.records
     }
 
     /// Whether the session has admitted that caller since it is in memory or watched here.

@@ -30,6 +30,12 @@ pub struct SessionItem {
     pub(in crate::gateway) waiting: u64,
     /// Grows with every change; of two items of one session the higher is the newer.
     pub(in crate::gateway) version: u64,
+    /// Before all that are not.
+    pub(in crate::gateway) is_pinned: bool,
+    /// Off the list, and found all the same.
+    pub(in crate::gateway) is_archived: bool,
+    /// Words of the person's own.
+    pub(in crate::gateway) tags: Vec<String>,
     /// Where it was forked from; `null` if it was not.
     pub(in crate::gateway) forked_from: Option<ForkItem>,
 }
@@ -54,11 +60,14 @@ impl SessionItem {
             updated_at: row.updated_at.to_rfc3339(),
             state: row.state.as_str(),
             waiting: row.waiting,
-            version: row.version,
             forked_from: row.forked_from.as_ref().map(|origin| ForkItem {
                 session_id: origin.session.to_string(),
                 seq: origin.seq,
             }),
+            version: row.version.saturating_add(row.marks.changes),
+            is_pinned: row.marks.is_pinned,
+            is_archived: row.marks.is_archived,
+            tags: row.marks.tags.iter().cloned().collect(),
         }
     }
 }
@@ -67,7 +76,7 @@ impl SessionItem {
 pub fn row_frame(news: &ListUpdate) -> Frame {
     match news {
         ListUpdate::Changed(row) => frame_in(PERSON, "sessions:changed", &[&SessionItem::of(row)]),
-        ListUpdate::Removed { key, .. } => {
+        ListUpdate::GivenUp { key, .. } | ListUpdate::Removed { key, .. } => {
             let gone = serde_json::json!({ "id": key.session });
             frame_in(PERSON, "sessions:removed", &[&gone])
         }

@@ -7,13 +7,16 @@ mod attachments;
 mod calibrations;
 mod installation;
 mod links;
+mod marking;
 mod mcp_servers;
 mod model_defaults;
 mod providers;
 mod sandboxes;
 mod secrets;
+mod session_marks;
 mod sessions;
 mod tenants;
+mod texts;
 mod tool_definitions;
 mod tool_settings;
 mod usage;
@@ -30,8 +33,12 @@ pub use model_defaults::{ModelDefault, ModelDefaults};
 pub use providers::{ProviderRow, Providers};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
 pub use secrets::{SecretRow, Secrets};
-pub use sessions::{Cursor, ProjectedRow, SessionRow, SessionState, Sessions, SessionsPage};
+pub use session_marks::{MAX_TAGS, Marks, MarksChange};
+pub use sessions::{
+    Cursor, ListFilter, ProjectedRow, SessionRow, SessionState, Sessions, SessionsPage,
+};
 pub use tenants::Tenants;
+pub use texts::{Behind, Hit, NewText, TextChange, TextKind, Texts};
 pub use tool_definitions::{DefinitionChange, ToolDefinitions};
 pub use tool_settings::{ToolSetting, ToolSettings};
 pub use usage::{
@@ -79,6 +86,8 @@ impl Records {
         attachments: Attachments,
         /// The lists of sessions.
         sessions: Sessions,
+        /// What was said and done in sessions, by its words.
+        texts: Texts,
         /// Model providers that were added while running.
         providers: Providers,
         /// The model of new sessions.

@@ -4,12 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Error;
 use super::super::db::{Db, Statement, args};
+use super::session_marks::{Marks, tag_pattern};
 use super::usage::UsageRows;
 use super::{session_id, tenant_id, user_id};
 use crate::domain::{ForkOrigin, SessionId, SessionKey, TenantId, Timestamp, UserId};
 
 /// The most rows of one page.
-const MAX_ROWS: usize = 200;
+pub(super) const MAX_ROWS: usize = 200;
+/// What the cursor begins with among pinned sessions.
+const PINNED: &str = "p";
 
 /// Longer than a fork takes from its attachments to its session.
 const FORKING_MS: i64 = 3_600_000;
@@ -50,6 +53,17 @@ impl SessionState {
     }
 }
 
+/// Which sessions of a person.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListFilter {
+    /// Only those in that state.
+    pub state: Option<SessionState>,
+    /// Those that are archived, in place of those that are not.
+    pub is_archived: bool,
+    /// Only those with that tag.
+    pub tag: Option<String>,
+}
+
 /// A session as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRow {
@@ -69,6 +83,9 @@ pub struct SessionRow {
     /// Where it was forked from, if it was.
     #[serde(default)]
     pub forked_from: Option<ForkOrigin>,
+    /// Not of the journal: [`Sessions::project`] leaves them as they are.
+    #[serde(default)]
+    pub marks: Marks,
 }
 
 /// A session's row, with what the commits used that it is newer by.
@@ -94,6 +111,7 @@ impl From<SessionRow> for ProjectedRow {
 /// Where a page ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor {
+    is_pinned: bool,
     updated_at: i64,
     id: SessionId,
 }
@@ -101,13 +119,16 @@ pub struct Cursor {
 impl Cursor {
     /// The cursor as clients send it back.
     pub fn to_wire(&self) -> String {
-        format!("{}.{}", self.updated_at, self.id)
+        let pinned = if self.is_pinned { PINNED } else { "" };
+        format!("{pinned}{}.{}", self.updated_at, self.id)
     }
 
     /// Reads what [`Self::to_wire`] wrote.
     pub fn parse(text: &str) -> Option<Self> {
-        let (updated_at, id) = text.split_once('.')?;
+        let unpinned = text.strip_prefix(PINNED);
+        let (updated_at, id) = unpinned.unwrap_or(text).split_once('.')?;
         Some(Self {
+            is_pinned: unpinned.is_some(),
             updated_at: updated_at.parse().ok()?,
             id: SessionId::parse(id)?,
         })
@@ -124,7 +145,7 @@ pub struct SessionsPage {
 
 /// The sessions.
 pub struct Sessions<'s> {
-    db: &'s Db,
+    pub(super) db: &'s Db,
 }
 
 impl<'s> Sessions<'s> {
@@ -202,28 +223,33 @@ impl<'s> Sessions<'s> {
             .collect()
     }
 
-    /// The sessions of a person, newest first; only those in a state, if one is named.
+    /// The sessions of a person, pinned ones first, then newest first.
     pub async fn list(
         &self,
         (tenant, owner): (&TenantId, &UserId),
-        is_in: Option<SessionState>,
+        filter: &ListFilter,
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<SessionsPage, Error> {
         let limit = limit.clamp(1, MAX_ROWS);
+        let tag = filter.tag.as_deref().map(tag_pattern).unwrap_or_default();
         let rows: Vec<Row> = self
             .db
             .fetch_all(
-                "SELECT * FROM sessions WHERE tenant = $1 AND owner = $2 AND \
-                 (updated_at, id) < ($3, $4) AND ($6 = '' OR state = $6) \
-                 ORDER BY updated_at DESC, id DESC LIMIT $5",
+                "SELECT * FROM sessions WHERE tenant = $1 AND owner = $2 AND archived = $7 AND \
+                 (pinned, updated_at, id) < ($8, $3, $4) AND delete_at IS NULL AND \
+                 ($6 = '' OR state = $6) AND ($9 = '' OR tags LIKE $9 ESCAPE '\\') \
+                 ORDER BY pinned DESC, updated_at DESC, id DESC LIMIT $5",
                 args![
                     tenant.as_str(),
                     owner.as_str(),
                     after.map_or(i64::MAX, |cursor| cursor.updated_at),
                     after.map_or("", |cursor| cursor.id.as_str()),
                     i64::try_from(limit + 1).unwrap_or(i64::MAX),
-                    is_in.map_or("", SessionState::as_str)
+                    filter.state.map_or("", SessionState::as_str),
+                    filter.is_archived,
+                    after.is_none_or(|cursor| cursor.is_pinned),
+                    tag.as_str()
                 ],
             )
             .await?;
@@ -234,6 +260,7 @@ impl<'s> Sessions<'s> {
         let has_more = rows.len() > limit;
         rows.truncate(limit);
         let next = rows.last().filter(|_| has_more).map(|last| Cursor {
+            is_pinned: last.marks.is_pinned,
             updated_at: last.updated_at.0,
             id: last.key.session.clone(),
         });
@@ -251,7 +278,7 @@ impl<'s> Sessions<'s> {
             .db
             .fetch_all(
                 "SELECT * FROM sessions WHERE tenant = $1 AND owner = $2 AND (root = $3 OR id = $3) \
-                 ORDER BY created_at DESC, id DESC LIMIT $4",
+                 AND delete_at IS NULL ORDER BY created_at DESC, id DESC LIMIT $4",
                 args![
                     tenant.as_str(),
                     owner.as_str(),
@@ -270,15 +297,18 @@ impl<'s> Sessions<'s> {
             .db
             .execute("DELETE FROM sessions WHERE tenant = $1 AND id = $2", whom())
             .await?;
+        // After the row, without which nothing is added to them.
+        let texts = "DELETE FROM texts WHERE tenant = $1 AND session = $2";
         let attached = "DELETE FROM attachments WHERE tenant = $1 AND session = $2";
-        self.db.execute(attached, whom()).await?;
         // A fork that was cut off left these, before its session was there.
         let orphaned = "DELETE FROM attachments WHERE tenant = $1 AND created_at < $2 AND NOT EXISTS \
                         (SELECT 1 FROM sessions WHERE sessions.tenant = attachments.tenant \
                         AND sessions.id = attachments.session)";
-        let now = jiff::Timestamp::now().as_millisecond();
-        let args = args![key.tenant.as_str(), now - FORKING_MS];
-        self.db.execute(orphaned, args).await?;
+        let before = jiff::Timestamp::now().as_millisecond() - FORKING_MS;
+        let orphaned = Statement::new(orphaned, args![key.tenant.as_str(), before]);
+        let rest = [texts, attached].map(|sql| Statement::new(sql, whom()));
+        let rest = rest.into_iter().chain([orphaned]);
+        self.db.execute_all(rest.collect()).await?;
         // All that no session of the tenant holds, so that what an earlier deletion left goes too.
         let unheld = "DELETE FROM blobs WHERE tenant = $1 AND NOT EXISTS (SELECT 1 FROM attachments \
                       WHERE attachments.tenant = blobs.tenant AND attachments.blob = blobs.id)";
@@ -323,7 +353,7 @@ fn upsert(ProjectedRow { row, used_from, .. }: &ProjectedRow) -> Statement {
 }
 
 #[derive(sqlx::FromRow)]
-struct Row {
+pub(super) struct Row {
     tenant: String,
     id: String,
     owner: String,
@@ -336,10 +366,15 @@ struct Row {
     parent: Option<String>,
     parent_seq: Option<i64>,
     root: Option<String>,
+    pinned: bool,
+    archived: bool,
+    tags: String,
+    marked: i64,
+    delete_at: Option<i64>,
 }
 
 impl Row {
-    fn into_row(self) -> Result<SessionRow, Error> {
+    pub(super) fn into_row(self) -> Result<SessionRow, Error> {
         let forked_from = match (self.parent, self.parent_seq, self.root) {
             (Some(session), Some(seq), Some(root)) => Some(ForkOrigin {
                 session: session_id(session)?,
@@ -362,6 +397,18 @@ impl Row {
             updated_at: Timestamp(self.updated_at),
             version: u64::try_from(self.version).unwrap_or(0),
             forked_from,
+            marks: Marks {
+                is_pinned: self.pinned,
+                is_archived: self.archived,
+                tags: self
+                    .tags
+                    .lines()
+                    .map(str::to_owned)
+                    .filter(|tag| !tag.is_empty())
+                    .collect(),
+                changes: u64::try_from(self.marked).unwrap_or(0),
+                delete_at: self.delete_at.map(Timestamp),
+            },
         })
     }
 }

@@ -9,6 +9,7 @@ mod postgres;
 mod records;
 mod redis_server;
 mod registry;
+mod texts;
 mod upgrade;
 mod usage;
 

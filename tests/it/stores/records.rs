@@ -1,8 +1,11 @@
 //! What the records promise beyond what signing in tests.
 
+use std::collections::BTreeSet;
+
 use sepal::domain::{Role, SessionId, Tenant, TenantId, Timestamp, User, UserId};
 use sepal::store::records::{
-    Cursor, FirstOwner, NewUser, NewWebSession, ProjectedRow, SecretHash, SessionRow, SessionState,
+    Cursor, FirstOwner, ListFilter, MAX_TAGS, Marks, MarksChange, NewUser, NewWebSession,
+    ProjectedRow, SecretHash, SessionRow, SessionState,
 };
 use sepal::store::{Error, Records};
 
@@ -21,6 +24,7 @@ pub(super) fn row(session: u128, version: u64) -> SessionRow {
         updated_at: Timestamp(NOW.0 + i64::try_from(session / 2).unwrap()),
         version,
         forked_from: None,
+        marks: Marks::default(),
     }
 }
 
@@ -76,7 +80,12 @@ async fn pages_go_from_new_to_old_without_holes_and_only_over_ones_own() {
         let mut cursor: Option<Cursor> = None;
         loop {
             let page = sessions
-                .list((&tenant, &owner), None, cursor.as_ref(), 3)
+                .list(
+                    (&tenant, &owner),
+                    &ListFilter::default(),
+                    cursor.as_ref(),
+                    3,
+                )
                 .await
                 .unwrap();
             seen.extend(page.rows.into_iter().map(|row| row.key.session));
@@ -88,6 +97,160 @@ async fn pages_go_from_new_to_old_without_holes_and_only_over_ones_own() {
         assert!(sessions.delete(&key(1, 7)).await.unwrap());
         assert!(!sessions.delete(&key(1, 7)).await.unwrap());
         assert!(!sessions.delete(&key(1, 9)).await.unwrap());
+    })
+    .await;
+}
+
+fn tags(tags: &[&str]) -> BTreeSet<String> {
+    tags.iter().map(|tag| (*tag).to_owned()).collect()
+}
+
+/// Marks of that session, which are those that nobody else may change.
+async fn mark(records: &Records, session: u128, change: MarksChange) {
+    let (key, rows) = (key(1, session), records.sessions());
+    let stranger = rows.mark(&key, &UserId::from_bits(2), &change).await;
+    assert_eq!(stranger.unwrap(), None);
+    let marked = rows.mark(&key, &UserId::from_bits(1), &change).await;
+    assert_eq!(rows.find(&key).await.unwrap(), marked.unwrap());
+}
+
+/// The sessions of a list, page by page.
+async fn listed(records: &Records, filter: ListFilter) -> Vec<SessionId> {
+    let (tenant, owner) = (TenantId::from_bits(1), UserId::from_bits(1));
+    let mut seen = Vec::new();
+    let mut cursor: Option<Cursor> = None;
+    loop {
+        let rows = records.sessions();
+        let page = rows.list((&tenant, &owner), &filter, cursor.as_ref(), 2);
+        let page = page.await.unwrap();
+        seen.extend(page.rows.into_iter().map(|row| row.key.session));
+        let Some(next) = page.next else { return seen };
+        cursor = Some(Cursor::parse(&next.to_wire()).unwrap());
+    }
+}
+
+fn ids(ids: &[u128]) -> Vec<SessionId> {
+    ids.iter().copied().map(SessionId::from_bits).collect()
+}
+
+#[tokio::test]
+async fn pinned_sessions_come_first_over_pages_and_archived_ones_by_themselves() {
+    with_records(async |records| {
+        let rows: Vec<_> = (1..=9).map(|n| row(n, 1)).collect();
+        records.sessions().project(&rows).await.unwrap();
+        for session in [2, 5] {
+            let is_pinned = Some(true);
+            let pin = MarksChange {
+                is_pinned,
+                ..MarksChange::default()
+            };
+            mark(&records, session, pin).await;
+        }
+        let archive = MarksChange {
+            is_archived: Some(true),
+            ..MarksChange::default()
+        };
+        mark(&records, 7, archive).await;
+        // What the journal says changes nothing of it.
+        records.sessions().project(&[row(2, 2)]).await.unwrap();
+        let all = ListFilter::default();
+        assert_eq!(listed(&records, all).await, ids(&[5, 2, 9, 8, 6, 4, 3, 1]));
+        let archived = ListFilter {
+            is_archived: true,
+            ..ListFilter::default()
+        };
+        assert_eq!(listed(&records, archived).await, ids(&[7]));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_tag_is_found_as_a_whole_whatever_signs_it_has() {
+    with_records(async |records| {
+        let rows: Vec<_> = (1..=4).map(|n| row(n, 1)).collect();
+        records.sessions().project(&rows).await.unwrap();
+        let change = |all: Option<&[&str]>, add: &[&str], remove: &[&str]| MarksChange {
+            tags: all.map(tags),
+            add_tags: tags(add),
+            remove_tags: tags(remove),
+            ..MarksChange::default()
+        };
+        mark(&records, 2, change(Some(&["a", "100%_"]), &[], &[])).await;
+        mark(&records, 4, change(None, &["ab", "to do"], &[])).await;
+        mark(&records, 4, change(None, &["a"], &["ab"])).await;
+        for (tag, expected) in [
+            ("a", &[4, 2][..]),
+            ("100%_", &[2]),
+            ("%", &[]),
+            ("to", &[]),
+            ("to do", &[4]),
+        ] {
+            let tagged = ListFilter {
+                tag: Some(tag.into()),
+                ..ListFilter::default()
+            };
+            assert_eq!(listed(&records, tagged).await, ids(expected), "{tag}");
+        }
+        let many: Vec<String> = (0..9).map(|tag| tag.to_string()).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        mark(&records, 1, change(None, &many, &[])).await;
+        let row = records.sessions().find(&key(1, 1)).await.unwrap().unwrap();
+        assert_eq!(row.marks.tags.len(), MAX_TAGS);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_session_that_was_given_up_is_on_no_list_and_comes_back_in_time_only() {
+    with_records(async |records| {
+        let sessions = records.sessions();
+        sessions.project(&[row(1, 1), row(2, 1)]).await.unwrap();
+        let (tenant, owner) = (TenantId::from_bits(1), UserId::from_bits(1));
+        let listed = async || {
+            let all = ListFilter::default();
+            let page = sessions.list((&tenant, &owner), &all, None, 9).await;
+            page.unwrap().rows.len()
+        };
+        let (one, later) = (key(1, 1), Timestamp(NOW.0 + 10));
+        assert!(
+            !sessions
+                .give_up(&one, &UserId::from_bits(2), later)
+                .await
+                .unwrap()
+        );
+        assert!(sessions.give_up(&one, &owner, later).await.unwrap());
+        assert!(
+            !sessions
+                .give_up(&one, &owner, Timestamp(9_999))
+                .await
+                .unwrap(),
+            "twice"
+        );
+        assert_eq!(listed().await, 1);
+        let given_up = sessions.given_up().await.unwrap();
+        assert_eq!((given_up.len(), &given_up[0].key), (1, &one));
+        assert_eq!(given_up[0].marks.delete_at, Some(later));
+        let pin = MarksChange {
+            is_pinned: Some(true),
+            ..MarksChange::default()
+        };
+        assert_eq!(sessions.mark(&one, &owner, &pin).await.unwrap(), None);
+        // A turn that still ran changes nothing of it.
+        sessions.project(&[row(1, 2)]).await.unwrap();
+        assert_eq!(listed().await, 1);
+        assert!(
+            !sessions.take_back(&one, &owner, later).await.unwrap(),
+            "too late"
+        );
+        assert!(
+            !sessions
+                .take_back(&one, &UserId::from_bits(2), NOW)
+                .await
+                .unwrap()
+        );
+        assert!(sessions.take_back(&one, &owner, NOW).await.unwrap());
+        assert_eq!(listed().await, 2);
+        assert_eq!(sessions.given_up().await.unwrap(), []);
     })
     .await;
 }

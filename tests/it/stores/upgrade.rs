@@ -70,7 +70,11 @@ async fn every_kind_of_database_has_the_same_tables() {
     let sql = "SELECT t.name, c.name FROM sqlite_schema t, pragma_table_info(t.name) c \
                WHERE t.type = 'table' AND t.name NOT LIKE '\\_%' ESCAPE '\\' \
                AND t.name NOT LIKE 'sqlite%' ORDER BY 1, 2";
-    let lite: Vec<(String, String)> = sqlx::query_as(sql).fetch_all(&lite).await.unwrap();
+    let mut lite: Vec<(String, String)> = sqlx::query_as(sql).fetch_all(&lite).await.unwrap();
+    // The one thing that each does in its own way: an index of words, beside the texts or in them.
+    lite.retain(|(table, _)| !table.starts_with("texts_index"));
+    lite.push(("texts".into(), "words".into()));
+    lite.sort();
 
     let url = new_database().await;
     let settings = in_postgres(dir.path(), &url);

@@ -4,6 +4,7 @@ import { perLocale } from './perLocale'
 
 const counts = perLocale((locale) => new Intl.NumberFormat(locale))
 const clocks = perLocale((locale) => new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit' }))
+const dates = perLocale((locale) => new Intl.DateTimeFormat(locale, { dateStyle: 'medium' }))
 const dateTimes = perLocale((locale) => new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeStyle: 'medium' }))
 
 /** The person's own region when it speaks our language, so that clocks and dates look as usual. */
@@ -46,6 +47,11 @@ export function clock(at: string): string {
 
 export function dateTime(at: string): string {
   return dateTimes(region()).format(new Date(at))
+}
+
+/** The day on which something happened, here. */
+export function date(at: string): string {
+  return dates(region()).format(new Date(at))
 }
 
 /** A day of the year that is meant, whatever the clock says here. */

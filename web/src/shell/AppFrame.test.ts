@@ -15,7 +15,7 @@ import AppFrame from './AppFrame.vue'
 
 vi.mock('@/wire/listLink', () => ({ ListLink: class { open() {} close() {} } }))
 
-const ITEM: SessionItem = { id: 'a', title: 'a', createdAt: '2026-11-23T10:00:00Z', updatedAt: '2026-11-23T10:00:00Z', state: 'idle', waiting: 0, version: 1 }
+const ITEM: SessionItem = { id: 'a', title: 'a', createdAt: '2026-11-23T10:00:00Z', updatedAt: '2026-11-23T10:00:00Z', state: 'idle', waiting: 0, version: 1, isPinned: false, isArchived: false, tags: [] }
 const SERVER = { name: 'files', source: 'tenant', transport: 'http', enabled: true, status: 'healthy', toolCount: 0, enabledTools: 0, definitionTokens: 0 } as ServerItem
 const isThere = ref(true)
 const Vanishing = defineComponent({ setup: () => () => h('div', isThere.value ? h('button', { id: 'vanishing' }, 'x') : '') })
@@ -26,7 +26,7 @@ beforeEach(() => {
   setActivePinia(createPinia())
   isThere.value = true
   vi.spyOn(rest, 'sessions').mockResolvedValue({ items: [ITEM], nextCursor: null })
-  vi.spyOn(rest, 'deleteSession').mockResolvedValue(undefined)
+  vi.spyOn(rest, 'changeSessions').mockResolvedValue({ done: [], notFound: [], deleteAt: null })
   vi.spyOn(rest, 'server').mockResolvedValue(SERVER)
   vi.spyOn(rest, 'serverTools').mockResolvedValue({ items: [] })
   vi.spyOn(rest, 'serverDay').mockResolvedValue({ name: 'files', status: 'unknown', consecutiveFailures: 0, stepSeconds: 300, steps: [] })
@@ -65,7 +65,7 @@ it('keeps the focus on the page when what had it takes itself away', async () =>
 it('keeps the focus in the rail when a deletion can no longer be undone', async () => {
   await show('/vanishing')
   vi.useFakeTimers()
-  useSessions().remove(ITEM)
+  void useSessions().remove([ITEM])
   await flushPromises()
   page.get<HTMLElement>('.undo button').element.focus()
   await vi.advanceTimersByTimeAsync(UNDO_MS)

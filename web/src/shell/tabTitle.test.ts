@@ -7,7 +7,7 @@ import { useSessions } from '@/stores/sessions'
 import type { SessionItem } from '@/wire/restTypes'
 import { nameTab, showAttention } from './tabTitle'
 
-const ITEM: SessionItem = { id: 'a', title: 'a', createdAt: '', updatedAt: '', state: 'waiting', waiting: 2, version: 1 }
+const ITEM: SessionItem = { id: 'a', title: 'a', createdAt: '', updatedAt: '', state: 'waiting', waiting: 2, version: 1, isPinned: false, isArchived: false, tags: [] }
 
 beforeEach(() => {
   setActivePinia(createPinia())

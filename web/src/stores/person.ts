@@ -53,7 +53,7 @@ export const usePerson = defineStore('person', () => {
 
   async function signOut(): Promise<void> {
     // Afterwards there is no right to delete any more.
-    await sessions.finishRemoval(false)
+    await sessions.told()
     try {
       await rest.signOut()
     } catch (error) {

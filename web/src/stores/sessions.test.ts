@@ -5,7 +5,7 @@ import type { Me, SessionItem } from '@/wire/restTypes'
 import { usePerson } from './person'
 import { useSessions } from './sessions'
 
-const item = (id: string): SessionItem => ({ id, title: id, createdAt: '2026-11-23T10:00:00Z', updatedAt: `2026-11-23T10:00:0${id.length}Z`, state: 'idle', waiting: 0, version: 1 })
+const item = (id: string): SessionItem => ({ id, title: id, createdAt: '2026-11-23T10:00:00Z', updatedAt: `2026-11-23T10:00:0${id.length}Z`, state: 'idle', waiting: 0, version: 1, isPinned: false, isArchived: false, tags: [] })
 
 function me(id: string): Me {
   return {
@@ -23,22 +23,66 @@ afterEach(() => vi.restoreAllMocks())
 
 it('deletes before it signs out, and leaves nothing of the list to whoever comes next', async () => {
   const asked: string[] = []
-  vi.spyOn(rest, 'deleteSession').mockImplementation(async (id) => {
-    asked.push(`delete ${id}`)
+  vi.spyOn(rest, 'changeSessions').mockImplementation(async ([id], action) => {
+    asked.push(`${action} ${id}`)
     await Promise.resolve()
     asked.push('deleted')
-    return undefined
+    return { done: [], notFound: [], deleteAt: null }
   })
   vi.spyOn(rest, 'signOut').mockImplementation(async () => void asked.push('sign out'))
   vi.spyOn(rest, 'sessions').mockResolvedValue({ items: [item('a'), item('bb')], nextCursor: 'next' })
   const [person, sessions] = [usePerson(), useSessions()]
   person.enter(me('ana'))
   await sessions.refresh()
-  sessions.remove(item('a'))
+  void sessions.remove([item('a')])
 
   await person.signOut()
   expect(asked).toEqual(['delete a', 'deleted', 'sign out'])
   expect([sessions.items, sessions.nextCursor, sessions.leaving]).toEqual([[], null, null])
+})
+
+it('brings back what the server has not deleted yet, and nothing else', async () => {
+  const asked = vi.spyOn(rest, 'changeSessions').mockResolvedValue({ done: ['a'], notFound: [], deleteAt: null })
+  const listed = vi.spyOn(rest, 'sessions').mockResolvedValue({ items: [item('bb'), item('a')], nextCursor: null })
+  const sessions = useSessions()
+  await sessions.refresh()
+  expect(await sessions.remove([item('a')])).toBe(true)
+  expect(sessions.items.map(({ id }) => id)).toEqual(['bb'])
+  // A list that was read before knows of it still.
+  await sessions.refresh()
+  sessions.take({ ...item('a'), version: 5 })
+  expect(sessions.items.map(({ id }) => id)).toEqual(['bb'])
+  await sessions.undoRemoval()
+  expect(sessions.items.map(({ id }) => id)).toEqual(['bb', 'a'])
+
+  asked.mockResolvedValue({ done: [], notFound: ['a'], deleteAt: null })
+  await sessions.remove([item('a')])
+  listed.mockResolvedValue({ items: [item('bb')], nextCursor: null })
+  await sessions.undoRemoval()
+  expect(sessions.items.map(({ id }) => id)).toEqual(['bb'])
+
+  asked.mockRejectedValue(new Error('away'))
+  expect(await sessions.remove([item('bb')])).toBe(false)
+  expect(sessions.items.map(({ id }) => id)).toEqual(['bb'])
+})
+
+it('shows what is pinned first, and of the rest what is asked for', async () => {
+  const listed = vi.spyOn(rest, 'sessions').mockResolvedValue({ items: [item('bb'), item('a')], nextCursor: null })
+  const sessions = useSessions()
+  await sessions.refresh()
+  sessions.take({ ...item('a'), isPinned: true, tags: ['x'], version: 2 })
+  expect(sessions.items.map(({ id }) => id)).toEqual(['a', 'bb'])
+  expect(sessions.tags).toEqual(['x'])
+  sessions.take({ ...item('bb'), isArchived: true, version: 2 })
+  expect(sessions.items.map(({ id }) => id)).toEqual(['a'])
+
+  listed.mockResolvedValue({ items: [{ ...item('bb'), isArchived: true, version: 2 }], nextCursor: null })
+  await sessions.choose({ isArchived: true })
+  expect(listed).toHaveBeenLastCalledWith(null, { isArchived: true, tag: null })
+  expect(sessions.items.map(({ id }) => id)).toEqual(['bb'])
+  sessions.take({ ...item('ccc'), version: 2 })
+  sessions.touch('dddd', { state: 'running', updatedAt: '2026-11-23T11:00:00Z' })
+  expect(sessions.items.map(({ id }) => id)).toEqual(['bb'])
 })
 
 it('shows nothing of another person, though an answer to them comes late', async () => {
@@ -95,7 +139,7 @@ it('leaves the open session to its own socket, which knows sooner', async () => 
 
 it('shows what waits first, however long ago it began', async () => {
   const old = { ...item('a'), updatedAt: '2025-01-01T10:00:00Z', waiting: 1 }
-  vi.spyOn(rest, 'sessions').mockImplementation(async (_cursor, state) =>
+  vi.spyOn(rest, 'sessions').mockImplementation(async (_cursor, _filter, state) =>
     state === 'waiting' ? { items: [old], nextCursor: null } : { items: [item('bb')], nextCursor: 'more' },
   )
   const sessions = useSessions()

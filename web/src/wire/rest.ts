@@ -1,6 +1,6 @@
 /** The requests that the page makes of the REST door. */
 import { request } from './request'
-import type { ProviderChange, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ToolDecision, UsageQuery } from './restTypes'
+import type { BulkAction, ProviderChange, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ToolDecision, UsageQuery } from './restTypes'
 
 type Scope = 'own' | 'tenant' | 'installation'
 
@@ -11,11 +11,17 @@ export const rest = {
   signIn: (body: { name: string; password: string }) => request('post', '/api/auth/login', { body }),
   signOut: () => request('post', '/api/auth/logout'),
 
-  sessions: (cursor: string | null, state?: SessionState) =>
-    request('get', '/api/sessions', { query: { ...(cursor && { cursor }), state } }),
+  sessions: (cursor: string | null, { isArchived, tag }: { isArchived: boolean; tag: string | null }, state?: SessionState) =>
+    request('get', '/api/sessions', { query: { ...(cursor && { cursor }), ...(isArchived && { archived: true }), ...(tag !== null && { tag }), state } }),
   renameSession: (id: string, title: string) => request('patch', '/api/sessions/{id}', { path: { id }, body: { title } }),
-  deleteSession: (id: string, keepalive: boolean) => request('delete', '/api/sessions/{id}', { path: { id }, keepalive }),
   forks: (id: string) => request('get', '/api/sessions/{id}/forks', { path: { id } }),
+  changeSession: (id: string, body: { isPinned?: boolean; isArchived?: boolean; tags?: string[] }) =>
+    request('patch', '/api/sessions/{id}', { path: { id }, body }),
+  /** Outlives the page: what a person decided last is not lost with their tab. */
+  changeSessions: (ids: string[], action: BulkAction, tag?: string) =>
+    request('post', '/api/sessions/bulk', { body: { ids, action, ...(tag !== undefined && { tag }) }, keepalive: true }),
+  search: (q: string, cursor: string | null) => request('get', '/api/search', { query: { q, ...(cursor && { cursor }) } }),
+  searchIn: (id: string, q: string) => request('get', '/api/sessions/{id}/search', { path: { id }, query: { q } }),
   eventsBefore: (id: string, before: number, limit: number) =>
     request('get', '/api/sessions/{id}/events', { path: { id }, query: { before, limit } }),
 

@@ -15,6 +15,10 @@ export type Me = Schemas['Me']
 
 export type SessionState = Schemas['SessionState']
 export type SessionItem = Schemas['SessionItem']
+export type BulkAction = Schemas['BulkAction']
+export type FoundSession = Schemas['FoundSessionItem']
+export type SearchHit = Schemas['HitItem']
+export type SnippetPiece = Schemas['PieceItem']
 
 /** `retiresAt` (a date) is not in the description of every server. */
 export type Model = Schemas['AvailableModel'] & { retiresAt?: string | null }

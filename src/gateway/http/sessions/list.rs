@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::one::find;
+use super::tag;
 use crate::domain::{Caller, Code, Effort};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query};
 use crate::gateway::wire::SessionItem;
 use crate::providers::Wanted;
-use crate::store::records::{Cursor, SessionState};
+use crate::store::records::{Cursor, ListFilter, SessionState};
 
 const PAGE: usize = 50;
 const MAX_PAGE: usize = 200;
@@ -22,7 +23,7 @@ const MAX_PAGE: usize = 200;
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct SessionsPage {
-    /// Newest first.
+    /// Pinned ones first, then newest first.
     items: Vec<SessionItem>,
     /// For `cursor`, if there is more.
     next_cursor: Option<String>,
@@ -33,7 +34,7 @@ pub(in crate::gateway::http) struct SessionsPage {
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct SessionsQuery {
     /// `nextCursor` of the page before.
-    #[param(pattern = r"^(-?[0-9]{1,18}\.ses_[0-9a-f]{32})?$")]
+    #[param(pattern = r"^(p?-?[0-9]{1,18}\.ses_[0-9a-f]{32})?$")]
     cursor: Option<String>,
     /// Sessions in the page, 1 to 200.
     #[param(minimum = 1, maximum = 200)]
@@ -41,6 +42,11 @@ pub(in crate::gateway::http) struct SessionsQuery {
     /// Only those in that state: `idle`, `running`, `waiting` or `failed`.
     #[param(pattern = "^(idle|running|waiting|failed)?$")]
     state: Option<String>,
+    /// `true`: those that are archived, in place of those that are not.
+    archived: Option<bool>,
+    /// Only those with that tag.
+    #[param(max_length = 32)]
+    tag: Option<String>,
 }
 
 /// A session to create.
@@ -60,7 +66,7 @@ pub(in crate::gateway::http) struct CreateSessionRequest {
     effort: Option<Effort>,
 }
 
-/// My sessions, newest first.
+/// My sessions, pinned ones first, then newest first.
 #[utoipa::path(get, path = "/api/sessions", tag = "sessions", params(SessionsQuery), responses(
     (status = 200, body = SessionsPage), (status = 401, body = Problem),
 ))]
@@ -87,10 +93,15 @@ pub(in crate::gateway::http) async fn list_sessions(
     }
     let wanted = query.state.filter(|state| !state.is_empty());
     let is_in = wanted.map(|state| SessionState::parse(&state).ok_or_else(no_state));
-    let is_in = is_in.transpose()?;
+    let tag = query.tag.filter(|tag| !tag.is_empty());
+    let filter = ListFilter {
+        state: is_in.transpose()?,
+        is_archived: query.archived.unwrap_or(false),
+        tag: tag.map(|text| tag::read("tag", &text)).transpose()?,
+    };
     let page = state
         .sessions
-        .list(&caller, is_in, cursor.as_ref(), limit)
+        .list(&caller, &filter, cursor.as_ref(), limit)
         .await?;
     Ok(Json(SessionsPage {
         items: page.rows.iter().map(SessionItem::of).collect(),

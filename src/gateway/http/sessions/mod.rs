@@ -2,12 +2,15 @@
 //! the records.
 
 mod attachments;
+mod bulk;
 mod commands;
 mod events;
 mod export;
 mod fork;
 mod list;
 mod one;
+mod search;
+mod tag;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -21,9 +24,12 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         .routes(routes!(list::list_sessions, list::create_session))
         .routes(routes!(
             one::read_session,
-            one::rename_session,
+            one::change_session,
             one::delete_session
         ))
+        .routes(routes!(bulk::change_sessions))
+        .routes(routes!(search::search_sessions))
+        .routes(routes!(search::search_session))
         .routes(routes!(events::list_events))
         .routes(routes!(export::export_session))
         .routes(routes!(fork::fork_session))

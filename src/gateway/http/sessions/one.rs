@@ -1,4 +1,4 @@
-//! One session: read, rename, delete.
+//! One session: read, change, delete.
 
 use axum::Json;
 use axum::extract::State;
@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::key_of;
+use super::{key_of, tag};
 use crate::agent::SessionRequest;
 use crate::domain::{Caller, Code, SessionKey, Timestamp};
 use crate::gateway::GatewayState;
@@ -14,19 +14,22 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, SessionPath, required};
 use crate::gateway::wire::SessionItem;
 use crate::session::Command;
+use crate::store::records::MarksChange;
 
-/// A new name.
+/// What to change of a session; what is left out stays.
 #[derive(Debug, Deserialize, ToSchema)]
-pub(in crate::gateway::http) struct RenameSessionRequest {
-    /// The title.
-    #[schema(
-        required,
-        nullable = false,
-        min_length = 1,
-        max_length = 200,
-        pattern = r"\S"
-    )]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway::http) struct ChangeSessionRequest {
+    /// Another title.
+    #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     title: Option<String>,
+    /// Whether it stands before all that are not pinned.
+    is_pinned: Option<bool>,
+    /// Whether it is off the list.
+    is_archived: Option<bool>,
+    /// All of its tags: eight at most, each of 32 characters at most. They are kept in small letters.
+    #[schema(max_items = 8)]
+    tags: Option<Vec<String>>,
 }
 
 /// One session of mine.
@@ -43,26 +46,47 @@ pub(in crate::gateway::http) async fn read_session(
     ))
 }
 
-/// Rename a session.
+/// Rename, pin, archive or tag a session.
 #[utoipa::path(patch, path = "/api/sessions/{id}", tag = "sessions", params(("id" = String, Path)),
-    request_body = RenameSessionRequest,
+    request_body = ChangeSessionRequest,
     responses((status = 200, body = SessionItem), (status = 404, body = Problem)),
 )]
-pub(in crate::gateway::http) async fn rename_session(
+pub(in crate::gateway::http) async fn change_session(
     State(state): State<GatewayState>,
     caller: Caller,
     SessionPath(session): SessionPath,
-    Body(body): Body<RenameSessionRequest>,
+    Body(body): Body<ChangeSessionRequest>,
 ) -> Result<Json<SessionItem>, ApiError> {
-    let title = required("title", body.title)?;
     let key = key_of(&caller, session);
-    let ask = SessionRequest::Command(Command::Rename {
-        title: title.clone(),
-    });
-    state.sessions.tell(&key, &caller, ask).await?;
-    let mut item = find(&state, &caller, &key).await?;
+    let tags = body.tags.map(|tags| tag::read_all(&tags)).transpose()?;
+    let marks = MarksChange {
+        is_pinned: body.is_pinned,
+        is_archived: body.is_archived,
+        tags,
+        ..MarksChange::default()
+    };
+    if marks == MarksChange::default() {
+        // What was there before the marks came.
+        return rename(&state, &caller, &key, required("title", body.title)?).await;
+    }
+    if let Some(title) = body.title {
+        drop(rename(&state, &caller, &key, title).await?);
+    }
+    let row = state.sessions.mark(&key, &caller, &marks).await?;
+    Ok(Json(SessionItem::of(&row)))
+}
+
+async fn rename(
+    state: &GatewayState,
+    caller: &Caller,
+    key: &SessionKey,
+    title: String,
+) -> Result<Json<SessionItem>, ApiError> {
+    let ask = SessionRequest::Command(Command::Rename { title });
+    state.sessions.tell(key, caller, ask).await?;
+    let mut item = find(state, caller, key).await?;
     // The row follows a moment later.
-    let view = state.sessions.join(&key, &caller).await?.view;
+    let view = state.sessions.join(key, caller).await?.view;
     item.title = view.title;
     Ok(Json(item))
 }
@@ -112,5 +136,8 @@ pub(super) async fn find(
         waiting: 0,
         forked_from: None,
         version: 0,
+        is_pinned: false,
+        is_archived: false,
+        tags: Vec::new(),
     })
 }

@@ -7,7 +7,7 @@ import { applyDelta, withRunning, type Delta } from '@/session/conversation/stre
 import { useSessions } from '@/stores/sessions'
 import { noteVersion } from '@/stores/version'
 import { isObject } from '@/wire/json'
-import type { JsonObject, QueueCall, SandboxState, SessionUsage, StoredEvent, SystemReady } from '@/wire/types'
+import type { JsonObject, QueueCall, SandboxState, Seq, SessionUsage, StoredEvent, SystemReady } from '@/wire/types'
 import { noteSaved, type Connection, type SessionState } from './state'
 
 /** Whoever keeps what was typed is told when it may have arrived. */
@@ -147,11 +147,21 @@ export function useEventStream(state: SessionState, connection: Connection, deli
     conversation.value = mergeQueue(retainStreamed(conversation.value, whole), queue.value)
   }
 
+  /** The key of the entry that shows that event, or the one that was shown last before it. */
+  function entryAt(seq: Seq): string | null {
+    const { entries } = conversation.value
+    const event = events.find((event) => event.seq === seq)
+    const last = event?.args[event.args.length - 1]
+    const callId = isObject(last) ? last.callId : undefined
+    const call = entries.find((entry) => entry.kind === 'call' && entry.call.callId === callId)
+    return (call ?? entries.findLast((entry) => entry.seq <= seq))?.key ?? null
+  }
+
   function clear(): void {
     deltas.clear()
     events = []
     isResuming = false
   }
 
-  return { onReady, onEvent, prepend, oldest: () => events[0], clear }
+  return { onReady, onEvent, prepend, oldest: () => events[0], entryAt, clear }
 }

@@ -47,5 +47,5 @@ export const useSession = defineStore('session', () => {
   watch([state.id, state.linkState], () => sessions.follow(state.linkState.value === 'open' ? state.id.value : null), { flush: 'sync' })
 
   const { attach, send, unsend } = delivery
-  return { ...state, ...deriveFrom(state), ...commands, open, close, tryNow, loadOlder: older.load, attach, send, unsend }
+  return { ...state, ...deriveFrom(state), ...commands, open, close, tryNow, loadOlder: older.load, loadBackTo: older.loadBackTo, entryAt: stream.entryAt, attach, send, unsend }
 })

@@ -40,5 +40,12 @@ export function useEntryWindow(entries: () => readonly Entry[]) {
     else drawUpTo(next)
   }
 
-  return { slice, isAtNewest, drawNewest, stay, moveEarlier, moveLater }
+  /** Draws that entry with what is around it. */
+  function drawAround(index: number): void {
+    const end = Math.max(index + WINDOW / 2, Math.min(WINDOW, entries().length))
+    if (end >= entries().length) drawNewest()
+    else drawUpTo(end)
+  }
+
+  return { slice, isAtNewest, drawNewest, drawAround, stay, moveEarlier, moveLater }
 }

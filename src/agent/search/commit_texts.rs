@@ -1,0 +1,163 @@
+//! What a commit says in words: the texts that the index takes, and that a hit is shown from.
+
+use serde_json::Value;
+
+use crate::session::{Commit, Event, Outcome, SaidCall};
+use crate::store::records::{NewText, TextChange, TextKind};
+
+/// What a commit changes of the session's texts, in order.
+pub(super) fn changes(commit: &Commit) -> Vec<TextChange> {
+    commit
+        .shown()
+        .flat_map(|(seq, event)| of_event(commit, seq, event))
+        .collect()
+}
+
+/// The text of a commit that stands at that place.
+pub(super) fn text_at(commit: &Commit, seq: u64, part: u64) -> Option<String> {
+    changes(commit).into_iter().find_map(|change| match change {
+        TextChange::Put(text) if (text.seq, text.part) == (seq, part) => Some(text.text),
+        TextChange::Put(_) | TextChange::Remove { .. } => None,
+    })
+}
+
+fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
+    let put = |seq, part, kind, text| put(commit, (seq, part), kind, text);
+    let change = match event {
+        // There is one title, whenever it was given.
+        Event::TitleSet { title } => put(0, 0, TextKind::Title, title.clone()),
+        Event::UserMessage {
+            text, attachments, ..
+        } => {
+            let mut lines = vec![text.as_str()];
+            lines.extend(attachments.iter().map(|file| file.name.as_str()));
+            put(seq, 0, TextKind::Message, lines.join("\n"))
+        }
+        Event::Said { text, calls, .. } => {
+            let said = put(seq, 0, TextKind::Answer, text.clone());
+            let calls = (1..).zip(calls);
+            let calls = calls.map(|(part, call)| put(seq, part, TextKind::Call, call_text(call)));
+            return std::iter::once(said).chain(calls).flatten().collect();
+        }
+        Event::Answered { text, .. }
+        | Event::Cancelled {
+            text: Some(text), ..
+        } => put(seq, 0, TextKind::Answer, text.clone()),
+        Event::Decided {
+            edited: Some(edited),
+            ..
+        } => put(seq, 0, TextKind::Call, arguments_text(&edited.args)),
+        Event::Ended { name, outcome, .. } => put(
+            seq,
+            0,
+            TextKind::Output,
+            format!("{name}: {}", outcome_text(outcome)),
+        ),
+        Event::Withdrawn { message_seq, .. } => Some(TextChange::Remove { seq: *message_seq }),
+        Event::Created { .. }
+        | Event::OwnerChanged { .. }
+        | Event::Queued { .. }
+        | Event::Spent { .. }
+        | Event::StopRequested { .. }
+        | Event::CallStopRequested { .. }
+        | Event::Thinking { .. }
+        | Event::ApprovalAsked { .. }
+        | Event::Decided { edited: None, .. }
+        | Event::Started { .. }
+        | Event::Settled { .. }
+        | Event::TurnFailed { .. }
+        | Event::Cancelled { text: None, .. }
+        | Event::ModelChosen { .. }
+        | Event::WindowChosen { .. }
+        | Event::ContextReset
+        | Event::ContextCut { .. }
+        | Event::ResultsShortened { .. } => None,
+    };
+    change.into_iter().collect()
+}
+
+/// A text that says something.
+fn put(
+    commit: &Commit,
+    (seq, part): (u64, u64),
+    kind: TextKind,
+    text: String,
+) -> Option<TextChange> {
+    let is_empty = text.trim().is_empty();
+    (!is_empty).then_some(TextChange::Put(NewText {
+        seq,
+        part,
+        kind,
+        at: commit.at,
+        version: commit.version,
+        text,
+    }))
+}
+
+fn call_text(call: &SaidCall) -> String {
+    match arguments_text(&call.args) {
+        arguments if arguments.is_empty() => call.name.clone(),
+        arguments => format!("{} {arguments}", call.name),
+    }
+}
+
+/// Names and values as people read them: escapes of JSON would make words of their own.
+fn arguments_text(value: &Value) -> String {
+    let mut text = String::new();
+    write(&mut text, value);
+    text.trim_end().to_owned()
+}
+
+fn write(text: &mut String, value: &Value) {
+    match value {
+        Value::Null => {}
+        Value::Bool(is) => text.push_str(if *is { "true " } else { "false " }),
+        Value::Number(number) => {
+            text.push_str(&number.to_string());
+            text.push(' ');
+        }
+        Value::String(string) => {
+            text.push_str(string);
+            text.push(' ');
+        }
+        Value::Array(values) => values.iter().for_each(|value| write(text, value)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                text.push_str(name);
+                text.push_str(": ");
+                write(text, value);
+            }
+        }
+    }
+}
+
+/// What the tool gave, or the words of whoever refused it; nothing that we say ourselves.
+fn outcome_text(outcome: &Outcome) -> &str {
+    match outcome {
+        Outcome::Completed { output } | Outcome::Failed { output, .. } => &output.text,
+        Outcome::Rejected {
+            reason: Some(reason),
+        } => reason,
+        Outcome::Rejected { reason: None } | Outcome::Cancelled | Outcome::Unknown { .. } => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::arguments_text;
+
+    fn check(args: &Value, expected: &str) {
+        assert_eq!(arguments_text(args), expected);
+    }
+
+    #[test]
+    fn arguments_read_as_their_words() {
+        check(
+            &json!({ "path": "a.txt", "lines": [1, "two\n"], "force": true, "x": null }),
+            "force: true lines: 1 two\n path: a.txt x:",
+        );
+        check(&json!({}), "");
+    }
+}

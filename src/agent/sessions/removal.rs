@@ -1,0 +1,214 @@
+//! Removes sessions: at once, or, where they were given up, when the time to undo is over, by whichever
+//! gateway lives then. Until then they are on no list.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::error::SendError;
+use tokio::sync::oneshot;
+
+use super::refusal::{not_found, unreadable};
+use super::registry::SessionRegistry;
+use crate::agent::cluster::message::{ClusterMessage, SessionUpdate};
+use crate::agent::feed::What;
+use crate::agent::feed::list_update::ListUpdate;
+use crate::agent::journal::JournalError;
+use crate::agent::mailbox::{Message, stopping, store_away};
+use crate::agent::usage::completion::complete_before_removal;
+use crate::domain::{Caller, Code, SandboxId, SessionKey, Timestamp, UserId};
+use crate::session::Refusal;
+use crate::store::Error;
+use crate::store::clock::now;
+use crate::store::records::SessionRow;
+
+/// How long giving up can be undone.
+const UNDO: Duration = Duration::from_secs(10);
+/// How often what other gateways gave up is looked for, should one of them be gone.
+const EVERY: Duration = Duration::from_mins(1);
+
+/// Looks at once, whenever a session is given up, and when the time of the next one has come.
+pub(super) async fn delete_given_up(registry: Arc<SessionRegistry>) {
+    let stop = registry.stop.clone();
+    let deleting = async {
+        loop {
+            let wait = match look(&registry).await {
+                Ok(next) => next.map_or(EVERY, |at| until(at).min(EVERY)),
+                Err(error) => {
+                    tracing::warn!(%error, "Sessions that were given up cannot be read");
+                    EVERY
+                }
+            };
+            tokio::select! {
+                () = registry.given_up.notified() => {}
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    };
+    // `None` is the stop.
+    let _: Option<()> = stop.run_until_cancelled(deleting).await;
+}
+
+/// Deletes what is due, and hides the rest; when the next one is.
+async fn look(registry: &Arc<SessionRegistry>) -> Result<Option<Timestamp>, Error> {
+    let mut next = None;
+    for row in registry.records().sessions().given_up().await? {
+        let Some(at) = row.marks.delete_at else {
+            continue;
+        };
+        if at > now() {
+            registry.lists.hide(&row.key, at);
+            next = next.or(Some(at));
+            continue;
+        }
+        let SessionRow { key, owner, .. } = row;
+        let left = leave(registry, &key, &owner).await;
+        match remove(registry, &key, &owner, left).await {
+            // Another gateway was faster.
+            Err(refusal) if refusal.code == Code::SessionNotFound => {}
+            Err(refusal) => {
+                tracing::warn!(session.id = %key.session, %refusal, "A session that was given up is still there");
+            }
+            Ok(()) => {
+                tracing::debug!(session.id = %key.session, "Deleted a session that was given up");
+            }
+        }
+    }
+    Ok(next)
+}
+
+/// A little longer, so that it is over by then.
+fn until(at: Timestamp) -> Duration {
+    let ms = at.0.saturating_sub(now().0).max(0);
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0) + 5)
+}
+
+/// Gives the caller's session up; when it is deleted. `None` if they have no such session.
+pub(super) async fn give_up(
+    registry: &SessionRegistry,
+    key: &SessionKey,
+    caller: &Caller,
+) -> Result<Option<Timestamp>, Error> {
+    let undo = i64::try_from(UNDO.as_millis()).unwrap_or(i64::MAX);
+    let delete_at = Timestamp(now().0.saturating_add(undo));
+    let owner = &caller.user.id;
+    let rows = registry.records().sessions();
+    if !rows.give_up(key, owner, delete_at).await? {
+        return Ok(None);
+    }
+    registry.given_up.notify_one();
+    registry.lists.tell(vec![ListUpdate::GivenUp {
+        key: key.clone(),
+        owner: owner.clone(),
+        delete_at,
+    }]);
+    Ok(Some(delete_at))
+}
+
+/// Takes back that the caller's session was given up; whether it was.
+pub(super) async fn take_back(
+    registry: &SessionRegistry,
+    key: &SessionKey,
+    caller: &Caller,
+) -> Result<bool, Error> {
+    let rows = registry.records().sessions();
+    if !rows.take_back(key, &caller.user.id, now()).await? {
+        return Ok(false);
+    }
+    if let Some(row) = rows.find(key).await? {
+        registry.lists.tell(vec![ListUpdate::Changed(row)]);
+    }
+    Ok(true)
+}
+
+/// Removes a session whose task has left memory, or could not be asked to.
+pub(super) async fn remove(
+    registry: &Arc<SessionRegistry>,
+    key: &SessionKey,
+    by: &UserId,
+    left: Result<Option<SandboxId>, Refusal>,
+) -> Result<(), Refusal> {
+    let left = match left {
+        // Its owner may give it up; the workspace is found by the janitor.
+        Err(refusal) if refusal.code == Code::SessionUnreadable => None,
+        Err(refusal) if refusal.code == Code::SessionNotFound => {
+            unless_cut_off(registry, key, by, refusal).await?;
+            None
+        }
+        left => left?,
+    };
+    registry.projection.written().await;
+    let stores = (&registry.store, registry.records());
+    complete_before_removal(stores, key).await?;
+    let removed = registry.store.remove(key).await;
+    removed.map_err(|error| unreadable(key, &JournalError::Store(error)))?;
+    registry.projection.forget(key, by);
+    registry.projection.written().await;
+    if let Some(feed) = registry.forget(key) {
+        feed.show(What::Deleted);
+    }
+    registry
+        .cluster
+        .broadcaster
+        .tell(key, || SessionUpdate::Deleted);
+    if let Some(sandbox) = left {
+        registry.factory.place.remove(key, &sandbox).await;
+        let key = key.clone();
+        registry
+            .cluster
+            .broadcaster
+            .tell_everybody(ClusterMessage::Removed { key, sandbox });
+    }
+    Ok(())
+}
+
+/// Nothing where a deletion was cut off: the journal is gone, and the list still has the session as
+/// this person's. Otherwise `refusal`.
+async fn unless_cut_off(
+    registry: &SessionRegistry,
+    key: &SessionKey,
+    by: &UserId,
+    refusal: Refusal,
+) -> Result<(), Refusal> {
+    match registry.factory.place.records.sessions().find(key).await {
+        Ok(Some(row)) if row.owner == *by => {}
+        Ok(Some(_) | None) => return Err(refusal),
+        Err(error) => {
+            tracing::warn!(session.id = %key.session, ?error, "The list of sessions cannot be read");
+            return Err(store_away());
+        }
+    }
+    // The list lags behind: where there is a journal, it says whose the session is.
+    match registry.store.head(key).await {
+        Ok(None) => Ok(()),
+        Ok(Some(_)) => Err(refusal),
+        Err(error) => Err(unreadable(key, &JournalError::Store(error))),
+    }
+}
+
+/// Ends the task of a session that is about to be removed, whoever had it open.
+async fn leave(
+    registry: &Arc<SessionRegistry>,
+    key: &SessionKey,
+    by: &UserId,
+) -> Result<Option<SandboxId>, Refusal> {
+    let head = registry.store.head(key).await;
+    let head = head.map_err(|error| unreadable(key, &JournalError::Store(error)))?;
+    if head.is_none() {
+        return Err(not_found());
+    }
+    let (reply, answer) = oneshot::channel();
+    let by = by.clone();
+    let mut leaving = Message::Leave { by, reply };
+    loop {
+        if registry.stop.is_cancelled() {
+            return Err(stopping());
+        }
+        let mailbox = registry.spawn(key, None, registry.live.count(None, 1));
+        match mailbox.send(leaving).await {
+            Ok(()) => break,
+            // It was leaving memory: open it again.
+            Err(SendError(back)) => leaving = back,
+        }
+    }
+    answer.await.unwrap_or_else(|_| Err(stopping()))
+}

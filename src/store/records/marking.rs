@@ -1,0 +1,104 @@
+//! Changes what people keep about their sessions, and gives sessions up.
+
+use super::super::Error;
+use super::super::db::args;
+use super::session_marks::{Marks, MarksChange, tags_column};
+use super::sessions::{MAX_ROWS, Row, SessionRow, Sessions};
+use crate::domain::{SessionKey, Timestamp, UserId};
+
+/// How often a change of marks is tried that others get in the way of.
+const TRIES: usize = 4;
+
+impl Sessions<'_> {
+    /// Changes what a person keeps about a session of theirs. `None` if they have no such session.
+    pub async fn mark(
+        &self,
+        key: &SessionKey,
+        owner: &UserId,
+        change: &MarksChange,
+    ) -> Result<Option<SessionRow>, Error> {
+        for _ in 0..TRIES {
+            let row = self.find(key).await?;
+            let is_own = |row: &SessionRow| row.owner == *owner && row.marks.delete_at.is_none();
+            let Some(mut row) = row.filter(is_own) else {
+                return Ok(None);
+            };
+            let marks = change.apply(&row.marks);
+            if marks == row.marks {
+                return Ok(Some(row));
+            }
+            let changed = self
+                .db
+                .execute(
+                    "UPDATE sessions SET pinned = $3, archived = $4, tags = $5, \
+                     marked = marked + 1 WHERE tenant = $1 AND id = $2 AND marked = $6",
+                    args![
+                        key.tenant.as_str(),
+                        key.session.as_str(),
+                        marks.is_pinned,
+                        marks.is_archived,
+                        tags_column(&marks.tags).as_str(),
+                        i64::try_from(row.marks.changes).unwrap_or(i64::MAX)
+                    ],
+                )
+                .await?;
+            if changed > 0 {
+                row.marks = Marks {
+                    changes: row.marks.changes + 1,
+                    ..marks
+                };
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives a session of that person up: it is on no list any more, and deleted at `delete_at`.
+    /// Whether there was one.
+    pub async fn give_up(
+        &self,
+        key: &SessionKey,
+        owner: &UserId,
+        delete_at: Timestamp,
+    ) -> Result<bool, Error> {
+        let changed = self.db.execute(
+            "UPDATE sessions SET delete_at = $4, marked = marked + 1 \
+             WHERE tenant = $1 AND id = $2 AND owner = $3 AND delete_at IS NULL",
+            args![
+                key.tenant.as_str(),
+                key.session.as_str(),
+                owner.as_str(),
+                delete_at.0
+            ],
+        );
+        Ok(changed.await? > 0)
+    }
+
+    /// Takes back that a session was given up, while its time has not come. Whether it was.
+    pub async fn take_back(
+        &self,
+        key: &SessionKey,
+        owner: &UserId,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        let changed = self.db.execute(
+            "UPDATE sessions SET delete_at = NULL, marked = marked + 1 \
+             WHERE tenant = $1 AND id = $2 AND owner = $3 AND delete_at > $4",
+            args![
+                key.tenant.as_str(),
+                key.session.as_str(),
+                owner.as_str(),
+                now.0
+            ],
+        );
+        Ok(changed.await? > 0)
+    }
+
+    /// Every session that was given up, and whose it was; what is deleted next first.
+    pub async fn given_up(&self) -> Result<Vec<SessionRow>, Error> {
+        let sql = "SELECT * FROM sessions WHERE delete_at IS NOT NULL ORDER BY delete_at LIMIT $1";
+        let limit = i64::try_from(MAX_ROWS).unwrap_or(i64::MAX);
+        let rows: Vec<Row> = self.db.fetch_all(sql, args![limit]).await?;
+        rows.into_iter().map(Row::into_row).collect()
+    }
+}

@@ -1,0 +1,255 @@
+//! The index of what was said and done in sessions: words by session, found by their owner alone.
+//! `SQLite` keeps it in FTS5, `PostgreSQL` as a text search vector; both are given words that are made
+//! here, so that both find the same.
+
+mod row;
+
+use std::collections::BTreeSet;
+
+pub use self::row::{Behind, Hit, NewText, TextChange, TextKind};
+use self::row::{BehindRow, HitRow, PLACE_BITS};
+use crate::domain::search::{MAX_TEXT_WORDS, words};
+use crate::domain::{SearchQuery, SessionKey, TenantId, UserId};
+use crate::store::Error;
+use crate::store::db::{Arg, Db, Statement, args};
+
+/// The most texts that one page holds.
+const MAX_ROWS: usize = 1_000;
+
+/// The index.
+pub struct Texts<'s> {
+    db: &'s Db,
+}
+
+impl<'s> Texts<'s> {
+    pub(in crate::store::records) fn new(db: &'s Db) -> Self {
+        Self { db }
+    }
+
+    /// Sessions that are behind, what changed last first.
+    pub async fn behind(&self, limit: usize) -> Result<Vec<Behind>, Error> {
+        let rows: Vec<BehindRow> = self
+            .db
+            .fetch_all(
+                "SELECT tenant, id, owner, indexed, version FROM sessions \
+                 WHERE indexed < version ORDER BY updated_at DESC LIMIT $1",
+                args![i64::try_from(limit).unwrap_or(i64::MAX)],
+            )
+            .await?;
+        rows.into_iter().map(BehindRow::into_behind).collect()
+    }
+
+    /// That session, if it is behind.
+    pub async fn behind_of(&self, key: &SessionKey) -> Result<Option<Behind>, Error> {
+        let row: Option<BehindRow> = self
+            .db
+            .fetch_optional(
+                "SELECT tenant, id, owner, indexed, version FROM sessions \
+                 WHERE tenant = $1 AND id = $2 AND indexed < version",
+                args![key.tenant.as_str(), key.session.as_str()],
+            )
+            .await?;
+        row.map(BehindRow::into_behind).transpose()
+    }
+
+    /// How many sessions are behind: of everybody, or of one person.
+    pub async fn count_behind(&self, whose: Option<(&TenantId, &UserId)>) -> Result<u64, Error> {
+        let (tenant, owner) = whose.map_or(("", ""), |(tenant, owner)| {
+            (tenant.as_str(), owner.as_str())
+        });
+        let count: Option<(i64,)> = self
+            .db
+            .fetch_optional(
+                "SELECT COUNT(*) FROM sessions WHERE indexed < version AND \
+                 ($1 = '' OR (tenant = $1 AND owner = $2))",
+                args![tenant, owner],
+            )
+            .await?;
+        Ok(count.map_or(0, |(count,)| u64::try_from(count).unwrap_or(0)))
+    }
+
+    /// Takes up what `versions` of a session's journal changed, in one transaction. `false`, and
+    /// nothing, where the index of the session is not at the first of them: somebody else was faster.
+    pub async fn keep(
+        &self,
+        (key, owner): (&SessionKey, &UserId),
+        (from, to): (u64, u64),
+        changes: &[TextChange],
+    ) -> Result<bool, Error> {
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let (tenant, session) = (key.tenant.as_str(), key.session.as_str());
+        let mut statements = vec![Statement::required(
+            "UPDATE sessions SET indexed = $3 WHERE tenant = $1 AND id = $2 AND indexed = $4",
+            args![tenant, session, number(to), number(from)],
+        )];
+        for change in changes {
+            match change {
+                TextChange::Put(text) => {
+                    statements.push(Statement::new(
+                        "DELETE FROM texts WHERE tenant = $1 AND session = $2 AND seq = $3 \
+                         AND part = $4",
+                        args![tenant, session, number(text.seq), number(text.part)],
+                    ));
+                    statements.extend(self.put(key, owner, text));
+                }
+                TextChange::Remove { seq } => statements.push(Statement::new(
+                    "DELETE FROM texts WHERE tenant = $1 AND session = $2 AND seq = $3",
+                    args![tenant, session, number(*seq)],
+                )),
+            }
+        }
+        Ok(self.db.execute_all(statements).await?.is_some())
+    }
+
+    fn put(&self, key: &SessionKey, owner: &UserId, text: &NewText) -> Vec<Statement> {
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let (tenant, session) = (key.tenant.as_str(), key.session.as_str());
+        let first = text.at.0 << PLACE_BITS;
+        let place: Vec<Arg> = args![
+            first,
+            first + (1 << PLACE_BITS),
+            tenant,
+            owner.as_str(),
+            session,
+            number(text.seq),
+            number(text.part),
+            text.kind.as_str(),
+            number(text.version)
+        ];
+        let scopes = [owner.as_str(), session];
+        let words = words(&text.text).take(MAX_TEXT_WORDS).map(|word| word.text);
+        match self.db {
+            Db::Sqlite(_) => {
+                let indexed: Vec<String> =
+                    scopes.map(str::to_owned).into_iter().chain(words).collect();
+                vec![
+                    Statement::new(
+                        "INSERT INTO texts (id, tenant, owner, session, seq, part, kind, version) \
+                         SELECT COALESCE(MAX(id) + 1, $1), $3, $4, $5, $6, $7, $8, $9 \
+                         FROM texts WHERE id >= $1 AND id < $2",
+                        place,
+                    ),
+                    Statement::new(
+                        "INSERT INTO texts_index (rowid, words) SELECT id, $5 FROM texts \
+                         WHERE tenant = $1 AND session = $2 AND seq = $3 AND part = $4",
+                        args![
+                            tenant,
+                            session,
+                            number(text.seq),
+                            number(text.part),
+                            indexed.join(" ").as_str()
+                        ],
+                    ),
+                ]
+            }
+            Db::Postgres(_) => {
+                let mut vector: Vec<String> = scopes.map(|scope| format!("'{scope}'")).into();
+                let places = words
+                    .zip(1..)
+                    .map(|(word, place)| format!("'{word}':{place}"));
+                vector.extend(places);
+                let mut place = place;
+                place.push(Arg::from(vector.join(" ").as_str()));
+                vec![Statement::new(
+                    "INSERT INTO texts (id, tenant, owner, session, seq, part, kind, version, words) \
+                     SELECT COALESCE(MAX(id) + 1, $1), $3, $4, $5, $6, $7, $8, $9, $10::tsvector \
+                     FROM texts WHERE id >= $1 AND id < $2",
+                    place,
+                )]
+            }
+        }
+    }
+
+    /// Where a person's sessions have what is looked for, newest first, below that id.
+    pub async fn find(
+        &self,
+        (tenant, owner): (&TenantId, &UserId),
+        query: &SearchQuery,
+        below: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<Hit>, Error> {
+        let sql = match self.db {
+            // `CROSS` keeps the order: SQLite would rather ask the index about each text of the tenant.
+            Db::Sqlite(_) => {
+                "SELECT texts.*, sessions.title, sessions.archived FROM texts_index \
+                 CROSS JOIN texts ON texts.id = texts_index.rowid \
+                 CROSS JOIN sessions ON sessions.tenant = texts.tenant \
+                 AND sessions.id = texts.session \
+                 WHERE texts_index MATCH $1 AND texts_index.rowid < $4 AND texts.tenant = $2 \
+                 AND texts.owner = $3 AND sessions.delete_at IS NULL \
+                 ORDER BY texts_index.rowid DESC LIMIT $5"
+            }
+            Db::Postgres(_) => {
+                "SELECT texts.id, texts.tenant, texts.session, texts.seq, texts.part, texts.kind, \
+                 texts.version, sessions.title, sessions.archived FROM texts \
+                 JOIN sessions ON sessions.tenant = texts.tenant AND sessions.id = texts.session \
+                 WHERE texts.words @@ $1::tsquery AND texts.id < $4 AND texts.tenant = $2 \
+                 AND texts.owner = $3 AND sessions.delete_at IS NULL \
+                 ORDER BY texts.id DESC LIMIT $5"
+            }
+        };
+        let limit = limit.clamp(1, MAX_ROWS);
+        let args = args![
+            self.expression(owner.as_str(), query).as_str(),
+            tenant.as_str(),
+            owner.as_str(),
+            below.unwrap_or(i64::MAX),
+            i64::try_from(limit).unwrap_or(i64::MAX)
+        ];
+        let rows: Vec<HitRow> = self.db.fetch_all(sql, args).await?;
+        rows.into_iter().map(HitRow::into_hit).collect()
+    }
+
+    /// The events of a person's session that have what is looked for, oldest first.
+    pub async fn find_in(
+        &self,
+        (key, owner): (&SessionKey, &UserId),
+        query: &SearchQuery,
+        limit: usize,
+    ) -> Result<Vec<u64>, Error> {
+        let sql = match self.db {
+            Db::Sqlite(_) => {
+                "SELECT DISTINCT texts.seq FROM texts_index \
+                 CROSS JOIN texts ON texts.id = texts_index.rowid \
+                 WHERE texts_index MATCH $1 AND texts.tenant = $2 AND texts.session = $3 \
+                 AND texts.owner = $4 AND texts.seq > 0 ORDER BY texts.seq LIMIT $5"
+            }
+            Db::Postgres(_) => {
+                "SELECT DISTINCT seq FROM texts \
+                 WHERE words @@ $1::tsquery AND tenant = $2 AND session = $3 \
+                 AND owner = $4 AND seq > 0 ORDER BY seq LIMIT $5"
+            }
+        };
+        let limit = limit.clamp(1, MAX_ROWS);
+        let args = args![
+            self.expression(key.session.as_str(), query).as_str(),
+            key.tenant.as_str(),
+            key.session.as_str(),
+            owner.as_str(),
+            i64::try_from(limit).unwrap_or(i64::MAX)
+        ];
+        let rows: Vec<(i64,)> = self.db.fetch_all(sql, args).await?;
+        let seqs = rows.into_iter();
+        Ok(seqs.filter_map(|(seq,)| u64::try_from(seq).ok()).collect())
+    }
+
+    /// The query in the words of the database, among what is of that owner or session. A word has
+    /// letters and digits only, so that quotes hold it.
+    fn expression(&self, scope: &str, query: &SearchQuery) -> String {
+        let (quote, between, and, star) = match self.db {
+            Db::Sqlite(_) => ('"', " ", " AND ", "*"),
+            Db::Postgres(_) => ('\'', "' <-> '", " & ", ":*"),
+        };
+        let mut parts: BTreeSet<String> = BTreeSet::from([format!("{quote}{scope}{quote}")]);
+        for phrase in query.phrases() {
+            let words = phrase.words.join(between);
+            let star = if phrase.is_prefix { star } else { "" };
+            let part = format!("{quote}{words}{quote}{star}");
+            parts.insert(match self.db {
+                Db::Sqlite(_) => part,
+                Db::Postgres(_) => format!("({part})"),
+            });
+        }
+        Vec::from_iter(parts).join(and)
+    }
+}
