@@ -132,8 +132,11 @@ impl PostgresLive {
             .bind(bodies);
         let mut lease = self.db.lease().await?;
         let answer = within(query.execute(&mut *lease)).await;
-        let added = lease.settle(answer)?.rows_affected();
-        Ok(added == records.len() as u64)
+        match lease.settle(answer) {
+            Ok(done) => Ok(done.rows_affected() == records.len() as u64),
+            Err(Error::Database(error)) if is_taken(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -232,6 +235,12 @@ impl LiveStore for PostgresLive {
         self.check()?;
         self.reading.ping().await
     }
+}
+
+/// Whether somebody else wrote what the statement was about to: nothing of it is there.
+fn is_taken(error: &sqlx::Error) -> bool {
+    let error = error.as_database_error();
+    error.is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
 async fn remove(connection: &mut PgConnection, key: &SessionKey) -> Result<(), sqlx::Error> {
