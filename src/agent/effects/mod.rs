@@ -1,6 +1,7 @@
 //! What runs for a session now, brought in line with what has to run.
 
 mod asking;
+mod counting;
 pub(super) mod cut;
 pub(super) mod meter;
 pub(super) mod model_request;

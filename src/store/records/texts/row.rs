@@ -2,7 +2,7 @@
 
 use crate::domain::{SessionKey, Timestamp, UserId};
 use crate::store::Error;
-use crate::store::records::sessions::session_id;
+use crate::store::records::session_id;
 use crate::store::records::{tenant_id, user_id};
 
 /// How many bits of an id count the texts of one millisecond.
