@@ -232,7 +232,11 @@ pub struct Call {
     /// The arguments that would run.
     pub args: Value,
     /// Whether the model asked through `use_tool`, because it was not sent the tool's definition.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        alias = "is_found",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub is_indirect: bool,
     /// The arguments as the model wrote them, if a person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -331,5 +335,24 @@ impl SaidCall {
             server: call.server().to_owned(),
             args: call.args.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Call;
+    use crate::session::properties::world::{World, proposal, say};
+
+    /// Journals of earlier releases stay what they were: the model reads the call as it made it.
+    #[test]
+    fn a_call_through_use_tool_is_read_under_its_earlier_name() {
+        let mut world = World::new();
+        world.tell(&say("go")).unwrap();
+        world.answer("", vec![proposal("a", serde_json::json!({}))]);
+        let asked = &world.state.control.turn.as_ref().unwrap().queue[0];
+        let mut stored = serde_json::to_value(&**asked).unwrap();
+        stored["is_found"] = true.into();
+        let call: Call = serde_json::from_value(stored).unwrap();
+        assert_eq!(call.as_model_call().name, crate::domain::USE_TOOL);
     }
 }
