@@ -168,6 +168,12 @@ impl Outcome {
         }
     }
 
+    /// Hash of all that it gave, pictures and structured content too.
+    pub(super) fn digest(&self) -> Digest {
+        // Only maps with keys that are no strings fail; JSON has none.
+        Digest::of_json(&serde_json::to_value(self).unwrap_or_default())
+    }
+
     /// What people and the model read (D9: every call has a result).
     pub fn text(&self) -> String {
         match self {
@@ -255,6 +261,9 @@ pub struct Call {
     /// of it is in the event of its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
+    /// Hash of all that it gave, once it has ended: by it a result is known that comes again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_digest: Option<Digest>,
     /// A door's wire form of it, made by whoever needs it first: a queue is told with every change of
     /// one of its calls.
     #[serde(skip)]
