@@ -346,22 +346,3 @@ impl SaidCall {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::Call;
-    use crate::session::properties::world::{World, proposal, say};
-
-    /// Journals of earlier releases stay what they were: the model reads the call as it made it.
-    #[test]
-    fn a_call_through_use_tool_is_read_under_its_earlier_name() {
-        let mut world = World::new();
-        world.tell(&say("go")).unwrap();
-        world.answer("", vec![proposal("a", serde_json::json!({}))]);
-        let asked = &world.state.control.turn.as_ref().unwrap().queue[0];
-        let mut stored = serde_json::to_value(&**asked).unwrap();
-        stored["is_found"] = true.into();
-        let call: Call = serde_json::from_value(stored).unwrap();
-        assert_eq!(call.as_model_call().name, crate::domain::USE_TOOL);
-    }
-}
