@@ -180,6 +180,12 @@ impl Outcome {
         }
     }
 
+    /// Hash of all that it gave, pictures and structured content too.
+    pub(super) fn digest(&self) -> Digest {
+        // Only maps with keys that are no strings fail; JSON has none.
+        Digest::of_json(&serde_json::to_value(self).unwrap_or_default())
+    }
+
     /// What people and the model read (D9: every call has a result).
     pub fn text(&self) -> String {
         match self {
@@ -244,7 +250,11 @@ pub struct Call {
     /// The arguments that would run.
     pub args: Value,
     /// Whether the model asked through `use_tool`, because it was not sent the tool's definition.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        alias = "is_found",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub is_indirect: bool,
     /// The arguments as the model wrote them, if a person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -263,6 +273,9 @@ pub struct Call {
     /// of it is in the event of its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
+    /// Hash of all that it gave, once it has ended: by it a result is known that comes again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_digest: Option<Digest>,
     /// A door's wire form of it, made by whoever needs it first: a queue is told with every change of
     /// one of its calls.
     #[serde(skip)]

@@ -108,8 +108,8 @@ impl Turn {
 pub struct RepeatedCalls {
     /// Hash of server, tool and arguments of each, in their order.
     pub equal: Vec<Digest>,
-    /// The beginning of what each gave.
-    pub results: Vec<String>,
+    /// Hash of all that each gave.
+    pub results: Vec<Digest>,
     /// How often in a row, from 1.
     pub times: u32,
 }
@@ -119,7 +119,7 @@ impl RepeatedCalls {
     fn of(queue: &[Arc<Call>]) -> Option<Self> {
         let calls = queue.iter().map(|call| {
             let equal = call.facts.as_ref()?.equal.clone();
-            Some((equal, call.result.clone()?))
+            Some((equal, call.result_digest.clone()?))
         });
         let (equal, results): (Vec<_>, Vec<_>) =
             calls.collect::<Option<Vec<_>>>()?.into_iter().unzip();

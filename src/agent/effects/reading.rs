@@ -16,12 +16,13 @@ impl ModelRequest {
     /// Makes the entries what that model reads; what counts their tokens.
     pub(super) async fn read_as(&mut self, candidate: &Candidate) -> Counter {
         let reader = self.agent.reader(&candidate.choice, self.limits);
-        let tools = Arc::clone(&self.agent.tools);
-        if let Some(workspace) = Workspace::of(&tools) {
-            let entries = self.said.clone();
-            let missing = reader.missing(&entries, &self.placed);
-            for attachment in missing {
-                self.place(attachment, workspace).await;
+        let missing = reader.missing(&self.said, &self.placed);
+        if !missing.is_empty() {
+            let tools = Arc::clone(&self.agent.tools);
+            if let Some(workspace) = Workspace::of(&tools) {
+                for attachment in &missing {
+                    self.place(attachment, workspace).await;
+                }
             }
         }
         self.entries = reader.entries(&self.said, &self.placed);

@@ -193,7 +193,8 @@ impl Journal {
         }
     }
 
-    /// Writes a whole new journal in one step, and gives its size in bytes. Nobody else can know its key.
+    /// Writes a whole new journal in one step; `too_large` above [`MAX_CREATED_BYTES`]. Nobody else can
+    /// know its key.
     pub(super) async fn create(&self, commits: &[Commit]) -> Result<(), Refusal> {
         let mut records = Vec::with_capacity(commits.len());
         let mut bytes = 0_usize;

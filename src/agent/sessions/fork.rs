@@ -55,7 +55,9 @@ pub async fn fork(
     for request in then {
         if let Err(refusal) = sessions.tell(&new, caller, request).await {
             // Who asked for a session with an answer is not left with one that has none.
-            sessions.delete(&new, caller).await?;
+            if let Err(error) = sessions.delete(&new, caller).await {
+                tracing::warn!(session.id = %new.session, error = error.message, "A fork that was refused is still there");
+            }
             return Err(refusal);
         }
     }

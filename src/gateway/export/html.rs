@@ -25,7 +25,7 @@ pub(super) fn write(document: &Document) -> Vec<Piece> {
         document.session,
         minute(document.at),
     ));
-    for part in &document.parts {
+    for part in &document.parts() {
         page.part(part);
     }
     page.push("</main></body></html>\n");

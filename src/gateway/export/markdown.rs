@@ -14,7 +14,7 @@ pub(super) fn write(document: &Document) -> String {
         "\nSession {}, taken from Sepal at {at}.",
         document.session
     );
-    for part in &document.parts {
+    for part in &document.parts() {
         match part {
             Part::User {
                 author,

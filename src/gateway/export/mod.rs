@@ -4,11 +4,13 @@ mod html;
 mod json;
 mod markdown;
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::agent::ShownEvent;
 use crate::domain::{Attachment, BlobId, CallId, SessionId, Timestamp};
-use crate::session::{Decider, Event, Verdict};
+use crate::session::{Decider, Event, Reasoning, Verdict};
 
 /// How the document is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,9 +68,13 @@ pub(in crate::gateway) struct Document {
     session: SessionId,
     /// When it was taken.
     at: Timestamp,
-    title: String,
-    parts: Vec<Part>,
     events: Vec<ShownEvent>,
+}
+
+/// The conversation that the events tell of, as the page shows it.
+#[derive(Debug, Default)]
+struct Conversation {
+    parts: Vec<Part>,
 }
 
 /// What stands in the transcript.
@@ -117,25 +123,25 @@ impl Document {
         Self {
             session,
             at,
-            title: String::new(),
-            parts: Vec::new(),
             events: Vec::new(),
         }
     }
 
     /// Adds the next event of the transcript.
     pub(in crate::gateway) fn push(&mut self, shown: ShownEvent) {
-        self.read(&shown);
         self.events.push(shown);
     }
 
     /// What it is about.
     pub(in crate::gateway) fn title(&self) -> &str {
-        if self.title.is_empty() {
-            "Session"
-        } else {
-            &self.title
-        }
+        let mut newest = self.events.iter().rev();
+        let title = newest.find_map(|shown| {
+            if let Event::TitleSet { title } = &shown.event {
+                return Some(&**title);
+            }
+            None
+        });
+        title.filter(|title| !title.is_empty()).unwrap_or("Session")
     }
 
     /// The document.
@@ -147,24 +153,42 @@ impl Document {
         }
     }
 
-    /// Everything that is attached, each once.
-    fn attachments(&self) -> Vec<&Attachment> {
-        let mut found: Vec<&Attachment> = Vec::new();
-        for part in &self.parts {
-            let attached = match part {
-                Part::User { attachments, .. } => attachments,
-                Part::Call(call) => &call.attachments,
-                Part::Agent { .. } | Part::Note { .. } => continue,
-            };
-            for attachment in attached {
-                if !found.iter().any(|earlier| earlier.id == attachment.id) {
-                    found.push(attachment);
-                }
+    /// What stands in the transcript. A message that was taken back was never said.
+    fn parts(&self) -> Vec<Part> {
+        let events = self.events.iter();
+        let withdrawn = events.filter_map(|shown| {
+            if let Event::Withdrawn { message_seq, .. } = shown.event {
+                return Some(message_seq);
+            }
+            None
+        });
+        let withdrawn: HashSet<u64> = withdrawn.collect();
+        let mut conversation = Conversation::default();
+        for shown in &self.events {
+            if !withdrawn.contains(&shown.seq) {
+                conversation.read(shown);
             }
         }
-        found
+        conversation.parts
     }
 
+    /// Everything that is attached, each once.
+    fn attachments(&self) -> Vec<&Attachment> {
+        let attached = self.events.iter().flat_map(|shown| {
+            if let Event::UserMessage { attachments, .. } = &shown.event {
+                attachments
+            } else if let Event::Ended { outcome, .. } = &shown.event {
+                outcome.attachments()
+            } else {
+                &[]
+            }
+        });
+        let mut seen = HashSet::new();
+        attached.filter(|it| seen.insert(&it.id)).collect()
+    }
+}
+
+impl Conversation {
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "what is no part of the conversation is left out"
@@ -172,7 +196,6 @@ impl Document {
     fn read(&mut self, shown: &ShownEvent) {
         let at = shown.at;
         match &shown.event {
-            Event::TitleSet { title } => self.title.clone_from(title),
             Event::UserMessage {
                 text,
                 author,
@@ -190,15 +213,7 @@ impl Document {
                 reasoning,
                 ..
             } => {
-                let reasoning = reasoning.as_ref().map(|it| it.text.clone());
-                if !text.is_empty() || reasoning.is_some() {
-                    self.parts.push(Part::Agent {
-                        model: None,
-                        at,
-                        reasoning,
-                        text: text.clone(),
-                    });
-                }
+                self.say(at, text, reasoning.as_ref());
                 self.parts.extend(calls.iter().map(|call| {
                     Part::Call(Box::new(CallPart {
                         id: call.id.clone(),
@@ -226,6 +241,18 @@ impl Document {
             }),
             Event::Decided { .. } | Event::Ended { .. } => self.follow_call(&shown.event),
             other => self.note(other, at),
+        }
+    }
+
+    /// What was said on the way to an answer, if anything was said or thought.
+    fn say(&mut self, at: Timestamp, text: &str, reasoning: Option<&Reasoning>) {
+        if !text.is_empty() || reasoning.is_some() {
+            self.parts.push(Part::Agent {
+                model: None,
+                at,
+                reasoning: reasoning.map(|it| it.text.clone()),
+                text: text.to_owned(),
+            });
         }
     }
 
@@ -289,15 +316,10 @@ impl Document {
     fn note(&mut self, event: &Event, at: Timestamp) {
         let text = match event {
             Event::TurnFailed { text, .. } => format!("The turn failed: {text}"),
-            Event::Cancelled { text, .. } => {
-                if let Some(text) = text.as_ref().filter(|text| !text.is_empty()) {
-                    self.parts.push(Part::Agent {
-                        model: None,
-                        at,
-                        reasoning: None,
-                        text: text.clone(),
-                    });
-                }
+            Event::Cancelled {
+                text, reasoning, ..
+            } => {
+                self.say(at, text.as_deref().unwrap_or_default(), reasoning.as_ref());
                 "The turn was stopped.".to_owned()
             }
             Event::ContextReset => "The context was begun anew.".to_owned(),

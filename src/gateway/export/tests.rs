@@ -18,12 +18,25 @@ fn attachment() -> Attachment {
     }
 }
 
-/// The events as the journal keeps them.
-fn document() -> Document {
-    let by = Actor {
+fn ana() -> Actor {
+    Actor {
         id: UserId::from_bits(1),
         name: "Ana <b>".to_owned(),
-    };
+    }
+}
+
+fn document_of(events: impl IntoIterator<Item = Event>) -> Document {
+    let mut document = Document::new(SessionId::from_bits(7), Timestamp(0));
+    for (seq, event) in (1..).zip(events) {
+        let at = Timestamp(60_000);
+        document.push(ShownEvent { seq, at, event });
+    }
+    document
+}
+
+/// The events as the journal keeps them.
+fn document() -> Document {
+    let by = ana();
     let call = json!({ "id": "call_1_0", "name": "read_file", "server": "bundled", "args": { "path": "a" } });
     let event = |value: Value| serde_json::from_value::<Event>(value).unwrap();
     let usage = json!({ "inputTokens": 1, "cachedTokens": 0, "outputTokens": 1, "reasoningTokens": 0, "isEstimated": false });
@@ -58,17 +71,16 @@ fn document() -> Document {
             "cost": null, "duration_ms": 5, "finish": "stop", "native": null }),
         ),
     ];
-    let mut document = Document::new(SessionId::from_bits(7), Timestamp(0));
-    for (seq, event) in (1..).zip(events) {
-        let at = Timestamp(60_000);
-        document.push(ShownEvent { seq, at, event });
-    }
-    document
+    document_of(events)
 }
 
 /// The document with the content of each attachment as `<id>`.
 fn text(format: Format) -> String {
-    let pieces = document().write(format);
+    written(&document(), format)
+}
+
+fn written(document: &Document, format: Format) -> String {
+    let pieces = document.write(format);
     let text = |piece| match piece {
         Piece::Text(text) => text,
         Piece::Content(id) => format!("<{id}>"),
@@ -140,4 +152,33 @@ fn json_has_the_events_and_every_attachment_once() {
         value["attachments"],
         json!({ id.as_str(): format!("<{id}>") })
     );
+}
+
+/// As the page has it: what was taken back was never said, and what was thought before a stop is there.
+#[test]
+fn a_withdrawn_message_is_left_out_and_a_stopped_answer_is_whole() {
+    let message = |text: &str, id: &str| Event::UserMessage {
+        text: text.to_owned(),
+        author: ana(),
+        client_message_id: Some(id.to_owned()),
+        effort: None,
+        attachments: vec![],
+    };
+    let stopped = json!({ "type": "cancelled", "turn": 1, "text": "half", "reasoning": { "text": "thought" } });
+    let document = document_of([
+        message("kept", "m-1"),
+        message("regretted", "m-2"),
+        Event::Withdrawn {
+            message_seq: 2,
+            client_message_id: "m-2".to_owned(),
+        },
+        serde_json::from_value(stopped).unwrap(),
+    ]);
+    for format in [Format::Markdown, Format::Html] {
+        let text = written(&document, format);
+        for part in ["kept", "thought", "half", "The turn was stopped."] {
+            assert!(text.contains(part), "{part:?} in {text}");
+        }
+        assert!(!text.contains("regretted"), "{text}");
+    }
 }

@@ -240,6 +240,7 @@ impl Draft<'_> {
                 since: self.inputs.now,
                 status: CallStatus::Pending { asked: false },
                 result: None,
+                result_digest: None,
             })
         });
         calls.collect()

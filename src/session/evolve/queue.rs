@@ -150,6 +150,7 @@ impl Control {
                 by,
             };
             call.result = Some(outcome.beginning());
+            call.result_digest = Some(outcome.digest());
             lost = call
                 .facts
                 .as_ref()

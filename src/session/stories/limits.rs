@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::domain::{Code, Entry, TurnId};
+use crate::domain::{Attachment, BlobId, Code, Entry, MediaType, TurnId};
 use crate::session::properties::world::{World, approve, proposal, reject, say};
 use crate::session::{Command, Event, Outcome, Output};
 
@@ -141,4 +141,42 @@ fn the_same_call_with_the_same_result_is_not_run_for_ever() {
     // Other arguments are another call.
     world.answer("other", vec![proposal("a", json!({"n": 1}))]);
     assert_eq!(world.queue().len(), 1);
+}
+
+/// Asserts S3.14: only what gave the very same goes in circles; what differs far behind its beginning, or
+/// in a picture alone, is news.
+#[test]
+fn a_result_that_differs_anywhere_is_another_result() {
+    let mut world = World::new();
+    world.rules.max_same_calls = Some(2);
+    world.tell(&say("go")).unwrap();
+    let log = "line\n".repeat(1_000);
+    let picture = |content: &[u8]| Attachment {
+        id: BlobId::of(content),
+        name: "screen.png".into(),
+        media_type: MediaType::Png,
+        bytes: 1,
+        width: Some(1),
+        height: Some(1),
+    };
+    let outputs = [
+        (format!("{log}1"), vec![]),
+        (format!("{log}2"), vec![]),
+        (format!("{log}3"), vec![]),
+        ("seen".into(), vec![picture(b"one")]),
+        ("seen".into(), vec![picture(b"two")]),
+        ("seen".into(), vec![picture(b"three")]),
+    ];
+    for (text, attachments) in outputs {
+        world.answer("look", vec![proposal("a", json!({}))]);
+        let call = world.queue()[0].clone();
+        world.tell(&approve(&call)).unwrap();
+        let output = Output {
+            text,
+            attachments,
+            ..Output::default()
+        };
+        world.end(&call, Outcome::Completed { output });
+    }
+    assert_eq!(world.started().len(), 6, "each of them ran");
 }

@@ -245,7 +245,15 @@ fn bind(args: Vec<Arg>) -> Result<SqliteArguments, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::SqliteDb;
+    use super::{MIGRATIONS, SqliteDb};
+
+    /// A backup is known by its newest number: a migration that is put before it would not be noticed.
+    #[test]
+    fn migrations_are_numbered_without_a_gap() {
+        let versions: Vec<i64> = MIGRATIONS.iter().map(|it| it.version).collect();
+        let expected: Vec<i64> = (1..).take(versions.len()).collect();
+        assert_eq!(versions, expected);
+    }
 
     #[tokio::test]
     async fn a_writer_waits_for_the_disk_and_for_its_turn() {

@@ -268,7 +268,7 @@ impl<'s> Sessions<'s> {
     }
 
     /// A person's sessions of one family of forks: the root, if it is still there, and what was forked
-    /// from it or from one of those, the oldest first; the newest [`MAX_ROWS`] of them.
+    /// from it or from one of those, the oldest first; only the newest 200 of them.
     pub async fn family(
         &self,
         (tenant, owner): (&TenantId, &UserId),

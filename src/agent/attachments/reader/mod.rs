@@ -80,15 +80,16 @@ impl Reader {
 
     /// What people attached that the model cannot read and the workspace does not have yet; each
     /// content once.
-    pub(in crate::agent) fn missing<'a>(
+    pub(in crate::agent) fn missing(
         self,
-        entries: &'a [Arc<Weighed>],
+        entries: &[Arc<Weighed>],
         placed: &Placed,
-    ) -> Vec<&'a Attachment> {
+    ) -> Vec<Attachment> {
         let mut seen = BTreeSet::new();
         let attached = entries.iter().flat_map(|entry| said(entry));
         let unread = attached.filter(|it| self.lack(it).is_some() && !placed.contains_key(&it.id));
-        unread.filter(|it| seen.insert(&it.id)).collect()
+        let unread = unread.filter(|it| seen.insert(&it.id));
+        unread.cloned().collect()
     }
 
     /// The entries as the model reads them: in the place of what it cannot read stands where that is

@@ -79,7 +79,10 @@ fn what_is_missing_is_asked_for_once_and_stays_attached_until_it_is_there() {
     let entries = [message("one", &[&paper, &note]), message("", &[&paper])];
     let reader = Reader::new(Sight::Images, 1_000);
     let mut placed = Placed::new();
-    assert_eq!(reader.missing(&entries, &placed), [&paper]);
+    assert_eq!(
+        reader.missing(&entries, &placed),
+        std::slice::from_ref(&paper)
+    );
     assert_eq!(reader.entries(&entries, &placed), entries);
     placed.insert(paper.id.clone(), "/w/a.pdf".into());
     assert!(reader.missing(&entries, &placed).is_empty());
