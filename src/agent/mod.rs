@@ -31,8 +31,8 @@ pub use feed::{
 pub use mailbox::{Accepted, SessionRequest, damaged, limit_reached};
 pub use search::finding::{FoundPage, FoundSession, FoundText, SnippetPiece};
 pub use sessions::attach::Upload;
-pub use sessions::expiry::remove_expired_rows;
 pub use sessions::fork::{ForkRequest, family, fork};
 pub use sessions::list::RowError;
+pub use sessions::removal::expiry::remove_expired_rows;
 pub use sessions::{Page, Sessions, SessionsSettings};
 pub use usage::{UsageAccess, UsageGroups, UsageReport, UsageRequest};

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use sepal::domain::{SearchQuery, SessionId, SessionKey, TenantId, Timestamp, UserId};
 use sepal::store::records::{
-    ListFilter, Marks, MarksChange, NewText, SessionRow, SessionState, TextChange, TextKind,
+    ListFilter, Marks, MarksChange, NewText, ProjectedRow, SessionRow, SessionState, TextChange,
+    TextKind,
 };
 use sepal::store::{Access, Records, Settings, Store};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
@@ -98,9 +99,10 @@ async fn fill_rows(records: &Records) {
             created_at: at(session * TEXTS),
             updated_at: at((session + 1) * TEXTS),
             version: u64::from(TEXTS),
+            forked_from: None,
             marks: Marks::default(),
         });
-        let rows: Vec<_> = rows.collect();
+        let rows: Vec<_> = rows.map(ProjectedRow::from).collect();
         records.sessions().project(&rows).await.unwrap();
     }
     for session in (0..SESSIONS).step_by(97) {

@@ -1,12 +1,7 @@
 //! What runs for a session now, brought in line with what has to run.
 
-mod asking;
-mod counting;
-pub(super) mod cut;
-pub(super) mod meter;
 pub(super) mod model_request;
 pub(super) mod prompts;
-mod reading;
 pub(super) mod session_agent;
 pub(super) mod tool_call;
 pub(super) mod trace;
@@ -20,8 +15,8 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::meter::Meter;
 use self::model_request::ModelRequest;
+use self::model_request::meter::Meter;
 use self::session_agent::SessionAgent;
 use super::feed::{Feed, What};
 use super::journal::Journal;

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::creation_limit::CreationLimit;
 pub(super) use self::replica::{Lost, Replica};
-use super::effects::meter::seen;
+use super::effects::model_request::meter::seen;
 use super::effects::{Running, Wanted};
 use super::feed::What;
 use super::feed::running_answer::RunningAnswer;

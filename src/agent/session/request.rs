@@ -3,7 +3,7 @@
 
 use super::replica::Replica;
 use crate::agent::effects::Running;
-use crate::agent::effects::meter::seen;
+use crate::agent::effects::model_request::meter::seen;
 use crate::agent::feed::running_answer::RunningAnswer;
 use crate::agent::mailbox::SessionRequest;
 use crate::session::{Command, Edit, Refusal};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::replica::Replica;
 use crate::agent::cluster::presence::HasSite as _;
-use crate::agent::effects::meter::Meter;
+use crate::agent::effects::model_request::meter::Meter;
 use crate::agent::feed::{GoingOn, Joined, LeftOut, QueueState, SessionView, TurnView, UsageState};
 use crate::domain::{RequestParts, Weighed};
 use crate::history::{self, Past};

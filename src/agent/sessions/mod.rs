@@ -1,13 +1,12 @@
 //! The registry of live sessions: open, tell, watch, read, claim what a crash left, stop all.
 
 pub(super) mod attach;
-pub(super) mod expiry;
 pub(super) mod fork;
 pub(super) mod list;
 mod peers;
 mod refusal;
 mod registry;
-mod removal;
+pub(super) mod removal;
 mod room;
 mod rules;
 

@@ -7,13 +7,11 @@ mod attachments;
 mod calibrations;
 mod installation;
 mod links;
-mod marking;
 mod mcp_servers;
 mod model_defaults;
 mod providers;
 mod sandboxes;
 mod secrets;
-mod session_marks;
 mod sessions;
 mod tenants;
 mod texts;
@@ -33,9 +31,9 @@ pub use model_defaults::{ModelDefault, ModelDefaults};
 pub use providers::{ProviderRow, Providers};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
 pub use secrets::{SecretRow, Secrets};
-pub use session_marks::{MAX_TAGS, Marks, MarksChange};
 pub use sessions::{
-    Cursor, ListFilter, ProjectedRow, SessionRow, SessionState, Sessions, SessionsPage,
+    Cursor, ListFilter, MAX_TAGS, Marks, MarksChange, ProjectedRow, SessionRow, SessionState,
+    Sessions, SessionsPage,
 };
 pub use tenants::Tenants;
 pub use texts::{Behind, Hit, NewText, TextChange, TextKind, Texts};

@@ -136,7 +136,7 @@ fn ids(ids: &[u128]) -> Vec<SessionId> {
 #[tokio::test]
 async fn pinned_sessions_come_first_over_pages_and_archived_ones_by_themselves() {
     with_records(async |records| {
-        let rows: Vec<_> = (1..=9).map(|n| row(n, 1)).collect();
+        let rows: Vec<_> = (1..=9).map(|n| row(n, 1).into()).collect();
         records.sessions().project(&rows).await.unwrap();
         for session in [2, 5] {
             let is_pinned = Some(true);
@@ -152,7 +152,11 @@ async fn pinned_sessions_come_first_over_pages_and_archived_ones_by_themselves()
         };
         mark(&records, 7, archive).await;
         // What the journal says changes nothing of it.
-        records.sessions().project(&[row(2, 2)]).await.unwrap();
+        records
+            .sessions()
+            .project(&[row(2, 2).into()])
+            .await
+            .unwrap();
         let all = ListFilter::default();
         assert_eq!(listed(&records, all).await, ids(&[5, 2, 9, 8, 6, 4, 3, 1]));
         let archived = ListFilter {
@@ -167,7 +171,7 @@ async fn pinned_sessions_come_first_over_pages_and_archived_ones_by_themselves()
 #[tokio::test]
 async fn a_tag_is_found_as_a_whole_whatever_signs_it_has() {
     with_records(async |records| {
-        let rows: Vec<_> = (1..=4).map(|n| row(n, 1)).collect();
+        let rows: Vec<_> = (1..=4).map(|n| row(n, 1).into()).collect();
         records.sessions().project(&rows).await.unwrap();
         let change = |all: Option<&[&str]>, add: &[&str], remove: &[&str]| MarksChange {
             tags: all.map(tags),
@@ -204,7 +208,10 @@ async fn a_tag_is_found_as_a_whole_whatever_signs_it_has() {
 async fn a_session_that_was_given_up_is_on_no_list_and_comes_back_in_time_only() {
     with_records(async |records| {
         let sessions = records.sessions();
-        sessions.project(&[row(1, 1), row(2, 1)]).await.unwrap();
+        sessions
+            .project(&[row(1, 1).into(), row(2, 1).into()])
+            .await
+            .unwrap();
         let (tenant, owner) = (TenantId::from_bits(1), UserId::from_bits(1));
         let listed = async || {
             let all = ListFilter::default();
@@ -236,7 +243,7 @@ async fn a_session_that_was_given_up_is_on_no_list_and_comes_back_in_time_only()
         };
         assert_eq!(sessions.mark(&one, &owner, &pin).await.unwrap(), None);
         // A turn that still ran changes nothing of it.
-        sessions.project(&[row(1, 2)]).await.unwrap();
+        sessions.project(&[row(1, 2).into()]).await.unwrap();
         assert_eq!(listed().await, 1);
         assert!(
             !sessions.take_back(&one, &owner, later).await.unwrap(),

@@ -44,7 +44,11 @@ async fn found(records: &Records, text: &str) -> Vec<u64> {
 async fn texts_are_found_by_their_words_newest_first() {
     with_records(async |records| {
         let owner = UserId::from_bits(1);
-        records.sessions().project(&[row(1, 9)]).await.unwrap();
+        records
+            .sessions()
+            .project(&[row(1, 9).into()])
+            .await
+            .unwrap();
         let session = (&key(1, 1), &owner);
         let texts = [
             text(1, "Please read src/main.rs, and don't_stop"),
@@ -108,7 +112,7 @@ async fn texts_of_others_are_not_found() {
         for row in [row(1, 1), others, foreign] {
             records
                 .sessions()
-                .project(std::slice::from_ref(&row))
+                .project(&[row.clone().into()])
                 .await
                 .unwrap();
             let session = (&row.key, &row.owner);
@@ -142,7 +146,11 @@ async fn a_version_is_taken_up_once_and_a_session_leaves_with_its_texts() {
             !texts.keep(session, (0, 1), &said).await.unwrap(),
             "no such session"
         );
-        records.sessions().project(&[row(1, 2)]).await.unwrap();
+        records
+            .sessions()
+            .project(&[row(1, 2).into()])
+            .await
+            .unwrap();
         let behind = texts.behind(9).await.unwrap();
         assert_eq!((behind[0].indexed, behind[0].version), (0, 2));
         assert!(texts.keep(session, (0, 1), &said).await.unwrap());
@@ -171,7 +179,11 @@ async fn a_version_is_taken_up_once_and_a_session_leaves_with_its_texts() {
             [0; 0]
         );
         // The same session again, as a name may be given again.
-        records.sessions().project(&[row(1, 1)]).await.unwrap();
+        records
+            .sessions()
+            .project(&[row(1, 1).into()])
+            .await
+            .unwrap();
         assert_eq!(found(&records, "other").await, [0; 0]);
         assert!(
             texts

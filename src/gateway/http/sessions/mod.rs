@@ -2,7 +2,6 @@
 //! the records.
 
 mod attachments;
-mod bulk;
 mod commands;
 mod events;
 mod export;
@@ -10,7 +9,6 @@ mod fork;
 mod list;
 mod one;
 mod search;
-mod tag;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -27,7 +25,7 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
             one::change_session,
             one::delete_session
         ))
-        .routes(routes!(bulk::change_sessions))
+        .routes(routes!(list::bulk::change_sessions))
         .routes(routes!(search::search_sessions))
         .routes(routes!(search::search_session))
         .routes(routes!(events::list_events))

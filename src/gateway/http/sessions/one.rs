@@ -6,7 +6,8 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{key_of, tag};
+use super::key_of;
+use super::list::tag;
 use crate::agent::SessionRequest;
 use crate::domain::{Caller, Code, SessionKey, Timestamp};
 use crate::gateway::GatewayState;

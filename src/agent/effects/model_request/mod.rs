@@ -1,9 +1,15 @@
 //! The first effect: ask the model, show what it says, and bring back its answer.
 
+mod asking;
+mod counting;
+mod cut;
+pub(in crate::agent) mod meter;
+mod reading;
+
 use std::sync::Arc;
 
+use self::meter::Meter;
 use super::Outcomes;
-use super::meter::Meter;
 use super::session_agent::{RequestBase, SessionAgent};
 use super::tool_call::proposal::propose;
 use super::tool_call::written_files;

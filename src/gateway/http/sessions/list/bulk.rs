@@ -5,12 +5,13 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{key_of, tag};
+use super::tag;
 use crate::agent::RowError;
 use crate::domain::{Caller, Code, SessionId, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
+use crate::gateway::http::sessions::key_of;
 use crate::store::records::MarksChange;
 
 /// Sessions of one request.

@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::session_agent::SessionAgent;
+use crate::agent::effects::session_agent::SessionAgent;
 use crate::domain::{RequestParts, TokenUsage};
 use crate::llm::{self, ModelEvent, Progress, SoFar};
 use crate::session::{ModelChoice, Reasoning, Spent};

@@ -1,5 +1,8 @@
 //! The caller's sessions: list and create.
 
+pub(super) mod bulk;
+pub(super) mod tag;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -7,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::one::find;
-use super::tag;
 use crate::domain::{Caller, Code, Effort};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};

@@ -1,6 +1,8 @@
 //! Removes sessions: at once, or, where they were given up, when the time to undo is over, by whichever
 //! gateway lives then. Until then they are on no list.
 
+pub(in crate::agent) mod expiry;
+
 use std::sync::Arc;
 use std::time::Duration;
 

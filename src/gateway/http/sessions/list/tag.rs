@@ -10,7 +10,9 @@ use crate::store::records::MAX_TAGS;
 const MAX_CHARS: usize = 32;
 
 /// All tags of a session.
-pub(super) fn read_all(texts: &[String]) -> Result<BTreeSet<String>, ApiError> {
+pub(in crate::gateway::http::sessions) fn read_all(
+    texts: &[String],
+) -> Result<BTreeSet<String>, ApiError> {
     let tags = texts.iter().map(|text| read("tags", text));
     let tags = tags.collect::<Result<BTreeSet<_>, _>>()?;
     if tags.len() > MAX_TAGS {
@@ -21,7 +23,10 @@ pub(super) fn read_all(texts: &[String]) -> Result<BTreeSet<String>, ApiError> {
 }
 
 /// One tag: in small letters, with one space where there was white space.
-pub(super) fn read(field: &str, text: &str) -> Result<String, ApiError> {
+pub(in crate::gateway::http::sessions) fn read(
+    field: &str,
+    text: &str,
+) -> Result<String, ApiError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let tag = words.join(" ").to_lowercase();
     let is_fit = (1..=MAX_CHARS).contains(&tag.chars().count()) && !tag.contains(char::is_control);

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use super::model_request::ModelRequest;
-use super::tool_call::placing::Workspace;
+use super::ModelRequest;
+use crate::agent::effects::tool_call::placing::Workspace;
 use crate::domain::{Attachment, Entry};
 use crate::llm;
 use crate::llm::tokens::Counter;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::meter::estimated;
-use super::session_agent::{RequestBase, SessionAgent};
+use crate::agent::effects::session_agent::{RequestBase, SessionAgent};
 use crate::domain::{Entry, RequestParts, TokenUsage, Weighed};
 use crate::llm;
 use crate::llm::tokens::Counter;

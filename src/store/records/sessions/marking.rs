@@ -1,10 +1,11 @@
 //! Changes what people keep about their sessions, and gives sessions up.
 
-use super::super::Error;
-use super::super::db::args;
-use super::session_marks::{Marks, MarksChange, tags_column};
-use super::sessions::{MAX_ROWS, Row, SessionRow, Sessions};
+use super::marks::{Marks, MarksChange, tags_column};
+use super::row::Row;
+use super::{MAX_ROWS, SessionRow, Sessions};
 use crate::domain::{SessionKey, Timestamp, UserId};
+use crate::store::Error;
+use crate::store::db::args;
 
 /// How often a change of marks is tried that others get in the way of.
 const TRIES: usize = 4;

@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::ModelRequest;
 use super::cut;
-use super::model_request::ModelRequest;
-use super::watch::{Thinking, Watch};
+use crate::agent::effects::watch::{Thinking, Watch};
 use crate::agent::feed::{Notice, What};
 use crate::domain::{Code, Fault, RequestParts};
 use crate::history;

@@ -1,0 +1,187 @@
+//! A session's row: what lists show, and how the database keeps it.
+
+use serde::{Deserialize, Serialize};
+
+use super::Marks;
+use crate::domain::{ForkOrigin, SessionKey, Timestamp, UserId};
+use crate::store::Error;
+use crate::store::db::{Statement, args};
+use crate::store::records::usage::UsageRows;
+use crate::store::records::{session_id, tenant_id, user_id};
+
+/// What a session is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SessionState {
+    /// Nothing.
+    Idle,
+    /// A turn runs.
+    Running,
+    /// A person has to decide.
+    Waiting,
+    /// The last turn ended with an error.
+    Failed,
+}
+
+impl SessionState {
+    /// The name in the database and on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Reads the name back.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "idle" => Some(Self::Idle),
+            "running" => Some(Self::Running),
+            "waiting" => Some(Self::Waiting),
+            "failed" => Some(Self::Failed),
+            _ => None,
+        }
+    }
+}
+
+/// A session as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRow {
+    pub key: SessionKey,
+    pub owner: UserId,
+    /// What it is about.
+    pub title: String,
+    /// What it is doing.
+    pub state: SessionState,
+    /// Calls that wait for a person.
+    pub waiting: u64,
+    pub created_at: Timestamp,
+    /// When something was last said or done.
+    pub updated_at: Timestamp,
+    /// The journal version that this row reflects.
+    pub version: u64,
+    /// Where it was forked from, if it was.
+    #[serde(default)]
+    pub forked_from: Option<ForkOrigin>,
+    /// Not of the journal: [`Sessions::project`] leaves them as they are.
+    #[serde(default)]
+    pub marks: Marks,
+}
+
+/// A session's row, with what the commits used that it is newer by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectedRow {
+    pub row: SessionRow,
+    /// What the commits after `used_from` used, up to the row's version.
+    pub used: UsageRows,
+    /// The version before the first of them; none = not all commits that led to this row are in it.
+    pub used_from: Option<u64>,
+}
+
+impl From<SessionRow> for ProjectedRow {
+    fn from(row: SessionRow) -> Self {
+        Self {
+            row,
+            used: UsageRows::default(),
+            used_from: None,
+        }
+    }
+}
+
+/// Keeps that row, if it is newer than what is kept.
+pub(super) fn upsert(ProjectedRow { row, used_from, .. }: &ProjectedRow) -> Statement {
+    let version = i64::try_from(row.version).unwrap_or(i64::MAX);
+    let origin = row.forked_from.as_ref();
+    // Above every version: nothing reaches it.
+    let used_from = used_from.map_or(i64::MAX, |from| i64::try_from(from).unwrap_or(i64::MAX));
+    Statement::new(
+        "INSERT INTO sessions (tenant, id, owner, title, state, waiting, created_at, \
+         updated_at, version, usage_version, parent, parent_seq, root) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, CASE WHEN $10 = 0 THEN $9 ELSE 0 END, \
+         $11, $12, $13) \
+         ON CONFLICT (tenant, id) DO UPDATE SET title = excluded.title, \
+         state = excluded.state, waiting = excluded.waiting, \
+         updated_at = excluded.updated_at, version = excluded.version, \
+         usage_version = CASE WHEN sessions.usage_version >= $10 AND \
+         sessions.usage_version < excluded.version THEN excluded.version \
+         ELSE sessions.usage_version END \
+         WHERE excluded.version > sessions.version",
+        args![
+            row.key.tenant.as_str(),
+            row.key.session.as_str(),
+            row.owner.as_str(),
+            row.title.as_str(),
+            row.state.as_str(),
+            i64::try_from(row.waiting).unwrap_or(i64::MAX),
+            row.created_at.0,
+            row.updated_at.0,
+            version,
+            used_from,
+            origin.map(|origin| origin.session.as_str()),
+            origin.map(|origin| i64::try_from(origin.seq).unwrap_or(i64::MAX)),
+            origin.map(|origin| origin.root.as_str())
+        ],
+    )
+}
+
+#[derive(sqlx::FromRow)]
+pub(super) struct Row {
+    tenant: String,
+    id: String,
+    owner: String,
+    title: String,
+    state: String,
+    waiting: i64,
+    created_at: i64,
+    updated_at: i64,
+    version: i64,
+    parent: Option<String>,
+    parent_seq: Option<i64>,
+    root: Option<String>,
+    pinned: bool,
+    archived: bool,
+    tags: String,
+    marked: i64,
+    delete_at: Option<i64>,
+}
+
+impl Row {
+    pub(super) fn into_row(self) -> Result<SessionRow, Error> {
+        let forked_from = match (self.parent, self.parent_seq, self.root) {
+            (Some(session), Some(seq), Some(root)) => Some(ForkOrigin {
+                session: session_id(session)?,
+                seq: u64::try_from(seq).unwrap_or(0),
+                root: session_id(root)?,
+            }),
+            _ => None,
+        };
+        Ok(SessionRow {
+            key: SessionKey {
+                tenant: tenant_id(self.tenant)?,
+                session: session_id(self.id)?,
+            },
+            owner: user_id(self.owner)?,
+            title: self.title,
+            state: SessionState::parse(&self.state)
+                .ok_or_else(|| Error::corrupt("session state", self.state))?,
+            waiting: u64::try_from(self.waiting).unwrap_or(0),
+            created_at: Timestamp(self.created_at),
+            updated_at: Timestamp(self.updated_at),
+            version: u64::try_from(self.version).unwrap_or(0),
+            forked_from,
+            marks: Marks {
+                is_pinned: self.pinned,
+                is_archived: self.archived,
+                tags: self
+                    .tags
+                    .lines()
+                    .map(str::to_owned)
+                    .filter(|tag| !tag.is_empty())
+                    .collect(),
+                changes: u64::try_from(self.marked).unwrap_or(0),
+                delete_at: self.delete_at.map(Timestamp),
+            },
+        })
+    }
+}
