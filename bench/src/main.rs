@@ -1,4 +1,4 @@
-//! `./run soak` is in [`soak`]. `./run bench`: Sepal beside a raw relay of the same bytes and the upstream itself, alternating
+//! `./run soak` is in [`soak`], `./run bench growth` in [`growth`]. `./run bench`: Sepal beside a raw relay of the same bytes and the upstream itself, alternating
 //! in one run. Processor time is compared as ratios: absolute figures swing with the machine.
 
 #![expect(
@@ -24,6 +24,7 @@ use crate::report::Report;
 use crate::subject::{Kind, Subject};
 
 mod completions;
+mod growth;
 mod line;
 mod measure;
 mod plan;
@@ -47,6 +48,10 @@ enum Part {
     Compare(Compare),
     /// Lives with faults.
     Soak(soak::Options),
+    /// Measures what more of everything costs.
+    Growth(growth::Options),
+    /// Is a server of so many tools, on a free port.
+    Tools { count: usize },
     /// Is the model vendor, on a free port.
     Upstream,
     /// Is the raw relay, on a free port.
@@ -111,6 +116,11 @@ fn main() -> Result<ExitCode> {
         Part::Upstream => runtime.block_on(upstream::serve())?,
         Part::Relay { upstream } => runtime.block_on(relay::serve(&upstream))?,
         Part::Compare(compare) => return runtime.block_on(run(&compare)),
+        Part::Tools { count } => runtime.block_on(growth::serve_tools(count))?,
+        Part::Growth(options) => {
+            install_tls();
+            return runtime.block_on(until_told(growth::run(&options)));
+        }
         Part::Soak(options) => {
             install_tls();
             allow_many_files();

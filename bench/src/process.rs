@@ -36,13 +36,20 @@ impl Program {
         Self::start(command, None)
     }
 
-    /// The gateway with an empty folder of data. `redis` is its address, if it shall have one.
+    /// The gateway with a folder of data that has only those files. `redis` is its address, if it
+    /// shall have one.
     pub(crate) fn sepal(
         path: &Path,
-        upstream: SocketAddr,
-        redis: Option<SocketAddr>,
+        (upstream, redis): (SocketAddr, Option<SocketAddr>),
+        files: &[(&str, String)],
     ) -> Result<Self> {
         let folder = TempDir::new()?;
+        if !files.is_empty() {
+            fs::create_dir(folder.path().join("data"))?;
+        }
+        for (name, content) in files {
+            fs::write(folder.path().join("data").join(name), content)?;
+        }
         let mut env = vec![
             ("SPL_HTTP_PORT", "0".to_owned()),
             ("SPL_LLM_BASE_URL", format!("http://{upstream}/v1")),

@@ -60,17 +60,27 @@ pub(crate) struct Subject {
 impl Subject {
     /// Starts it afresh, with nothing stored.
     pub(crate) fn start(kind: Kind, upstream: SocketAddr, sepal: &Path) -> Result<Self> {
+        Self::start_with(kind, upstream, sepal, &[])
+    }
+
+    /// The same with those files in its data folder, by name and content.
+    pub(crate) fn start_with(
+        kind: Kind,
+        upstream: SocketAddr,
+        sepal: &Path,
+        files: &[(&str, String)],
+    ) -> Result<Self> {
         let (program, redis) = match kind {
             Kind::Upstream => (Program::part(&["upstream"])?, None),
             Kind::Relay => {
                 let url = format!("http://{upstream}/v1/chat/completions");
                 (Program::part(&["relay", &url])?, None)
             }
-            Kind::Sqlite => (Program::sepal(sepal, upstream, None)?, None),
+            Kind::Sqlite => (Program::sepal(sepal, (upstream, None), files)?, None),
             Kind::Redis => {
                 let redis = Program::redis()?;
                 (
-                    Program::sepal(sepal, upstream, Some(redis.address))?,
+                    Program::sepal(sepal, (upstream, Some(redis.address)), files)?,
                     Some(redis),
                 )
             }
@@ -99,17 +109,40 @@ impl Subject {
             let (stream, _) = connect_async(format!("ws://{address}/")).await?;
             return Ok(Talk::Relay(Box::new(stream)));
         }
-        let mut line = Line::websocket(address, &json!({ "token": self.key })).await?;
+        self.open(&json!({ "token": self.key })).await
+    }
+
+    /// That session again, from its beginning.
+    pub(crate) async fn join(&self, session: &str) -> Result<Talk> {
+        let auth = json!({ "token": self.key, "sessionId": session });
+        self.open(&auth).await
+    }
+
+    /// The member's key.
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    async fn open(&self, auth: &Value) -> Result<Talk> {
+        let mut line = Line::websocket(self.program.address, auth).await?;
         loop {
             let packet = line.next().await?;
             if packet.starts_with("44") {
                 bail!("refused: {packet}");
             }
             if packet.starts_with(r#"42["system:ready""#) {
-                return Ok(Talk::Sepal(Box::new(line)));
+                let session = session_of(&packet)?;
+                return Ok(Talk::Sepal(Box::new(line), session));
             }
         }
     }
+}
+
+fn session_of(ready: &str) -> Result<String> {
+    let ready: Vec<Value> = serde_json::from_str(ready.get(2..).context("a packet")?)?;
+    let session = ready.get(1).and_then(|ready| ready.get("sessionId"));
+    let session = session.and_then(Value::as_str).context("a session")?;
+    Ok(session.to_owned())
 }
 
 /// One conversation.
@@ -118,8 +151,8 @@ pub(crate) enum Talk {
     Upstream(Client, String),
     /// Through the relay.
     Relay(Box<Websocket>),
-    /// Through Sepal.
-    Sepal(Box<Line>),
+    /// Through Sepal, with the session's id.
+    Sepal(Box<Line>, String),
 }
 
 /// What a client saw of one turn.
@@ -146,12 +179,20 @@ impl Turn {
 }
 
 impl Talk {
+    /// Which session it is, of a gateway.
+    pub(crate) fn session(&self) -> Option<&str> {
+        match self {
+            Self::Sepal(_, session) => Some(session),
+            Self::Upstream(..) | Self::Relay(_) => None,
+        }
+    }
+
     /// Asks, decides what has to be decided, and waits for the end of the turn.
     pub(crate) async fn turn(&mut self, plan: Plan) -> Result<Turn> {
         let turn = match self {
             Self::Upstream(client, url) => from_upstream(client, url, plan).await?,
             Self::Relay(socket) => from_relay(socket, plan).await?,
-            Self::Sepal(line) => from_sepal(line, plan).await?,
+            Self::Sepal(line, _) => from_sepal(line, plan).await?,
         };
         if turn.tokens != plan.tokens {
             bail!("{} tokens came of {}", turn.tokens, plan.tokens);

@@ -4,6 +4,7 @@ mod admin;
 mod agent;
 mod backup;
 mod health;
+mod replay;
 mod serve;
 
 use std::io::Write as _;
@@ -117,6 +118,8 @@ enum Command {
         #[arg(long)]
         force: bool,
     },
+    /// Decide a session once more from what its journal recorded, and compare; the server may run.
+    Replay(replay::ReplayArgs),
     /// Manage tenants, people and keys; works beside a running server.
     #[command(subcommand)]
     Admin(admin::AdminCommand),
@@ -242,6 +245,7 @@ async fn execute(
         }
         Command::Backup { file } => backup::back_up(loaded, settings_file, &file).await,
         Command::Restore { file, force } => backup::restore(loaded, &file, force).await,
+        Command::Replay(args) => replay::run(args, loaded).await,
         Command::Admin(command) => admin::run(command, loaded).await,
     }
 }

@@ -18,6 +18,8 @@ const COMMIT: usize = 2048;
 /// The schema that this release writes. Older ones are upcast when they are read.
 pub const SCHEMA: u32 = 1;
 
+/// The `finish` of an answer that might not have its calls run (S3.29).
+pub(super) const MAX_ITERATIONS: &str = "max_iterations";
 /// How `context:compacted` names results in a short form.
 pub const SHORTEN_RESULTS: &str = "shorten-results";
 

@@ -13,6 +13,7 @@ mod evolve;
 mod model;
 mod policy;
 mod reasoning;
+mod replay;
 mod state;
 
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub use event::{Commit, CommitError, ContextSize, Event, SCHEMA, SHORTEN_RESULTS
 pub use model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
 pub use policy::{PolicyEffect, Rule, Rules};
 pub use reasoning::{MAX_REASONING, Reasoning};
+pub use replay::{Difference, Replay, ReplayFigures, Replayed};
 pub use state::{
     Activity, Control, Ending, PastDecision, Phase, RepeatedCalls, SessionState, Turn,
     WaitingMessage,

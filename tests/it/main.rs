@@ -38,6 +38,7 @@ mod placed_attachments;
 mod providers;
 mod reasoning;
 mod redis_app;
+mod replay;
 mod replicas;
 mod requirements;
 mod rest;

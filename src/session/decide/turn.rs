@@ -9,7 +9,7 @@ use crate::domain::{
 };
 use crate::session::call::{Call, CallStatus, Outcome, Output, Proposal, Resolution, SaidCall};
 use crate::session::command::{Answer, Cut, Failure, Refusal};
-use crate::session::event::{Event, SHORTEN_RESULTS};
+use crate::session::event::{Event, MAX_ITERATIONS, SHORTEN_RESULTS};
 use crate::session::model::{ModelChoice, Spent};
 use crate::session::reasoning::Reasoning;
 use crate::session::state::{Phase, Turn, tool_key};
@@ -178,7 +178,7 @@ impl Draft<'_> {
             duration_ms: self.inputs.now.since_ms(started),
             first_token_ms: answer.first_token_ms,
             finish: if is_spent {
-                "max_iterations".into()
+                MAX_ITERATIONS.into()
             } else {
                 answer.finish.clone()
             },

@@ -16,8 +16,8 @@ use crate::domain::{
 };
 use crate::session::{
     Answer, CallStatus, Command, Commit, ContextSize, Cut, Decider, Decision, Effect, Event, Fork,
-    Gateway, Genesis, Inputs, ModelChoice, Outcome, Output, Proposal, Refusal, Resolution, Rules,
-    SCHEMA, SessionState, ToolFacts, Verdict, decide, effects,
+    Gateway, Genesis, Inputs, ModelChoice, Outcome, Output, Proposal, Refusal, Replay, Resolution,
+    Rules, SCHEMA, SessionState, ToolFacts, Verdict, decide, effects,
 };
 
 pub(crate) struct World {
@@ -472,6 +472,18 @@ impl World {
             state.apply(commit);
         }
         assert_eq!(state, self.state, "fold of snapshot and tail = live state");
+        self.check_replay();
+    }
+
+    /// What is decided follows from what people, models and tools said, and from nothing else.
+    fn check_replay(&self) {
+        let mut replay = Replay::default();
+        for commit in &self.journal {
+            replay.step(commit).unwrap();
+        }
+        let replayed = replay.finish();
+        assert_eq!(replayed.recorded, replayed.replayed, "the same state");
+        assert_eq!(replayed.figures.commits, self.journal.len() as u64);
     }
 
     /// A session that shares the past up to that `seq`, with what every fork keeps.

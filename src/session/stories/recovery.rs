@@ -3,7 +3,7 @@
 use super::answer_calls;
 use crate::domain::Iteration;
 use crate::session::properties::world::{World, approve, say};
-use crate::session::{Command, Event, Outcome, PolicyEffect, Rule};
+use crate::session::{Command, Commit, Difference, Event, Outcome, PolicyEffect, Replay, Rule};
 
 #[test]
 fn after_a_crash_a_running_call_is_unknown_the_turn_goes_on_and_an_equal_call_is_always_asked() {
@@ -55,4 +55,25 @@ fn approvals_older_than_fifteen_minutes_are_asked_again_at_take_over() {
     assert!(world.started().is_empty());
     world.tell(&approve(&calls[0])).unwrap();
     assert_eq!(world.started().len(), 2);
+}
+
+#[test]
+fn a_journal_that_the_engine_would_not_write_is_named_with_its_commit() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a"]);
+    let call = world.queue()[0].clone();
+    world.tell(&approve(&call)).unwrap();
+    // Something that nobody approved runs: the second commit asks, the third one starts.
+    let mut journal = world.journal.clone();
+    journal[2].events.remove(0);
+    let mut replay = Replay::default();
+    let differs = |replay: &mut Replay, commits: &[Commit]| {
+        let steps = commits.iter().map(|commit| replay.step(commit));
+        steps.collect::<Result<(), Difference>>()
+    };
+    let difference = differs(&mut replay, &journal).unwrap_err();
+    assert_eq!(difference.version, 3, "{difference}");
+    assert!(difference.what.contains("started"), "{difference}");
+    assert_eq!(differs(&mut Replay::default(), &world.journal), Ok(()));
 }

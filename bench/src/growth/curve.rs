@@ -1,0 +1,148 @@
+//! Curves: a value for each size, and what must hold of them.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::Result;
+use serde_json::json;
+
+/// What must hold of a curve.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Bound {
+    /// The last value is at most so many times the first.
+    Times(f64),
+    /// The last value is at most so much above the first.
+    Above(f64),
+    /// Every value is at most that.
+    AtMost(f64),
+    /// Nothing: it is told.
+    None,
+}
+
+/// One curve.
+struct Curve {
+    /// What is measured, with its unit.
+    name: &'static str,
+    /// What there is more and more of.
+    of: &'static str,
+    points: Vec<(usize, f64)>,
+    bound: Bound,
+}
+
+/// All curves of a run.
+#[derive(Default)]
+pub(crate) struct Curves(Vec<Curve>);
+
+impl Curve {
+    /// What is held against the bound, and the bound.
+    fn verdict(&self) -> Option<(f64, f64)> {
+        let (first, last) = (self.points.first()?.1, self.points.last()?.1);
+        match self.bound {
+            Bound::Times(most) => Some((last / first, most)),
+            Bound::Above(most) => Some((last - first, most)),
+            Bound::AtMost(most) => {
+                let values = self.points.iter().map(|(_, value)| *value);
+                Some((values.fold(f64::MIN, f64::max), most))
+            }
+            Bound::None => None,
+        }
+    }
+
+    fn holds(&self) -> bool {
+        self.verdict().is_none_or(|(is, most)| is <= most)
+    }
+}
+
+impl Curves {
+    /// Takes one curve, the smallest size first.
+    pub(crate) fn take(
+        &mut self,
+        (name, of): (&'static str, &'static str),
+        points: Vec<(usize, f64)>,
+        bound: Bound,
+    ) {
+        for (size, value) in &points {
+            eprintln!("{name} at {size} {of}: {value:.3}");
+        }
+        self.0.push(Curve {
+            name,
+            of,
+            points,
+            bound,
+        });
+    }
+
+    /// Whether every bound holds.
+    pub(crate) fn hold(&self) -> bool {
+        self.0.iter().all(Curve::holds)
+    }
+
+    /// For people: a line for each curve.
+    pub(crate) fn text(&self) -> String {
+        let mut text =
+            String::from("| curve | values | is | must be at most | |\n|---|---|---|---|---|\n");
+        for curve in &self.0 {
+            let points = curve.points.iter();
+            let points = points.map(|(size, value)| format!("{value:.3} at {size}"));
+            let points = points.collect::<Vec<_>>().join(", ");
+            let _ = write!(text, "| {} | {points} {} |", curve.name, curve.of);
+            match (curve.verdict(), curve.bound) {
+                (Some((is, most)), bound) => {
+                    let of = match bound {
+                        Bound::Times(_) => " × the first",
+                        Bound::Above(_) => " above the first",
+                        Bound::AtMost(_) | Bound::None => "",
+                    };
+                    let word = if is <= most { "holds" } else { "FAILS" };
+                    let _ = writeln!(text, " {is:.2}{of} | {most} | {word} |");
+                }
+                (None, _) => text.push_str(" | | told |\n"),
+            }
+        }
+        text
+    }
+
+    /// Keeps every value.
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+        let curves = self.0.iter().map(|curve| {
+            json!({
+                "curve": curve.name, "of": curve.of, "points": curve.points,
+                "verdict": curve.verdict(), "holds": curve.holds(),
+            })
+        });
+        let whole = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "cores": std::thread::available_parallelism()?.get(),
+            "curves": curves.collect::<Vec<_>>(),
+        });
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(path, serde_json::to_string_pretty(&whole)? + "\n")?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bound, Curves};
+
+    #[test]
+    fn a_curve_is_held_against_its_bound() {
+        for (bound, last, holds) in [
+            (Bound::Times(1.3), 1.2, true),
+            (Bound::Times(1.3), 1.4, false),
+            (Bound::Above(0.3), 1.2, true),
+            (Bound::Above(0.3), 1.4, false),
+            (Bound::AtMost(5.0), 1.4, false),
+            (Bound::AtMost(7.0), 1.4, true),
+            (Bound::None, 90.0, true),
+        ] {
+            let mut curves = Curves::default();
+            let points = vec![(1, 1.0), (2, 6.0), (3, last)];
+            curves.take(("a figure", "things"), points, bound);
+            assert_eq!(curves.hold(), holds, "{bound:?} {last}");
+        }
+    }
+}

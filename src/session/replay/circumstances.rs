@@ -1,0 +1,237 @@
+//! What `decide` went by beside its commands, read from what it decided: rules, limits, and which gateway it
+//! was.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "most events say nothing of them"
+)]
+
+use std::collections::BTreeMap;
+
+use crate::domain::{CallId, Code, EngineId, GatewayId, Timestamp, ToolRef};
+use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
+use crate::session::command::Genesis;
+use crate::session::decide::{Gateway, Inputs};
+use crate::session::event::{Event, MAX_ITERATIONS};
+use crate::session::policy::{PolicyEffect, Rule, Rules};
+use crate::session::state::Control;
+
+/// What a call says of the rule that made it ask.
+const ASKED_BY: &str = "Asked by rule \"";
+
+/// What is known of the settings at the time.
+#[derive(Debug, Default)]
+pub(super) struct Circumstances {
+    genesis: Option<Genesis>,
+    /// The newest rule that is known of each tool.
+    rules: BTreeMap<(String, String), Rule>,
+    limits: Limits,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Limits {
+    max_iterations: Option<u32>,
+    max_same_calls: Option<u32>,
+    stale_after_ms: Option<u64>,
+}
+
+/// Inputs that own what they are made of.
+pub(super) struct OwnedInputs<'a> {
+    gateway: GatewayId,
+    engine: Option<EngineId>,
+    rules: Rules,
+    genesis: &'a Genesis,
+    now: Timestamp,
+}
+
+impl OwnedInputs<'_> {
+    pub(super) fn as_inputs(&self) -> Inputs<'_> {
+        Inputs {
+            gateway: Gateway {
+                id: &self.gateway,
+                engine: self.engine.as_ref(),
+                is_runner_alive: false,
+                epoch: None,
+            },
+            rules: &self.rules,
+            now: self.now,
+            genesis: self.genesis,
+        }
+    }
+}
+
+impl Circumstances {
+    /// What a commit says of how the session was created.
+    pub(super) fn meet(&mut self, events: &[Event]) {
+        for event in events {
+            if let Event::Created {
+                journal,
+                owner,
+                sandbox,
+                model,
+            } = event
+            {
+                self.genesis = Some(Genesis {
+                    journal: journal.clone(),
+                    owner: owner.clone(),
+                    sandbox: sandbox.clone(),
+                    model: model.clone(),
+                });
+            }
+        }
+    }
+
+    /// What the rest of a commit says of rules and limits.
+    pub(super) fn learn(&mut self, control: &Control, rest: &[Event], now: Timestamp) {
+        for event in rest {
+            if let Event::Queued { calls } = event {
+                for call in calls {
+                    self.learn_from_call(call);
+                }
+            }
+        }
+        for event in rest {
+            if let Event::Decided {
+                call,
+                verdict,
+                by: Decider::Rule { name },
+                ..
+            } = event
+                && let Some(call) = find(control, rest, call)
+            {
+                let effect = match verdict {
+                    Verdict::Approved => PolicyEffect::Allow,
+                    Verdict::Rejected => PolicyEffect::Deny,
+                    Verdict::TakenBack => PolicyEffect::Ask,
+                };
+                self.know(call, name, effect);
+            }
+        }
+        self.limits = Limits {
+            max_iterations: max_iterations(control, rest),
+            max_same_calls: max_same_calls(control, rest),
+            stale_after_ms: stale_after_ms(control, rest, now),
+        };
+    }
+
+    /// A call that a rule lets run or refuses is decided in the commit that asks for it.
+    fn learn_from_call(&mut self, call: &Call) {
+        let name = call.why.strip_prefix(ASKED_BY);
+        if let Some(name) = name.and_then(|name| name.strip_suffix('"')) {
+            self.know(call, name, PolicyEffect::Ask);
+        }
+    }
+
+    fn know(&mut self, call: &Call, name: &str, effect: PolicyEffect) {
+        let Some(facts) = &call.facts else { return };
+        let ToolRef { server, tool } = facts.tool.clone();
+        let rule = Rule {
+            name: name.to_owned(),
+            server: server.clone(),
+            tool: tool.clone(),
+            effect,
+        };
+        self.rules.insert((server, tool), rule);
+    }
+
+    /// Everything for one decision; none before the session was created.
+    pub(super) fn inputs(
+        &self,
+        control: &Control,
+        rest: &[Event],
+        now: Timestamp,
+    ) -> Option<OwnedInputs<'_>> {
+        let (gateway, engine) = gateway(control, rest);
+        let limits = self.limits;
+        Some(OwnedInputs {
+            gateway,
+            engine,
+            rules: Rules {
+                policy: self.rules.values().cloned().collect(),
+                max_iterations: limits.max_iterations.unwrap_or(u32::MAX),
+                max_same_calls: limits.max_same_calls,
+                approval_stale_after_ms: limits.stale_after_ms.unwrap_or(u64::MAX),
+                max_waiting_messages: usize::MAX,
+                max_calls_per_answer: max_calls(rest),
+            },
+            genesis: self.genesis.as_ref()?,
+            now,
+        })
+    }
+}
+
+/// Who decided: whoever became the runner with it; else the runner, because it became none.
+fn gateway(control: &Control, rest: &[Event]) -> (GatewayId, Option<EngineId>) {
+    let claimed = rest.iter().find_map(|event| match event {
+        Event::OwnerChanged { runner, engine } => Some((runner.clone(), engine.clone())),
+        _ => None,
+    });
+    claimed.unwrap_or_else(|| {
+        let runner = control.runner.clone();
+        let runner = runner.unwrap_or_else(|| GatewayId::from(String::new()));
+        (runner, control.runner_engine.clone())
+    })
+}
+
+/// A call of the queue, or one that enters it.
+fn find<'a>(control: &'a Control, rest: &'a [Event], id: &CallId) -> Option<&'a Call> {
+    let queued = rest.iter().find_map(|event| match event {
+        Event::Queued { calls } => calls.iter().find(|call| call.id == *id).map(AsRef::as_ref),
+        _ => None,
+    });
+    queued.or_else(|| control.turn.as_ref()?.call(id))
+}
+
+/// The limit of model requests, where this is the one that it ended.
+fn max_iterations(control: &Control, rest: &[Event]) -> Option<u32> {
+    let is_last = rest
+        .iter()
+        .any(|event| matches!(event, Event::Answered { finish, .. } if finish == MAX_ITERATIONS));
+    let turn = control.turn.as_ref().filter(|_| is_last)?;
+    Some(turn.request().iteration.0)
+}
+
+/// The limit of equal calls, where it was reached.
+fn max_same_calls(control: &Control, rest: &[Event]) -> Option<u32> {
+    let is_reached = rest.iter().any(|event| {
+        matches!(event, Event::Ended { outcome: Outcome::Failed { code, .. }, .. }
+            if *code == Code::RepeatedCall)
+    });
+    let turn = control.turn.as_ref().filter(|_| is_reached)?;
+    turn.repeated.as_ref().map(|repeated| repeated.times)
+}
+
+/// The age of approvals that are asked again, where some were: a little less than the youngest of them.
+fn stale_after_ms(control: &Control, rest: &[Event], now: Timestamp) -> Option<u64> {
+    let ages = rest.iter().filter_map(|event| match event {
+        Event::Decided {
+            call,
+            verdict: Verdict::TakenBack,
+            by: Decider::System,
+            ..
+        } => match &control.turn.as_ref()?.call(call)?.status {
+            CallStatus::Approved { at, .. } => Some(now.since_ms(*at)),
+            CallStatus::Pending { .. }
+            | CallStatus::Executing { .. }
+            | CallStatus::Ended { .. } => None,
+        },
+        _ => None,
+    });
+    ages.min().map(|age| age.saturating_sub(1))
+}
+
+/// The limit of calls in an answer, where it was passed: the refusal says it.
+fn max_calls(rest: &[Event]) -> usize {
+    let said = rest.iter().find_map(|event| match event {
+        Event::Ended {
+            outcome: Outcome::Failed { output, .. },
+            ..
+        } => {
+            let rest = output.text.strip_prefix("only ")?;
+            let (most, rest) = rest.split_once(' ')?;
+            let is_it = rest.starts_with("calls are allowed in one answer");
+            is_it.then(|| most.parse().ok()).flatten()
+        }
+        _ => None,
+    });
+    said.unwrap_or(usize::MAX)
+}

@@ -1,0 +1,172 @@
+//! Runs the engine again on what a journal recorded: what people, models and tools said is read from the
+//! events that it led to, and [`decide`] must give the same events again. Pure.
+
+mod cause;
+mod circumstances;
+
+use self::cause::causes;
+use self::circumstances::Circumstances;
+use super::decide::decide;
+use super::event::{Commit, Event};
+use super::state::{Control, SessionState};
+use crate::domain::Digest;
+
+/// A session that is decided once more, commit by commit.
+#[derive(Debug, Default)]
+pub struct Replay {
+    /// What the recorded events lead to.
+    recorded: SessionState,
+    /// What the events lead to that were decided again.
+    replayed: SessionState,
+    circumstances: Circumstances,
+    figures: ReplayFigures,
+}
+
+/// How much was run again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReplayFigures {
+    /// Commits of the journal.
+    pub commits: u64,
+    /// Those of them that were not decided here: what a fork took from another session.
+    pub taken: u64,
+    pub events: u64,
+}
+
+/// What a whole replay came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replayed {
+    pub figures: ReplayFigures,
+    /// Hash of the state that the recorded events lead to.
+    pub recorded: Digest,
+    /// Hash of the state that the events lead to that were decided again.
+    pub replayed: Digest,
+}
+
+/// Where the engine decides something else than it did when the journal was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("commit {version} is decided otherwise now: {what}")]
+pub struct Difference {
+    /// The commit.
+    pub version: u64,
+    /// What differs, for people.
+    pub what: String,
+}
+
+impl Replay {
+    /// Decides the next commit of the journal again.
+    pub fn step(&mut self, commit: &Commit) -> Result<(), Difference> {
+        // A fork's journal begins with commits that were decided elsewhere, and one that ends them.
+        let is_taken = commit.is_inherited
+            || commit
+                .events
+                .iter()
+                .any(|event| matches!(event, Event::Forked { .. }));
+        self.circumstances.meet(&commit.events);
+        let events = if is_taken {
+            commit.events.clone()
+        } else {
+            self.decide_again(commit)?
+        };
+        self.figures.commits += 1;
+        self.figures.taken += u64::from(is_taken);
+        self.figures.events += events.len() as u64;
+        let control = &self.replayed.control;
+        let again = Commit {
+            version: control.version.saturating_add(1),
+            seq: control.seq,
+            events,
+            ..commit.clone()
+        };
+        self.recorded.apply(commit);
+        self.replayed.apply(&again);
+        Ok(())
+    }
+
+    /// The hashes of both states.
+    pub fn finish(self) -> Replayed {
+        Replayed {
+            figures: self.figures,
+            recorded: hash(&self.recorded),
+            replayed: hash(&self.replayed),
+        }
+    }
+
+    /// The events that the causes of a commit lead to now.
+    fn decide_again(&mut self, commit: &Commit) -> Result<Vec<Event>, Difference> {
+        let mut control = self.replayed.control.clone();
+        let mut rest = commit.events.as_slice();
+        let mut events = Vec::with_capacity(rest.len());
+        while !rest.is_empty() {
+            let decided = self.next(&control, rest, commit)?;
+            for event in &decided {
+                control.evolve(event, commit.at);
+            }
+            rest = rest.get(decided.len()..).unwrap_or_default();
+            events.extend(decided);
+        }
+        Ok(events)
+    }
+
+    /// What the next cause leads to: the beginning of what is recorded.
+    fn next(
+        &mut self,
+        control: &Control,
+        rest: &[Event],
+        commit: &Commit,
+    ) -> Result<Vec<Event>, Difference> {
+        self.circumstances.learn(control, rest, commit.at);
+        let differs = |what: String| Difference {
+            version: commit.version,
+            what,
+        };
+        let mut first = None;
+        for command in causes(control, rest) {
+            let inputs = self.circumstances.inputs(control, rest, commit.at);
+            let inputs = inputs.ok_or_else(|| differs("the session was never created".into()))?;
+            match decide(control, [&command], inputs.as_inputs()) {
+                Ok(events) if !events.is_empty() && rest.starts_with(&events) => return Ok(events),
+                Ok(events) => first = first.or_else(|| Some(mismatch(rest, &events))),
+                Err(refusal) => first = first.or(Some(format!("it is refused: {refusal}"))),
+            }
+        }
+        Err(differs(first.unwrap_or_else(|| {
+            let event = rest.first().map(name).unwrap_or_default();
+            format!("nothing that a person, a model or a tool says leads to `{event}`")
+        })))
+    }
+}
+
+fn hash(state: &SessionState) -> Digest {
+    // Only maps with keys that are no strings fail; a snapshot has none.
+    Digest::of_json(&serde_json::to_value(state).unwrap_or_default())
+}
+
+/// The first event that is another one.
+fn mismatch(recorded: &[Event], decided: &[Event]) -> String {
+    let place = recorded.iter().zip(decided).position(|(was, is)| was != is);
+    let place = place.unwrap_or(recorded.len().min(decided.len()));
+    let at = |events: &[Event]| events.get(place).map_or("nothing".into(), written);
+    format!(
+        "recorded is {}, and now it would be {}",
+        at(recorded),
+        at(decided)
+    )
+}
+
+/// Characters of an event that a difference shows.
+const SHOWN: usize = 400;
+
+fn written(event: &Event) -> String {
+    let text = serde_json::to_string(event).unwrap_or_default();
+    match text.char_indices().nth(SHOWN) {
+        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
+        None => text,
+    }
+}
+
+/// The `type` of an event.
+fn name(event: &Event) -> String {
+    let value = serde_json::to_value(event).unwrap_or_default();
+    let name = value.get("type").and_then(serde_json::Value::as_str);
+    name.unwrap_or_default().to_owned()
+}
