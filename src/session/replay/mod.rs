@@ -1,6 +1,7 @@
 //! Runs the engine again on what a journal recorded: what people, models and tools said is read from the
 //! events that it led to, and [`decide`] must give the same events again. Pure.
 
+mod answer;
 mod cause;
 mod circumstances;
 

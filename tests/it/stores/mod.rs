@@ -9,7 +9,6 @@ mod postgres;
 mod records;
 mod redis_server;
 mod registry;
-mod texts;
 mod upgrade;
 mod usage;
 

@@ -7,8 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::key_of;
-use super::one::find;
+use super::{find, key_of};
 use crate::agent;
 use crate::domain::{Caller, Code, Effort};
 use crate::gateway::GatewayState;

@@ -13,8 +13,10 @@ mod search;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::domain::{Caller, SessionId, SessionKey};
+use crate::domain::{Caller, Code, SessionId, SessionKey, Timestamp};
 use crate::gateway::GatewayState;
+use crate::gateway::error::ApiError;
+use crate::gateway::wire::SessionItem;
 
 /// The routes of sessions.
 pub(super) fn routes() -> OpenApiRouter<GatewayState> {
@@ -45,4 +47,39 @@ fn key_of(caller: &Caller, session: SessionId) -> SessionKey {
         tenant: caller.tenant.id.clone(),
         session,
     }
+}
+
+/// A session of the caller, from its row; from the session itself while the row is on its way.
+async fn find(
+    state: &GatewayState,
+    caller: &Caller,
+    key: &SessionKey,
+) -> Result<SessionItem, ApiError> {
+    if let Some(row) = state.sessions.row(key, caller).await? {
+        return Ok(SessionItem::of(&row));
+    }
+    let view = state.sessions.join(key, caller).await?.view;
+    if !view.is_stored {
+        let text = "there is no such session";
+        return Err(ApiError::new(Code::SessionNotFound, text));
+    }
+    // It was stored just now, or its row would be there.
+    let now = Timestamp(jiff::Timestamp::now().as_millisecond()).to_rfc3339();
+    Ok(SessionItem {
+        id: key.session.to_string(),
+        title: view.title,
+        created_at: now.clone(),
+        updated_at: now,
+        state: if view.turn.is_some() {
+            "running"
+        } else {
+            "idle"
+        },
+        waiting: 0,
+        forked_from: None,
+        version: 0,
+        is_pinned: false,
+        is_archived: false,
+        tags: Vec::new(),
+    })
 }

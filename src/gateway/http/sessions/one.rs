@@ -6,10 +6,10 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::key_of;
 use super::list::tag;
+use super::{find, key_of};
 use crate::agent::SessionRequest;
-use crate::domain::{Caller, Code, SessionKey, Timestamp};
+use crate::domain::{Caller, SessionKey};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, SessionPath, required};
@@ -106,39 +106,4 @@ pub(in crate::gateway::http) async fn delete_session(
         .delete(&key_of(&caller, session), &caller)
         .await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// A session of the caller, from its row; from the session itself while the row is on its way.
-pub(super) async fn find(
-    state: &GatewayState,
-    caller: &Caller,
-    key: &SessionKey,
-) -> Result<SessionItem, ApiError> {
-    if let Some(row) = state.sessions.row(key, caller).await? {
-        return Ok(SessionItem::of(&row));
-    }
-    let view = state.sessions.join(key, caller).await?.view;
-    if !view.is_stored {
-        let text = "there is no such session";
-        return Err(ApiError::new(Code::SessionNotFound, text));
-    }
-    // It was stored just now, or its row would be there.
-    let now = Timestamp(jiff::Timestamp::now().as_millisecond()).to_rfc3339();
-    Ok(SessionItem {
-        id: key.session.to_string(),
-        title: view.title,
-        created_at: now.clone(),
-        updated_at: now,
-        state: if view.turn.is_some() {
-            "running"
-        } else {
-            "idle"
-        },
-        waiting: 0,
-        forked_from: None,
-        version: 0,
-        is_pinned: false,
-        is_archived: false,
-        tags: Vec::new(),
-    })
 }

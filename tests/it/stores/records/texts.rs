@@ -4,8 +4,8 @@ use sepal::domain::{SearchQuery, TenantId, Timestamp, UserId};
 use sepal::store::Records;
 use sepal::store::records::{NewText, SessionRow, TextChange, TextKind};
 
-use super::key;
-use super::records::{row, with_records};
+use super::{row, with_records};
+use crate::stores::key;
 
 const NOW: i64 = 1_760_000_000_000;
 

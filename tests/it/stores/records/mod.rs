@@ -1,5 +1,7 @@
 //! What the records promise beyond what signing in tests.
 
+mod texts;
+
 use std::collections::BTreeSet;
 
 use sepal::domain::{Role, SessionId, Tenant, TenantId, Timestamp, User, UserId};

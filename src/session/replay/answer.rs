@@ -1,0 +1,276 @@
+//! What a model request came to, read from the events that it led to.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "most events only follow from others"
+)]
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::domain::{Code, ModelRequestId};
+use crate::session::call::{Call, Outcome, Proposal, Resolution};
+use crate::session::command::{Answer, Command, Cut, Failure, Shortened};
+use crate::session::event::{Event, MAX_ITERATIONS, SHORTEN_RESULTS};
+use crate::session::model::Spent;
+use crate::session::state::{Control, Phase};
+
+/// The request that the model is asked with.
+pub(super) fn request(control: &Control) -> Option<ModelRequestId> {
+    let turn = control.turn.as_ref()?;
+    (turn.phase == Phase::Asking).then(|| turn.request())
+}
+
+/// What became of a model request. Its attempts come first.
+pub(super) fn requested(control: &Control, rest: &[Event]) -> Vec<Command> {
+    let Some(request) = request(control) else {
+        return Vec::new();
+    };
+    let is_spent = |event: &&Event| matches!(event, Event::Spent { .. });
+    let spent: Vec<Spent> = rest.iter().take_while(is_spent).filter_map(spent).collect();
+    let rest = rest.get(spent.len()..).unwrap_or_default();
+    let shortened = rest.first().and_then(shortened);
+    let rest = rest
+        .get(usize::from(shortened.is_some())..)
+        .unwrap_or_default();
+    let command = match rest.first() {
+        Some(Event::Said { .. } | Event::Answered { .. }) => {
+            answer(rest, spent, shortened).map(|answer| Command::Answered { request, answer })
+        }
+        Some(event @ Event::TurnFailed { .. }) => failed(request, event, spent),
+        Some(Event::ContextCut {
+            strategy,
+            kept,
+            max_tokens,
+            before,
+            after,
+        }) => Some(Command::Overflowed {
+            request,
+            cut: Cut {
+                kept: *kept,
+                is_shortening: strategy == SHORTEN_RESULTS,
+                max_tokens: max_tokens.unwrap_or_default(),
+                before: *before,
+                after: *after,
+            },
+            spent,
+        }),
+        Some(Event::Cancelled {
+            turn,
+            text,
+            reasoning,
+        }) => Some(Command::Stop {
+            turn: Some(*turn),
+            said_so_far: text.clone(),
+            thought_so_far: reasoning.clone(),
+            spent,
+        }),
+        _ => None,
+    };
+    command.into_iter().collect()
+}
+
+/// The turn ended with its request: because that failed, or because its time was over.
+fn failed(request: ModelRequestId, event: &Event, spent: Vec<Spent>) -> Option<Command> {
+    let Event::TurnFailed {
+        turn,
+        code,
+        text,
+        is_retryable,
+    } = event
+    else {
+        return None;
+    };
+    Some(match limit_of(*code, text) {
+        Some(limit) => Command::TimeOut {
+            turn: *turn,
+            limit,
+            spent,
+        },
+        None => Command::ModelFailed {
+            request,
+            failure: Failure {
+                code: *code,
+                text: text.clone(),
+                is_retryable: *is_retryable,
+                spent,
+            },
+        },
+    })
+}
+
+/// How long a turn might go on, from the words about its end.
+fn limit_of(code: Code, text: &str) -> Option<Duration> {
+    if code != Code::TurnTimeout {
+        return None;
+    }
+    let (_, after) = text.split_once("longer than ")?;
+    let (seconds, _) = after.split_once(' ')?;
+    Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
+}
+
+fn spent(event: &Event) -> Option<Spent> {
+    let Event::Spent {
+        usage,
+        cost,
+        request,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    Some(Spent {
+        usage: *usage,
+        cost: *cost,
+        request: request.clone(),
+    })
+}
+
+fn shortened(event: &Event) -> Option<Shortened> {
+    let Event::ResultsShortened {
+        results,
+        before,
+        after,
+    } = event
+    else {
+        return None;
+    };
+    Some(Shortened {
+        results: *results,
+        before: *before,
+        after: *after,
+    })
+}
+
+fn answer(rest: &[Event], spent: Vec<Spent>, shortened: Option<Shortened>) -> Option<Answer> {
+    let event = rest.first()?;
+    let last = last_answer(event);
+    let answer = last.or_else(|| answer_with_calls(event, proposals(rest)))?;
+    Some(Answer {
+        spent,
+        shortened,
+        ..answer
+    })
+}
+
+/// An answer that ended its turn.
+fn last_answer(event: &Event) -> Option<Answer> {
+    let Event::Answered {
+        text,
+        usage,
+        cost,
+        request,
+        first_token_ms,
+        finish,
+        stop_detail,
+        dropped_calls,
+        native,
+        reasoning,
+        answered_by,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    // Which calls the last allowed answer asked for is not recorded: none of them was looked at.
+    let has_calls = finish == MAX_ITERATIONS;
+    Some(Answer {
+        text: text.clone(),
+        reasoning: reasoning.clone(),
+        calls: has_calls.then(unknown_call).into_iter().collect(),
+        dropped_calls: *dropped_calls,
+        shortened: None,
+        native: native.clone(),
+        usage: *usage,
+        cost: *cost,
+        request: request.clone(),
+        first_token_ms: *first_token_ms,
+        finish: finish.clone(),
+        stop_detail: stop_detail.clone(),
+        answered_by: answered_by.clone(),
+        spent: Vec::new(),
+    })
+}
+
+/// An answer that asked for calls.
+fn answer_with_calls(event: &Event, calls: Vec<Proposal>) -> Option<Answer> {
+    let Event::Said {
+        text,
+        usage,
+        cost,
+        request,
+        native,
+        reasoning,
+        answered_by,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    Some(Answer {
+        text: text.clone(),
+        reasoning: reasoning.clone(),
+        calls,
+        dropped_calls: 0,
+        shortened: None,
+        native: native.clone(),
+        usage: *usage,
+        cost: *cost,
+        request: request.clone(),
+        first_token_ms: None,
+        finish: String::new(),
+        stop_detail: None,
+        answered_by: answered_by.clone(),
+        spent: Vec::new(),
+    })
+}
+
+fn unknown_call() -> Proposal {
+    Proposal {
+        provider_id: String::new(),
+        name: String::new(),
+        args: Value::Null,
+        is_indirect: false,
+        resolution: Resolution::Invalid(String::new()),
+    }
+}
+
+/// The calls of an answer as the model made them.
+fn proposals(rest: &[Event]) -> Vec<Proposal> {
+    let calls = rest.iter().find_map(|event| match event {
+        Event::Queued { calls } => Some(calls),
+        _ => None,
+    });
+    let calls = calls.map(Vec::as_slice).unwrap_or_default();
+    let proposals = calls.iter().map(|call| Proposal {
+        provider_id: call.provider_id.clone(),
+        name: call.name.clone(),
+        args: call.args.clone(),
+        is_indirect: call.is_indirect,
+        resolution: resolution(call, rest),
+    });
+    proposals.collect()
+}
+
+fn resolution(call: &Call, rest: &[Event]) -> Resolution {
+    if let Some(facts) = &call.facts {
+        return Resolution::Ready(facts.clone());
+    }
+    let outcome = rest.iter().find_map(|event| match event {
+        Event::Ended {
+            call: id, outcome, ..
+        } if *id == call.id => Some(outcome),
+        _ => None,
+    });
+    let text = outcome.map(Outcome::text).unwrap_or_default();
+    match outcome {
+        Some(Outcome::Completed { .. }) => Resolution::Answered(text),
+        Some(
+            Outcome::Failed { .. }
+            | Outcome::Rejected { .. }
+            | Outcome::Cancelled
+            | Outcome::Unknown { .. },
+        )
+        | None => Resolution::Invalid(text),
+    }
+}
