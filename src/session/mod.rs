@@ -26,7 +26,10 @@ pub use call::{Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution,
 pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, Shortened};
 pub use decide::{Gateway, Inputs, decide, overdue};
 pub use effects::{Effect, effects};
-pub use event::{Commit, CommitError, ContextSize, Event, SCHEMA, SHORTEN_RESULTS, Verdict};
+pub use event::compaction::{
+    Compacted, Compaction, ContextSize, Gap, SHORTEN_RESULTS, SummarisedBy,
+};
+pub use event::{Commit, CommitError, Event, SCHEMA, Verdict};
 pub use model::{AnsweredBy, ModelChoice, Spent};
 pub use policy::{PolicyEffect, Rule, Rules};
 pub use reasoning::{MAX_REASONING, Reasoning};

@@ -111,12 +111,11 @@ impl Replica {
             return;
         }
         self.cut_to = limits;
-        let past = Past {
-            entries: &self.state.entries,
-            question: self.state.control.question,
-        };
+        let past = Past::of(&self.state);
         let kept = history::retain(past, limits, |entry| Counter::default().of_entry(entry));
-        self.state.retain(kept);
+        if let Some(kept) = kept {
+            self.state.retain(kept.entries, kept.gap);
+        }
     }
 
     /// Whether the entries in memory are all that these limits let through.
@@ -134,6 +133,7 @@ impl Replica {
             Ok(whole) if whole.control.version == self.state.control.version => {
                 self.state.entries = whole.entries;
                 self.state.left_out = whole.left_out;
+                self.state.gap = whole.gap;
                 self.cut_to = history::Limits::default();
                 true
             }

@@ -65,11 +65,14 @@ impl Replica {
         let Ok(base) = self.agent.request_base(choice, (input, own), counter) else {
             return 0;
         };
-        let past = Past {
-            entries: &self.state.entries,
-            question: self.state.control.question,
-        };
-        base.tokens + history::window(past, base.limits, |entry| counter.of_entry(entry)).tokens
+        base.tokens + self.window(base.limits, counter).tokens
+    }
+
+    /// What a request with these limits shows of the past.
+    fn window(&self, limits: history::Limits, counter: Counter) -> history::Window {
+        let strategies = self.agent.history.strategies(&self.state.control);
+        let past = Past::of(&self.state);
+        history::window(past, limits, strategies, |entry| counter.of_entry(entry))
     }
 
     /// What the next request would leave out.
@@ -83,14 +86,10 @@ impl Replica {
             // The request itself says what is wrong with the prompt.
             Err(_) => (own, history::Limits::default()),
         };
-        let past = Past {
-            entries: &self.state.entries,
-            question: self.state.control.question,
-        };
-        let shown = history::window(past, limits, |entry| counter.of_entry(entry));
+        let shown = self.window(limits, counter);
         LeftOut {
-            messages: self.state.left_out + shown.left_out as u64,
-            from_seq: shown.from_seq(),
+            messages: self.state.left_out + shown.left_out,
+            from_seq: shown.from_seq,
             whole_reads_more: !whole.are_within(limits),
         }
     }
@@ -106,6 +105,7 @@ impl Replica {
             seq: control.seq,
             title: control.title.clone(),
             model: self.choice().clone(),
+            strategies: control.strategies.clone().unwrap_or_default(),
             is_stored: control.version > 0,
             queue: self.queue(),
             usage: self.usage(),
@@ -121,7 +121,7 @@ impl Replica {
             }),
             answer,
             waiting: control.waiting.clone(),
-            configured_max_tokens: self.agent.history.max_tokens,
+            configured_max_tokens: self.agent.history.limits.max_tokens,
             container: self.agent.tools.site().container,
         };
         Joined { signals, view }

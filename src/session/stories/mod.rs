@@ -3,6 +3,7 @@
 #[cfg(test)]
 pub(super) mod approvals;
 mod attachments;
+mod compaction;
 #[cfg(test)]
 pub(super) mod limits;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::agent::SessionRequest;
-use crate::domain::{CallId, Caller, Code, Digest, JournalId, TurnId};
+use crate::domain::{CallId, Caller, Code, CompactionStrategy, Digest, JournalId, TurnId};
 use crate::providers::{Wanted, WantedEffort};
 use crate::session::{Command, Decision, Refusal};
 
@@ -140,6 +140,16 @@ pub const COMMANDS: &[CommandSpec] = &[
         parse: |_, args| {
             let body: Window = body(args)?;
             Ok(tell(Command::ChooseWindow { whole: body.whole }))
+        },
+    },
+    CommandSpec {
+        name: "session:compaction",
+        is_counted: true,
+        example: || vec![json!({ "strategies": ["delete-middle"] })],
+        parse: |_, args| {
+            let body: Compaction = body(args)?;
+            let strategies = Some(body.strategies).filter(|chosen| !chosen.is_empty());
+            Ok(tell(Command::ChooseCompaction { strategies }))
         },
     },
     CommandSpec {
@@ -296,6 +306,12 @@ struct Choose {
     /// `null` is what the settings say of the model.
     #[serde(default)]
     effort: WantedEffort,
+}
+
+#[derive(Deserialize)]
+struct Compaction {
+    /// None = what the settings say.
+    strategies: Vec<CompactionStrategy>,
 }
 
 #[derive(Deserialize)]
