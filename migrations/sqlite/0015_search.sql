@@ -14,7 +14,7 @@ DROP INDEX sessions_newest;
 CREATE INDEX sessions_newest
     ON sessions (tenant, owner, archived, pinned DESC, updated_at DESC, id DESC);
 CREATE INDEX sessions_given_up ON sessions (delete_at) WHERE delete_at IS NOT NULL;
-CREATE INDEX sessions_behind ON sessions (updated_at) WHERE indexed < version;
+CREATE INDEX sessions_unindexed ON sessions (updated_at) WHERE indexed < version;
 
 -- Where each text of a session stands; the texts themselves are the journal's.
 CREATE TABLE texts (

@@ -4,6 +4,7 @@
 pub mod access;
 pub mod attachment;
 pub mod code;
+pub mod compaction_strategy;
 pub mod digest;
 pub mod effort;
 pub mod encoding;
@@ -25,6 +26,7 @@ pub mod usage;
 pub use access::{Actor, Caller, Role, Scope, Tenant, User};
 pub use attachment::{Attachment, BlobId, MediaType};
 pub use code::Code;
+pub use compaction_strategy::{CompactionStrategy, UnknownStrategy};
 pub use digest::Digest;
 pub use effort::{Effort, UnknownEffort};
 pub use encoding::{ByEncoding, Encoding, Weights};

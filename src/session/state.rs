@@ -6,10 +6,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::call::Call;
+use super::event::compaction::{Compaction, Gap};
 use super::model::{ModelChoice, RequestFacts};
 use crate::domain::{
-    Actor, Attachment, BlobId, CallId, Digest, Effort, EngineId, ForkOrigin, GatewayId, Iteration,
-    JournalId, ModelRequestId, SandboxId, Timestamp, TokenUsage, ToolRef, Totals, TurnId, Weighed,
+    Actor, Attachment, BlobId, CallId, CompactionStrategy, Digest, Effort, EngineId, ForkOrigin,
+    GatewayId, Iteration, JournalId, ModelRequestId, SandboxId, Timestamp, TokenUsage, ToolRef,
+    Totals, TurnId, Weighed,
 };
 
 /// Where a turn stands.
@@ -206,6 +208,12 @@ pub struct Control {
     /// Whether it reads as much of the past as its window holds, not what the settings say (S2.9).
     #[serde(default)]
     pub reads_whole: bool,
+    /// What leaves the context where earlier turns do not fit; `None` = what the settings say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategies: Option<Vec<CompactionStrategy>>,
+    /// How the last model request showed earlier entries, if not all of them as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<Compaction>,
     /// `seq` of the message that the newest turn began with.
     #[serde(default)]
     pub question: Option<u64>,
@@ -268,6 +276,9 @@ pub struct SessionState {
     /// Entries that stood before them and are no longer read.
     #[serde(default)]
     pub left_out: u64,
+    /// Where entries are missing between them.
+    #[serde(default)]
+    pub gap: Gap,
 }
 
 impl Control {

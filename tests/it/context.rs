@@ -34,7 +34,7 @@ async fn older_messages_fall_out_and_the_client_is_told() {
         assert_eq!(context["leftOut"], Value::Null);
     }
     let context = turn(&app, &mut ana, "three").await;
-    assert_eq!(shown(&app), ["re one", "two", "re two", "three"]);
+    assert_eq!(shown(&app), ["two", "re two", "three"]);
     assert_eq!(context["leftOut"]["messages"], 2);
     let second = ana.log.iter().find(|said| said.text() == "two").unwrap();
     assert_eq!(
@@ -53,15 +53,26 @@ async fn every_cut_is_logged_and_told_with_messages_and_tokens_before_and_after(
     for text in ["one", "two"] {
         turn(&app, &mut ana, text).await;
     }
-    assert!(!log.text().contains("were left out"), "everything fits");
+    assert!(
+        !log.text().contains("take less of the context"),
+        "everything fits"
+    );
     turn(&app, &mut ana, "three").await;
-    let is_cut =
-        |said: &&Said| said.name == "system:message" && said.rest()["code"] == "context_left_out";
+    let is_cut = |said: &&Said| said.name == "context:compacted";
     let told = ana.log.iter().filter(is_cut).cloned().collect::<Vec<_>>();
     assert_eq!(told.len(), 1, "{told:?}");
-    let told = told[0].rest();
+    let told = &told[0].args[0];
+    assert_eq!(told["strategy"], "delete-old", "{told}");
     assert_eq!(told["before"]["messages"], 5, "{told}");
-    assert_eq!(told["after"]["messages"], 4, "{told}");
+    assert_eq!(told["after"]["messages"], 3, "{told}");
+    let seq_of = |text: &str| {
+        ana.log
+            .iter()
+            .find(|said| said.text() == text)
+            .and_then(Said::seq)
+    };
+    let left = json!({"messages": 2, "fromSeq": seq_of("one"), "toSeq": seq_of("two")});
+    assert_eq!(told["left"], left, "{told}");
     let tokens = |of: &Value, side: &str| of[side]["tokens"].as_u64().unwrap();
     assert!(tokens(told, "after") < tokens(told, "before"), "{told}");
     let logged = |cut: &Value| {
@@ -87,6 +98,98 @@ async fn every_cut_is_logged_and_told_with_messages_and_tokens_before_and_after(
     assert!(tokens(cut, "after") < tokens(cut, "before"), "{cut}");
     assert_eq!(ana.wait_for_answer().await, "fits");
     logged(cut);
+}
+
+/// Asserts S0.14: the first bytes of a request are those of the one before, until something leaves.
+#[tokio::test]
+async fn what_left_stays_out_so_that_requests_begin_alike_until_the_next_compaction() {
+    let app =
+        TestApp::start_with(&[("SPL_SANDBOX", "none"), ("SPL_CHAT_MAX_MESSAGES", "16")]).await;
+    let person = app.person("acme").await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    let mut before: Vec<String> = Vec::new();
+    let mut cuts = 0;
+    for index in 0..24 {
+        turn(&app, &mut ana, &format!("m{index}")).await;
+        let now = shown(&app);
+        let first = now.first().map(String::as_str);
+        assert_eq!(first, Some("m0"), "the first question stays");
+        if !now.starts_with(&before) {
+            cuts += 1;
+            assert!(
+                now.iter().any(|text| text.contains("are left out here")),
+                "{now:?}"
+            );
+        }
+        before = now;
+    }
+    let told = ana
+        .log
+        .iter()
+        .filter(|said| said.name == "context:compacted");
+    let told: Vec<&Value> = told.map(|said| &said.args[0]["strategy"]).collect();
+    assert_eq!(told.len(), cuts, "each is told once");
+    assert!(
+        told.iter().all(|strategy| *strategy == "delete-middle"),
+        "{told:?}"
+    );
+    assert!((2..=12).contains(&cuts), "{cuts} compactions in 24 turns");
+
+    // Another gateway goes on with the same beginning.
+    drop(ana);
+    let app = app.restart().await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    turn(&app, &mut ana, "m24").await;
+    let now = shown(&app);
+    let is_cut = ana.log.iter().any(|said| said.name == "context:compacted");
+    assert!(
+        is_cut || now.starts_with(&before),
+        "{before:?}, then {now:?}"
+    );
+    assert_eq!(now.first().map(String::as_str), Some("m0"));
+}
+
+/// Asserts S0.16.
+#[tokio::test]
+async fn nothing_leaves_a_session_that_chose_so_and_the_choice_is_durable() {
+    let settings = [("SPL_SANDBOX", "none"), ("SPL_CHAT_MAX_MESSAGES", "3")];
+    let app = TestApp::start_with(&settings).await;
+    let person = app.person("acme").await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    let mut tab = TestSocket::open(app.address, &person, Some("mine")).await;
+    for text in ["one", "two", "three"] {
+        turn(&app, &mut ana, text).await;
+    }
+    assert_eq!(shown(&app), ["two", "re two", "three"]);
+    let none = json!({ "strategies": ["none"] });
+    let answer = ana.ask("session:compaction", &[none]).await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    while tab.wait_for("session:changed").await.args[0]["compaction"] != json!(["none"]) {}
+    turn(&app, &mut ana, "four").await;
+    assert_eq!(shown(&app).len(), 7);
+    drop((ana, tab));
+    let app = app.restart_with(&settings).await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    assert_eq!(ana.ready["compaction"], json!(["none"]));
+    turn(&app, &mut ana, "five").await;
+    assert_eq!(shown(&app).len(), 9, "it is durable");
+
+    let answer = ana
+        .ask("session:compaction", &[json!({ "strategies": [] })])
+        .await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    turn(&app, &mut ana, "six").await;
+    assert_eq!(shown(&app), ["five", "re five", "six"]);
+    for wrong in [
+        json!(["delete-all"]),
+        json!(["none", "delete-old"]),
+        json!("none"),
+    ] {
+        let refused = ana
+            .ask("session:compaction", &[json!({ "strategies": wrong })])
+            .await;
+        assert_eq!(refused["error"]["code"], "invalid_arguments", "{wrong}");
+    }
 }
 
 /// Asserts S1.5, S2.9, S2.10, S2.20.

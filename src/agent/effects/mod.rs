@@ -3,6 +3,7 @@
 pub(super) mod model_request;
 pub(super) mod prompts;
 pub(super) mod session_agent;
+mod summarising;
 pub(super) mod tool_call;
 pub(super) mod trace;
 mod watch;
@@ -22,7 +23,7 @@ use super::feed::{Feed, What};
 use super::journal::Journal;
 use super::mailbox::Message;
 use crate::domain::{CallId, ModelRequestId, Weighed};
-use crate::session::{Command, Control, Effect, ModelChoice, effects};
+use crate::session::{Command, Control, Effect, Gap, ModelChoice, effects};
 
 /// Attempts that are kept for one gateway at one request.
 const ATTEMPTS: u32 = 1_000;
@@ -71,6 +72,8 @@ impl Outcomes {
 pub(super) struct Wanted<'a> {
     pub(super) control: &'a Control,
     pub(super) entries: &'a [Arc<Weighed>],
+    /// Where entries are missing among them.
+    pub(super) gap: Gap,
     pub(super) choice: &'a ModelChoice,
     /// Where other gateways may go on with the session: what tells whether one has.
     pub(super) shared: Option<&'a Journal>,
@@ -190,7 +193,10 @@ impl Running {
             placed: wanted.control.placed.clone(),
             outcomes: self.outcomes(),
             question: wanted.control.question,
+            gap: wanted.gap,
+            compaction: wanted.control.compaction.clone(),
             limits: wanted.agent.turn_limits(wanted.control),
+            strategies: wanted.agent.history.strategies(wanted.control).to_vec(),
             is_unused: wanted.control.used_tools.is_empty(),
             trace: wanted.control.turn.as_ref().and_then(|turn| {
                 let agent = wanted.agent;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::prompts::{PromptWeights, Prompts};
 use super::tool_call::SessionTools;
 use crate::agent::attachments::{Attachments, Reader, Sight};
-use crate::domain::{Effort, SandboxId, SessionId, SessionKey, TenantId, Tool, UserId};
-use crate::history::{self, PromptError};
+use crate::domain::{Effort, SandboxId, SessionId, SessionKey, TenantId, TokenUsage, Tool, UserId};
+use crate::history::{self, Due, PromptError};
 use crate::llm::catalogue::{Ability, Model};
 use crate::llm::tokens::Counter;
 use crate::llm::tool_search::{Deferral, ToolSearch};
@@ -21,6 +21,8 @@ use crate::telemetry::traces::Traces;
 
 /// Tokens that an answer is expected to need where nobody set a limit.
 const ORDINARY_ANSWER: u64 = 4096;
+/// How much longer what is summarised is than its summary, where models are compared by price.
+const TYPICAL_RATIO: u64 = 10;
 
 /// What every request of a session says beside its history.
 pub(in crate::agent) struct RequestBase {
@@ -46,8 +48,10 @@ pub struct AgentFactory {
     pub providers: Providers,
     pub catalogue: Catalogue,
     pub prompts: Arc<Prompts>,
-    /// Limits of the working context.
-    pub history: history::Limits,
+    /// Limits of the working context, and what makes room in it.
+    pub history: history::ContextRules,
+    /// Tokens that one summary of what leaves the context may take; 0 = none is written.
+    pub summary_budget: u64,
     /// What happens after a transient fault of the provider.
     pub retry: RetryConfig,
     /// Sent only when set (S0.45).
@@ -82,7 +86,8 @@ pub struct SessionAgent {
     pub(in crate::agent) providers: Providers,
     pub(in crate::agent) catalogue: Catalogue,
     pub(in crate::agent) prompts: Arc<Prompts>,
-    pub(in crate::agent) history: history::Limits,
+    pub(in crate::agent) history: history::ContextRules,
+    pub(in crate::agent) summary_budget: u64,
     pub(in crate::agent) retry: RetryConfig,
     pub(in crate::agent) temperature: Option<f64>,
     effort: Option<Effort>,
@@ -168,7 +173,8 @@ impl AgentFactory {
             providers: self.providers.clone(),
             catalogue: self.catalogue,
             prompts: Arc::clone(&self.prompts),
-            history: self.history,
+            history: self.history.clone(),
+            summary_budget: self.summary_budget,
             retry: self.retry,
             temperature: self.temperature,
             effort: self.effort,
@@ -198,7 +204,7 @@ impl SessionAgent {
     /// How much of the past the session lets its model read: what the settings say, or whatever the
     /// model's window holds.
     pub(in crate::agent) fn limits(&self, control: &Control) -> history::Limits {
-        history::Limits::of(control, self.history)
+        self.history.limits(control)
     }
 
     /// The same for the running turn, which may read less since a request of it was too long.
@@ -232,6 +238,31 @@ impl SessionAgent {
         let offer = self.providers.find(&self.tenant, &choice.provider);
         let said = offer.and_then(|offer| offer.said().efforts.get(&choice.model).copied());
         choice.effort.or(said).or(self.effort)
+    }
+
+    /// Who writes a summary: the cheapest model that the session's provider offers. No other provider,
+    /// because the person chose who reads the conversation.
+    pub(in crate::agent) fn summariser(&self, session: &ModelChoice, due: &Due) -> ModelChoice {
+        let Some(offer) = self.providers.find(&self.tenant, &session.provider) else {
+            return session.clone();
+        };
+        let usage = TokenUsage {
+            input_tokens: due.max_tokens.saturating_mul(TYPICAL_RATIO),
+            output_tokens: due.max_tokens,
+            ..TokenUsage::default()
+        };
+        let own = [session.model.as_str()];
+        let offered = offer.models().iter().map(String::as_str);
+        let offered = own.into_iter().chain(offered).chain(offer.default_model());
+        let priced = offered.filter_map(|model| {
+            let cost = offer.describe(self.catalogue, model).price(&usage)?;
+            Some((cost, model))
+        });
+        let cheapest = priced.min_by_key(|(cost, _)| *cost);
+        cheapest.map_or_else(
+            || session.clone(),
+            |(_, model)| ModelChoice::new(offer.id(), model),
+        )
     }
 
     /// The session that it answers in.

@@ -45,7 +45,7 @@ pub(in crate::agent) struct Bells {
 
 /// One change of the list.
 enum News {
-    Changed(ProjectedRow),
+    Changed(Box<ProjectedRow>),
     /// Deleted; its owner's list may still show it.
     Gone(SessionKey, UserId),
     /// Everything before this is written.
@@ -125,7 +125,7 @@ impl Projection {
             used: used.unwrap_or_default(),
             used_from,
         };
-        if self.news.try_send(News::Changed(row)).is_err() {
+        if self.news.try_send(News::Changed(Box::new(row))).is_err() {
             tracing::warn!(session.id = %key.session, "The session list lags behind");
         }
         if self.news.capacity() < QUEUE / 2 {
@@ -228,7 +228,7 @@ impl Batch {
         }
         for news in news {
             match news {
-                News::Changed(row) => batch.change(row),
+                News::Changed(row) => batch.change(*row),
                 News::Gone(key, owner) => {
                     batch.left.extend(batch.changed.remove(&key));
                     batch.gone.push((key, owner));

@@ -374,6 +374,7 @@ impl LiveSession {
             return self.stand_back();
         }
         self.running.reconcile(&Wanted {
+            gap: self.replica.state.gap,
             control,
             entries: &self.replica.state.entries,
             choice: control.asked().unwrap_or(&genesis.model),

@@ -74,12 +74,8 @@ impl Replica {
             return (0, RequestParts::default());
         };
         let entries = self.read_by(choice, own);
-        let past = Past {
-            entries: &entries,
-            question: self.state.control.question,
-        };
-        let shown = history::window(past, base.limits, |entry| counter.of_entry(entry));
-        let of_what = (shown.entries.as_slice(), past.question);
+        let shown = self.window(&entries, base.limits, counter);
+        let of_what = (shown.entries.as_slice(), self.state.control.question);
         let parts = self.agent.parts(&base, of_what, counter);
         (base.tokens + shown.tokens, parts)
     }
@@ -88,6 +84,21 @@ impl Replica {
     fn read_by(&self, choice: &ModelChoice, limits: history::Limits) -> Vec<Arc<Weighed>> {
         let reader = self.agent.reader(choice, limits);
         reader.entries(&self.state.entries, &self.state.control.placed)
+    }
+
+    /// What a request with these limits shows of those entries.
+    fn window(
+        &self,
+        entries: &[Arc<Weighed>],
+        limits: history::Limits,
+        counter: Counter,
+    ) -> history::Window {
+        let strategies = self.agent.history.strategies(&self.state.control);
+        let past = Past {
+            entries,
+            ..Past::of(&self.state)
+        };
+        history::window(past, limits, strategies, |entry| counter.of_entry(entry))
     }
 
     /// What the next request would leave out, and about how many tokens it takes; none = nobody can
@@ -104,14 +115,10 @@ impl Replica {
             .as_ref()
             .map_or(usual, |base| (base.limits, base.whole));
         let entries = self.read_by(self.choice(), own);
-        let past = Past {
-            entries: &entries,
-            question: self.state.control.question,
-        };
-        let shown = history::window(past, limits, |entry| counter.of_entry(entry));
+        let shown = self.window(&entries, limits, counter);
         let left_out = LeftOut {
-            messages: self.state.left_out + shown.left_out as u64,
-            from_seq: shown.from_seq(),
+            messages: self.state.left_out + shown.left_out,
+            from_seq: shown.from_seq,
             whole_reads_more: !whole.are_within(limits),
         };
         (left_out, base.map(|base| base.tokens + shown.tokens))
@@ -128,6 +135,7 @@ impl Replica {
             seq: control.seq,
             title: control.title.clone(),
             model: self.choice().clone(),
+            strategies: control.strategies.clone().unwrap_or_default(),
             is_stored: control.version > 0,
             queue: self.queue(),
             usage: self.usage(),
@@ -143,7 +151,7 @@ impl Replica {
             }),
             answer,
             waiting: control.waiting.clone(),
-            configured_max_tokens: self.agent.history.max_tokens,
+            configured_max_tokens: self.agent.history.limits.max_tokens,
             container: self.agent.tools.site().container,
         };
         Joined { signals, view }

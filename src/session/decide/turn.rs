@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use super::{Draft, nothing_to_do};
 use crate::domain::{
-    Actor, Attachment, BlobId, CallId, Code, Effort, Memo, ModelRequestId, Timestamp, TurnId,
+    Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Effort, Memo, ModelRequestId,
+    Timestamp, TurnId,
 };
 use crate::session::call::{Call, CallStatus, Outcome, Output, Proposal, Resolution, SaidCall};
 use crate::session::command::{Answer, Cut, Failure, Refusal};
-use crate::session::event::{Event, SHORTEN_RESULTS};
+use crate::session::event::Event;
+use crate::session::event::compaction::SHORTEN_RESULTS;
 use crate::session::model::{ModelChoice, Spent};
 use crate::session::reasoning::Reasoning;
 use crate::session::state::{Phase, Turn, tool_key};
@@ -109,6 +111,9 @@ impl Draft<'_> {
         };
         let (started, is_told) = (running.started, running.is_shortening_told);
         self.spend(request.turn, &answer.spent);
+        if let Some(compacted) = &answer.compacted {
+            self.push(Event::ContextCompacted(compacted.clone()));
+        }
         if let Some(shortened) = answer.shortened.filter(|_| !is_told) {
             self.push(Event::ResultsShortened {
                 results: shortened.results,
@@ -507,6 +512,29 @@ impl Draft<'_> {
             self.create();
             self.push(Event::WindowChosen { whole });
         }
+    }
+
+    /// Allowed while a turn runs, like the window.
+    pub(super) fn choose_compaction(
+        &mut self,
+        strategies: Option<&[CompactionStrategy]>,
+    ) -> Result<(), Refusal> {
+        let is_alone = |chosen: &[CompactionStrategy]| {
+            chosen.len() == 1 || !chosen.contains(&CompactionStrategy::None)
+        };
+        if strategies.is_some_and(|chosen| chosen.is_empty() || !is_alone(chosen)) {
+            return Err(Refusal::of_field(
+                Code::InvalidArguments,
+                "strategies",
+                "name at least one strategy, and `none` only by itself",
+            ));
+        }
+        if self.control.strategies.as_deref() != strategies {
+            self.create();
+            let strategies = strategies.map(<[_]>::to_vec);
+            self.push(Event::CompactionChosen { strategies });
+        }
+        Ok(())
     }
 
     pub(super) fn queue(&self) -> &[Arc<Call>] {

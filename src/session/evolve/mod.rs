@@ -57,6 +57,8 @@ impl Control {
             Event::TitleSet { title } => self.title = Some(title.clone()),
             Event::ModelChosen { model } => self.model = Some(model.clone()),
             Event::WindowChosen { whole } => self.reads_whole = *whole,
+            Event::CompactionChosen { strategies } => self.strategies.clone_from(strategies),
+            Event::ContextCompacted(it) => self.compaction = Some(it.compaction.clone()),
             Event::ContextReset => self.reset(),
             Event::Forked { origin } => self.fork(origin, at),
             Event::UserMessage {
@@ -137,6 +139,7 @@ impl Control {
 
     fn reset(&mut self) {
         self.notes.clear();
+        self.compaction = None;
         self.last_ending = None;
     }
 

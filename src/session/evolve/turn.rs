@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 
 use crate::domain::{Effort, ModelRequestId, Timestamp};
-use crate::session::event::{Event, SHORTEN_RESULTS};
+use crate::session::event::Event;
+use crate::session::event::compaction::SHORTEN_RESULTS;
 use crate::session::state::{Control, Ending, Phase, Turn};
 
 /// Folds an event of the running turn.
@@ -49,6 +50,10 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
             strategy,
             ..
         } => {
+            if strategy != SHORTEN_RESULTS {
+                // Its places count from an entry that is gone.
+                control.compaction = None;
+            }
             if let Some(turn) = &mut control.turn {
                 turn.max_tokens = max_tokens.or(turn.max_tokens);
                 turn.is_shortening_told |= strategy == SHORTEN_RESULTS;

@@ -16,7 +16,9 @@ use super::{
     Answer, Command, Decision, Edit, Failure, ModelChoice, Outcome, Output, PolicyEffect, Proposal,
     Reasoning, Resolution, Rule, SessionState, Spent, Turn,
 };
-use crate::domain::{BlobId, CallId, Code, Digest, Effort, MicroUsd, ModelRequestId, TokenUsage};
+use crate::domain::{
+    BlobId, CallId, Code, CompactionStrategy, Digest, Effort, MicroUsd, ModelRequestId, TokenUsage,
+};
 
 /// One random step: what to do, and two numbers to choose by.
 type Step = (u8, u8, u8);
@@ -205,6 +207,9 @@ fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
         8 => Command::ReviewCalls,
         6 => Command::ChooseModel {
             model: ModelChoice::new("other", format!("m{}", b % 3)),
+        },
+        7 if b < 128 => Command::ChooseCompaction {
+            strategies: (b % 2 == 0).then(|| vec![CompactionStrategy::DeleteOld]),
         },
         7 => Command::ChooseWindow { whole: b % 2 == 0 },
         1 => Command::Withdraw {

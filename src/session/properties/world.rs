@@ -277,10 +277,13 @@ impl World {
                 ..commit.clone()
             });
             self.check_event(event, &step);
-            if matches!(event, Event::WindowChosen { .. }) {
+            if matches!(
+                event,
+                Event::WindowChosen { .. } | Event::CompactionChosen { .. }
+            ) {
                 assert_eq!(
                     entries, step.entries,
-                    "a choice of the window forgets nothing"
+                    "a choice of what is read forgets nothing"
                 );
             }
         }
@@ -605,6 +608,7 @@ pub(crate) fn answer(text: &str, calls: Vec<Proposal>) -> Answer {
         dropped_calls: 0,
         first_token_ms: None,
         shortened: None,
+        compacted: None,
         native: None,
         usage: TokenUsage {
             input_tokens: 3,

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod attachments;
+mod compaction;
 mod fork;
 mod limits;
 mod recovery;

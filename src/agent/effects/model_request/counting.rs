@@ -88,7 +88,7 @@ impl SessionAgent {
 }
 
 /// Adds an entry; `is_asked` = the running turn has begun with it or before it.
-fn add(parts: &mut RequestParts, (entry, is_asked): (&Weighed, bool), counter: Counter) {
+pub(super) fn add(parts: &mut RequestParts, (entry, is_asked): (&Weighed, bool), counter: Counter) {
     let beside = Counter::beside_text(entry);
     parts.attachments += beside.attachments;
     parts.reasoning += beside.native;

@@ -99,6 +99,16 @@ impl Meter {
         metered.spent.push(agent.spent(asked.of_what(), usage));
     }
 
+    /// The attempt that was under way brought an answer that is none of the turn.
+    pub(in crate::agent) fn spend(&self, usage: TokenUsage, agent: &SessionAgent) -> Option<Spent> {
+        let mut metered = self.metered();
+        metered.running = None;
+        let asked = metered.asked.clone()?;
+        let spent = agent.spent(asked.of_what(), usage);
+        metered.spent.push(spent);
+        Some(spent)
+    }
+
     /// What became no answer. Only one of those who read it is heard: whoever ends the request.
     pub(in crate::agent) fn spent(&self) -> Vec<Spent> {
         self.metered().spent.clone()

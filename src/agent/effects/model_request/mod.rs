@@ -18,13 +18,16 @@ use super::watch::Thinking;
 use crate::agent::attachments::Placed;
 use crate::agent::feed::running_answer::DeltaKind;
 use crate::agent::feed::{Feed, Notice, Ticket, What};
-use crate::domain::{Code, Effort, ModelRequestId, RequestParts, TokenUsage, Weighed};
+use crate::domain::{
+    Code, CompactionStrategy, Effort, ModelRequestId, RequestParts, TokenUsage, Weighed,
+};
 use crate::history::{self, Limits, Past};
 use crate::llm::tokens::Counter;
 use crate::llm::{self, ModelEvent, Progress};
 use crate::providers::Candidate;
 use crate::session::{
-    Answer, ContextSize, Cut, Failure, ModelChoice, Proposal, Reasoning, Resolution, Shortened,
+    Answer, Compaction, ContextSize, Cut, Failure, Gap, ModelChoice, Proposal, Reasoning,
+    Resolution, Shortened,
 };
 
 /// One model request of a turn.
@@ -45,8 +48,14 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) outcomes: Outcomes,
     /// `seq` of the message that the turn began with.
     pub(in crate::agent) question: Option<u64>,
+    /// Where entries are missing among them.
+    pub(in crate::agent) gap: Gap,
+    /// How the request before showed the earlier ones.
+    pub(in crate::agent) compaction: Option<Compaction>,
     /// How much of them the session lets it read.
     pub(in crate::agent) limits: history::Limits,
+    /// What leaves where they do not fit.
+    pub(in crate::agent) strategies: Vec<CompactionStrategy>,
     /// Whether no tool has run in the session.
     pub(in crate::agent) is_unused: bool,
     /// Where it is told, if anybody wants to know.
@@ -75,45 +84,41 @@ impl ModelRequest {
         Past {
             entries: &self.entries,
             question: self.question,
+            gap: self.gap,
+            compaction: self.compaction.as_ref(),
         }
+    }
+
+    fn window(&self, past: Past<'_>, limits: Limits, counter: Counter) -> history::Window {
+        history::window(past, limits, &self.strategies, |entry| {
+            counter.of_entry(entry)
+        })
     }
 
     /// The request again with half of the tokens: by shorter results if that is enough, else with
     /// nothing but the newest turn; none = that is all there was (S2.26, D2).
     pub(super) fn cut(&self, shown: &history::Window, counter: Counter) -> Option<Cut> {
-        let count = |entry: &Weighed| counter.of_entry(entry);
-        let newest = |kept: usize| {
-            let from = self.entries.len().checked_sub(kept)?;
-            let entries = self.entries.get(from..)?;
-            Some(Past {
-                entries,
-                ..self.past()
-            })
-        };
         let half = Limits {
             max_tokens: Some(shown.tokens / 2),
             max_messages: None,
         };
-        let all = shown.entries.len();
-        let mut again = history::window(newest(all)?, half, count);
-        let is_shortening = again.left_out == 0;
+        let past = self.past();
+        let mut again = self.window(past, half, counter);
+        let is_shortening = again.left_out == shown.left_out;
         if !is_shortening {
-            let turn = self.past().newest_turn().min(all);
-            again = history::window(newest(turn)?, half, count);
+            again = self.window(past.newest(past.newest_turn()), half, counter);
         }
-        let kept = again.entries.len();
-        (again.tokens < shown.tokens).then_some(Cut {
+        let kept = if is_shortening {
+            self.entries.len()
+        } else {
+            again.entries.len()
+        };
+        (again.tokens < shown.tokens).then(|| Cut {
             kept,
             is_shortening,
             max_tokens: shown.tokens / 2,
-            before: ContextSize {
-                messages: all as u64,
-                tokens: shown.tokens,
-            },
-            after: ContextSize {
-                messages: kept as u64,
-                tokens: again.tokens,
-            },
+            before: shown.size(),
+            after: again.size(),
         })
     }
 
@@ -130,7 +135,7 @@ impl ModelRequest {
         let request_base = self.agent.request_base(choice, of, counter);
         let base =
             request_base.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
-        let shown = history::window(self.past(), base.limits, |entry| counter.of_entry(entry));
+        let shown = self.window(self.past(), base.limits, counter);
         let of_what = (shown.entries.as_slice(), self.question);
         let parts = self.agent.parts(&base, of_what, counter);
         let RequestBase {
@@ -206,7 +211,6 @@ impl ModelRequest {
                     code: "parameter_left_out".into(),
                     turn: self.request.turn,
                     retry: None,
-                    cut: None,
                 }));
             }
             Progress::Begins | Progress::Event(_) => {}
@@ -224,7 +228,6 @@ impl ModelRequest {
                     code: "model_retry".into(),
                     turn: self.request.turn,
                     retry: Some((attempt, max_attempts, delay, code)),
-                    cut: None,
                 }));
             }
         }
@@ -264,6 +267,7 @@ impl ModelRequest {
                     after: size(shown.tokens),
                 }
             }),
+            compacted: shown.compacted.clone(),
             text: answer.text,
             reasoning: Reasoning::of(answer.reasoning, thinking.took_ms()),
             native: answer.native,
