@@ -548,6 +548,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Look for words in all of my sessions: titles, messages, answers, tools with their arguments, and
+         *     what they gave.
+         * @description Look for words in all of my sessions: titles, messages, answers, tools with their arguments, and
+         *     what they gave.
+         */
+        get: operations["search_sessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions": {
         parameters: {
             query?: never;
@@ -556,8 +578,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * My sessions, newest first.
-         * @description My sessions, newest first.
+         * My sessions, pinned ones first, then newest first.
+         * @description My sessions, pinned ones first, then newest first.
          */
         get: operations["list_sessions"];
         put?: never;
@@ -566,6 +588,26 @@ export interface paths {
          * @description Create a session.
          */
         post: operations["create_session"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pin, archive, tag or delete several sessions.
+         * @description Pin, archive, tag or delete several sessions.
+         */
+        post: operations["change_sessions"];
         delete?: never;
         options?: never;
         head?: never;
@@ -594,10 +636,10 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Rename a session.
-         * @description Rename a session.
+         * Rename, pin, archive or tag a session.
+         * @description Rename, pin, archive or tag a session.
          */
-        patch: operations["rename_session"];
+        patch: operations["change_session"];
         trace?: never;
     };
     "/api/sessions/{id}/approvals": {
@@ -774,6 +816,26 @@ export interface paths {
          * @description Begin a new context: the model reads nothing from before, the transcript stays.
          */
         post: operations["reset_context"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Look for words in one session.
+         * @description Look for words in one session.
+         */
+        get: operations["search_session"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -968,6 +1030,28 @@ export interface components {
             /** @description What is wrong with which provider; its models may be missing. */
             problems: components["schemas"]["ProviderProblem"][];
         };
+        /**
+         * @description What to do with sessions.
+         * @enum {string}
+         */
+        BulkAction: "pin" | "unpin" | "archive" | "unarchive" | "tag" | "untag" | "delete" | "restore";
+        /** @description What became of them. */
+        BulkDone: {
+            /** @description The ids that it was done to. */
+            done: string[];
+            /** @description The ids of which the caller has no session. */
+            notFound: string[];
+            /** @description After `delete`: when the last of them is deleted (RFC 3339). */
+            deleteAt?: string | null;
+        };
+        /** @description Sessions, and what to do with them. */
+        BulkRequest: {
+            /** @description 1 to 200. */
+            ids: string[];
+            action: components["schemas"]["BulkAction"];
+            /** @description For `tag` and `untag`. */
+            tag?: string | null;
+        };
         /** @description What calls of tools used. */
         CallUsage: {
             /** Format: int64 */
@@ -989,6 +1073,17 @@ export interface components {
              * @description Tokens that definitions took of model requests; 0 for a single tool.
              */
             definitionTokens: number;
+        };
+        /** @description What to change of a session; what is left out stays. */
+        ChangeSessionRequest: {
+            /** @description Another title. */
+            title?: string | null;
+            /** @description Whether it stands before all that are not pinned. */
+            isPinned?: boolean | null;
+            /** @description Whether it is off the list. */
+            isArchived?: boolean | null;
+            /** @description All of its tags: eight at most, each of 32 characters at most. They are kept in small letters. */
+            tags?: string[] | null;
         };
         /** @description Something that was looked at. */
         Check: {
@@ -1189,10 +1284,41 @@ export interface components {
             /** @description How much the model may think, from here on. */
             effort?: string | null;
         };
+        /** @description Where one session has what is looked for. */
+        FoundEvents: {
+            /** @description `seq` of the events, oldest first; 1000 at most. */
+            items: number[];
+        };
+        /** @description A session in which something was found. */
+        FoundSessionItem: {
+            /** @description Its id. */
+            sessionId: string;
+            /** @description What it is about. */
+            title?: string | null;
+            isArchived: boolean;
+            /** @description Newest first; three at most. */
+            hits: components["schemas"]["HitItem"][];
+            /** @description Whether this page found more than these in it. */
+            hasMore: boolean;
+        };
         /** @description The process answers. */
         Health: {
             /** @description `ok`. */
             status: string;
+        };
+        /** @description A text in which something was found. */
+        HitItem: {
+            /**
+             * Format: int64
+             * @description Of the event that has it; `null` is the session's title.
+             */
+            seq?: number | null;
+            /** @description What it is. */
+            kind: components["schemas"]["TextKind"];
+            /** @description When it was said (RFC 3339). */
+            at: string;
+            /** @description What stands around it, piece by piece: plain text, never markup. */
+            snippet: components["schemas"]["PieceItem"][];
         };
         /** @description Which Sepal this is. */
         Installation: {
@@ -1319,6 +1445,12 @@ export interface components {
         OpenLinkRequest: {
             /** @description The secret of the link. */
             secret: string;
+        };
+        /** @description A piece of a snippet. */
+        PieceItem: {
+            text: string;
+            /** @description Whether it was looked for. */
+            isMatch: boolean;
         };
         /** @description A refused request, as clients read it. */
         Problem: {
@@ -1530,11 +1662,6 @@ export interface components {
             /** @description Its name, which is free now. */
             name: string;
         };
-        /** @description A new name. */
-        RenameSessionRequest: {
-            /** @description The title. */
-            title: string;
-        };
         /** @description What model requests used. */
         RequestUsage: {
             /**
@@ -1626,6 +1753,15 @@ export interface components {
         };
         /** @enum {string} */
         Scope: "installation" | "tenant";
+        /** @description A page of what was found. */
+        SearchPage: {
+            /** @description Sessions, newest hit first. */
+            items: components["schemas"]["FoundSessionItem"][];
+            /** @description For `cursor`, if there is more. The next page may have more of the same sessions. */
+            nextCursor?: string | null;
+            /** @description Whether older sessions are still being taken up, so that not all of them are found yet. */
+            isIndexing: boolean;
+        };
         /** @description The value of a secret. */
         SecretRequest: {
             /** @description Kept sealed, used only for this server, never given back. */
@@ -1804,6 +1940,12 @@ export interface components {
              * @description Grows with every change; of two items of one session the higher is the newer.
              */
             version: number;
+            /** @description Before all that are not. */
+            isPinned: boolean;
+            /** @description Off the list, and found all the same. */
+            isArchived: boolean;
+            /** @description Words of the person's own. */
+            tags: string[];
             forkedFrom?: components["schemas"]["ForkItem"] | null;
         };
         /**
@@ -1813,7 +1955,7 @@ export interface components {
         SessionState: "idle" | "running" | "waiting" | "failed";
         /** @description A page of sessions. */
         SessionsPage: {
-            /** @description Newest first. */
+            /** @description Pinned ones first, then newest first. */
             items: components["schemas"]["SessionItem"][];
             /** @description For `cursor`, if there is more. */
             nextCursor?: string | null;
@@ -1909,6 +2051,11 @@ export interface components {
             /** @description Whether it works only as a task: it is not offered to models yet. */
             needsTasks: boolean;
         };
+        /**
+         * @description What was found.
+         * @enum {string}
+         */
+        TextKind: "title" | "message" | "answer" | "call" | "output";
         /**
          * @description How tokens were counted.
          * @enum {string}
@@ -4983,6 +5130,88 @@ export interface operations {
             };
         };
     };
+    search_sessions: {
+        parameters: {
+            query: {
+                /**
+                 * @description Words that a text has to have, 256 characters at most. The last may be the beginning of a word;
+                 *     what stands in double quotes is found as it stands.
+                 */
+                q: string;
+                /** @description `nextCursor` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of what was found. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchPage"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_sessions: {
         parameters: {
             query?: {
@@ -4992,6 +5221,10 @@ export interface operations {
                 limit?: number;
                 /** @description Only those in that state: `idle`, `running`, `waiting` or `failed`. */
                 state?: string;
+                /** @description `true`: those that are archived, in place of those that are not. */
+                archived?: boolean;
+                /** @description Only those with that tag. */
+                tag?: string;
             };
             header?: never;
             path?: never;
@@ -5084,6 +5317,111 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SessionItem"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_sessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BulkRequest"];
+            };
+        };
+        responses: {
+            /** @description What became of them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkDone"];
                 };
             };
             /** @description The request is not valid; `errors` names the fields. */
@@ -5339,7 +5677,7 @@ export interface operations {
             };
         };
     };
-    rename_session: {
+    change_session: {
         parameters: {
             query?: never;
             header?: never;
@@ -5351,7 +5689,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RenameSessionRequest"];
+                "application/json": components["schemas"]["ChangeSessionRequest"];
             };
         };
         responses: {
@@ -6366,6 +6704,95 @@ export interface operations {
             };
             /** @description The present state stands against it; `code` says what. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    search_session: {
+        parameters: {
+            query: {
+                /** @description As in `GET /api/search`. */
+                q: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Where one session has what is looked for. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FoundEvents"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,7 +1,7 @@
 /** Entries as the transcript lays them out: calls stand together, and a long run of finished ones folds. */
 import { exitCodeOf } from '@/approval/call/callStatus'
 import type { CallStatus } from '@/wire/types'
-import type { CallEntry, Entry } from './conversation'
+import type { CallEntry, Entry, Running, SaidEntry } from './conversation'
 
 /** The most transcript entries that are in the DOM at once. */
 export const WINDOW = 150
@@ -152,4 +152,22 @@ export function visible<T>(all: readonly T[], end: number | null): { items: T[];
   const last = Math.min(end ?? all.length, all.length)
   const start = Math.max(0, last - WINDOW)
   return { items: all.slice(start, last), start, end: last }
+}
+
+/** An answer that is being written. */
+export interface StreamingRow {
+  kind: 'streaming'
+  key: string
+  at: string
+  running: Running
+}
+
+/** What an answer is drawn from, whether it is finished or being written. */
+export function saidProps(row: SaidEntry | StreamingRow, may: { mayRetry: boolean; mayFork: boolean }) {
+  if (row.kind === 'streaming') {
+    const { text, reasoning, reasoningMs, since, restarted } = row.running
+    return { text, reasoning, reasoningMs, at: since, restarted, streaming: true }
+  }
+  const { text, reasoning, reasoningMs, at } = row
+  return { text, reasoning, reasoningMs, at, entry: row, ...may }
 }
