@@ -40,7 +40,7 @@ pub use id::{
 };
 pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
 pub use memo::Memo;
-pub use request_parts::RequestParts;
+pub use request_parts::{RequestParts, RequestPurpose};
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use search::SearchQuery;
 pub use share::{Holder, Ledger, Most, Reached, Resource, Share, Shares, Whose};

@@ -69,6 +69,23 @@ async fn check_totals(ana: &mut TestSocket, of_summary: u64) {
     assert_eq!(total, of_answers.sum::<u64>() + of_summary, "it is counted");
 }
 
+    let report = client.get("/api/usage?by=purpose&sort=name").await.ok(200);
+    assert_eq!(report["totals"]["totalTokens"], total, "{report}");
+    let items = report["items"].as_array().unwrap();
+    let rows = items.iter().map(|item| {
+        let sums = &item["requests"];
+        let count = |name: &str| sums[name].as_u64().unwrap();
+        let name = item["purpose"].as_str().unwrap();
+        (name, count("requests"), count("totalTokens"))
+    });
+    let wanted = [
+        ("compaction", 2, of_summary),
+        ("turn", 4, total - of_summary),
+    ];
+    assert_eq!(rows.collect::<Vec<_>>(), wanted, "{report}");
+    for item in items {
+        assert_eq!(item["requests"]["parts"]["unknown"], 0, "{report}");
+    }
 /// S0.15.
 #[tokio::test]
 async fn what_leaves_is_summarised_by_the_cheapest_model_and_the_summary_is_an_event() {

@@ -2162,6 +2162,8 @@ export interface components {
             /**
              * Format: int64
              * @description Pictures and documents.
+            /** @description Why models were asked: `turn`, or `compaction` for summaries of what left the context. */
+            purpose?: string | null;
              */
             attachments: number;
             /**

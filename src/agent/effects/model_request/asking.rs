@@ -5,11 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::meter::Subject;
+use super::summarising::{NoSummary, Summariser};
 use super::{Asked, ModelRequest, counting, cut};
 use crate::agent::effects::summarising::{NoSummary, Summariser};
 use crate::agent::effects::watch::{Thinking, Watch};
 use crate::agent::feed::{Notice, What};
-use crate::domain::{Code, CompactionStrategy, Fault, RequestParts, Weighed};
+use crate::domain::{Code, CompactionStrategy, Fault, RequestParts, RequestPurpose, Weighed};
 use crate::history;
 use crate::llm;
 use crate::llm::tokens::Counter;
@@ -74,7 +76,7 @@ impl ModelRequest {
                 Err(refusal) => return self.failed(unanswered(refusal)),
             };
             self.meter
-                .asks(&candidate.choice, asked.tokens, &asked.parts);
+                .asks(of_turn(&candidate.choice, &asked.parts), asked.tokens);
             if let Some(lost) = &first {
                 self.tell_fallback(candidate, lost);
             } else {
@@ -221,7 +223,7 @@ impl ModelRequest {
         let answer = answer.await;
         Ok(Answer {
             first_token_ms,
-            request: Some(self.agent.facts(choice, parts, &answer.usage)),
+            request: Some(self.agent.facts(of_turn(choice, parts), &answer.usage)),
             ..answer
         })
     }
@@ -262,6 +264,14 @@ fn unanswered(refusal: Refusal) -> Failure {
         spent: Vec::new(),
     }
 }
+fn of_turn<'a>(choice: &'a ModelChoice, parts: &'a RequestParts) -> Subject<'a> {
+    Subject {
+        choice,
+        parts,
+        purpose: RequestPurpose::Turn,
+    }
+}
+
 
 fn nobody(choice: &ModelChoice) -> Refusal {
     let text = format!("provider `{}` cannot be asked", choice.provider);

@@ -15,6 +15,7 @@ const OF_REQUESTS: [&str; 26] = [
     "model",
     "session",
     "title",
+    "purpose",
     "requests",
     "input_tokens",
     "cached_tokens",
@@ -93,6 +94,7 @@ fn of_requests(group: &UsageGroup<RequestSums>) -> Vec<String> {
             .map(ToString::to_string)
             .unwrap_or_default(),
         text(group.title.as_deref()),
+        text(group.purpose.as_deref()),
     ];
     let counts = [
         sums.requests,

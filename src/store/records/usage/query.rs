@@ -18,6 +18,7 @@ const REQUESTS: &str = "SELECT grouped.*, users.name AS owner_name, sessions.tit
     CASE WHEN $3 THEN provider END AS provider, \
     CASE WHEN $3 THEN model END AS model, \
     CASE WHEN $4 THEN session END AS session, \
+    CASE WHEN $17 THEN purpose END AS purpose, \
     CAST(COUNT(*) AS BIGINT) AS requests, \
     CAST(COALESCE(SUM(input_tokens), 0) AS BIGINT) AS input_tokens, \
     CAST(COALESCE(SUM(cached_tokens), 0) AS BIGINT) AS cached_tokens, \
@@ -47,8 +48,9 @@ const REQUESTS: &str = "SELECT grouped.*, users.name AS owner_name, sessions.tit
     ORDER BY CASE $12 WHEN 'cost' THEN grouped.cost WHEN 'tokens' THEN \
     grouped.input_tokens + grouped.output_tokens WHEN 'count' THEN grouped.requests \
     ELSE grouped.day END * $13, \
-    CASE WHEN $13 > 0 THEN COALESCE(users.name, grouped.owner, grouped.model) END, \
-    CASE WHEN $13 < 0 THEN COALESCE(users.name, grouped.owner, grouped.model) END DESC, \
+    CASE WHEN $13 > 0 THEN COALESCE(users.name, grouped.owner, grouped.model, grouped.purpose) END, \
+    CASE WHEN $13 < 0 THEN COALESCE(users.name, grouped.owner, grouped.model, grouped.purpose) END \
+    DESC, \
     CASE WHEN $13 > 0 THEN sessions.title END, CASE WHEN $13 < 0 THEN sessions.title END DESC, \
     grouped.day, grouped.owner, grouped.provider, grouped.model, grouped.session \
     LIMIT $14 OFFSET $15";
@@ -95,7 +97,8 @@ impl Usage<'_> {
             sign(direction),
             int(limit as u64),
             int(offset as u64),
-            filter.reader.as_str()
+            filter.reader.as_str(),
+            is_by(&[UsageBy::Purpose])
         ]);
         let rows: Vec<RequestsRow> = self.db.fetch_all(REQUESTS, values).await?;
         rows.into_iter().map(RequestsRow::into_group).collect()
@@ -175,6 +178,7 @@ struct RequestsRow {
     session: Option<String>,
     title: Option<String>,
     requests: i64,
+    purpose: Option<String>,
     input_tokens: i64,
     cached_tokens: i64,
     cache_write_tokens: i64,
@@ -206,6 +210,7 @@ impl RequestsRow {
             session: self.session.map(session_id).transpose()?,
             title: self.title,
             server: None,
+            purpose: self.purpose,
             tool: None,
             sums,
         })

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::model_request::meter::Meter;
-use super::session_agent::SessionAgent;
-use crate::domain::{Entry, MicroUsd, RequestParts, TokenUsage, Weighed};
+use super::meter::{Meter, Subject};
+use crate::agent::effects::session_agent::SessionAgent;
+use crate::domain::{Entry, MicroUsd, RequestParts, RequestPurpose, TokenUsage, Weighed};
 use crate::history::{Due, Flaws};
 use crate::llm;
 use crate::llm::tokens::Counter;
@@ -130,7 +130,12 @@ impl Summariser<'_> {
             max_tokens: agent.max_tokens.map(at_most),
             max_output: longest,
         };
-        self.meter.asks(choice, text, &parts);
+        let subject = Subject {
+            choice,
+            parts: &parts,
+            purpose: RequestPurpose::Compaction,
+        };
+        self.meter.asks(subject, text);
         let provider = Arc::clone(&writing.candidate.provider);
         let answer = llm::ask(provider, body, agent.retry, |progress| {
             self.meter.see(&progress, agent);
