@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::call::{Outcome, Proposal};
-use super::event::compaction::{Compacted, ContextSize};
+use super::event::compaction::{Compacted, ContextSize, CutKind};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
 use super::reasoning::Reasoning;
 use super::state::PastDecision;
@@ -239,8 +239,8 @@ pub struct Answer {
 pub struct Cut {
     /// How many of the newest entries.
     pub kept: usize,
-    /// Whether all of them were read before, and only their results are shorter now.
-    pub is_shortening: bool,
+    /// What makes it smaller.
+    pub kind: CutKind,
     /// Tokens of history that the rest of the turn may read.
     pub max_tokens: u64,
     /// The context that did not fit.

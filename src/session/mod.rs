@@ -29,7 +29,7 @@ pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusa
 pub use decide::{Fork, Gateway, Inputs, decide, overdue};
 pub use effects::{Effect, effects};
 pub use event::compaction::{
-    Compacted, Compaction, ContextSize, Gap, SHORTEN_RESULTS, SummarisedBy,
+    Compacted, Compaction, ContextSize, CutKind, Gap, LOWER_LIMIT, SHORTEN_RESULTS, SummarisedBy,
 };
 pub use event::{Commit, CommitError, Event, SCHEMA};
 pub use model::{AnsweredBy, ModelChoice, RequestFacts, Spent};

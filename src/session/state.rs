@@ -55,6 +55,9 @@ pub struct Turn {
     /// Whether people know that results of it are shown in a short form.
     #[serde(default)]
     pub is_shortening_told: bool,
+    /// Whether a request of it was too long for its provider, so that the limit of the history is lower now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_limit_lowered: bool,
     /// When a person last said something that it took, or decided one of its calls, or another runner
     /// took it over; without it, when it started.
     #[serde(default)]
@@ -211,6 +214,12 @@ pub struct Control {
     /// What leaves the context where earlier turns do not fit; `None` = what the settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategies: Option<Vec<CompactionStrategy>>,
+    /// Whether results have been shown in a short form since the context began.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_short_results: bool,
+    /// Tokens of history that the model may read, since its provider found more too long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
     /// How the last model request showed earlier entries, if not all of them as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction: Option<Compaction>,

@@ -316,6 +316,60 @@ async fn a_request_that_does_not_fit_is_asked_again_with_fresh_context() {
     assert_eq!(place.map(|(seq, _)| *seq), cut.seq());
 }
 
+/// Asserts S2.26: what only the provider tells makes room step by step.
+#[tokio::test]
+async fn what_only_the_provider_finds_too_long_loses_old_turns_then_all_but_the_newest_then_fails()
+{
+    let steps = ["lower-limit", "fresh-context"];
+    for failures in 1..=3 {
+        let app = TestApp::start_with(&[("SPL_SANDBOX", "none")]).await;
+        let mut ana = app.socket("acme").await;
+        turn(&app, &mut ana, "first").await;
+        for text in ["second", "third", "fourth", "fifth"] {
+            turn(&app, &mut ana, &format!("{text} {}", "word ".repeat(60))).await;
+        }
+        for _ in 0..failures {
+            app.model.will(Reply::fail(400, &[], OVERFLOW));
+        }
+        if failures <= steps.len() {
+            app.model.will_say("fits");
+        }
+        ana.say("newest").await;
+        for step in steps.iter().take(failures) {
+            let cut = ana.wait_for("context:compacted").await;
+            assert_eq!(cut.args[0]["strategy"], *step, "{failures} failures");
+            let tokens = |size: &str| cut.args[0][size]["tokens"].as_u64().unwrap();
+            assert!(tokens("after") <= tokens("before") / 2, "{:?}", cut.args);
+        }
+        if failures > steps.len() {
+            let error = ana.wait_for("agent:error").await;
+            assert_eq!(error.rest()["code"], "context_overflow");
+            continue;
+        }
+        assert_eq!(ana.wait_for_answer().await, "fits");
+        let read = shown(&app);
+        assert_eq!(read.last().unwrap(), "newest");
+        if failures == 2 {
+            assert_eq!(read, ["newest"]);
+            continue;
+        }
+        assert_eq!(read[0], "first");
+        assert!(
+            !read.iter().any(|text| text.starts_with("second")),
+            "{read:?}"
+        );
+        let is_middle = |said: &&crate::support::Said| {
+            said.name == "context:compacted" && said.args[0]["strategy"] == "delete-middle"
+        };
+        assert_eq!(ana.log.iter().filter(is_middle).count(), 1);
+        // The next turn reads no more than what the provider took, and begins alike.
+        turn(&app, &mut ana, "later").await;
+        let next = shown(&app);
+        assert_eq!(next[..read.len()], read);
+        assert_eq!(next[read.len()..], ["fits", "later"]);
+    }
+}
+
 /// Asserts S0.17, S2.26.
 #[tokio::test]
 async fn a_message_that_never_fits_fails_with_its_own_code() {

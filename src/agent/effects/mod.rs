@@ -196,7 +196,11 @@ impl Running {
             gap: wanted.gap,
             compaction: wanted.control.compaction.clone(),
             limits: wanted.agent.turn_limits(wanted.control),
-            strategies: wanted.agent.history.strategies(wanted.control).to_vec(),
+            has_short_results: wanted.control.has_short_results,
+            journal: wanted.journal.clone(),
+            version: wanted.control.version,
+            is_limit_lowered: turn.is_some_and(|turn| turn.is_limit_lowered),
+            strategies: wanted.agent.strategies(wanted.control),
             is_unused: wanted.control.used_tools.is_empty(),
             trace: wanted.control.turn.as_ref().and_then(|turn| {
                 let agent = wanted.agent;

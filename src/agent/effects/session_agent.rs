@@ -211,7 +211,13 @@ impl SessionAgent {
     pub(in crate::agent) fn turn_limits(&self, control: &Control) -> history::Limits {
         let limits = self.limits(control);
         let turn = control.turn.as_ref().and_then(|turn| turn.max_tokens);
-        turn.map_or(limits, |most| limits.at_most(most))
+        let told = [control.max_tokens, turn].into_iter().flatten().min();
+        told.map_or(limits, |most| limits.at_most(most))
+    }
+
+    /// What makes room where earlier turns do not fit.
+    pub(in crate::agent) fn strategies(&self, control: &Control) -> Vec<CompactionStrategy> {
+        self.context_rules().strategies(control).to_vec()
     }
 
     /// What counts the tokens of a model.

@@ -18,8 +18,6 @@ use crate::session::state::{Phase, Turn, tool_key};
 
 /// Characters of the first message that become the title.
 const TITLE_CHARS: usize = 60;
-/// How `context:compacted` names a context that begins anew (S2.26).
-const FRESH_CONTEXT: &str = "fresh-context";
 /// S3.29.
 const ITERATIONS_SPENT: &str = "Reached maximum tool call iterations without a final answer.";
 
@@ -341,11 +339,6 @@ impl Draft<'_> {
             });
             return;
         }
-        let strategy = if cut.is_shortening {
-            SHORTEN_RESULTS
-        } else {
-            FRESH_CONTEXT
-        };
         self.push(Event::ContextCut {
             strategy: strategy.to_owned(),
             kept: cut.kept,

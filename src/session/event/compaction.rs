@@ -10,6 +10,37 @@ use crate::domain::{MicroUsd, TokenUsage};
 
 /// How `context:compacted` names results in a short form.
 pub const SHORTEN_RESULTS: &str = "shorten-results";
+/// How `context:compacted` names a limit that a provider's refusal made lower.
+pub const LOWER_LIMIT: &str = "lower-limit";
+/// How `context:compacted` names a context of nothing but the newest turn.
+const FRESH_CONTEXT: &str = "fresh-context";
+
+/// What makes a request smaller that its provider found too long; each is tried before the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CutKind {
+    /// Results are shorter; every entry stays.
+    Shortening,
+    /// From here on the history has a lower limit, within which the session's strategies say what leaves.
+    LowerLimit,
+    /// Nothing but the newest turn stays.
+    FreshContext,
+}
+
+impl CutKind {
+    /// How events name it.
+    pub fn strategy(self) -> &'static str {
+        match self {
+            Self::Shortening => SHORTEN_RESULTS,
+            Self::LowerLimit => LOWER_LIMIT,
+            Self::FreshContext => FRESH_CONTEXT,
+        }
+    }
+}
+
+/// Whether a cut of that name leaves every entry where it is.
+pub(in crate::session) fn drops_nothing(strategy: &str) -> bool {
+    strategy == SHORTEN_RESULTS || strategy == LOWER_LIMIT
+}
 
 /// How large a working context is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

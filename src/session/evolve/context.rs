@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::domain::{CallId, Entry, Weighed};
 use crate::session::call::Outcome;
 use crate::session::event::Event;
-use crate::session::event::compaction::Gap;
+use crate::session::event::compaction::{Gap, drops_nothing};
 use crate::session::state::SessionState;
 
 impl SessionState {
@@ -88,6 +88,8 @@ impl SessionState {
                 self.left_out = 0;
                 self.gap = Gap::default();
             }
+            // Places of entries that others hold and this process does not would move otherwise.
+            Event::ContextCut { strategy, .. } if drops_nothing(strategy) => {}
             Event::ContextCut { kept, .. } => self.keep_newest(*kept),
             _ => {}
         }

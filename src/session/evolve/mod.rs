@@ -55,8 +55,15 @@ impl Control {
                 self.hand_over((runner, engine.as_ref()), at);
             }
             Event::TitleSet { title } => self.title = Some(title.clone()),
-            Event::ModelChosen { model } => self.model = Some(model.clone()),
-            Event::WindowChosen { whole } => self.reads_whole = *whole,
+            Event::ModelChosen { model } => {
+                self.model = Some(model.clone());
+                // What its provider took is that model's.
+                self.max_tokens = None;
+            }
+            Event::WindowChosen { whole } => {
+                self.reads_whole = *whole;
+                self.max_tokens = None;
+            }
             Event::CompactionChosen { strategies } => self.strategies.clone_from(strategies),
             Event::ContextCompacted(it) => self.compaction = Some(it.compaction.clone()),
             Event::ContextReset => self.reset(),

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::domain::{Effort, ModelRequestId, Timestamp};
 use crate::session::event::Event;
-use crate::session::event::compaction::SHORTEN_RESULTS;
+use crate::session::event::compaction::{LOWER_LIMIT, SHORTEN_RESULTS, drops_nothing};
 use crate::session::state::{Control, Ending, Phase, Turn};
 
 /// Folds an event of the running turn.
@@ -50,13 +50,18 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
             strategy,
             ..
         } => {
-            if strategy != SHORTEN_RESULTS {
+            if !drops_nothing(strategy) {
                 // Its places count from an entry that is gone.
                 control.compaction = None;
             }
+            if strategy == LOWER_LIMIT {
+                control.max_tokens = max_tokens.or(control.max_tokens);
+            }
+            control.has_short_results |= strategy == SHORTEN_RESULTS;
             if let Some(turn) = &mut control.turn {
                 turn.max_tokens = max_tokens.or(turn.max_tokens);
                 turn.is_shortening_told |= strategy == SHORTEN_RESULTS;
+                turn.is_limit_lowered |= strategy == LOWER_LIMIT;
             }
         }
         Event::ResultsShortened { .. } => {
@@ -99,6 +104,7 @@ fn think(control: &mut Control, request: ModelRequestId, has_taken: bool, at: Ti
     let max_tokens = same.as_ref().and_then(|turn| turn.max_tokens);
     let is_shortening_told = same.as_ref().is_some_and(|turn| turn.is_shortening_told);
     let attended = same.as_ref().and_then(|turn| turn.attended);
+    let is_limit_lowered = same.as_ref().is_some_and(|turn| turn.is_limit_lowered);
     let effort = same.as_ref().and_then(|turn| turn.effort);
     let repeated = same.as_ref().and_then(Turn::repeated_calls);
     let (started, rejected) = same.map_or_else(
@@ -120,6 +126,7 @@ fn think(control: &mut Control, request: ModelRequestId, has_taken: bool, at: Ti
         max_tokens,
         is_shortening_told,
         attended: if has_taken { Some(at) } else { attended },
+        is_limit_lowered,
         effort,
         repeated,
         overdue_ms: None,

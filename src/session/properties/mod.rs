@@ -13,8 +13,8 @@ use serde_json::json;
 
 use self::world::{World, answer, approve, digests, proposal, reject, say};
 use super::{
-    Answer, Command, Decision, Edit, Failure, ModelChoice, Outcome, Output, PolicyEffect, Proposal,
-    Reasoning, Resolution, Rule, SessionState, Spent, Turn,
+    Answer, Command, CutKind, Decision, Edit, Failure, ModelChoice, Outcome, Output, PolicyEffect,
+    Proposal, Reasoning, Resolution, Rule, SessionState, Spent, Turn,
 };
 use crate::domain::{
     BlobId, CallId, Code, CompactionStrategy, Digest, Effort, MicroUsd, ModelRequestId, TokenUsage,
@@ -178,7 +178,11 @@ fn command(world: &World, (what, a, b): Step) -> Command {
         16 => rare_command(world, call, (a, b)),
         17 if a % 2 == 0 => Command::Overflowed {
             request,
-            cut: world.cut(),
+            cut: world.cut(match b % 3 {
+                0 => CutKind::Shortening,
+                1 => CutKind::LowerLimit,
+                _ => CutKind::FreshContext,
+            }),
             spent: some_spent(b),
         },
         17 => Command::ModelFailed {

@@ -15,9 +15,9 @@ use crate::domain::{
     Totals, UserId, Weighed,
 };
 use crate::session::{
-    Answer, CallStatus, Command, Commit, ContextSize, Cut, Decider, Decision, Effect, Event, Fork,
-    Gateway, Genesis, Inputs, ModelChoice, Outcome, Output, Proposal, Refusal, Resolution, Rules,
-    SCHEMA, SessionState, ToolFacts, Verdict, decide, effects,
+    Answer, CallStatus, Command, Commit, ContextSize, Cut, CutKind, Decider, Decision, Effect,
+    Event, Fork, Gateway, Genesis, Inputs, ModelChoice, Outcome, Output, Proposal, Refusal,
+    Resolution, Rules, SCHEMA, SessionState, ToolFacts, Verdict, decide, effects,
 };
 
 pub(crate) struct World {
@@ -445,15 +445,18 @@ impl World {
         asked.map_or(entries.len(), |index| entries.len() - index)
     }
 
-    /// A cut to the newest turn.
-    pub(crate) fn cut(&self) -> Cut {
+    /// A cut of that kind: to the newest turn, or one that leaves every entry.
+    pub(crate) fn cut(&self, kind: CutKind) -> Cut {
         let size = ContextSize {
             messages: self.state.entries.len() as u64,
             tokens: 0,
         };
         Cut {
-            kept: self.newest_turn(),
-            is_shortening: false,
+            kept: match kind {
+                CutKind::FreshContext => self.newest_turn(),
+                CutKind::Shortening | CutKind::LowerLimit => self.state.entries.len(),
+            },
+            kind,
             max_tokens: 1,
             before: size,
             after: size,

@@ -2,7 +2,9 @@
 
 use crate::domain::CompactionStrategy;
 use crate::session::properties::world::{World, answer, say};
-use crate::session::{Answer, Command, Compacted, Compaction, ContextSize, Event};
+use crate::session::{
+    Answer, Command, Compacted, Compaction, ContextSize, CutKind, Event, Gap, ModelChoice,
+};
 
 #[test]
 fn what_leaves_the_context_is_chosen_once_and_the_choice_is_taken_back_by_none() {
@@ -70,4 +72,44 @@ fn what_a_request_left_out_is_an_event_and_stays_so_until_the_context_begins_ane
     assert!(told.is_some() && told < place(|event| matches!(event, Event::Answered { .. })));
     world.tell(&Command::ResetContext).unwrap();
     assert_eq!(world.state.control.compaction, None);
+}
+
+/// Asserts S2.26.
+#[test]
+fn a_lower_limit_leaves_every_entry_in_its_place_and_holds_until_another_model_answers() {
+    let mut world = World::new();
+    world.tell(&say("one")).unwrap();
+    world.answer("first", vec![]);
+    world.tell(&say("two")).unwrap();
+    // What this process no longer holds has its place all the same.
+    let (held, gap) = (
+        world.state.entries.split_off(2),
+        Gap {
+            after: 0,
+            entries: 2,
+        },
+    );
+    world.state.retain(held, gap);
+    for kind in [CutKind::LowerLimit, CutKind::Shortening] {
+        let request = world.state.control.turn.as_ref().unwrap().request();
+        let (cut, spent) = (world.cut(kind), Vec::new());
+        world
+            .tell(&Command::Overflowed {
+                request,
+                cut,
+                spent,
+            })
+            .unwrap();
+        assert_eq!((world.state.entries.len(), world.state.gap), (1, gap));
+        let turn = world.state.control.turn.as_ref().unwrap();
+        assert!(turn.is_limit_lowered, "said once in a turn");
+    }
+    world.answer("second", vec![]);
+    world.tell(&say("three")).unwrap();
+    assert_eq!(world.state.control.max_tokens, Some(1));
+    let turn = world.state.control.turn.as_ref().unwrap();
+    assert!(!turn.is_limit_lowered);
+    let model = ModelChoice::new("other", "larger");
+    world.tell(&Command::ChooseModel { model }).unwrap();
+    assert_eq!(world.state.control.max_tokens, None);
 }

@@ -38,7 +38,7 @@ pub(in crate::agent) fn log(shown: &Window) {
 pub(in crate::agent) fn log_overflow(error: &llm::Error, cut: &Cut) {
     tracing::warn!(
         ?error,
-        is_shortening = cut.is_shortening,
+        strategy = cut.kind.strategy(),
         before.messages = cut.before.messages,
         before.tokens = cut.before.tokens,
         after.messages = cut.after.messages,

@@ -26,7 +26,7 @@ use crate::llm::tokens::Counter;
 use crate::llm::{self, ModelEvent, Progress};
 use crate::providers::Candidate;
 use crate::session::{
-    Answer, Compaction, ContextSize, Cut, Failure, Gap, ModelChoice, Proposal, Reasoning,
+    Answer, Compaction, ContextSize, Cut, CutKind, Failure, Gap, ModelChoice, Proposal, Reasoning,
     Resolution, Shortened,
 };
 
@@ -58,6 +58,13 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) strategies: Vec<CompactionStrategy>,
     /// Whether no tool has run in the session.
     pub(in crate::agent) is_unused: bool,
+    /// Whether results have been in a short form since the context began.
+    pub(in crate::agent) has_short_results: bool,
+    /// Where the whole ones are, up to that version.
+    pub(in crate::agent) journal: Journal,
+    pub(in crate::agent) version: u64,
+    /// Whether the provider has made that less in this turn.
+    pub(in crate::agent) is_limit_lowered: bool,
     /// Where it is told, if anybody wants to know.
     pub(in crate::agent) trace: Option<TurnTrace>,
     /// Which request of the session it is.
@@ -104,18 +111,22 @@ impl ModelRequest {
         };
         let past = self.past();
         let mut again = self.window(past, half, counter);
-        let is_shortening = again.left_out == shown.left_out;
-        if !is_shortening {
-            again = self.window(past.newest(past.newest_turn()), half, counter);
-        }
-        let kept = if is_shortening {
-            self.entries.len()
+        let has_earlier = again.due.is_some() || again.entries.len() > turn;
+        let kind = if again.left_out == shown.left_out {
+            CutKind::Shortening
+        } else if has_earlier && !self.is_limit_lowered {
+            CutKind::LowerLimit
         } else {
-            again.entries.len()
+            again = self.window(past.newest(turn), half, counter);
+            CutKind::FreshContext
+        };
+        let kept = match kind {
+            CutKind::Shortening | CutKind::LowerLimit => self.entries.len(),
+            CutKind::FreshContext => again.entries.len(),
         };
         (again.tokens < shown.tokens).then(|| Cut {
             kept,
-            is_shortening,
+            kind,
             max_tokens: shown.tokens / 2,
             before: shown.size(),
             after: again.size(),

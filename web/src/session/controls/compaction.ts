@@ -19,6 +19,7 @@ const CHARACTERS = 160
 
 export function strategiesWords(strategies: readonly string[]): string {
   const { t } = i18n.global
+  if (note.strategy === 'lower-limit') return t('note.lowerLimit', sizes)
   const way = strategies.join(' ')
   if (way === '') return t('compaction.usual')
   return WAYS.includes(way) ? t(`compaction.${way}`) : strategies.join(', ')

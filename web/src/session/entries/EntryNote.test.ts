@@ -117,6 +117,7 @@ it.each([
     [{ strategy: 'delete-middle', before: { messages: 50, tokens: 31_000 }, after: { messages: 37, tokens: 22_000 }, left: { messages: 13, fromSeq: 1, toSeq: 2 } }],
     '13 earlier entries are no longer read by the model (delete-middle): 31,000 tokens before, 22,000 after.',
   ],
+  ['context:compacted', [{ strategy: 'lower-limit', before: { tokens: 9_000 }, after: { tokens: 4_000 } }], 'about half as much from here on: 9,000 tokens before, 4,000 after.'],
   ['context:compacted', [{ strategy: 'drop-reasoning', before: { tokens: 9_000 }, after: { tokens: 7_000 } }], 'no longer sent to it: 9,000 tokens before, 7,000 after.'],
   ['session:changed', [{ compaction: ['none'] }], 'where earlier turns do not fit: Leave nothing out.'],
   ['session:changed', [{ compaction: [] }], 'where earlier turns do not fit: As it is set.'],
