@@ -31,6 +31,14 @@ impl CompactionStrategy {
         Self::PartialSummary,
     ];
 
+    /// What is wrong with a list of which the first that suffices counts.
+    pub fn problem_of(list: &[Self]) -> Option<&'static str> {
+        let is_alone = list.len() == 1 || !list.contains(&Self::None);
+        let is_once = |(at, one): (usize, &Self)| list.iter().skip(at + 1).all(|next| next != one);
+        let is_fine = !list.is_empty() && is_alone && list.iter().enumerate().all(is_once);
+        (!is_fine).then_some("name at least one strategy, each once, and `none` only by itself")
+    }
+
     /// The name in settings and on the wire.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -6,7 +6,10 @@ use std::time::Duration;
 use super::prompts::{PromptWeights, Prompts};
 use super::tool_call::SessionTools;
 use crate::agent::attachments::{Attachments, Reader, Sight};
-use crate::domain::{Effort, SandboxId, SessionId, SessionKey, TenantId, TokenUsage, Tool, UserId};
+use crate::domain::{
+    CompactionStrategy, Effort, SandboxId, SessionId, SessionKey, TenantId, TokenUsage, Tool,
+    UserId,
+};
 use crate::history::{self, Due, PromptError};
 use crate::llm::catalogue::{Ability, Model};
 use crate::llm::tokens::Counter;
@@ -171,6 +174,11 @@ impl AgentFactory {
             tenant: key.tenant.clone(),
             session: key.session.clone(),
             providers: self.providers.clone(),
+    /// What holds for the working context of a tenant's sessions unless they chose otherwise.
+    pub(in crate::agent) fn context_rules(&self, tenant: &TenantId) -> history::ContextRules {
+        context_rules(&self.history, (&self.providers, tenant))
+    }
+
             catalogue: self.catalogue,
             prompts: Arc::clone(&self.prompts),
             history: self.history.clone(),
@@ -204,7 +212,7 @@ impl SessionAgent {
     /// How much of the past the session lets its model read: what the settings say, or whatever the
     /// model's window holds.
     pub(in crate::agent) fn limits(&self, control: &Control) -> history::Limits {
-        self.history.limits(control)
+        self.context_rules().limits(control)
     }
 
     /// The same for the running turn, which may read less since a request of it was too long.
@@ -217,7 +225,24 @@ impl SessionAgent {
 
     /// What makes room where earlier turns do not fit.
     pub(in crate::agent) fn strategies(&self, control: &Control) -> Vec<CompactionStrategy> {
+/// What the settings or the tenant's admins say of the working context.
+fn context_rules(
+    settings: &history::ContextRules,
+    (providers, tenant): (&Providers, &TenantId),
+) -> history::ContextRules {
+    let said = providers.compaction(tenant);
+    history::ContextRules {
+        limits: settings.limits,
+        strategies: said.unwrap_or_else(|| Arc::clone(&settings.strategies)),
+    }
+}
+
         self.context_rules().strategies(control).to_vec()
+    /// What holds for the working context unless the session chose otherwise.
+    pub(in crate::agent) fn context_rules(&self) -> history::ContextRules {
+        context_rules(&self.history, (&self.providers, &self.tenant))
+    }
+
     }
 
     /// What counts the tokens of a model.

@@ -93,12 +93,12 @@ impl Replica {
         limits: history::Limits,
         counter: Counter,
     ) -> history::Window {
-        let strategies = self.agent.history.strategies(&self.state.control);
+        let strategies = self.agent.strategies(&self.state.control);
         let past = Past {
             entries,
             ..Past::of(&self.state)
         };
-        history::window(past, limits, strategies, |entry| counter.of_entry(entry))
+        history::window(past, limits, &strategies, |entry| counter.of_entry(entry))
     }
 
     /// What the next request would leave out, and about how many tokens it takes; none = nobody can

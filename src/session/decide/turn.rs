@@ -512,10 +512,7 @@ impl Draft<'_> {
         &mut self,
         strategies: Option<&[CompactionStrategy]>,
     ) -> Result<(), Refusal> {
-        let is_alone = |chosen: &[CompactionStrategy]| {
-            chosen.len() == 1 || !chosen.contains(&CompactionStrategy::None)
-        };
-        if strategies.is_some_and(|chosen| chosen.is_empty() || !is_alone(chosen)) {
+        if let Some(wrong) = strategies.and_then(CompactionStrategy::problem_of) {
             return Err(Refusal::of_field(
                 Code::InvalidArguments,
                 "strategies",

@@ -19,7 +19,7 @@ use crate::agent::attachments::Placed;
 use crate::agent::feed::running_answer::DeltaKind;
 use crate::agent::feed::{Feed, Notice, Ticket, What};
 use crate::domain::{
-    Code, CompactionStrategy, Effort, ModelRequestId, RequestParts, TokenUsage, Weighed,
+    Code, CompactionStrategy, Effort, ModelRequestId, READ_MORE, RequestParts, TokenUsage, Weighed,
 };
 use crate::history::{self, Limits, Past};
 use crate::llm::tokens::Counter;
@@ -54,10 +54,6 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) compaction: Option<Compaction>,
     /// How much of them the session lets it read.
     pub(in crate::agent) limits: history::Limits,
-    /// What leaves where they do not fit.
-    pub(in crate::agent) strategies: Vec<CompactionStrategy>,
-    /// Whether no tool has run in the session.
-    pub(in crate::agent) is_unused: bool,
     /// Whether results have been in a short form since the context began.
     pub(in crate::agent) has_short_results: bool,
     /// Where the whole ones are, up to that version.
@@ -69,6 +65,10 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) trace: Option<TurnTrace>,
     /// Which request of the session it is.
     pub(in crate::agent) request: ModelRequestId,
+    /// What leaves where they do not fit.
+    pub(in crate::agent) strategies: Vec<CompactionStrategy>,
+    /// Whether no tool has run in the session.
+    pub(in crate::agent) is_unused: bool,
     /// What it uses.
     pub(in crate::agent) meter: Arc<Meter>,
     /// How many gateways asked before and are gone.
@@ -102,8 +102,9 @@ impl ModelRequest {
         })
     }
 
-    /// The request again with half of the tokens: by shorter results if that is enough, else with
-    /// nothing but the newest turn; none = that is all there was (S2.26, D2).
+    /// The request again with half of the tokens: by shorter results if that is enough, else by what the
+    /// session's strategies leave, once in a turn, else with nothing but the newest turn; none = that is
+    /// all there was (S2.26, D2).
     pub(super) fn cut(&self, shown: &history::Window, counter: Counter) -> Option<Cut> {
         let half = Limits {
             max_tokens: Some(shown.tokens / 2),

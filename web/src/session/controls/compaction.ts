@@ -5,9 +5,6 @@ import type { Entry, Note } from '@/session/conversation/conversation'
 
 type Compacted = Extract<Note, { what: 'compacted' }>
 
-/** What the page offers: strategies with spaces between them; none = what the settings say. */
-export const WAYS: readonly string[] = ['', 'delete-middle', 'delete-old', 'partial-summary', 'none']
-
 /** A line of what left. */
 export interface LeftLine {
   key: string
@@ -16,14 +13,6 @@ export interface LeftLine {
 }
 
 const CHARACTERS = 160
-
-export function strategiesWords(strategies: readonly string[]): string {
-  const { t } = i18n.global
-  if (note.strategy === 'lower-limit') return t('note.lowerLimit', sizes)
-  const way = strategies.join(' ')
-  if (way === '') return t('compaction.usual')
-  return WAYS.includes(way) ? t(`compaction.${way}`) : strategies.join(', ')
-}
 
 export function compactedWords(note: Compacted): string {
   const sizes = { before: count(note.before), after: count(note.after) }
