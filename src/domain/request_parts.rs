@@ -1,4 +1,4 @@
-//! What the tokens of a model request were for.
+//! What a model request was for, and its tokens.
 
 use std::collections::BTreeMap;
 

@@ -54,7 +54,7 @@ impl<'a> Past<'a> {
     }
 
     /// What came before the newest turn, and the newest turn.
-    pub(super) fn parted(self) -> (&'a [Arc<Weighed>], &'a [Arc<Weighed>]) {
+    pub fn parted(self) -> (&'a [Arc<Weighed>], &'a [Arc<Weighed>]) {
         self.entries
             .split_at(self.entries.len() - self.newest_turn())
     }

@@ -664,3 +664,89 @@ async fn a_model_that_nobody_described_has_an_assumed_window() {
     }
     assert_eq!(shown(&app).len(), 5, "everything fits");
 }
+
+/// The names of the tools of a request, in their order.
+fn tools(asked: &Value) -> Vec<&str> {
+    let tools = asked["tools"].as_array().unwrap();
+    let names = tools.iter().map(|tool| tool["function"]["name"].as_str());
+    names.map(Option::unwrap).collect()
+}
+
+/// Asserts S2.9: what was shortened is read on out of the journal, nobody is asked, and the tools that the
+/// vendor's cache begins with change once.
+#[tokio::test]
+async fn what_was_shortened_is_read_on_without_asking_anybody() {
+    let app = TestApp::with_sandbox().await;
+    let mut ana = app.socket("acme").await;
+    turn_of_calls(&app, &mut ana, ("what do they print?", 5)).await;
+    let asked = app.model.requests();
+    let result = |body: &Value, of: fn(&str) -> bool| {
+        let told = told(body).into_iter();
+        let mut results = told.filter(|(role, text)| role == "tool" && of(text));
+        results.next().map(|(_, text)| text)
+    };
+    let whole = result(&asked[1].body, |_| true).unwrap();
+    let short = result(&asked[5].body, |text| text.contains("read_more")).unwrap();
+    let (_, way) = short.split_once("with call `").unwrap();
+    let (call, way) = way.split_once("` and offset ").unwrap();
+    let (offset, _) = way.split_once(',').unwrap();
+    let offset: usize = offset.parse().unwrap();
+    assert_eq!(
+        short[..offset],
+        whole[..offset],
+        "it says where the rest begins"
+    );
+
+    // The tools of requests that show something short are the same, and begin with those before.
+    let first = tools(&asked[0].body);
+    assert!(!first.contains(&"read_more"), "{first:?}");
+    let is_short = |body: &Value| result(body, |text| text.contains("read_more")).is_some();
+    let since = asked
+        .iter()
+        .position(|request| is_short(&request.body))
+        .unwrap();
+    for (at, request) in asked.iter().enumerate() {
+        let names = tools(&request.body);
+        assert_eq!(names[..first.len()], first);
+        let more: &[&str] = if at < since { &[] } else { &["read_more"] };
+        assert_eq!(
+            names[first.len()..],
+            *more,
+            "request {at}, short since {since}"
+        );
+    }
+
+    let args = json!({ "call": call, "offset": offset, "length": 100 });
+    app.model
+        .will_call("read_more", args.clone())
+        .then_say("read");
+    ana.say("read on").await;
+    assert_eq!(ana.wait_for_answer().await, "read");
+    let last = app.model.requests().last().unwrap().body.clone();
+    let (_, part) = told(&last)
+        .into_iter()
+        .rfind(|(role, _)| role == "tool")
+        .unwrap();
+    let (part, rest) = part.split_once("\n[bytes ").unwrap();
+    assert_eq!(part, &whole[offset..offset + 100]);
+    assert!(rest.contains(&format!("next part begins at offset {}", offset + 100)));
+    let cards = ana
+        .log
+        .iter()
+        .filter(|said| said.name == "tool:approval_required");
+    assert!(cards.count() <= 5, "a person was asked");
+    assert_eq!(tools(&last).last(), Some(&"read_more"), "it stays");
+
+    // What the context does not hold any more is not shown.
+    assert_eq!(ana.ask("history:reset", &[json!({})]).await["ok"], true);
+    app.model.will_call("read_more", args).then_say("gone");
+    ana.say("and now?").await;
+    assert_eq!(ana.wait_for_answer().await, "gone");
+    let last = app.model.requests().last().unwrap().body.clone();
+    let (_, answer) = told(&last)
+        .into_iter()
+        .rfind(|(role, _)| role == "tool")
+        .unwrap();
+    assert!(answer.contains("there is no result"), "{answer}");
+    assert_eq!(tools(&last), first);
+}

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::model_stub::Reply;
+use crate::rest::Client;
 use crate::support::{TestApp, TestSocket};
 
 const ENV: [(&str, &str); 3] = [
@@ -57,8 +58,9 @@ fn texts(body: &Value) -> Vec<&str> {
     texts.map(Option::unwrap_or_default).collect()
 }
 
-/// The session counts what its answers took, and what the summary took.
-async fn check_totals(ana: &mut TestSocket, of_summary: u64) {
+/// The session counts what its answers took, and what the summary took; so do the rows of what was used,
+/// where both requests for it are told apart.
+async fn check_totals(client: &Client, ana: &mut TestSocket, of_summary: u64) {
     let usage = ana.wait_for("session:usage").await;
     let total = usage.args[0]["totalTokens"].as_u64().unwrap();
     let answers = ana.log.iter().filter(|said| said.name == "agent:response");
@@ -67,8 +69,6 @@ async fn check_totals(ana: &mut TestSocket, of_summary: u64) {
         used["inputTokens"].as_u64().unwrap() + used["outputTokens"].as_u64().unwrap()
     });
     assert_eq!(total, of_answers.sum::<u64>() + of_summary, "it is counted");
-}
-
     let report = client.get("/api/usage?by=purpose&sort=name").await.ok(200);
     assert_eq!(report["totals"]["totalTokens"], total, "{report}");
     let items = report["items"].as_array().unwrap();
@@ -86,6 +86,8 @@ async fn check_totals(ana: &mut TestSocket, of_summary: u64) {
     for item in items {
         assert_eq!(item["requests"]["parts"]["unknown"], 0, "{report}");
     }
+}
+
 /// S0.15.
 #[tokio::test]
 async fn what_leaves_is_summarised_by_the_cheapest_model_and_the_summary_is_an_event() {
@@ -131,7 +133,8 @@ async fn what_leaves_is_summarised_by_the_cheapest_model_and_the_summary_is_an_e
         "{told}"
     );
     let of_summary = told["summarisedBy"]["tokens"].as_u64().unwrap();
-    check_totals(&mut ana, of_summary).await;
+    let client = Client::with_key(&app, &person.key);
+    check_totals(&client, &mut ana, of_summary).await;
 
     // It stays, and another start reads it from the journal; the next summary takes it in.
     drop(ana);

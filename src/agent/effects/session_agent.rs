@@ -27,6 +27,17 @@ const ORDINARY_ANSWER: u64 = 4096;
 /// How much longer what is summarised is than its summary, where models are compared by price.
 const TYPICAL_RATIO: u64 = 10;
 
+/// What a request reads of its session.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::agent) struct Reads<'a> {
+    /// What was asked, for prompts that say it.
+    pub(in crate::agent) input: &'a str,
+    /// Those of the session.
+    pub(in crate::agent) limits: history::Limits,
+    /// Whether results are in a short form, or were so in a request before.
+    pub(in crate::agent) has_short_results: bool,
+}
+
 /// What every request of a session says beside its history.
 pub(in crate::agent) struct RequestBase {
     pub(in crate::agent) system: Arc<str>,
@@ -107,16 +118,22 @@ pub struct SessionAgent {
 impl SessionAgent {
     /// The standing part of the next request; input, tools and prompt are counted before each one
     /// (S2.63).
-    /// `input` is what was asked, for prompts that say it; `limits` are those of the session.
     pub(in crate::agent) fn request_base(
         &self,
         choice: &ModelChoice,
-        (input, limits): (&str, history::Limits),
+        reads: Reads<'_>,
         counter: Counter,
     ) -> Result<RequestBase, PromptError> {
+        let Reads {
+            input,
+            limits,
+            has_short_results,
+        } = reads;
         let model = self.describe(choice);
         let window = model.context_window;
-        let offer = self.tools.offer(window, self.defer_tools_percent);
+        let offer = self
+            .tools
+            .offer(window, self.defer_tools_percent, has_short_results);
         let (tools, searchable) = (offer.definitions, offer.searchable);
         // The prompt names what is told in any case: only the provider knows who searches.
         let told = searchable.as_ref().map(|searchable| &searchable.told);
@@ -157,6 +174,11 @@ impl SessionAgent {
 }
 
 impl AgentFactory {
+    /// What holds for the working context of a tenant's sessions unless they chose otherwise.
+    pub(in crate::agent) fn context_rules(&self, tenant: &TenantId) -> history::ContextRules {
+        context_rules(&self.history, (&self.providers, tenant))
+    }
+
     /// What answers in a person's new session.
     pub fn model_choice(&self, whose: (&TenantId, &UserId)) -> ModelChoice {
         self.providers.default_choice(whose)
@@ -174,11 +196,6 @@ impl AgentFactory {
             tenant: key.tenant.clone(),
             session: key.session.clone(),
             providers: self.providers.clone(),
-    /// What holds for the working context of a tenant's sessions unless they chose otherwise.
-    pub(in crate::agent) fn context_rules(&self, tenant: &TenantId) -> history::ContextRules {
-        context_rules(&self.history, (&self.providers, tenant))
-    }
-
             catalogue: self.catalogue,
             prompts: Arc::clone(&self.prompts),
             history: self.history.clone(),
@@ -208,23 +225,6 @@ impl AgentFactory {
     }
 }
 
-impl SessionAgent {
-    /// How much of the past the session lets its model read: what the settings say, or whatever the
-    /// model's window holds.
-    pub(in crate::agent) fn limits(&self, control: &Control) -> history::Limits {
-        self.context_rules().limits(control)
-    }
-
-    /// The same for the running turn, which may read less since a request of it was too long.
-    pub(in crate::agent) fn turn_limits(&self, control: &Control) -> history::Limits {
-        let limits = self.limits(control);
-        let turn = control.turn.as_ref().and_then(|turn| turn.max_tokens);
-        let told = [control.max_tokens, turn].into_iter().flatten().min();
-        told.map_or(limits, |most| limits.at_most(most))
-    }
-
-    /// What makes room where earlier turns do not fit.
-    pub(in crate::agent) fn strategies(&self, control: &Control) -> Vec<CompactionStrategy> {
 /// What the settings or the tenant's admins say of the working context.
 fn context_rules(
     settings: &history::ContextRules,
@@ -237,12 +237,29 @@ fn context_rules(
     }
 }
 
-        self.context_rules().strategies(control).to_vec()
+impl SessionAgent {
     /// What holds for the working context unless the session chose otherwise.
     pub(in crate::agent) fn context_rules(&self) -> history::ContextRules {
         context_rules(&self.history, (&self.providers, &self.tenant))
     }
 
+    /// How much of the past the session lets its model read: what the settings say, or whatever the
+    /// model's window holds.
+    pub(in crate::agent) fn limits(&self, control: &Control) -> history::Limits {
+        self.context_rules().limits(control)
+    }
+
+    /// The same for the next request, which may read less since one was too long for its provider.
+    pub(in crate::agent) fn turn_limits(&self, control: &Control) -> history::Limits {
+        let limits = self.limits(control);
+        let turn = control.turn.as_ref().and_then(|turn| turn.max_tokens);
+        let told = [control.max_tokens, turn].into_iter().flatten().min();
+        told.map_or(limits, |most| limits.at_most(most))
+    }
+
+    /// What makes room where earlier turns do not fit.
+    pub(in crate::agent) fn strategies(&self, control: &Control) -> Vec<CompactionStrategy> {
+        self.context_rules().strategies(control).to_vec()
     }
 
     /// What counts the tokens of a model.

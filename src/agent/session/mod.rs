@@ -378,11 +378,8 @@ impl LiveSession {
             control,
             entries: &self.replica.state.entries,
             choice: control.asked().unwrap_or(&genesis.model),
-            shared: self
-                .replica
-                .cluster
-                .is_shared()
-                .then_some(&self.replica.journal),
+            journal: &self.replica.journal,
+            is_shared: self.replica.cluster.is_shared(),
             feed: &self.replica.feed,
             agent: &self.replica.agent,
         });

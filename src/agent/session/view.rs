@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::replica::Replica;
 use crate::agent::cluster::presence::HasSite as _;
 use crate::agent::effects::model_request::meter::Meter;
+use crate::agent::effects::session_agent::Reads;
 use crate::agent::feed::{GoingOn, Joined, LeftOut, QueueState, SessionView, TurnView, UsageState};
 use crate::domain::{RequestParts, Weighed};
 use crate::history::{self, Past};
@@ -66,11 +67,10 @@ impl Replica {
 
     /// About how many tokens a request to that model takes now, and what for.
     fn request_tokens(&self, choice: &ModelChoice) -> (u64, RequestParts) {
-        let input = history::last_input(&self.state.entries);
         let own = self.agent.turn_limits(&self.state.control);
         let entries = self.state.entries.iter().map(|entry| &**entry);
         let counter = self.agent.counter(choice).at_hand(entries);
-        let Ok(base) = self.agent.request_base(choice, (input, own), counter) else {
+        let Ok(base) = self.agent.request_base(choice, self.reads(own), counter) else {
             return (0, RequestParts::default());
         };
         let entries = self.read_by(choice, own);
@@ -78,6 +78,15 @@ impl Replica {
         let of_what = (shown.entries.as_slice(), self.state.control.question);
         let parts = self.agent.parts(&base, of_what, counter);
         (base.tokens + shown.tokens, parts)
+    }
+
+    /// What the next request reads within these limits.
+    fn reads(&self, limits: history::Limits) -> Reads<'_> {
+        Reads {
+            input: history::last_input(&self.state.entries),
+            limits,
+            has_short_results: self.state.control.has_short_results,
+        }
     }
 
     /// The entries as that model reads them.
@@ -104,11 +113,12 @@ impl Replica {
     /// What the next request would leave out, and about how many tokens it takes; none = nobody can
     /// tell.
     fn next_request(&self) -> (LeftOut, Option<u64>) {
-        let input = history::last_input(&self.state.entries);
         let own = self.agent.turn_limits(&self.state.control);
         let counter = self.counter();
-        let of = (input, own);
-        let base = self.agent.request_base(self.choice(), of, counter).ok();
+        let base = self
+            .agent
+            .request_base(self.choice(), self.reads(own), counter);
+        let base = base.ok();
         // The request itself says what is wrong with the prompt.
         let usual = (own, history::Limits::default());
         let (limits, whole) = base

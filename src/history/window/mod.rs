@@ -25,6 +25,8 @@ pub struct Window {
     pub whole_tokens: u64,
     /// How many results of the running turn are in a short form.
     pub shortened: usize,
+    /// Whether any result is in a short form, which the model may want to read on.
+    pub has_short_results: bool,
     /// `seq` of the oldest message of a person behind what is left out.
     pub from_seq: Option<u64>,
     /// What this request shows of earlier turns that the one before did not leave out or shorten.
@@ -118,6 +120,7 @@ pub fn window(
         tokens: after.tokens,
         whole_tokens: shown.tokens.saturating_add(whole_turn.tokens),
         shortened: turn.shortened,
+        has_short_results: turn.shortened > 0 || in_force.short_before > 0,
         from_seq: from_seq.or_else(|| past.entries.iter().find_map(seq)),
         compacted,
         due,
@@ -134,6 +137,7 @@ fn whole(past: Past<'_>, count: &impl Fn(&Weighed) -> u64) -> Window {
         tokens,
         whole_tokens: tokens,
         shortened: 0,
+        has_short_results: false,
         from_seq: past.entries.iter().find_map(seq),
         compacted: None,
         due: None,

@@ -11,7 +11,6 @@ use crate::domain::{
 use crate::session::call::{Call, CallStatus, Outcome, Output, Proposal, Resolution, SaidCall};
 use crate::session::command::{Answer, Cut, Failure, Refusal};
 use crate::session::event::Event;
-use crate::session::event::compaction::SHORTEN_RESULTS;
 use crate::session::model::{ModelChoice, Spent};
 use crate::session::reasoning::Reasoning;
 use crate::session::state::{Phase, Turn, tool_key};
@@ -340,7 +339,7 @@ impl Draft<'_> {
             return;
         }
         self.push(Event::ContextCut {
-            strategy: strategy.to_owned(),
+            strategy: cut.kind.strategy().to_owned(),
             kept: cut.kept,
             max_tokens: Some(cut.max_tokens),
             before: cut.before,
@@ -516,7 +515,7 @@ impl Draft<'_> {
             return Err(Refusal::of_field(
                 Code::InvalidArguments,
                 "strategies",
-                "name at least one strategy, and `none` only by itself",
+                wrong,
             ));
         }
         if self.control.strategies.as_deref() != strategies {

@@ -65,7 +65,10 @@ impl Control {
                 self.max_tokens = None;
             }
             Event::CompactionChosen { strategies } => self.strategies.clone_from(strategies),
-            Event::ContextCompacted(it) => self.compaction = Some(it.compaction.clone()),
+            Event::ContextCompacted(it) => {
+                self.has_short_results |= it.compaction.short_before > 0;
+                self.compaction = Some(it.compaction.clone());
+            }
             Event::ContextReset => self.reset(),
             Event::Forked { origin } => self.fork(origin, at),
             Event::UserMessage {
@@ -147,6 +150,7 @@ impl Control {
     fn reset(&mut self) {
         self.notes.clear();
         self.compaction = None;
+        self.has_short_results = false;
         self.last_ending = None;
     }
 

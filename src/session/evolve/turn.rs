@@ -65,6 +65,7 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
             }
         }
         Event::ResultsShortened { .. } => {
+            control.has_short_results = true;
             if let Some(turn) = &mut control.turn {
                 turn.is_shortening_told = true;
             }
@@ -103,8 +104,8 @@ fn think(control: &mut Control, request: ModelRequestId, has_taken: bool, at: Ti
     let same = control.turn.take().filter(|running| running.id == turn);
     let max_tokens = same.as_ref().and_then(|turn| turn.max_tokens);
     let is_shortening_told = same.as_ref().is_some_and(|turn| turn.is_shortening_told);
-    let attended = same.as_ref().and_then(|turn| turn.attended);
     let is_limit_lowered = same.as_ref().is_some_and(|turn| turn.is_limit_lowered);
+    let attended = same.as_ref().and_then(|turn| turn.attended);
     let effort = same.as_ref().and_then(|turn| turn.effort);
     let repeated = same.as_ref().and_then(Turn::repeated_calls);
     let (started, rejected) = same.map_or_else(
@@ -125,8 +126,8 @@ fn think(control: &mut Control, request: ModelRequestId, has_taken: bool, at: Ti
         asked: control.model.clone(),
         max_tokens,
         is_shortening_told,
-        attended: if has_taken { Some(at) } else { attended },
         is_limit_lowered,
+        attended: if has_taken { Some(at) } else { attended },
         effort,
         repeated,
         overdue_ms: None,

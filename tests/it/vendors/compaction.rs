@@ -148,6 +148,9 @@ fn holds_for(vendor: Vendor, cases: u32) {
             let last = shown.last().unwrap();
             let mut body = request(vendor, Vec::new());
             body.entries = last.entries.clone().into();
+            if last.has_short_results {
+                body.tools = [history::read_more_definition()].into();
+            }
             stub.will_say("Done.");
             let answer = runtime.block_on(collect(&provider, body));
             prop_assert!(answer.is_ok(), "{vendor:?} refuses: {:?}", answer.err());

@@ -8,7 +8,6 @@ use std::time::Duration;
 use super::meter::Subject;
 use super::summarising::{NoSummary, Summariser};
 use super::{Asked, ModelRequest, counting, cut};
-use crate::agent::effects::summarising::{NoSummary, Summariser};
 use crate::agent::effects::watch::{Thinking, Watch};
 use crate::agent::feed::{Notice, What};
 use crate::domain::{Code, CompactionStrategy, Fault, RequestParts, RequestPurpose, Weighed};
@@ -264,6 +263,7 @@ fn unanswered(refusal: Refusal) -> Failure {
         spent: Vec::new(),
     }
 }
+
 fn of_turn<'a>(choice: &'a ModelChoice, parts: &'a RequestParts) -> Subject<'a> {
     Subject {
         choice,
@@ -271,7 +271,6 @@ fn of_turn<'a>(choice: &'a ModelChoice, parts: &'a RequestParts) -> Subject<'a> 
         purpose: RequestPurpose::Turn,
     }
 }
-
 
 fn nobody(choice: &ModelChoice) -> Refusal {
     let text = format!("provider `{}` cannot be asked", choice.provider);

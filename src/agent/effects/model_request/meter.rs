@@ -60,7 +60,7 @@ impl Meter {
         let mut metered = self.metered();
         metered.running = None;
         metered.asked = Some(Asked {
-            choice: choice.clone(),
+            choice: subject.choice.clone(),
             tokens,
             parts: subject.parts.clone(),
             purpose: subject.purpose,

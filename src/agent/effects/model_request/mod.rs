@@ -5,12 +5,15 @@ mod counting;
 mod cut;
 pub(in crate::agent) mod meter;
 mod reading;
+mod results;
+mod summarising;
 
 use std::sync::Arc;
 
 use self::meter::Meter;
+use self::results::Results;
 use super::Outcomes;
-use super::session_agent::{RequestBase, SessionAgent};
+use super::session_agent::{Reads, RequestBase, SessionAgent};
 use super::tool_call::proposal::propose;
 use super::tool_call::written_files;
 use super::trace::{RequestSpan, TurnTrace};
@@ -18,6 +21,7 @@ use super::watch::Thinking;
 use crate::agent::attachments::Placed;
 use crate::agent::feed::running_answer::DeltaKind;
 use crate::agent::feed::{Feed, Notice, Ticket, What};
+use crate::agent::journal::Journal;
 use crate::domain::{
     Code, CompactionStrategy, Effort, ModelRequestId, READ_MORE, RequestParts, TokenUsage, Weighed,
 };
@@ -61,14 +65,14 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) version: u64,
     /// Whether the provider has made that less in this turn.
     pub(in crate::agent) is_limit_lowered: bool,
-    /// Where it is told, if anybody wants to know.
-    pub(in crate::agent) trace: Option<TurnTrace>,
-    /// Which request of the session it is.
-    pub(in crate::agent) request: ModelRequestId,
     /// What leaves where they do not fit.
     pub(in crate::agent) strategies: Vec<CompactionStrategy>,
     /// Whether no tool has run in the session.
     pub(in crate::agent) is_unused: bool,
+    /// Where it is told, if anybody wants to know.
+    pub(in crate::agent) trace: Option<TurnTrace>,
+    /// Which request of the session it is.
+    pub(in crate::agent) request: ModelRequestId,
     /// What it uses.
     pub(in crate::agent) meter: Arc<Meter>,
     /// How many gateways asked before and are gone.
@@ -106,11 +110,9 @@ impl ModelRequest {
     /// session's strategies leave, once in a turn, else with nothing but the newest turn; none = that is
     /// all there was (S2.26, D2).
     pub(super) fn cut(&self, shown: &history::Window, counter: Counter) -> Option<Cut> {
-        let half = Limits {
-            max_tokens: Some(shown.tokens / 2),
-            max_messages: None,
-        };
+        let half = self.limits.at_most(shown.tokens / 2);
         let past = self.past();
+        let turn = past.newest_turn();
         let mut again = self.window(past, half, counter);
         let has_earlier = again.due.is_some() || again.entries.len() > turn;
         let kind = if again.left_out == shown.left_out {
@@ -134,6 +136,28 @@ impl ModelRequest {
         })
     }
 
+    /// What the request says beside its history, and what of that it shows. A request that is the first
+    /// to shorten something also tells how to read it on, which takes a little of its room.
+    fn read(
+        &self,
+        choice: &ModelChoice,
+        counter: Counter,
+    ) -> Result<(RequestBase, history::Window), history::PromptError> {
+        let mut reads = Reads {
+            input: history::last_input(&self.entries),
+            limits: self.limits,
+            has_short_results: self.has_short_results,
+        };
+        loop {
+            let base = self.agent.request_base(choice, reads, counter)?;
+            let shown = self.window(self.past(), base.limits, counter);
+            if reads.has_short_results || !shown.has_short_results {
+                return Ok((base, shown));
+            }
+            reads.has_short_results = true;
+        }
+    }
+
     /// The request to that model.
     pub(super) fn request(&self, choice: &ModelChoice, counter: Counter) -> Result<Asked, Failure> {
         let refused = |code, text| Failure {
@@ -142,12 +166,9 @@ impl ModelRequest {
             is_retryable: false,
             spent: Vec::new(),
         };
-        let input = history::last_input(&self.entries);
-        let of = (input, self.limits);
-        let request_base = self.agent.request_base(choice, of, counter);
-        let base =
-            request_base.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
-        let shown = self.window(self.past(), base.limits, counter);
+        let prepared = self.read(choice, counter);
+        let (base, shown) =
+            prepared.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
         let of_what = (shown.entries.as_slice(), self.question);
         let parts = self.agent.parts(&base, of_what, counter);
         let RequestBase {
@@ -245,6 +266,22 @@ impl ModelRequest {
         }
     }
 
+    /// A call of `read_more`, answered.
+    async fn read_more(&self, provider_id: String, args: &serde_json::Value) -> Proposal {
+        let results = Results {
+            past: self.past(),
+            journal: &self.journal,
+            version: self.version,
+        };
+        Proposal {
+            provider_id,
+            name: READ_MORE.to_owned(),
+            args: args.clone(),
+            is_indirect: false,
+            resolution: results.read(args).await,
+        }
+    }
+
     pub(super) async fn answer(
         &self,
         answer: llm::Answer,
@@ -297,9 +334,11 @@ impl ModelRequest {
     /// The calls of an answer, looked up, with what is known of the files that they would write.
     async fn propose(&self, answer: &llm::Answer) -> Vec<Proposal> {
         let tools = &self.agent.tools;
-        let calls = answer.calls.iter().map(|asked| {
+        let mut calls = Vec::with_capacity(answer.calls.len());
+        for asked in &answer.calls {
             let provider_id = asked.provider_id.clone();
-            match &asked.args {
+            calls.push(match &asked.args {
+                Ok(args) if asked.name == READ_MORE => self.read_more(provider_id, args).await,
                 Ok(args) => propose(tools, provider_id, &asked.name, args),
                 Err(invalid) => {
                     let name = &asked.name;
@@ -312,9 +351,8 @@ impl ModelRequest {
                         resolution: Resolution::Invalid(invalid.to_string()),
                     }
                 }
-            }
-        });
-        let mut calls: Vec<Proposal> = calls.collect();
+            });
+        }
         written_files::look(&mut calls, || tools.files(self.is_unused)).await;
         calls
     }

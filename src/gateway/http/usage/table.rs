@@ -7,7 +7,7 @@ use crate::store::records::{CallSums, RequestSums, UsageGroup};
 /// With what a spreadsheet begins a formula.
 const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-const OF_REQUESTS: [&str; 26] = [
+const OF_REQUESTS: [&str; 27] = [
     "day",
     "person_id",
     "person",
@@ -189,8 +189,8 @@ mod tests {
         assert_eq!(
             written,
             [
-                "1970-01-01,,,,'=1+1,,,2,7,0,0,0,0,0,0,0,1.000020,1,0,0,0,0,0,0,0,7",
-                "1970-01-01,,,,\"a,\"\"b\"\"\",,,1,7,0,0,0,0,0,0,0,unknown,1,0,0,0,0,0,0,0,7",
+                "1970-01-01,,,,'=1+1,,,,2,7,0,0,0,0,0,0,0,1.000020,1,0,0,0,0,0,0,0,7",
+                "1970-01-01,,,,\"a,\"\"b\"\"\",,,,1,7,0,0,0,0,0,0,0,unknown,1,0,0,0,0,0,0,0,7",
             ]
         );
         let calls = UsageGroup {

@@ -211,7 +211,7 @@ fn keep_request(key: &SessionKey, row: &RequestRow) -> Statement {
          is_estimated, cost, price_version, part_system, part_tools, part_history, part_results, \
          part_message, part_attachments, part_reasoning, purpose) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, \
-         $19, $20, $21, $22, $23, $24, $25, $26, $27, $28) ON CONFLICT DO NOTHING",
+         $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29) ON CONFLICT DO NOTHING",
         values,
     )
 }

@@ -41,7 +41,7 @@ const REQUESTS: &str = "SELECT grouped.*, users.name AS owner_name, sessions.tit
     CAST(COALESCE(SUM(part_reasoning), 0) AS BIGINT) AS part_reasoning \
     FROM model_requests WHERE tenant = $5 AND ($6 = '' OR owner = $6) AND at >= $7 AND at < $8 \
     AND ($9 = '' OR provider = $9) AND ($10 = '' OR model = $10) AND ($11 = '' OR session = $11) \
-    GROUP BY 1, 2, 3, 4, 5) AS grouped \
+    GROUP BY 1, 2, 3, 4, 5, 6) AS grouped \
     LEFT JOIN users ON users.tenant = $5 AND users.id = grouped.owner \
     LEFT JOIN sessions ON sessions.tenant = $5 AND sessions.id = grouped.session \
     AND sessions.owner = $16 \
@@ -113,7 +113,8 @@ impl Usage<'_> {
             1_i64,
             1_i64,
             0_i64,
-            filter.reader.as_str()
+            filter.reader.as_str(),
+            false
         ]);
         let row: Option<RequestsRow> = self.db.fetch_optional(REQUESTS, values).await?;
         let group = row.map(RequestsRow::into_group).transpose()?;
@@ -177,8 +178,8 @@ struct RequestsRow {
     model: Option<String>,
     session: Option<String>,
     title: Option<String>,
-    requests: i64,
     purpose: Option<String>,
+    requests: i64,
     input_tokens: i64,
     cached_tokens: i64,
     cache_write_tokens: i64,
@@ -209,8 +210,8 @@ impl RequestsRow {
             model: self.model,
             session: self.session.map(session_id).transpose()?,
             title: self.title,
-            server: None,
             purpose: self.purpose,
+            server: None,
             tool: None,
             sums,
         })

@@ -1,4 +1,4 @@
-/** What is said of a context that was compacted, and of what a session chose for that. */
+/** What is said of a context that was compacted. */
 import { i18n } from '@/locales'
 import { count } from '@/locales/format'
 import type { Entry, Note } from '@/session/conversation/conversation'
@@ -19,6 +19,7 @@ export function compactedWords(note: Compacted): string {
   const { t } = i18n.global
   if (note.left && note.left.messages > 0) return t('note.left', { ...sizes, n: note.left.messages, strategy: note.strategy })
   if (note.strategy === 'shorten-results') return t('note.shortened', sizes)
+  if (note.strategy === 'lower-limit') return t('note.lowerLimit', sizes)
   if (note.strategy === 'drop-reasoning') return t('note.unthinking', sizes)
   return t('note.compacted', { ...sizes, strategy: note.strategy })
 }
