@@ -49,21 +49,7 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
             max_tokens,
             strategy,
             ..
-        } => {
-            if !drops_nothing(strategy) {
-                // Its places count from an entry that is gone.
-                control.compaction = None;
-            }
-            if strategy == LOWER_LIMIT {
-                control.max_tokens = max_tokens.or(control.max_tokens);
-            }
-            control.has_short_results |= strategy == SHORTEN_RESULTS;
-            if let Some(turn) = &mut control.turn {
-                turn.max_tokens = max_tokens.or(turn.max_tokens);
-                turn.is_shortening_told |= strategy == SHORTEN_RESULTS;
-                turn.is_limit_lowered |= strategy == LOWER_LIMIT;
-            }
-        }
+        } => cut(control, strategy, *max_tokens),
         Event::ResultsShortened { .. } => {
             control.has_short_results = true;
             if let Some(turn) = &mut control.turn {
@@ -77,6 +63,23 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
             }
         }
         _ => {}
+    }
+}
+
+/// A request was too long for its provider.
+fn cut(control: &mut Control, strategy: &str, max_tokens: Option<u64>) {
+    if !drops_nothing(strategy) {
+        // Its places count from an entry that is gone.
+        control.compaction = None;
+    }
+    if strategy == LOWER_LIMIT {
+        control.max_tokens = max_tokens.or(control.max_tokens);
+    }
+    control.has_short_results |= strategy == SHORTEN_RESULTS;
+    if let Some(turn) = &mut control.turn {
+        turn.max_tokens = max_tokens.or(turn.max_tokens);
+        turn.is_shortening_told |= strategy == SHORTEN_RESULTS;
+        turn.is_limit_lowered |= strategy == LOWER_LIMIT;
     }
 }
 

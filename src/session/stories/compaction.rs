@@ -1,6 +1,6 @@
 //! Stories of what leaves the context of a session.
 
-use crate::domain::CompactionStrategy;
+use crate::domain::{CompactionStrategy, Effort};
 use crate::session::properties::world::{World, answer, say};
 use crate::session::{
     Answer, Command, Compacted, Compaction, ContextSize, CutKind, Event, Gap, ModelChoice,
@@ -109,7 +109,14 @@ fn a_lower_limit_leaves_every_entry_in_its_place_and_holds_until_another_model_a
     assert_eq!(world.state.control.max_tokens, Some(1));
     let turn = world.state.control.turn.as_ref().unwrap();
     assert!(!turn.is_limit_lowered);
-    let model = ModelChoice::new("other", "larger");
-    world.tell(&Command::ChooseModel { model }).unwrap();
-    assert_eq!(world.state.control.max_tokens, None);
+    let chosen = world.state.control.model.clone().unwrap();
+    let thinks = ModelChoice {
+        effort: Some(Effort::High),
+        ..chosen
+    };
+    let larger = ModelChoice::new("other", "larger");
+    for (model, expected) in [(thinks, Some(1)), (larger, None)] {
+        world.tell(&Command::ChooseModel { model }).unwrap();
+        assert_eq!(world.state.control.max_tokens, expected);
+    }
 }
