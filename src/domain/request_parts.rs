@@ -25,10 +25,6 @@ impl RequestPurpose {
     }
 
     /// Whether it is the usual one, which journals leave out.
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde hands out references"
-    )]
     pub fn is_turn(&self) -> bool {
         *self == Self::Turn
     }

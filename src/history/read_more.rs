@@ -111,8 +111,8 @@ mod tests {
 
     use super::{MAX_BYTES, PartOfResult};
 
-    fn part(args: serde_json::Value, whole: &str) -> Result<String, String> {
-        PartOfResult::asked(&args)?.of(whole)
+    fn part(args: &serde_json::Value, whole: &str) -> Result<String, String> {
+        PartOfResult::asked(args)?.of(whole)
     }
 
     #[test]
@@ -137,10 +137,10 @@ mod tests {
             (3, 99, "öü\n[bytes 3 to 7 of 7; this is its end]"),
         ] {
             let args = json!({ "call": "call_1_0", "offset": offset, "length": length });
-            assert_eq!(part(args, whole).unwrap(), expected);
+            assert_eq!(part(&args, whole).unwrap(), expected);
         }
         let long = "x".repeat(3 * MAX_BYTES);
-        let all = part(json!({ "call": "c", "length": 1_000_000 }), &long).unwrap();
+        let all = part(&json!({ "call": "c", "length": 1_000_000 }), &long).unwrap();
         assert!(all.contains("bytes 0 to 16000 of 48000"), "too long");
     }
 
@@ -150,7 +150,7 @@ mod tests {
         let (mut read, mut offset) = (String::new(), 0);
         while offset < whole.len() {
             let args = json!({ "call": "c", "offset": offset, "length": 999 });
-            let text = part(args, &whole).unwrap();
+            let text = part(&args, &whole).unwrap();
             let (part, _) = text.rsplit_once("\n[").unwrap();
             read.push_str(part);
             offset += part.len();
@@ -173,7 +173,7 @@ mod tests {
                 "nothing from byte 4 on",
             ),
         ] {
-            let error = part(args, "four").unwrap_err();
+            let error = part(&args, "four").unwrap_err();
             assert!(error.contains(wrong), "{error}");
         }
     }

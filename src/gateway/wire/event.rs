@@ -47,22 +47,14 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             changed(shown, json!({ "placed": placed }))
         }
         Event::WindowChosen { whole } => changed(shown, json!({ "wholeWindow": whole })),
-        Event::ContextReset => smallvec![frame("history:reset", &[&stamped(json!({}), shown)])],
-        Event::ContextCut {
-            strategy,
-            before,
-            after,
-            ..
-        } => {
-            let what = json!({ "strategy": strategy, "before": before, "after": after });
-            compacted(shown, what)
-        }
-        Event::ContextCompacted(made) => compacted(shown, what_was_compacted(made)),
+        Event::ContextReset
+        | Event::ContextCut { .. }
+        | Event::ContextCompacted(_)
+        | Event::ResultsShortened { .. } => context_frames(shown),
         Event::CompactionChosen { strategies } => changed(
             shown,
             json!({ "compaction": strategies.as_deref().unwrap_or_default() }),
         ),
-        Event::ResultsShortened { .. } => shortened(shown),
         Event::Forked { origin } => {
             let what = json!({ "sessionId": origin.session, "fromSeq": origin.seq });
             smallvec![frame("session:forked", &[&stamped(what, shown)])]
@@ -73,6 +65,26 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         | Event::Spent { .. }
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. } => Frames::new(),
+    }
+}
+
+/// What the model reads of the past is less now.
+fn context_frames(shown: &ShownEvent) -> Frames {
+    if let Event::ContextCut {
+        strategy,
+        before,
+        after,
+        ..
+    } = &shown.event
+    {
+        let what = json!({ "strategy": strategy, "before": before, "after": after });
+        compacted(shown, what)
+    } else if let Event::ContextCompacted(made) = &shown.event {
+        compacted(shown, what_was_compacted(made))
+    } else if let Event::ResultsShortened { .. } = &shown.event {
+        shortened(shown)
+    } else {
+        smallvec![frame("history:reset", &[&stamped(json!({}), shown)])]
     }
 }
 

@@ -124,9 +124,7 @@ impl<'a> Draft<'a> {
                 approved,
                 reason,
                 by,
-            } => {
-                self.decide_all(call_ids.as_deref(), *approved, reason.as_deref(), by)?;
-            }
+            } => self.decide_all(call_ids.as_deref(), *approved, reason.as_deref(), by)?,
             Command::StopCall { call } => self.stop_call(call)?,
             Command::ResolveUnknown { call, happened, by } => {
                 recovery::resolve_unknown(self, call, *happened, by)?;
