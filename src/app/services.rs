@@ -252,7 +252,7 @@ fn factory(
     (place, servers, records): (Arc<SandboxHost>, Servers, Records),
 ) -> anyhow::Result<AgentFactory> {
     let (chat, llm) = (&settings.chat, &settings.llm);
-    let history = history::Limits {
+    let limits = history::Limits {
         max_tokens: chat.max_tokens.map(|most| u64::from(most.get())),
         max_messages: chat
             .max_messages
@@ -265,7 +265,11 @@ fn factory(
             &llm.prompt_template,
             reads,
         )?)),
-        history,
+        history: history::ContextRules {
+            limits,
+            strategies: chat.compaction_strategy.as_slice().into(),
+        },
+        summary_budget: u64::from(chat.summary_budget_tokens),
         retry: model::retry(llm),
         temperature: llm.temperature,
         effort: llm.effort,

@@ -123,6 +123,7 @@ fn fill_preset(values: &mut Values, preset: Preset) {
     let of_agent = [
         ("agent.chat.max_tokens", json!(0)),
         ("agent.chat.max_messages", json!(0)),
+        ("agent.chat.compaction_strategy", json!(["delete-old"])),
     ];
     let of_daemon = [("runtime.log.output", json!("stdout"))];
     let (agent, daemon) = match preset {

@@ -4,6 +4,7 @@
 pub mod access;
 pub mod attachment;
 pub mod code;
+pub mod compaction_strategy;
 pub mod digest;
 pub mod effort;
 pub mod encoding;
@@ -25,6 +26,7 @@ pub mod usage;
 pub use access::{Actor, Caller, Role, Scope, Tenant, User};
 pub use attachment::{Attachment, BlobId, MediaType};
 pub use code::Code;
+pub use compaction_strategy::{CompactionStrategy, UnknownStrategy};
 pub use digest::Digest;
 pub use effort::{Effort, UnknownEffort};
 pub use encoding::{ByEncoding, Encoding, Weights};
@@ -38,10 +40,10 @@ pub use id::{
 };
 pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
 pub use memo::Memo;
-pub use request_parts::RequestParts;
+pub use request_parts::{RequestParts, RequestPurpose};
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use search::SearchQuery;
 pub use share::{Holder, Ledger, Most, Reached, Resource, Share, Shares, Whose};
 pub use time::Timestamp;
-pub use tool::{FIND_TOOLS, Schema, Tool, ToolAnnotations, ToolRef, USE_TOOL};
+pub use tool::{FIND_TOOLS, READ_MORE, Schema, Tool, ToolAnnotations, ToolRef, USE_TOOL};
 pub use usage::{MicroUsd, TokenUsage, Totals};

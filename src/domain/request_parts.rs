@@ -1,8 +1,34 @@
-//! What the tokens of a model request were for.
+//! What a model request was for, and its tokens.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+/// Why a model was asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RequestPurpose {
+    /// To go on with a turn.
+    #[default]
+    Turn,
+    /// To summarise what leaves the context.
+    Compaction,
+}
+
+impl RequestPurpose {
+    /// Its name in journals, tables and answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Turn => "turn",
+            Self::Compaction => "compaction",
+        }
+    }
+
+    /// Whether it is the usual one, which journals leave out.
+    pub fn is_turn(&self) -> bool {
+        *self == Self::Turn
+    }
+}
 
 /// The input tokens of one model request by what they were for. Counted by us, then scaled to what the
 /// provider reported, so that the parts are its number exactly.

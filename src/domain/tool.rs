@@ -15,6 +15,9 @@ pub const FIND_TOOLS: &str = "find_tools";
 /// tool that it names, for people, rules and digests.
 pub const USE_TOOL: &str = "use_tool";
 
+/// The tool by which it reads on what of a result was left out. No server may offer one of that name.
+pub const READ_MORE: &str = "read_more";
+
 /// Hints of an MCP server about a tool: a claim, believed only of trusted servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

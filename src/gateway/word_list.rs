@@ -40,6 +40,8 @@ word_lists! {
     ProviderSource = "settings" | "installation" | "tenant";
     /// Who chose the model of new sessions.
     ModelDefaultSource = "own" | "tenant" | "installation" | "settings";
+    /// What leaves the context of a session where earlier turns do not fit.
+    Compaction = "none" | "delete-old" | "delete-middle" | "partial-summary";
     /// How tokens were counted.
     TokenMethod = "exact" | "calibrated" | "estimated";
     /// What seals tools in.

@@ -1,8 +1,20 @@
 //! From what was said to what the model is shown: the system prompt and the window. Pure.
 
+mod compaction;
+mod groups;
+mod limits;
+mod past;
 mod prompt;
+mod read_more;
+mod retain;
 mod shorten;
+mod turn;
 mod window;
 
+pub use compaction::summary::{Due, Flaws};
+pub use limits::{ContextRules, Limits};
+pub use past::Past;
 pub use prompt::{Input, PromptError, SystemPrompt, last_input};
-pub use window::{Limits, Past, Window, retain, window};
+pub use read_more::{PartOfResult, definition as read_more_definition, no_result};
+pub use retain::{Retained, retain};
+pub use window::{Window, window};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::{Entry, Weighed};
+use crate::domain::{CallId, Entry, READ_MORE, Weighed};
 
 /// Bytes that a result keeps where room is short and the model has read it before.
 pub(super) const SHORT: usize = 2_000;
@@ -26,7 +26,7 @@ pub(super) fn shorten(entry: &Entry, most: usize) -> Option<Arc<Weighed>> {
         return None;
     };
     // Pictures are most of what such a result takes.
-    let short = match (ends(text, most), attachments.len()) {
+    let short = match (ends(call_id, text, most), attachments.len()) {
         (short, 0) => short?,
         (short, pictures) => {
             let text = short.unwrap_or_else(|| text.clone());
@@ -51,7 +51,7 @@ pub(super) fn length(entry: &Entry) -> Option<usize> {
     }
 }
 
-fn ends(text: &str, most: usize) -> Option<String> {
+fn ends(call: &CallId, text: &str, most: usize) -> Option<String> {
     if text.len() <= most.saturating_add(WORDS) {
         return None;
     }
@@ -61,15 +61,21 @@ fn ends(text: &str, most: usize) -> Option<String> {
     let left_out = text.len() - head.len() - tail.len();
     let whole = text.len();
     Some(format!(
-        "{head}\n[This result was shortened to fit the context: {left_out} of its {whole} bytes are \
-         left out here. To read on, ask for the part that you need: a range of the file, or the \
-         command again with less output.]\n{tail}"
+        "{head}\n[This result was shortened: {left_out} of its {whole} bytes are left out here. To read \
+         on, call `{READ_MORE}` with call `{call}` and offset {}, or ask for a range of the file or for \
+         less output.]\n{tail}",
+        head.len()
     ))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{SHORT, SHORTEST, WORDS, ends};
+    use super::{SHORT, SHORTEST, WORDS};
+    use crate::domain::CallId;
+
+    fn ends(text: &str, most: usize) -> Option<String> {
+        super::ends(&CallId::new(1_700_000_000_000, 0), text, most)
+    }
 
     #[test]
     fn a_short_form_has_both_ends_and_says_how_to_read_on() {
@@ -81,7 +87,9 @@ mod tests {
                 "{} bytes of {most}",
                 short.len()
             );
-            assert!(short.contains("To read on"), "{short}");
+            let head = short.find("\n[This result").unwrap();
+            let way = format!("call `call_1700000000000_0` and offset {head}");
+            assert!(short.contains(&way), "{short}");
             assert!(short.contains("of its 80010 bytes"), "{short}");
             assert_eq!(ends(&short, most), None, "it is short already");
         }

@@ -133,7 +133,8 @@ impl Providers {
             }
         }
         self.change(|added| *added = fresh);
-        self.reload_defaults().await
+        self.reload_defaults().await?;
+        self.0.compaction.reload().await
     }
 
     /// A provider as it would be, without keeping it.

@@ -7,6 +7,7 @@
 mod candidates;
 mod checks;
 mod choice;
+mod compaction;
 mod defaults;
 mod further;
 mod keeping;
@@ -26,7 +27,8 @@ pub use self::keeping::{Draft, Error, KeyChange};
 pub use self::offer::{Fallback, Offer, ProviderSettings, Source};
 pub use self::trial::Trial;
 
-use crate::domain::{Code, Scope, TenantId, UserId};
+use self::compaction::CompactionDefaults;
+use crate::domain::{Code, CompactionStrategy, Scope, TenantId, UserId};
 use crate::llm::BreakerConfig;
 use crate::net::Guard;
 use crate::session::{ModelChoice, Refusal};
@@ -68,6 +70,7 @@ struct Inner {
     added: RwLock<Added>,
     /// What people said new sessions begin with. Never held across an await.
     defaults: RwLock<defaults::Set>,
+    compaction: CompactionDefaults,
     /// Counts what was changed here.
     changes: watch::Sender<u64>,
     /// Held over record and registry, so that both change in the same order.
@@ -93,6 +96,7 @@ impl Providers {
             default,
             added: RwLock::default(),
             defaults: RwLock::default(),
+            compaction: CompactionDefaults::new(records.clone()),
             changes: watch::Sender::default(),
             changing: tokio::sync::Mutex::default(),
             records,
@@ -133,6 +137,24 @@ impl Providers {
             .map(|kept| &kept.offer)
             .or_else(|| self.0.settings.get(id))
             .cloned()
+    }
+
+    /// What makes room in the contexts of a tenant's sessions, as its admins said; `None` = what the
+    /// settings say.
+    pub fn compaction(&self, tenant: &TenantId) -> Option<Arc<[CompactionStrategy]>> {
+        self.0.compaction.of(tenant)
+    }
+
+    /// Sets it, or takes it back.
+    pub async fn set_compaction(
+        &self,
+        tenant: &TenantId,
+        strategies: Option<Vec<CompactionStrategy>>,
+    ) -> Result<(), Error> {
+        let _order = self.0.changing.lock().await;
+        self.0.compaction.set(tenant, strategies).await?;
+        self.tell();
+        Ok(())
     }
 
     /// What answers in a person's new sessions. A model that its provider turned out not to list has

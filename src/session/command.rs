@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::call::{Outcome, Proposal};
-use super::event::ContextSize;
+use super::event::compaction::{Compacted, ContextSize, CutKind};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
 use super::reasoning::Reasoning;
 use super::state::PastDecision;
 use crate::domain::{
-    Actor, Attachment, BlobId, CallId, Code, Digest, Effort, GatewayId, JournalId, MicroUsd,
-    ModelRequestId, Native, SandboxId, TokenUsage, TurnId,
+    Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, GatewayId,
+    JournalId, MicroUsd, ModelRequestId, Native, SandboxId, TokenUsage, TurnId,
 };
 
 /// What a session is created with, at its first command.
@@ -103,6 +103,11 @@ pub enum Command {
     ChooseWindow {
         /// Whether the whole window counts.
         whole: bool,
+    },
+    /// Say what leaves the context where earlier turns do not fit.
+    ChooseCompaction {
+        /// The first way that suffices; `None` = what the settings say.
+        strategies: Option<Vec<CompactionStrategy>>,
     },
     /// The model answered.
     Answered {
@@ -209,6 +214,8 @@ pub struct Answer {
     pub dropped_calls: u64,
     /// What was shortened of the request that it answers.
     pub shortened: Option<Shortened>,
+    /// What of earlier turns left the context with the request that it answers, or became shorter.
+    pub compacted: Option<Box<Compacted>>,
     pub native: Option<Native>,
     /// What the request used.
     pub usage: TokenUsage,
@@ -232,8 +239,8 @@ pub struct Answer {
 pub struct Cut {
     /// How many of the newest entries.
     pub kept: usize,
-    /// Whether all of them were read before, and only their results are shorter now.
-    pub is_shortening: bool,
+    /// What makes it smaller.
+    pub kind: CutKind,
     /// Tokens of history that the rest of the turn may read.
     pub max_tokens: u64,
     /// The context that did not fit.

@@ -29,7 +29,10 @@ pub use call::{
 pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, Shortened};
 pub use decide::{Fork, Gateway, Inputs, decide, overdue};
 pub use effects::{Effect, effects};
-pub use event::{Commit, CommitError, ContextSize, Event, SCHEMA, SHORTEN_RESULTS};
+pub use event::compaction::{
+    Compacted, Compaction, ContextSize, CutKind, Gap, LOWER_LIMIT, SHORTEN_RESULTS, SummarisedBy,
+};
+pub use event::{Commit, CommitError, Event, SCHEMA};
 pub use model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
 pub use policy::{PolicyEffect, Rule, Rules};
 pub use reasoning::{MAX_REASONING, Reasoning};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{Effort, MicroUsd, RequestParts, TokenUsage};
+use crate::domain::{Effort, MicroUsd, RequestParts, RequestPurpose, TokenUsage};
 
 /// Which model answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +52,9 @@ pub struct RequestFacts {
     pub price_version: Option<String>,
     /// What the input tokens were for.
     pub parts: RequestParts,
+    /// Why it was asked.
+    #[serde(default, skip_serializing_if = "RequestPurpose::is_turn")]
+    pub purpose: RequestPurpose,
 }
 
 /// What an attempt of a model request used that became no answer.

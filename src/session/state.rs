@@ -6,10 +6,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::call::Call;
+use super::event::compaction::{Compaction, Gap};
 use super::model::{ModelChoice, RequestFacts};
 use crate::domain::{
-    Actor, Attachment, BlobId, CallId, Digest, Effort, EngineId, ForkOrigin, GatewayId, Iteration,
-    JournalId, ModelRequestId, SandboxId, Timestamp, TokenUsage, ToolRef, Totals, TurnId, Weighed,
+    Actor, Attachment, BlobId, CallId, CompactionStrategy, Digest, Effort, EngineId, ForkOrigin,
+    GatewayId, Iteration, JournalId, ModelRequestId, SandboxId, Timestamp, TokenUsage, ToolRef,
+    Totals, TurnId, Weighed,
 };
 
 /// Where a turn stands.
@@ -53,6 +55,9 @@ pub struct Turn {
     /// Whether people know that results of it are shown in a short form.
     #[serde(default)]
     pub is_shortening_told: bool,
+    /// Whether a request of it was too long for its provider, so that the limit of the history is lower now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_limit_lowered: bool,
     /// When a person last said something that it took, or decided one of its calls, or another runner
     /// took it over; without it, when it started.
     #[serde(default)]
@@ -206,6 +211,18 @@ pub struct Control {
     /// Whether it reads as much of the past as its window holds, not what the settings say (S2.9).
     #[serde(default)]
     pub reads_whole: bool,
+    /// What leaves the context where earlier turns do not fit; `None` = what the settings say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategies: Option<Vec<CompactionStrategy>>,
+    /// Whether results have been shown in a short form since the context began.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_short_results: bool,
+    /// Tokens of history that the model may read, since its provider found more too long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// How the last model request showed earlier entries, if not all of them as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<Compaction>,
     /// `seq` of the message that the newest turn began with.
     #[serde(default)]
     pub question: Option<u64>,
@@ -268,6 +285,9 @@ pub struct SessionState {
     /// Entries that stood before them and are no longer read.
     #[serde(default)]
     pub left_out: u64,
+    /// Where entries are missing between them.
+    #[serde(default)]
+    pub gap: Gap,
 }
 
 impl Control {

@@ -263,7 +263,7 @@ story(
       await session.say(text)
       await session.answer(index + 1)
     }
-    const line = session.says('The model no longer reads what is above: 3 entries.')
+    const line = session.says('No longer read by the model above this line: 3 entries.')
     await line.waitFor()
     await isAccessible(page, 'the line and its button')
     await page.getByRole('button', { name: 'Let it read all it can' }).click()

@@ -34,7 +34,7 @@ async fn older_messages_fall_out_and_the_client_is_told() {
         assert_eq!(context["leftOut"], Value::Null);
     }
     let context = turn(&app, &mut ana, "three").await;
-    assert_eq!(shown(&app), ["re one", "two", "re two", "three"]);
+    assert_eq!(shown(&app), ["two", "re two", "three"]);
     assert_eq!(context["leftOut"]["messages"], 2);
     let second = ana.log.iter().find(|said| said.text() == "two").unwrap();
     assert_eq!(
@@ -53,15 +53,26 @@ async fn every_cut_is_logged_and_told_with_messages_and_tokens_before_and_after(
     for text in ["one", "two"] {
         turn(&app, &mut ana, text).await;
     }
-    assert!(!log.text().contains("were left out"), "everything fits");
+    assert!(
+        !log.text().contains("take less of the context"),
+        "everything fits"
+    );
     turn(&app, &mut ana, "three").await;
-    let is_cut =
-        |said: &&Said| said.name == "system:message" && said.rest()["code"] == "context_left_out";
+    let is_cut = |said: &&Said| said.name == "context:compacted";
     let told = ana.log.iter().filter(is_cut).cloned().collect::<Vec<_>>();
     assert_eq!(told.len(), 1, "{told:?}");
-    let told = told[0].rest();
+    let told = &told[0].args[0];
+    assert_eq!(told["strategy"], "delete-old", "{told}");
     assert_eq!(told["before"]["messages"], 5, "{told}");
-    assert_eq!(told["after"]["messages"], 4, "{told}");
+    assert_eq!(told["after"]["messages"], 3, "{told}");
+    let seq_of = |text: &str| {
+        ana.log
+            .iter()
+            .find(|said| said.text() == text)
+            .and_then(Said::seq)
+    };
+    let left = json!({"messages": 2, "fromSeq": seq_of("one"), "toSeq": seq_of("two")});
+    assert_eq!(told["left"], left, "{told}");
     let tokens = |of: &Value, side: &str| of[side]["tokens"].as_u64().unwrap();
     assert!(tokens(told, "after") < tokens(told, "before"), "{told}");
     let logged = |cut: &Value| {
@@ -87,6 +98,98 @@ async fn every_cut_is_logged_and_told_with_messages_and_tokens_before_and_after(
     assert!(tokens(cut, "after") < tokens(cut, "before"), "{cut}");
     assert_eq!(ana.wait_for_answer().await, "fits");
     logged(cut);
+}
+
+/// Asserts S0.14: the first bytes of a request are those of the one before, until something leaves.
+#[tokio::test]
+async fn what_left_stays_out_so_that_requests_begin_alike_until_the_next_compaction() {
+    let app =
+        TestApp::start_with(&[("SPL_SANDBOX", "none"), ("SPL_CHAT_MAX_MESSAGES", "16")]).await;
+    let person = app.person("acme").await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    let mut before: Vec<String> = Vec::new();
+    let mut cuts = 0;
+    for index in 0..24 {
+        turn(&app, &mut ana, &format!("m{index}")).await;
+        let now = shown(&app);
+        let first = now.first().map(String::as_str);
+        assert_eq!(first, Some("m0"), "the first question stays");
+        if !now.starts_with(&before) {
+            cuts += 1;
+            assert!(
+                now.iter().any(|text| text.contains("are left out here")),
+                "{now:?}"
+            );
+        }
+        before = now;
+    }
+    let told = ana
+        .log
+        .iter()
+        .filter(|said| said.name == "context:compacted");
+    let told: Vec<&Value> = told.map(|said| &said.args[0]["strategy"]).collect();
+    assert_eq!(told.len(), cuts, "each is told once");
+    assert!(
+        told.iter().all(|strategy| *strategy == "delete-middle"),
+        "{told:?}"
+    );
+    assert!((2..=12).contains(&cuts), "{cuts} compactions in 24 turns");
+
+    // Another gateway goes on with the same beginning.
+    drop(ana);
+    let app = app.restart().await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    turn(&app, &mut ana, "m24").await;
+    let now = shown(&app);
+    let is_cut = ana.log.iter().any(|said| said.name == "context:compacted");
+    assert!(
+        is_cut || now.starts_with(&before),
+        "{before:?}, then {now:?}"
+    );
+    assert_eq!(now.first().map(String::as_str), Some("m0"));
+}
+
+/// Asserts S0.16.
+#[tokio::test]
+async fn nothing_leaves_a_session_that_chose_so_and_the_choice_is_durable() {
+    let settings = [("SPL_SANDBOX", "none"), ("SPL_CHAT_MAX_MESSAGES", "3")];
+    let app = TestApp::start_with(&settings).await;
+    let person = app.person("acme").await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    let mut tab = TestSocket::open(app.address, &person, Some("mine")).await;
+    for text in ["one", "two", "three"] {
+        turn(&app, &mut ana, text).await;
+    }
+    assert_eq!(shown(&app), ["two", "re two", "three"]);
+    let none = json!({ "strategies": ["none"] });
+    let answer = ana.ask("session:compaction", &[none]).await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    while tab.wait_for("session:changed").await.args[0]["compaction"] != json!(["none"]) {}
+    turn(&app, &mut ana, "four").await;
+    assert_eq!(shown(&app).len(), 7);
+    drop((ana, tab));
+    let app = app.restart_with(&settings).await;
+    let mut ana = TestSocket::open(app.address, &person, Some("mine")).await;
+    assert_eq!(ana.ready["compaction"], json!(["none"]));
+    turn(&app, &mut ana, "five").await;
+    assert_eq!(shown(&app).len(), 9, "it is durable");
+
+    let answer = ana
+        .ask("session:compaction", &[json!({ "strategies": [] })])
+        .await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    turn(&app, &mut ana, "six").await;
+    assert_eq!(shown(&app), ["five", "re five", "six"]);
+    for wrong in [
+        json!(["delete-all"]),
+        json!(["none", "delete-old"]),
+        json!("none"),
+    ] {
+        let refused = ana
+            .ask("session:compaction", &[json!({ "strategies": wrong })])
+            .await;
+        assert_eq!(refused["error"]["code"], "invalid_arguments", "{wrong}");
+    }
 }
 
 /// Asserts S1.5, S2.9, S2.10, S2.20.
@@ -211,6 +314,60 @@ async fn a_request_that_does_not_fit_is_asked_again_with_fresh_context() {
     let shown = ana.shown();
     let place = shown.iter().find(|(_, name)| name == "context:compacted");
     assert_eq!(place.map(|(seq, _)| *seq), cut.seq());
+}
+
+/// Asserts S2.26: what only the provider tells makes room step by step.
+#[tokio::test]
+async fn what_only_the_provider_finds_too_long_loses_old_turns_then_all_but_the_newest_then_fails()
+{
+    let steps = ["lower-limit", "fresh-context"];
+    for failures in 1..=3 {
+        let app = TestApp::start_with(&[("SPL_SANDBOX", "none")]).await;
+        let mut ana = app.socket("acme").await;
+        turn(&app, &mut ana, "first").await;
+        for text in ["second", "third", "fourth", "fifth"] {
+            turn(&app, &mut ana, &format!("{text} {}", "word ".repeat(60))).await;
+        }
+        for _ in 0..failures {
+            app.model.will(Reply::fail(400, &[], OVERFLOW));
+        }
+        if failures <= steps.len() {
+            app.model.will_say("fits");
+        }
+        ana.say("newest").await;
+        for step in steps.iter().take(failures) {
+            let cut = ana.wait_for("context:compacted").await;
+            assert_eq!(cut.args[0]["strategy"], *step, "{failures} failures");
+            let tokens = |size: &str| cut.args[0][size]["tokens"].as_u64().unwrap();
+            assert!(tokens("after") <= tokens("before") / 2, "{:?}", cut.args);
+        }
+        if failures > steps.len() {
+            let error = ana.wait_for("agent:error").await;
+            assert_eq!(error.rest()["code"], "context_overflow");
+            continue;
+        }
+        assert_eq!(ana.wait_for_answer().await, "fits");
+        let read = shown(&app);
+        assert_eq!(read.last().unwrap(), "newest");
+        if failures == 2 {
+            assert_eq!(read, ["newest"]);
+            continue;
+        }
+        assert_eq!(read[0], "first");
+        assert!(
+            !read.iter().any(|text| text.starts_with("second")),
+            "{read:?}"
+        );
+        let is_middle = |said: &&crate::support::Said| {
+            said.name == "context:compacted" && said.args[0]["strategy"] == "delete-middle"
+        };
+        assert_eq!(ana.log.iter().filter(is_middle).count(), 1);
+        // The next turn reads no more than what the provider took, and begins alike.
+        turn(&app, &mut ana, "later").await;
+        let next = shown(&app);
+        assert_eq!(next[..read.len()], read);
+        assert_eq!(next[read.len()..], ["fits", "later"]);
+    }
 }
 
 /// Asserts S0.17, S2.26.
@@ -506,4 +663,90 @@ async fn a_model_that_nobody_described_has_an_assumed_window() {
         assert_eq!(context["windowAssumed"], false);
     }
     assert_eq!(shown(&app).len(), 5, "everything fits");
+}
+
+/// The names of the tools of a request, in their order.
+fn tools(asked: &Value) -> Vec<&str> {
+    let tools = asked["tools"].as_array().unwrap();
+    let names = tools.iter().map(|tool| tool["function"]["name"].as_str());
+    names.map(Option::unwrap).collect()
+}
+
+/// Asserts S2.9: what was shortened is read on out of the journal, nobody is asked, and the tools that the
+/// vendor's cache begins with change once.
+#[tokio::test]
+async fn what_was_shortened_is_read_on_without_asking_anybody() {
+    let app = TestApp::with_sandbox().await;
+    let mut ana = app.socket("acme").await;
+    turn_of_calls(&app, &mut ana, ("what do they print?", 5)).await;
+    let asked = app.model.requests();
+    let result = |body: &Value, of: fn(&str) -> bool| {
+        let told = told(body).into_iter();
+        let mut results = told.filter(|(role, text)| role == "tool" && of(text));
+        results.next().map(|(_, text)| text)
+    };
+    let whole = result(&asked[1].body, |_| true).unwrap();
+    let short = result(&asked[5].body, |text| text.contains("read_more")).unwrap();
+    let (_, way) = short.split_once("with call `").unwrap();
+    let (call, way) = way.split_once("` and offset ").unwrap();
+    let (offset, _) = way.split_once(',').unwrap();
+    let offset: usize = offset.parse().unwrap();
+    assert_eq!(
+        short[..offset],
+        whole[..offset],
+        "it says where the rest begins"
+    );
+
+    // The tools of requests that show something short are the same, and begin with those before.
+    let first = tools(&asked[0].body);
+    assert!(!first.contains(&"read_more"), "{first:?}");
+    let is_short = |body: &Value| result(body, |text| text.contains("read_more")).is_some();
+    let since = asked
+        .iter()
+        .position(|request| is_short(&request.body))
+        .unwrap();
+    for (at, request) in asked.iter().enumerate() {
+        let names = tools(&request.body);
+        assert_eq!(names[..first.len()], first);
+        let more: &[&str] = if at < since { &[] } else { &["read_more"] };
+        assert_eq!(
+            names[first.len()..],
+            *more,
+            "request {at}, short since {since}"
+        );
+    }
+
+    let args = json!({ "call": call, "offset": offset, "length": 100 });
+    app.model
+        .will_call("read_more", args.clone())
+        .then_say("read");
+    ana.say("read on").await;
+    assert_eq!(ana.wait_for_answer().await, "read");
+    let last = app.model.requests().last().unwrap().body.clone();
+    let (_, part) = told(&last)
+        .into_iter()
+        .rfind(|(role, _)| role == "tool")
+        .unwrap();
+    let (part, rest) = part.split_once("\n[bytes ").unwrap();
+    assert_eq!(part, &whole[offset..offset + 100]);
+    assert!(rest.contains(&format!("next part begins at offset {}", offset + 100)));
+    let cards = ana
+        .log
+        .iter()
+        .filter(|said| said.name == "tool:approval_required");
+    assert!(cards.count() <= 5, "a person was asked");
+    assert_eq!(tools(&last).last(), Some(&"read_more"), "it stays");
+
+    // What the context does not hold any more is not shown.
+    assert_eq!(ana.ask("history:reset", &[json!({})]).await["ok"], true);
+    app.model.will_call("read_more", args).then_say("gone");
+    ana.say("and now?").await;
+    assert_eq!(ana.wait_for_answer().await, "gone");
+    let last = app.model.requests().last().unwrap().body.clone();
+    let (_, answer) = told(&last)
+        .into_iter()
+        .rfind(|(role, _)| role == "tool")
+        .unwrap();
+    assert!(answer.contains("there is no result"), "{answer}");
+    assert_eq!(tools(&last), first);
 }

@@ -50,6 +50,7 @@ mod shared_engine;
 mod shares;
 mod stores;
 mod story;
+mod summaries;
 mod support;
 mod tenancy;
 mod traces;

@@ -22,7 +22,7 @@ use super::feed::{Feed, What};
 use super::journal::Journal;
 use super::mailbox::Message;
 use crate::domain::{CallId, ModelRequestId, Weighed};
-use crate::session::{Command, Control, Effect, ModelChoice, effects};
+use crate::session::{Command, Control, Effect, Gap, ModelChoice, effects};
 
 /// Attempts that are kept for one gateway at one request.
 const ATTEMPTS: u32 = 1_000;
@@ -71,9 +71,12 @@ impl Outcomes {
 pub(super) struct Wanted<'a> {
     pub(super) control: &'a Control,
     pub(super) entries: &'a [Arc<Weighed>],
+    /// Where entries are missing among them.
+    pub(super) gap: Gap,
     pub(super) choice: &'a ModelChoice,
-    /// Where other gateways may go on with the session: what tells whether one has.
-    pub(super) shared: Option<&'a Journal>,
+    pub(super) journal: &'a Journal,
+    /// Whether other gateways may go on with the session; the journal tells whether one has.
+    pub(super) is_shared: bool,
     pub(super) feed: &'a Arc<Feed>,
     pub(super) agent: &'a SessionAgent,
 }
@@ -179,26 +182,34 @@ impl Running {
         wanted.agent.tools.connect_ahead(&self.tracker);
         let attempt = first_attempt(wanted.control);
         let meter = Arc::new(Meter::default());
+        let turn = wanted.control.turn.as_ref();
         let asked = ModelRequest {
             feed: Arc::clone(wanted.feed),
             ticket: wanted.feed.begin_answer(request, attempt),
             agent: wanted.agent.clone(),
             choice: wanted.choice.clone(),
-            effort: wanted.control.turn.as_ref().and_then(|turn| turn.effort),
+            effort: turn.and_then(|turn| turn.effort),
             said: wanted.entries.to_vec(),
             entries: Vec::new(),
             placed: wanted.control.placed.clone(),
             outcomes: self.outcomes(),
             question: wanted.control.question,
+            gap: wanted.gap,
+            compaction: wanted.control.compaction.clone(),
             limits: wanted.agent.turn_limits(wanted.control),
+            has_short_results: wanted.control.has_short_results,
+            journal: wanted.journal.clone(),
+            version: wanted.control.version,
+            is_limit_lowered: turn.is_some_and(|turn| turn.is_limit_lowered),
+            strategies: wanted.agent.strategies(wanted.control),
             is_unused: wanted.control.used_tools.is_empty(),
-            trace: wanted.control.turn.as_ref().and_then(|turn| {
+            trace: turn.and_then(|turn| {
                 let agent = wanted.agent;
                 agent.trace(turn.id, turn.started)
             }),
             request,
             meter: Arc::clone(&meter),
-            lost: wanted.control.turn.as_ref().map_or(0, |turn| turn.restarts),
+            lost: turn.map_or(0, |turn| turn.restarts),
         };
         let outcomes = self.outcomes();
         let asking = self.tracker.spawn(async move {
@@ -217,7 +228,7 @@ impl Running {
         let (outcomes, stop) = (self.outcomes(), cancel.clone());
         let (feed, tools) = (Arc::clone(wanted.feed), Arc::clone(&wanted.agent.tools));
         let version = wanted.control.version;
-        let fence = wanted.shared.map(|journal| journal.fence(version));
+        let fence = wanted.is_shared.then(|| wanted.journal.fence(version));
         let id = id.clone();
         self.tracker.spawn(async move {
             let started = tokio::time::Instant::now();

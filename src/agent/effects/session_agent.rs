@@ -6,8 +6,11 @@ use std::time::Duration;
 use super::prompts::{PromptWeights, Prompts};
 use super::tool_call::SessionTools;
 use crate::agent::attachments::{Attachments, Reader, Sight};
-use crate::domain::{Effort, SandboxId, SessionId, SessionKey, TenantId, Tool, UserId};
-use crate::history::{self, PromptError};
+use crate::domain::{
+    CompactionStrategy, Effort, SandboxId, SessionId, SessionKey, TenantId, TokenUsage, Tool,
+    UserId,
+};
+use crate::history::{self, Due, PromptError};
 use crate::llm::catalogue::{Ability, Model};
 use crate::llm::tokens::Counter;
 use crate::llm::tool_search::{Deferral, ToolSearch};
@@ -21,6 +24,19 @@ use crate::telemetry::traces::Traces;
 
 /// Tokens that an answer is expected to need where nobody set a limit.
 const ORDINARY_ANSWER: u64 = 4096;
+/// How much longer what is summarised is than its summary, where models are compared by price.
+const TYPICAL_RATIO: u64 = 10;
+
+/// What a request reads of its session.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::agent) struct Reads<'a> {
+    /// What was asked, for prompts that say it.
+    pub(in crate::agent) input: &'a str,
+    /// Those of the session.
+    pub(in crate::agent) limits: history::Limits,
+    /// Whether results are in a short form, or were so in a request before.
+    pub(in crate::agent) has_short_results: bool,
+}
 
 /// What every request of a session says beside its history.
 pub(in crate::agent) struct RequestBase {
@@ -46,8 +62,10 @@ pub struct AgentFactory {
     pub providers: Providers,
     pub catalogue: Catalogue,
     pub prompts: Arc<Prompts>,
-    /// Limits of the working context.
-    pub history: history::Limits,
+    /// Limits of the working context, and what makes room in it.
+    pub history: history::ContextRules,
+    /// Tokens that one summary of what leaves the context may take; 0 = none is written.
+    pub summary_budget: u64,
     /// What happens after a transient fault of the provider.
     pub retry: RetryConfig,
     /// Sent only when set (S0.45).
@@ -82,7 +100,8 @@ pub struct SessionAgent {
     pub(in crate::agent) providers: Providers,
     pub(in crate::agent) catalogue: Catalogue,
     pub(in crate::agent) prompts: Arc<Prompts>,
-    pub(in crate::agent) history: history::Limits,
+    pub(in crate::agent) history: history::ContextRules,
+    pub(in crate::agent) summary_budget: u64,
     pub(in crate::agent) retry: RetryConfig,
     pub(in crate::agent) temperature: Option<f64>,
     effort: Option<Effort>,
@@ -99,16 +118,22 @@ pub struct SessionAgent {
 impl SessionAgent {
     /// The standing part of the next request; input, tools and prompt are counted before each one
     /// (S2.63).
-    /// `input` is what was asked, for prompts that say it; `limits` are those of the session.
     pub(in crate::agent) fn request_base(
         &self,
         choice: &ModelChoice,
-        (input, limits): (&str, history::Limits),
+        reads: Reads<'_>,
         counter: Counter,
     ) -> Result<RequestBase, PromptError> {
+        let Reads {
+            input,
+            limits,
+            has_short_results,
+        } = reads;
         let model = self.describe(choice);
         let window = model.context_window;
-        let offer = self.tools.offer(window, self.defer_tools_percent);
+        let offer = self
+            .tools
+            .offer(window, self.defer_tools_percent, has_short_results);
         let (tools, searchable) = (offer.definitions, offer.searchable);
         // The prompt names what is told in any case: only the provider knows who searches.
         let told = searchable.as_ref().map(|searchable| &searchable.told);
@@ -149,6 +174,11 @@ impl SessionAgent {
 }
 
 impl AgentFactory {
+    /// What holds for the working context of a tenant's sessions unless they chose otherwise.
+    pub(in crate::agent) fn context_rules(&self, tenant: &TenantId) -> history::ContextRules {
+        context_rules(&self.history, (&self.providers, tenant))
+    }
+
     /// What answers in a person's new session.
     pub fn model_choice(&self, whose: (&TenantId, &UserId)) -> ModelChoice {
         self.providers.default_choice(whose)
@@ -168,7 +198,8 @@ impl AgentFactory {
             providers: self.providers.clone(),
             catalogue: self.catalogue,
             prompts: Arc::clone(&self.prompts),
-            history: self.history,
+            history: self.history.clone(),
+            summary_budget: self.summary_budget,
             retry: self.retry,
             temperature: self.temperature,
             effort: self.effort,
@@ -194,18 +225,41 @@ impl AgentFactory {
     }
 }
 
+/// What the settings or the tenant's admins say of the working context.
+fn context_rules(
+    settings: &history::ContextRules,
+    (providers, tenant): (&Providers, &TenantId),
+) -> history::ContextRules {
+    let said = providers.compaction(tenant);
+    history::ContextRules {
+        limits: settings.limits,
+        strategies: said.unwrap_or_else(|| Arc::clone(&settings.strategies)),
+    }
+}
+
 impl SessionAgent {
+    /// What holds for the working context unless the session chose otherwise.
+    pub(in crate::agent) fn context_rules(&self) -> history::ContextRules {
+        context_rules(&self.history, (&self.providers, &self.tenant))
+    }
+
     /// How much of the past the session lets its model read: what the settings say, or whatever the
     /// model's window holds.
     pub(in crate::agent) fn limits(&self, control: &Control) -> history::Limits {
-        history::Limits::of(control, self.history)
+        self.context_rules().limits(control)
     }
 
-    /// The same for the running turn, which may read less since a request of it was too long.
+    /// The same for the next request, which may read less since one was too long for its provider.
     pub(in crate::agent) fn turn_limits(&self, control: &Control) -> history::Limits {
         let limits = self.limits(control);
         let turn = control.turn.as_ref().and_then(|turn| turn.max_tokens);
-        turn.map_or(limits, |most| limits.at_most(most))
+        let told = [control.max_tokens, turn].into_iter().flatten().min();
+        told.map_or(limits, |most| limits.at_most(most))
+    }
+
+    /// What makes room where earlier turns do not fit.
+    pub(in crate::agent) fn strategies(&self, control: &Control) -> Vec<CompactionStrategy> {
+        self.context_rules().strategies(control).to_vec()
     }
 
     /// What counts the tokens of a model.
@@ -232,6 +286,31 @@ impl SessionAgent {
         let offer = self.providers.find(&self.tenant, &choice.provider);
         let said = offer.and_then(|offer| offer.said().efforts.get(&choice.model).copied());
         choice.effort.or(said).or(self.effort)
+    }
+
+    /// Who writes a summary: the cheapest model that the session's provider offers. No other provider,
+    /// because the person chose who reads the conversation.
+    pub(in crate::agent) fn summariser(&self, session: &ModelChoice, due: &Due) -> ModelChoice {
+        let Some(offer) = self.providers.find(&self.tenant, &session.provider) else {
+            return session.clone();
+        };
+        let usage = TokenUsage {
+            input_tokens: due.max_tokens.saturating_mul(TYPICAL_RATIO),
+            output_tokens: due.max_tokens,
+            ..TokenUsage::default()
+        };
+        let own = [session.model.as_str()];
+        let offered = offer.models().iter().map(String::as_str);
+        let offered = own.into_iter().chain(offered).chain(offer.default_model());
+        let priced = offered.filter_map(|model| {
+            let cost = offer.describe(self.catalogue, model).price(&usage)?;
+            Some((cost, model))
+        });
+        let cheapest = priced.min_by_key(|(cost, _)| *cost);
+        cheapest.map_or_else(
+            || session.clone(),
+            |(_, model)| ModelChoice::new(offer.id(), model),
+        )
     }
 
     /// The session that it answers in.

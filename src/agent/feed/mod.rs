@@ -19,9 +19,11 @@ use tokio::sync::broadcast;
 pub use self::usage::{GoingOn, LeftOut, UsageState};
 
 use self::running_answer::{Delta, DeltaKind, Merged, RunningAnswer};
-use crate::domain::{CallId, Code, Iteration, ModelRequestId, Timestamp, TurnId};
+use crate::domain::{
+    CallId, Code, CompactionStrategy, Iteration, ModelRequestId, Timestamp, TurnId,
+};
 use crate::mcp::ToolProgress;
-use crate::session::{Call, ContextSize, Event, ModelChoice, WaitingMessage};
+use crate::session::{Call, Event, ModelChoice, WaitingMessage};
 
 /// Signals that a slow watcher may be behind before it has to catch up from the journal.
 const RING: usize = 16;
@@ -157,9 +159,6 @@ pub struct Notice {
     pub turn: TurnId,
     /// For a retry: the coming attempt, the last one, and the wait before it.
     pub retry: Option<(u32, u32, Duration, Code)>,
-    /// For a cut of the context: how large it was, and how large the request is.
-    #[serde(default)]
-    pub cut: Option<(ContextSize, ContextSize)>,
 }
 
 /// What somebody who joins is told first.
@@ -179,6 +178,8 @@ pub struct SessionView {
     pub seq: u64,
     pub title: Option<String>,
     pub model: ModelChoice,
+    /// What the session chose to leave its context; empty = what the settings say.
+    pub strategies: Vec<CompactionStrategy>,
     /// Whether the session is stored.
     pub is_stored: bool,
     /// The calls of the running turn.

@@ -50,6 +50,8 @@ fn of_event(event: &Event) -> Option<&'static str> {
         | Event::ModelChosen { .. }
         | Event::WindowChosen { .. }
         | Event::ContextCut { .. }
+        | Event::ContextCompacted(_)
+        | Event::CompactionChosen { .. }
         | Event::AttachmentPlaced { .. }
         | Event::ResultsShortened { .. }
         | Event::Forked { .. } => None,

@@ -85,7 +85,10 @@ impl Journal {
 
     /// The state after the newest commit: snapshot and tail. A snapshot that was cut to narrower
     /// limits than the session's is not used: the journal has what it lacks.
-    pub(super) async fn fold(&self, usual: history::Limits) -> Result<SessionState, JournalError> {
+    pub(super) async fn fold(
+        &self,
+        usual: &history::ContextRules,
+    ) -> Result<SessionState, JournalError> {
         let snapshot = match self.store.snapshot(&self.key).await {
             // It costs time, not data: the journal has everything.
             Err(error) if error.is_damage() => {
@@ -100,12 +103,11 @@ impl Journal {
         if let Some(StoredSnapshot {
             mut state,
             limits: cut_to,
-        }) = kept
-            .filter(|kept| history::Limits::of(&kept.state.control, usual).are_within(kept.limits))
+        }) = kept.filter(|kept| usual.limits(&kept.state.control).are_within(kept.limits))
         {
             while self.catch_up(&mut state, |_| {}).await? > 0 {}
             // The tail may say that the session reads more than the snapshot holds.
-            if history::Limits::of(&state.control, usual).are_within(cut_to) {
+            if usual.limits(&state.control).are_within(cut_to) {
                 return Ok(state);
             }
         }

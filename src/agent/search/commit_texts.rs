@@ -71,6 +71,8 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         | Event::WindowChosen { .. }
         | Event::ContextReset
         | Event::ContextCut { .. }
+        | Event::ContextCompacted(_)
+        | Event::CompactionChosen { .. }
         | Event::Forked { .. }
         | Event::AttachmentPlaced { .. }
         | Event::ResultsShortened { .. } => None,

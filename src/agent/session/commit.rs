@@ -319,6 +319,8 @@ fn changes_usage(event: &Event) -> bool {
             | Event::Answered { .. }
             | Event::Spent { .. }
             | Event::ContextCut { .. }
+            | Event::ContextCompacted(_)
+            | Event::CompactionChosen { .. }
             | Event::ResultsShortened { .. }
             | Event::ContextReset
             | Event::WindowChosen { .. }

@@ -60,6 +60,8 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::ModelChosen { .. }
             | Event::WindowChosen { .. }
             | Event::ContextCut { .. }
+            | Event::ContextCompacted(_)
+            | Event::CompactionChosen { .. }
             | Event::AttachmentPlaced { .. }
             | Event::ResultsShortened { .. }
             | Event::Forked { .. } => {}

@@ -374,14 +374,12 @@ impl LiveSession {
             return self.stand_back();
         }
         self.running.reconcile(&Wanted {
+            gap: self.replica.state.gap,
             control,
             entries: &self.replica.state.entries,
             choice: control.asked().unwrap_or(&genesis.model),
-            shared: self
-                .replica
-                .cluster
-                .is_shared()
-                .then_some(&self.replica.journal),
+            journal: &self.replica.journal,
+            is_shared: self.replica.cluster.is_shared(),
             feed: &self.replica.feed,
             agent: &self.replica.agent,
         });

@@ -112,10 +112,7 @@ impl Replica {
             return;
         }
         self.cut_to = limits;
-        let past = Past {
-            entries: &self.state.entries,
-            question: self.state.control.question,
-        };
+        let past = Past::of(&self.state);
         let placed = &self.state.control.placed;
         let count = |entry: &Weighed| {
             let counter = Counter::default();
@@ -125,7 +122,9 @@ impl Replica {
             counter.of_entry(entry).saturating_sub(elsewhere)
         };
         let kept = history::retain(past, limits, count);
-        self.state.retain(kept);
+        if let Some(kept) = kept {
+            self.state.retain(kept.entries, kept.gap);
+        }
     }
 
     /// Whether the entries in memory are all that these limits let through.
@@ -143,6 +142,7 @@ impl Replica {
             Ok(whole) if whole.control.version == self.state.control.version => {
                 self.state.entries = whole.entries;
                 self.state.left_out = whole.left_out;
+                self.state.gap = whole.gap;
                 self.cut_to = history::Limits::default();
                 true
             }

@@ -61,6 +61,8 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             | Event::WindowChosen { .. }
             | Event::ContextReset
             | Event::ContextCut { .. }
+            | Event::ContextCompacted(_)
+            | Event::CompactionChosen { .. }
             | Event::AttachmentPlaced { .. }
             | Event::ResultsShortened { .. }
             | Event::Forked { .. } => {}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::replica::Replica;
 use crate::agent::cluster::presence::HasSite as _;
 use crate::agent::effects::model_request::meter::Meter;
+use crate::agent::effects::session_agent::Reads;
 use crate::agent::feed::{GoingOn, Joined, LeftOut, QueueState, SessionView, TurnView, UsageState};
 use crate::domain::{RequestParts, Weighed};
 use crate::history::{self, Past};
@@ -66,22 +67,26 @@ impl Replica {
 
     /// About how many tokens a request to that model takes now, and what for.
     fn request_tokens(&self, choice: &ModelChoice) -> (u64, RequestParts) {
-        let input = history::last_input(&self.state.entries);
         let own = self.agent.turn_limits(&self.state.control);
         let entries = self.state.entries.iter().map(|entry| &**entry);
         let counter = self.agent.counter(choice).at_hand(entries);
-        let Ok(base) = self.agent.request_base(choice, (input, own), counter) else {
+        let Ok(base) = self.agent.request_base(choice, self.reads(own), counter) else {
             return (0, RequestParts::default());
         };
         let entries = self.read_by(choice, own);
-        let past = Past {
-            entries: &entries,
-            question: self.state.control.question,
-        };
-        let shown = history::window(past, base.limits, |entry| counter.of_entry(entry));
-        let of_what = (shown.entries.as_slice(), past.question);
+        let shown = self.window(&entries, base.limits, counter);
+        let of_what = (shown.entries.as_slice(), self.state.control.question);
         let parts = self.agent.parts(&base, of_what, counter);
         (base.tokens + shown.tokens, parts)
+    }
+
+    /// What the next request reads within these limits.
+    fn reads(&self, limits: history::Limits) -> Reads<'_> {
+        Reads {
+            input: history::last_input(&self.state.entries),
+            limits,
+            has_short_results: self.state.control.has_short_results,
+        }
     }
 
     /// The entries as that model reads them.
@@ -90,28 +95,40 @@ impl Replica {
         reader.entries(&self.state.entries, &self.state.control.placed)
     }
 
+    /// What a request with these limits shows of those entries.
+    fn window(
+        &self,
+        entries: &[Arc<Weighed>],
+        limits: history::Limits,
+        counter: Counter,
+    ) -> history::Window {
+        let strategies = self.agent.strategies(&self.state.control);
+        let past = Past {
+            entries,
+            ..Past::of(&self.state)
+        };
+        history::window(past, limits, &strategies, |entry| counter.of_entry(entry))
+    }
+
     /// What the next request would leave out, and about how many tokens it takes; none = nobody can
     /// tell.
     fn next_request(&self) -> (LeftOut, Option<u64>) {
-        let input = history::last_input(&self.state.entries);
         let own = self.agent.turn_limits(&self.state.control);
         let counter = self.counter();
-        let of = (input, own);
-        let base = self.agent.request_base(self.choice(), of, counter).ok();
+        let base = self
+            .agent
+            .request_base(self.choice(), self.reads(own), counter);
+        let base = base.ok();
         // The request itself says what is wrong with the prompt.
         let usual = (own, history::Limits::default());
         let (limits, whole) = base
             .as_ref()
             .map_or(usual, |base| (base.limits, base.whole));
         let entries = self.read_by(self.choice(), own);
-        let past = Past {
-            entries: &entries,
-            question: self.state.control.question,
-        };
-        let shown = history::window(past, limits, |entry| counter.of_entry(entry));
+        let shown = self.window(&entries, limits, counter);
         let left_out = LeftOut {
-            messages: self.state.left_out + shown.left_out as u64,
-            from_seq: shown.from_seq(),
+            messages: self.state.left_out + shown.left_out,
+            from_seq: shown.from_seq,
             whole_reads_more: !whole.are_within(limits),
         };
         (left_out, base.map(|base| base.tokens + shown.tokens))
@@ -128,6 +145,7 @@ impl Replica {
             seq: control.seq,
             title: control.title.clone(),
             model: self.choice().clone(),
+            strategies: control.strategies.clone().unwrap_or_default(),
             is_stored: control.version > 0,
             queue: self.queue(),
             usage: self.usage(),
@@ -143,7 +161,7 @@ impl Replica {
             }),
             answer,
             waiting: control.waiting.clone(),
-            configured_max_tokens: self.agent.history.max_tokens,
+            configured_max_tokens: self.agent.history.limits.max_tokens,
             container: self.agent.tools.site().container,
         };
         Joined { signals, view }

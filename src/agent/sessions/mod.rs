@@ -33,7 +33,9 @@ use super::mailbox::{Accepted, Message, SessionRequest, stopping};
 use super::search::indexing::Indexing;
 use super::session::creation_limit::CreationLimit;
 use super::usage::completion::keep_complete;
-use crate::domain::{Caller, Code, GatewayId, Most, SessionId, SessionKey, Shares};
+use crate::domain::{
+    Caller, Code, CompactionStrategy, GatewayId, Most, SessionId, SessionKey, Shares,
+};
 use crate::session::{Command, ModelChoice, Refusal};
 use crate::store::live::cluster_bus::ClusterBus;
 use crate::store::{LiveStore, Records};
@@ -127,6 +129,11 @@ impl Sessions {
         let deleting = removal::delete_given_up(Arc::clone(&sessions.0));
         sessions.0.tasks.spawn(deleting);
         sessions
+    }
+
+    /// What makes room in contexts by the settings.
+    pub fn settings_strategies(&self) -> &[CompactionStrategy] {
+        &self.0.factory.history.strategies
     }
 
     /// A new session of the caller, answered by the tenant's default unless another choice is made.

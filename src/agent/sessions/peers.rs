@@ -360,7 +360,10 @@ impl SessionRegistry {
         let journal = Journal::new(Arc::clone(&self.store), key.clone());
         let Control {
             version, runner, ..
-        } = journal.fold(self.factory.history).await?.control;
+        } = journal
+            .fold(&self.factory.context_rules(&key.tenant))
+            .await?
+            .control;
         self.seen().insert(key.clone(), (version, runner.clone()));
         Ok((runner, true))
     }

@@ -274,7 +274,7 @@ impl SessionRegistry {
         // First follow, then read: nothing falls between.
         let folded = match self.cluster.bus.follow(key).await {
             Ok(()) if is_blank => Ok(SessionState::default()),
-            Ok(()) => journal.fold(self.factory.history).await,
+            Ok(()) => journal.fold(&self.factory.context_rules(&key.tenant)).await,
             Err(error) => Err(JournalError::Store(error)),
         };
         let state = match folded {

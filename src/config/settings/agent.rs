@@ -10,7 +10,7 @@ use url::Url;
 
 use super::of_models::{ModelPrice, effort, efforts, max_outputs, prices, windows};
 use super::read;
-use crate::domain::Effort;
+use crate::domain::{CompactionStrategy, Effort};
 
 /// `agent.name` and `agent.version`.
 #[derive(Debug, Clone)]
@@ -66,14 +66,8 @@ pub struct Chat {
     pub turn_limit: Option<Duration>,
     /// What happens to history that does not fit, the first way that suffices.
     pub compaction_strategy: Vec<CompactionStrategy>,
-}
-
-/// What happens to history that does not fit the window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CompactionStrategy {
-    /// The oldest messages are left out.
-    DeleteOld,
+    /// Tokens that one summary may take; 0 = none is written.
+    pub summary_budget_tokens: u32,
 }
 
 /// `agent.llm`, with the default chosen and every vendor's variables in its entry.

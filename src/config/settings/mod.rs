@@ -14,8 +14,8 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 pub use agent::{
-    Agent, ApiFlavour, ApprovalWay, Breaker, CacheTtl, Chat, CompactionStrategy, FallbackEntry,
-    Llm, ProviderEntry, ProviderKind, Retry, Tool, ToolSearch,
+    Agent, ApiFlavour, ApprovalWay, Breaker, CacheTtl, Chat, FallbackEntry, Llm, ProviderEntry,
+    ProviderKind, Retry, Tool, ToolSearch,
 };
 pub(in crate::config) use agent::{fallback, listed};
 pub use of_models::ModelPrice;

@@ -77,9 +77,9 @@ const APPROVALS: &[Word] = &[
 ];
 const STRATEGIES: &[Word] = &[
     Word::Is("delete-old"),
-    Word::Later("none"),
-    Word::Later("delete-middle"),
-    Word::Later("partial-summary"),
+    Word::Is("delete-middle"),
+    Word::Is("none"),
+    Word::Is("partial-summary"),
 ];
 const DRIVERS: &[Word] = &[
     Word::Is("auto"),
@@ -208,8 +208,10 @@ settings! { since "0.1":
         "How often in a row one turn may make the very same calls while they give the same; once more, and they are not run, which the model reads. 0 = no limit.";
     "agent.chat.turn_timeout_s" ["SPL_CHAT_TURN_TIMEOUT" "CHAT_TURN_TIMEOUT"] Whole(0, 604_800), Is("3600"),
         "Seconds that a turn may go on without a person, at every door: since the message that began it, or since a person's last message or decision in it; while it waits for a decision, no time runs. An MCP client or `sepal agent --call` waits as long for an answer, approvals included. 0 = no limit.";
-    "agent.chat.compaction_strategy" ["SPL_CHAT_COMPACTION_STRATEGY" "CHAT_COMPACTION_STRATEGY"] ListOf(STRATEGIES), Is("delete-old"),
-        "What happens to history that does not fit the window: the oldest messages are left out.";
+    "agent.chat.compaction_strategy" ["SPL_CHAT_COMPACTION_STRATEGY" "CHAT_COMPACTION_STRATEGY"] ListOf(STRATEGIES), Is("delete-middle, delete-old"),
+        "What leaves the context where earlier turns do not fit, the first way that suffices: `delete-old` the oldest turns, `delete-middle` what stands between the first turn and the newest, `partial-summary` the oldest turns, for which a summary stands that a model wrote, `none` nothing (a request that does not fit the model's window fails, and `max_tokens` and `max_messages` do not count). Short results come before all of them. `sepal agent` begins with `delete-old`.";
+    "agent.chat.summary_budget_tokens" ["SPL_CHAT_SUMMARY_BUDGET_TOKENS" "CHAT_SUMMARY_BUDGET_TOKENS"] Whole(0, U32), Is("100000"),
+        "Tokens that one summary of `partial-summary` may take, question and answer and a second try together; what leaves is not summarised where that is not enough. 0 = no summaries.";
     "agent.chat.request_budget" ["SPL_CHAT_REQUEST_BUDGET" "CHAT_REQUEST_BUDGET"] Number(0.0, 1e9), Is("0.0"),
         "US dollars that one request may cost; 0 = no limit, and the only value of this version.";
     "agent.chat.session_budget" ["SPL_CHAT_SESSION_BUDGET" "CHAT_SESSION_BUDGET"] Number(0.0, 1e9), Is("0.0"),

@@ -6,6 +6,7 @@ use secrecy::ExposeSecret as _;
 
 use super::{check_refused, env, loaded, problems, yaml};
 use crate::config::{ApprovalWay, LogLevel, LogOutput, Preset, SandboxDriver, Sources};
+use crate::domain::CompactionStrategy::{DeleteMiddle, DeleteOld, None as Keep, PartialSummary};
 use crate::domain::Most;
 
 /// Asserts S0.33, S0.67.
@@ -214,10 +215,33 @@ fn the_agent_has_defaults_of_its_own_below_everything_that_was_set() {
         (agent.chat.max_tokens, agent.chat.max_messages),
         (None, None)
     );
+    assert_eq!(agent.chat.compaction_strategy, [DeleteOld]);
     assert_eq!(agent.runtime.log.output, LogOutput::Stderr);
     let daemon = settings(Preset::Daemon, &[("MAX_HISTORY_TOKENS", "9")]);
     assert_eq!(daemon.chat.max_tokens.unwrap().get(), 9);
     assert_eq!(daemon.runtime.log.output, LogOutput::Stdout);
+}
+
+/// Asserts S0.11, S0.18, S0.33, S3.12.
+#[test]
+fn strategies_are_named_one_after_the_other() {
+    let strategies = |pairs: &[(&str, &str)]| {
+        let loaded = loaded(&env(pairs));
+        loaded.settings.chat.compaction_strategy
+    };
+    let named = |text| strategies(&[("SPL_CHAT_COMPACTION_STRATEGY", text)]);
+    assert_eq!(strategies(&[]), [DeleteMiddle, DeleteOld]);
+    assert_eq!(named("delete-old"), [DeleteOld]);
+    assert_eq!(named("delete-middle"), [DeleteMiddle]);
+    assert_eq!(
+        named("delete-old, delete-middle"),
+        [DeleteOld, DeleteMiddle]
+    );
+    assert_eq!(named("none"), [Keep]);
+    assert_eq!(
+        named("partial-summary,delete-middle"),
+        [PartialSummary, DeleteMiddle]
+    );
 }
 
 #[test]

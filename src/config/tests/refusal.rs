@@ -21,9 +21,6 @@ fn what_comes_later_is_refused_rather_than_ignored() {
         }
     }
     for (name, value) in [
-        ("SPL_CHAT_COMPACTION_STRATEGY", "none"),
-        ("SPL_CHAT_COMPACTION_STRATEGY", "delete-old, delete-middle"),
-        ("SPL_CHAT_COMPACTION_STRATEGY", "partial-summary"),
         ("SPL_CHAT_REQUEST_BUDGET", "0.5"),
         ("SPL_CHAT_SESSION_BUDGET", "1"),
         ("SPL_AUTH", "oidc"),

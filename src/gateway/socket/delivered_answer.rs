@@ -132,7 +132,6 @@ mod tests {
             code: "model_retry".into(),
             turn: TurnId(7),
             retry,
-            cut: None,
         };
         let mut told = told_of(7, "ab");
         told.heed(&notice(None));

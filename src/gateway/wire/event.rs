@@ -7,7 +7,7 @@ use super::call;
 use super::frame::{Frame, Frames, frame};
 use super::stamp::{request_id, stamped};
 use crate::agent::ShownEvent;
-use crate::session::{AnsweredBy, Event, Reasoning, SHORTEN_RESULTS};
+use crate::session::{AnsweredBy, Compacted, Event, Reasoning, SHORTEN_RESULTS};
 
 /// The frames of a shown event, in order; all carry its `seq`.
 pub fn event_frames(shown: &ShownEvent) -> Frames {
@@ -47,17 +47,14 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             changed(shown, json!({ "placed": placed }))
         }
         Event::WindowChosen { whole } => changed(shown, json!({ "wholeWindow": whole })),
-        Event::ContextReset => smallvec![frame("history:reset", &[&stamped(json!({}), shown)])],
-        Event::ContextCut {
-            strategy,
-            before,
-            after,
-            ..
-        } => {
-            let what = json!({ "strategy": strategy, "before": before, "after": after });
-            compacted(shown, what)
-        }
-        Event::ResultsShortened { .. } => shortened(shown),
+        Event::ContextReset
+        | Event::ContextCut { .. }
+        | Event::ContextCompacted(_)
+        | Event::ResultsShortened { .. } => context_frames(shown),
+        Event::CompactionChosen { strategies } => changed(
+            shown,
+            json!({ "compaction": strategies.as_deref().unwrap_or_default() }),
+        ),
         Event::Forked { origin } => {
             let what = json!({ "sessionId": origin.session, "fromSeq": origin.seq });
             smallvec![frame("session:forked", &[&stamped(what, shown)])]
@@ -68,6 +65,26 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         | Event::Spent { .. }
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. } => Frames::new(),
+    }
+}
+
+/// What the model reads of the past is less now.
+fn context_frames(shown: &ShownEvent) -> Frames {
+    if let Event::ContextCut {
+        strategy,
+        before,
+        after,
+        ..
+    } = &shown.event
+    {
+        let what = json!({ "strategy": strategy, "before": before, "after": after });
+        compacted(shown, what)
+    } else if let Event::ContextCompacted(made) = &shown.event {
+        compacted(shown, what_was_compacted(made))
+    } else if let Event::ResultsShortened { .. } = &shown.event {
+        shortened(shown)
+    } else {
+        smallvec![frame("history:reset", &[&stamped(json!({}), shown)])]
     }
 }
 
@@ -110,6 +127,29 @@ fn shortened(shown: &ShownEvent) -> Frames {
 
 fn compacted(shown: &ShownEvent, what: Value) -> Frames {
     smallvec![frame("context:compacted", &[&stamped(what, shown)])]
+}
+
+fn what_was_compacted(made: &Compacted) -> Value {
+    let left = (made.left > 0).then(|| {
+        json!({
+            "messages": made.left, "fromSeq": made.from_seq, "toSeq": made.to_seq,
+        })
+    });
+    let mut what = json!({
+        "strategy": made.strategy, "before": made.before, "after": made.after, "left": left,
+    });
+    let summary = made.compaction.summary.as_ref();
+    if let (Some(what), Some(summary), Some(by)) =
+        (what.as_object_mut(), summary, &made.summarised_by)
+    {
+        what.insert("summary".into(), json!(summary));
+        let by = json!({
+            "provider": by.provider, "model": by.model, "tokens": by.usage.total(),
+            "cost": by.cost.map(crate::domain::MicroUsd::as_usd),
+        });
+        what.insert("summarisedBy".into(), by);
+    }
+    what
 }
 
 fn changed(shown: &ShownEvent, what: Value) -> Frames {

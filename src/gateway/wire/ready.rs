@@ -35,6 +35,7 @@ pub fn ready(view: &SessionView, ready: &Ready<'_>) -> Frame {
         "providerId": view.model.provider,
         "model": view.model.model,
         "effort": view.model.effort,
+        "compaction": view.strategies,
         "configuredMaxTokens": view.configured_max_tokens,
         "modelMaxTokens": view.usage.window,
         "sessionId": ready.session,

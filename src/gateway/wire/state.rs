@@ -140,9 +140,5 @@ fn notice_frame(notice: &Notice) -> Frame {
         map.insert("delayMs".into(), json!(delay.as_millis()));
         map.insert("cause".into(), json!(cause));
     }
-    if let (Some((before, after)), Some(map)) = (notice.cut, rest.as_object_mut()) {
-        map.insert("before".into(), json!(before));
-        map.insert("after".into(), json!(after));
-    }
     frame("system:message", &[&notice.text, &rest])
 }

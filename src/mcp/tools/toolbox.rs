@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::{Digest, FIND_TOOLS, Schema, Tool, ToolRef, USE_TOOL};
+use crate::domain::{Digest, FIND_TOOLS, READ_MORE, Schema, Tool, ToolRef, USE_TOOL};
 
 /// The longest name that all model vendors accept.
 const MAX_NAME: usize = 64;
@@ -122,7 +122,7 @@ impl Toolbox {
             Naming::None => [Some(own), None],
         };
         let mut wanted = wanted.into_iter().flatten();
-        let is_ours = |name: &str| name == FIND_TOOLS || name == USE_TOOL;
+        let is_ours = |name: &str| [FIND_TOOLS, READ_MORE, USE_TOOL].contains(&name);
         wanted.find(|name| !is_ours(name) && !self.tools.contains_key(name))
     }
 

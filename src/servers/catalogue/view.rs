@@ -7,6 +7,7 @@ use std::time::Instant;
 use super::deferred::Deferred;
 use super::entry::{BUNDLED, ServerEntry, Source};
 use crate::domain::{Digest, TenantId, Timestamp, Tool, ToolRef};
+use crate::history;
 use crate::llm::tokens;
 use crate::llm::tool_search::Searchable;
 use crate::mcp::{Naming, Offer, Toolbox, is_offered};
@@ -44,6 +45,8 @@ pub struct View {
     pub(crate) definitions: Arc<[Tool]>,
     /// What is sent instead where those take too much of a window; made when it is first needed.
     deferred: OnceLock<Deferred>,
+    /// Each of the two with the tool that reads shortened results on; made when it is first needed.
+    readable: [OnceLock<ToolOffer>; 2],
     /// What the definitions take that may be searched, estimated; counted when it is first needed.
     deferrable_tokens: OnceLock<u64>,
     pub(crate) rules: Arc<Rules>,
@@ -52,10 +55,32 @@ pub struct View {
 }
 
 /// What a model is told of the tools.
+#[derive(Clone)]
 pub(crate) struct ToolOffer {
     pub(crate) definitions: Arc<[Tool]>,
     /// What a vendor that searches by itself is told instead; none = no definition is held back.
     pub(crate) searchable: Option<Arc<Searchable>>,
+}
+
+impl ToolOffer {
+    /// The same with the tool that reads shortened results on, behind all others: what is before it
+    /// stays the same, byte for byte.
+    fn with_read_more(&self) -> Self {
+        let with = |tools: &Arc<[Tool]>| {
+            let more = std::iter::once(history::read_more_definition());
+            tools.iter().cloned().chain(more).collect()
+        };
+        let searchable = self.searchable.as_ref().map(|searchable| {
+            Arc::new(Searchable {
+                told: with(&searchable.told),
+                servers: searchable.servers.clone(),
+            })
+        });
+        Self {
+            definitions: with(&self.definitions),
+            searchable,
+        }
+    }
 }
 
 /// What tenants are offered, as it was last looked up.
@@ -160,6 +185,7 @@ impl View {
             toolbox,
             definitions,
             deferred: OnceLock::new(),
+            readable: Default::default(),
             deferrable_tokens: OnceLock::new(),
             rules: Arc::new(rules),
             problems,
@@ -174,20 +200,35 @@ impl View {
     /// What a model is told that reads `window` tokens: all definitions, or, where those of the servers
     /// take more than `percent` of it, the bundled ones and how to find the others. The same from turn
     /// to turn, whatever was found, so that what a vendor has cached stays right.
-    pub(crate) fn offer_within(&self, window: u64, percent: u8) -> ToolOffer {
+    ///
+    /// With `has_short_results`, also how to read them on.
+    pub(crate) fn offer_within(
+        &self,
+        window: u64,
+        percent: u8,
+        has_short_results: bool,
+    ) -> ToolOffer {
         let tokens = self.deferrable_tokens();
         let is_too_much =
             percent > 0 && tokens.saturating_mul(100) > window.saturating_mul(percent.into());
-        if is_too_much && tokens > self.deferred().tokens {
-            return ToolOffer {
+        let is_deferred = is_too_much && tokens > self.deferred().tokens;
+        let offer = if is_deferred {
+            ToolOffer {
                 definitions: Arc::clone(&self.deferred().definitions),
                 searchable: Some(Arc::clone(&self.deferred().searchable)),
-            };
+            }
+        } else {
+            ToolOffer {
+                definitions: Arc::clone(&self.definitions),
+                searchable: None,
+            }
+        };
+        if !has_short_results {
+            return offer;
         }
-        ToolOffer {
-            definitions: Arc::clone(&self.definitions),
-            searchable: None,
-        }
+        let [plain, deferred] = &self.readable;
+        let readable = if is_deferred { deferred } else { plain };
+        readable.get_or_init(|| offer.with_read_more()).clone()
     }
 
     fn deferrable_tokens(&self) -> u64 {

@@ -124,9 +124,7 @@ impl<'a> Draft<'a> {
                 approved,
                 reason,
                 by,
-            } => {
-                self.decide_all(call_ids.as_deref(), *approved, reason.as_deref(), by)?;
-            }
+            } => self.decide_all(call_ids.as_deref(), *approved, reason.as_deref(), by)?,
             Command::StopCall { call } => self.stop_call(call)?,
             Command::ResolveUnknown { call, happened, by } => {
                 recovery::resolve_unknown(self, call, *happened, by)?;
@@ -147,8 +145,9 @@ impl<'a> Draft<'a> {
             Command::Withdraw { client_message_id } => self.withdraw(client_message_id)?,
             Command::ResetContext => self.reset_context()?,
             Command::Rename { title } => self.rename(title)?,
-            Command::ChooseModel { model } => self.choose_model(model),
-            Command::ChooseWindow { whole } => self.choose_window(*whole),
+            Command::ChooseModel { .. }
+            | Command::ChooseWindow { .. }
+            | Command::ChooseCompaction { .. } => self.choose(command)?,
             Command::Answered { .. }
             | Command::ModelFailed { .. }
             | Command::Overflowed { .. }
@@ -162,6 +161,18 @@ impl<'a> Draft<'a> {
             }
             Command::ReviewCalls => self.review_calls(),
             Command::TakeOver { from } => recovery::take_over(self, from.as_ref()),
+        }
+        Ok(())
+    }
+
+    /// What a person chose of the session.
+    fn choose(&mut self, command: &Command) -> Result<(), Refusal> {
+        if let Command::ChooseModel { model } = command {
+            self.choose_model(model);
+        } else if let Command::ChooseWindow { whole } = command {
+            self.choose_window(*whole);
+        } else if let Command::ChooseCompaction { strategies } = command {
+            self.choose_compaction(strategies.as_deref())?;
         }
         Ok(())
     }

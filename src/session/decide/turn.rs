@@ -5,19 +5,18 @@ use std::time::Duration;
 
 use super::{Draft, nothing_to_do};
 use crate::domain::{
-    Actor, Attachment, BlobId, CallId, Code, Effort, Memo, ModelRequestId, Timestamp, TurnId,
+    Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Effort, Memo, ModelRequestId,
+    Timestamp, TurnId,
 };
 use crate::session::call::{Call, CallStatus, Outcome, Output, Proposal, Resolution, SaidCall};
 use crate::session::command::{Answer, Cut, Failure, Refusal};
-use crate::session::event::{Event, MAX_ITERATIONS, SHORTEN_RESULTS};
+use crate::session::event::{Event, MAX_ITERATIONS};
 use crate::session::model::{ModelChoice, Spent};
 use crate::session::reasoning::Reasoning;
 use crate::session::state::{Phase, Turn, tool_key};
 
 /// Characters of the first message that become the title.
 const TITLE_CHARS: usize = 60;
-/// How `context:compacted` names a context that begins anew (S2.26).
-const FRESH_CONTEXT: &str = "fresh-context";
 /// S3.29.
 const ITERATIONS_SPENT: &str = "Reached maximum tool call iterations without a final answer.";
 
@@ -109,6 +108,9 @@ impl Draft<'_> {
         };
         let (started, is_told) = (running.started, running.is_shortening_told);
         self.spend(request.turn, &answer.spent);
+        if let Some(compacted) = &answer.compacted {
+            self.push(Event::ContextCompacted(compacted.clone()));
+        }
         if let Some(shortened) = answer.shortened.filter(|_| !is_told) {
             self.push(Event::ResultsShortened {
                 results: shortened.results,
@@ -336,13 +338,8 @@ impl Draft<'_> {
             });
             return;
         }
-        let strategy = if cut.is_shortening {
-            SHORTEN_RESULTS
-        } else {
-            FRESH_CONTEXT
-        };
         self.push(Event::ContextCut {
-            strategy: strategy.to_owned(),
+            strategy: cut.kind.strategy().to_owned(),
             kept: cut.kept,
             max_tokens: Some(cut.max_tokens),
             before: cut.before,
@@ -507,6 +504,26 @@ impl Draft<'_> {
             self.create();
             self.push(Event::WindowChosen { whole });
         }
+    }
+
+    /// Allowed while a turn runs, like the window.
+    pub(super) fn choose_compaction(
+        &mut self,
+        strategies: Option<&[CompactionStrategy]>,
+    ) -> Result<(), Refusal> {
+        if let Some(wrong) = strategies.and_then(CompactionStrategy::problem_of) {
+            return Err(Refusal::of_field(
+                Code::InvalidArguments,
+                "strategies",
+                wrong,
+            ));
+        }
+        if self.control.strategies.as_deref() != strategies {
+            self.create();
+            let strategies = strategies.map(<[_]>::to_vec);
+            self.push(Event::CompactionChosen { strategies });
+        }
+        Ok(())
     }
 
     pub(super) fn queue(&self) -> &[Arc<Call>] {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use crate::domain::{CallId, Entry, Weighed};
 use crate::session::call::Outcome;
 use crate::session::event::Event;
+use crate::session::event::compaction::{Gap, drops_nothing};
 use crate::session::state::SessionState;
 
 impl SessionState {
-    /// Leaves these entries in the working context: the newest, some results perhaps in short form.
-    pub fn retain(&mut self, kept: Vec<Arc<Weighed>>) {
-        let surplus = self.entries.len().saturating_sub(kept.len());
+    /// Leaves these entries in the working context, with that gap between them.
+    pub fn retain(&mut self, kept: Vec<Arc<Weighed>>, gap: Gap) {
         self.entries = kept;
-        self.left_out += surplus as u64;
+        self.gap = gap;
     }
 
     /// Leaves only the newest entries in the working context. The caller keeps calls and results
@@ -21,6 +21,12 @@ impl SessionState {
         let surplus = self.entries.len().saturating_sub(kept);
         self.entries.drain(..surplus);
         self.left_out += surplus as u64;
+        if surplus >= self.gap.after {
+            self.left_out += self.gap.entries;
+            self.gap = Gap::default();
+        } else {
+            self.gap.after -= surplus;
+        }
     }
 
     /// Runs before the control state changes: it reads what waits and what the queue holds.
@@ -80,7 +86,10 @@ impl SessionState {
             Event::ContextReset => {
                 self.entries.clear();
                 self.left_out = 0;
+                self.gap = Gap::default();
             }
+            // Places of entries that others hold and this process does not would move otherwise.
+            Event::ContextCut { strategy, .. } if drops_nothing(strategy) => {}
             Event::ContextCut { kept, .. } => self.keep_newest(*kept),
             _ => {}
         }

@@ -5,6 +5,7 @@ mod queue;
 mod turn;
 
 use super::event::{Commit, Event};
+use super::model::ModelChoice;
 use super::state::{Control, Phase, SessionState, WaitingMessage};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Effort, EngineId, ForkOrigin, GatewayId, Timestamp,
@@ -51,13 +52,13 @@ impl Control {
                 self.model = Some(model.clone());
                 self.created_at = at;
             }
-            Event::OwnerChanged { runner, engine } => {
-                self.hand_over((runner, engine.as_ref()), at);
-            }
+            Event::OwnerChanged { runner, engine } => self.hand_over((runner, engine.as_ref()), at),
             Event::TitleSet { title } => self.title = Some(title.clone()),
-            Event::ModelChosen { model } => self.model = Some(model.clone()),
-            Event::WindowChosen { whole } => self.reads_whole = *whole,
-            Event::ContextReset => self.reset(),
+            Event::ModelChosen { .. }
+            | Event::WindowChosen { .. }
+            | Event::CompactionChosen { .. }
+            | Event::ContextCompacted(_)
+            | Event::ContextReset => self.evolve_reading(event),
             Event::Forked { origin } => self.fork(origin, at),
             Event::UserMessage {
                 text,
@@ -75,10 +76,7 @@ impl Control {
                 name,
                 happened,
                 by,
-            } => {
-                self.unknown.remove(call);
-                self.notes.push(settled(call, name, *happened, by));
-            }
+            } => self.settle(call, name, (*happened, by)),
             Event::Thinking { .. }
             | Event::Said { .. }
             | Event::Spent { .. }
@@ -94,6 +92,33 @@ impl Control {
             | Event::Started { .. }
             | Event::Ended { .. }
             | Event::CallStopRequested { .. } => self.evolve_queue(event, at),
+        }
+    }
+
+    fn settle(&mut self, call: &CallId, name: &str, (happened, by): (bool, &Actor)) {
+        self.unknown.remove(call);
+        self.notes.push(settled(call, name, happened, by));
+    }
+
+    /// Folds what is read from now on, and by which model.
+    fn evolve_reading(&mut self, event: &Event) {
+        if let Event::ModelChosen { model } = event {
+            let named = |it: &ModelChoice| (it.provider.clone(), it.model.clone());
+            // What a provider took holds for that model, however much it thinks.
+            if self.model.as_ref().map(named) != Some(named(model)) {
+                self.max_tokens = None;
+            }
+            self.model = Some(model.clone());
+        } else if let Event::WindowChosen { whole } = event {
+            self.reads_whole = *whole;
+            self.max_tokens = None;
+        } else if let Event::CompactionChosen { strategies } = event {
+            self.strategies.clone_from(strategies);
+        } else if let Event::ContextCompacted(it) = event {
+            self.has_short_results |= it.compaction.short_before > 0;
+            self.compaction = Some(it.compaction.clone());
+        } else if matches!(event, Event::ContextReset) {
+            self.reset();
         }
     }
 
@@ -137,6 +162,8 @@ impl Control {
 
     fn reset(&mut self) {
         self.notes.clear();
+        self.compaction = None;
+        self.has_short_results = false;
         self.last_ending = None;
     }
 

@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 
 use crate::domain::{Effort, ModelRequestId, Timestamp};
-use crate::session::event::{Event, SHORTEN_RESULTS};
+use crate::session::event::Event;
+use crate::session::event::compaction::{LOWER_LIMIT, SHORTEN_RESULTS, drops_nothing};
 use crate::session::state::{Control, Ending, Phase, Turn};
 
 /// Folds an event of the running turn.
@@ -48,13 +49,9 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
             max_tokens,
             strategy,
             ..
-        } => {
-            if let Some(turn) = &mut control.turn {
-                turn.max_tokens = max_tokens.or(turn.max_tokens);
-                turn.is_shortening_told |= strategy == SHORTEN_RESULTS;
-            }
-        }
+        } => cut(control, strategy, *max_tokens),
         Event::ResultsShortened { .. } => {
+            control.has_short_results = true;
             if let Some(turn) = &mut control.turn {
                 turn.is_shortening_told = true;
             }
@@ -66,6 +63,23 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
             }
         }
         _ => {}
+    }
+}
+
+/// A request was too long for its provider.
+fn cut(control: &mut Control, strategy: &str, max_tokens: Option<u64>) {
+    if !drops_nothing(strategy) {
+        // Its places count from an entry that is gone.
+        control.compaction = None;
+    }
+    if strategy == LOWER_LIMIT {
+        control.max_tokens = max_tokens.or(control.max_tokens);
+    }
+    control.has_short_results |= strategy == SHORTEN_RESULTS;
+    if let Some(turn) = &mut control.turn {
+        turn.max_tokens = max_tokens.or(turn.max_tokens);
+        turn.is_shortening_told |= strategy == SHORTEN_RESULTS;
+        turn.is_limit_lowered |= strategy == LOWER_LIMIT;
     }
 }
 
@@ -93,6 +107,7 @@ fn think(control: &mut Control, request: ModelRequestId, has_taken: bool, at: Ti
     let same = control.turn.take().filter(|running| running.id == turn);
     let max_tokens = same.as_ref().and_then(|turn| turn.max_tokens);
     let is_shortening_told = same.as_ref().is_some_and(|turn| turn.is_shortening_told);
+    let is_limit_lowered = same.as_ref().is_some_and(|turn| turn.is_limit_lowered);
     let attended = same.as_ref().and_then(|turn| turn.attended);
     let effort = same.as_ref().and_then(|turn| turn.effort);
     let repeated = same.as_ref().and_then(Turn::repeated_calls);
@@ -114,6 +129,7 @@ fn think(control: &mut Control, request: ModelRequestId, has_taken: bool, at: Ti
         asked: control.model.clone(),
         max_tokens,
         is_shortening_told,
+        is_limit_lowered,
         attended: if has_taken { Some(at) } else { attended },
         effort,
         repeated,

@@ -13,10 +13,12 @@ use serde_json::json;
 
 use self::world::{World, answer, approve, digests, proposal, reject, say};
 use super::{
-    Answer, Command, Decision, Edit, Failure, ModelChoice, Outcome, Output, PolicyEffect, Proposal,
-    Reasoning, Resolution, Rule, SessionState, Spent, Turn,
+    Answer, Command, CutKind, Decision, Edit, Failure, ModelChoice, Outcome, Output, PolicyEffect,
+    Proposal, Reasoning, Resolution, Rule, SessionState, Spent, Turn,
 };
-use crate::domain::{BlobId, CallId, Code, Digest, Effort, MicroUsd, ModelRequestId, TokenUsage};
+use crate::domain::{
+    BlobId, CallId, Code, CompactionStrategy, Digest, Effort, MicroUsd, ModelRequestId, TokenUsage,
+};
 
 /// One random step: what to do, and two numbers to choose by.
 type Step = (u8, u8, u8);
@@ -176,7 +178,11 @@ fn command(world: &World, (what, a, b): Step) -> Command {
         16 => rare_command(world, call, (a, b)),
         17 if a % 2 == 0 => Command::Overflowed {
             request,
-            cut: world.cut(),
+            cut: world.cut(match b % 3 {
+                0 => CutKind::Shortening,
+                1 => CutKind::LowerLimit,
+                _ => CutKind::FreshContext,
+            }),
             spent: some_spent(b),
         },
         17 => Command::ModelFailed {
@@ -205,6 +211,9 @@ fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
         8 => Command::ReviewCalls,
         6 => Command::ChooseModel {
             model: ModelChoice::new("other", format!("m{}", b % 3)),
+        },
+        7 if b < 128 => Command::ChooseCompaction {
+            strategies: (b % 2 == 0).then(|| vec![CompactionStrategy::DeleteOld]),
         },
         7 => Command::ChooseWindow { whole: b % 2 == 0 },
         1 => Command::Withdraw {

@@ -15,9 +15,9 @@ use crate::domain::{
     Totals, UserId, Weighed,
 };
 use crate::session::{
-    Answer, CallStatus, Command, Commit, ContextSize, Cut, Decider, Decision, Effect, Event, Fork,
-    Gateway, Genesis, Inputs, ModelChoice, Outcome, Output, Proposal, Refusal, Replay, Resolution,
-    Rules, SCHEMA, SessionState, ToolFacts, Verdict, decide, effects,
+    Answer, CallStatus, Command, Commit, ContextSize, Cut, CutKind, Decider, Decision, Effect,
+    Event, Fork, Gateway, Genesis, Inputs, ModelChoice, Outcome, Output, Proposal, Refusal, Replay,
+    Resolution, Rules, SCHEMA, SessionState, ToolFacts, Verdict, decide, effects,
 };
 
 pub(crate) struct World {
@@ -277,10 +277,13 @@ impl World {
                 ..commit.clone()
             });
             self.check_event(event, &step);
-            if matches!(event, Event::WindowChosen { .. }) {
+            if matches!(
+                event,
+                Event::WindowChosen { .. } | Event::CompactionChosen { .. }
+            ) {
                 assert_eq!(
                     entries, step.entries,
-                    "a choice of the window forgets nothing"
+                    "a choice of what is read forgets nothing"
                 );
             }
         }
@@ -442,15 +445,18 @@ impl World {
         asked.map_or(entries.len(), |index| entries.len() - index)
     }
 
-    /// A cut to the newest turn.
-    pub(crate) fn cut(&self) -> Cut {
+    /// A cut of that kind: to the newest turn, or one that leaves every entry.
+    pub(crate) fn cut(&self, kind: CutKind) -> Cut {
         let size = ContextSize {
             messages: self.state.entries.len() as u64,
             tokens: 0,
         };
         Cut {
-            kept: self.newest_turn(),
-            is_shortening: false,
+            kept: match kind {
+                CutKind::FreshContext => self.newest_turn(),
+                CutKind::Shortening | CutKind::LowerLimit => self.state.entries.len(),
+            },
+            kind,
             max_tokens: 1,
             before: size,
             after: size,
@@ -617,6 +623,7 @@ pub(crate) fn answer(text: &str, calls: Vec<Proposal>) -> Answer {
         dropped_calls: 0,
         first_token_ms: None,
         shortened: None,
+        compacted: None,
         native: None,
         usage: TokenUsage {
             input_tokens: 3,

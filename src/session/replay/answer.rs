@@ -11,7 +11,8 @@ use serde_json::Value;
 use crate::domain::{Code, ModelRequestId};
 use crate::session::call::{Call, Outcome, Proposal, Resolution};
 use crate::session::command::{Answer, Command, Cut, Failure, Shortened};
-use crate::session::event::{Event, MAX_ITERATIONS, SHORTEN_RESULTS};
+use crate::session::event::compaction::{Compacted, CutKind};
+use crate::session::event::{Event, MAX_ITERATIONS};
 use crate::session::model::Spent;
 use crate::session::state::{Control, Phase};
 
@@ -29,13 +30,18 @@ pub(super) fn requested(control: &Control, rest: &[Event]) -> Vec<Command> {
     let is_spent = |event: &&Event| matches!(event, Event::Spent { .. });
     let spent: Vec<Spent> = rest.iter().take_while(is_spent).filter_map(spent).collect();
     let rest = rest.get(spent.len()..).unwrap_or_default();
+    let compacted = rest.first().and_then(compacted);
+    let rest = rest
+        .get(usize::from(compacted.is_some())..)
+        .unwrap_or_default();
     let shortened = rest.first().and_then(shortened);
     let rest = rest
         .get(usize::from(shortened.is_some())..)
         .unwrap_or_default();
     let command = match rest.first() {
         Some(Event::Said { .. } | Event::Answered { .. }) => {
-            answer(rest, spent, shortened).map(|answer| Command::Answered { request, answer })
+            answer(rest, spent, (compacted, shortened))
+                .map(|answer| Command::Answered { request, answer })
         }
         Some(event @ Event::TurnFailed { .. }) => failed(request, event, spent),
         Some(Event::ContextCut {
@@ -48,7 +54,7 @@ pub(super) fn requested(control: &Control, rest: &[Event]) -> Vec<Command> {
             request,
             cut: Cut {
                 kept: *kept,
-                is_shortening: strategy == SHORTEN_RESULTS,
+                kind: CutKind::of(strategy),
                 max_tokens: max_tokens.unwrap_or_default(),
                 before: *before,
                 after: *after,
@@ -126,6 +132,13 @@ fn spent(event: &Event) -> Option<Spent> {
     })
 }
 
+fn compacted(event: &Event) -> Option<Box<Compacted>> {
+    match event {
+        Event::ContextCompacted(compacted) => Some(compacted.clone()),
+        _ => None,
+    }
+}
+
 fn shortened(event: &Event) -> Option<Shortened> {
     let Event::ResultsShortened {
         results,
@@ -142,12 +155,17 @@ fn shortened(event: &Event) -> Option<Shortened> {
     })
 }
 
-fn answer(rest: &[Event], spent: Vec<Spent>, shortened: Option<Shortened>) -> Option<Answer> {
+fn answer(
+    rest: &[Event],
+    spent: Vec<Spent>,
+    (compacted, shortened): (Option<Box<Compacted>>, Option<Shortened>),
+) -> Option<Answer> {
     let event = rest.first()?;
     let last = last_answer(event);
     let answer = last.or_else(|| answer_with_calls(event, proposals(rest)))?;
     Some(Answer {
         spent,
+        compacted,
         shortened,
         ..answer
     })
@@ -180,6 +198,7 @@ fn last_answer(event: &Event) -> Option<Answer> {
         calls: has_calls.then(unknown_call).into_iter().collect(),
         dropped_calls: *dropped_calls,
         shortened: None,
+        compacted: None,
         native: native.clone(),
         usage: *usage,
         cost: *cost,
@@ -213,6 +232,7 @@ fn answer_with_calls(event: &Event, calls: Vec<Proposal>) -> Option<Answer> {
         calls,
         dropped_calls: 0,
         shortened: None,
+        compacted: None,
         native: native.clone(),
         usage: *usage,
         cost: *cost,

@@ -53,6 +53,7 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
             .into_iter()
             .collect(),
         Event::Spent { .. }
+        | Event::ContextCompacted(_)
         | Event::ResultsShortened { .. }
         | Event::Said { .. }
         | Event::Answered { .. }
@@ -86,6 +87,9 @@ fn said(event: &Event) -> Option<Command> {
             model: model.clone(),
         },
         Event::WindowChosen { whole } => Command::ChooseWindow { whole: *whole },
+        Event::CompactionChosen { strategies } => Command::ChooseCompaction {
+            strategies: strategies.clone(),
+        },
         Event::ContextReset => Command::ResetContext,
         Event::Withdrawn {
             client_message_id, ..

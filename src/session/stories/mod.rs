@@ -2,6 +2,7 @@
 
 mod approvals;
 mod attachments;
+mod compaction;
 mod fork;
 mod limits;
 mod recovery;
@@ -10,7 +11,7 @@ mod switching;
 use serde_json::json;
 
 use super::properties::world::{World, approve, proposal, reject, say};
-use super::{Call, Command, Event, Outcome, Verdict};
+use super::{Call, Command, CutKind, Event, Outcome, Verdict};
 use crate::domain::{Code, Entry, Iteration, ModelRequestId, TurnId};
 
 pub(super) fn answer_calls(world: &mut World, tools: &[&str]) {
@@ -358,7 +359,7 @@ fn a_request_that_does_not_fit_is_asked_again_with_less_and_the_journal_says_so(
             turn: TurnId(2),
             iteration: Iteration(1),
         },
-        cut: world.cut(),
+        cut: world.cut(CutKind::FreshContext),
         spent: Vec::new(),
     };
     world.tell(&overflowed).unwrap();

@@ -5,6 +5,7 @@ mod admission;
 mod api_keys;
 mod attachments;
 mod calibrations;
+mod compaction_defaults;
 mod installation;
 mod links;
 mod mcp_servers;
@@ -25,6 +26,7 @@ pub use admission::{Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
 pub use attachments::Attachments;
 pub use calibrations::{CalibrationRow, Calibrations};
+pub use compaction_defaults::CompactionDefaults;
 pub use links::{LinkTarget, Links};
 pub use mcp_servers::{McpServerRow, McpServers};
 pub use model_defaults::{ModelDefault, ModelDefaults};
@@ -90,6 +92,8 @@ impl Records {
         providers: Providers,
         /// The model of new sessions.
         model_defaults: ModelDefaults,
+        /// What makes room in the contexts of tenants' sessions.
+        compaction_defaults: CompactionDefaults,
         /// How far counts of tokens are from what providers report.
         calibrations: Calibrations,
         /// Secrets that configurations name.

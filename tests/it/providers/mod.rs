@@ -1,6 +1,7 @@
 //! Several providers at once: who may have which, and which one answers.
 
 mod calibration;
+mod compaction;
 mod defaults;
 mod faults;
 mod interfaces;

@@ -98,3 +98,18 @@ async fn what_new_sessions_begin_with_is_the_same_at_the_other_gateway_at_once()
     let b = TestSocket::open(pair.b.address, &owner, None).await;
     assert_eq!(b.ready["model"], "another");
 }
+
+#[tokio::test]
+async fn what_leaves_the_contexts_of_a_tenant_is_the_same_at_the_other_gateway_at_once() {
+    let pair = Pair::start().await;
+    let owner = pair.a.person_with("acme", Role::Owner).await;
+    let (at_a, at_b) = (Api::new(&pair.a, &owner), Api::new(&pair.b, &owner));
+    let path = "/api/models/compaction";
+    let chosen = json!({ "strategies": ["delete-old"] });
+    let (status, _) = at_a.ask(Method::PUT, path, &chosen).await;
+    assert_eq!(status, 200);
+    // Sooner than the records are read again without a letter.
+    let told = async { while at_b.get(path).await["tenant"] != chosen["strategies"] {} };
+    let told = tokio::time::timeout(Duration::from_secs(10), told).await;
+    assert!(told.is_ok(), "nobody told the other gateway");
+}

@@ -1,6 +1,8 @@
 //! The rows of what was used: kept once, found where some are missing, and summed alike by each database.
 
-use sepal::domain::{CommitId, MicroUsd, RequestParts, TenantId, Timestamp, TokenUsage, UserId};
+use sepal::domain::{
+    CommitId, MicroUsd, RequestParts, RequestPurpose, TenantId, Timestamp, TokenUsage, UserId,
+};
 use sepal::store::records::{
     DAY_MS, Direction, EventPlace, ProjectedRow, RequestRow, Sorting, UsageBy, UsageFilter,
     UsageRows,
@@ -35,6 +37,7 @@ fn request_row(session: u128, at: i64, change: impl FnOnce(&mut RequestRow)) -> 
             tools: [("web".to_owned(), 5)].into(),
             ..RequestParts::default()
         },
+        purpose: RequestPurpose::Turn,
     };
     change(&mut row);
     row
@@ -107,6 +110,7 @@ fn dear_and_unknown() -> UsageRows {
     let dear = |row: &mut RequestRow| {
         row.model = "dear".into();
         row.cost = Some(MicroUsd(50));
+        row.purpose = RequestPurpose::Compaction;
     };
     let unknown = |row: &mut RequestRow| {
         row.model = "unknown".into();
@@ -136,7 +140,7 @@ async fn usage_is_grouped_filtered_and_sorted_alike() {
                 .unwrap();
             let names = groups.into_iter().map(|group| {
                 let day = group.day.map(|day| (day.0 / DAY_MS).to_string());
-                group.model.or(day).unwrap()
+                group.model.or(day).or(group.purpose).unwrap()
             });
             names.collect::<Vec<_>>().join(" ")
         };
@@ -150,6 +154,18 @@ async fn usage_is_grouped_filtered_and_sorted_alike() {
             (UsageBy::Model, (Sorting::Name, down), all, "unknown m dear"),
             (UsageBy::Model, (Sorting::Cost, down), all, "dear m unknown"),
             (UsageBy::Model, (Sorting::Cost, down), (1, 1), "m"),
+            (
+                UsageBy::Purpose,
+                (Sorting::Cost, down),
+                all,
+                "compaction turn",
+            ),
+            (
+                UsageBy::Purpose,
+                (Sorting::Name, down),
+                all,
+                "turn compaction",
+            ),
             (
                 UsageBy::DayAndModel,
                 (Sorting::Name, up),

@@ -1,5 +1,6 @@
 //! OpenAI's Responses, Anthropic and Gemini against strict stand-ins on loopback, one file per subject, alone and below the whole app.
 
+mod compaction;
 mod compatible;
 mod endings;
 mod hosts;

@@ -28,7 +28,7 @@ beforeEach(() => {
 async function render(effort: string | null = null, model = 'a'): Promise<VueWrapper> {
   const wrapper = mount(ModelList, {
     props: { current: { model, provider: 'one', effort } },
-    global: { plugins: [i18n, router], stubs: { DefaultModel: true } },
+    global: { plugins: [i18n, router], stubs: { DefaultModel: true, TeamCompaction: true } },
     attachTo: document.body,
   })
   await flushPromises()

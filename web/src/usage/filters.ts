@@ -2,7 +2,7 @@
 import type { LocationQuery } from 'vue-router'
 import type { UsageQuery } from '@/wire/restTypes'
 
-export const BY = ['day', 'model', 'person', 'session', 'server', 'tool'] as const
+export const BY = ['day', 'model', 'person', 'session', 'purpose', 'server', 'tool'] as const
 export type UsageBy = (typeof BY)[number]
 export const RANGES = ['7', '30', '90', 'other'] as const
 export type Range = (typeof RANGES)[number]

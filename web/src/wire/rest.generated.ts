@@ -432,6 +432,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/models/compaction": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What makes room in the contexts of my tenant's sessions, and who said so.
+         * @description What makes room in the contexts of my tenant's sessions, and who said so.
+         */
+        get: operations["read_compaction"];
+        /**
+         * Set it for my tenant, from the next model request on; takes an admin.
+         * @description Set it for my tenant, from the next model request on; takes an admin.
+         */
+        put: operations["set_compaction"];
+        post?: never;
+        /**
+         * Take back what was set for my tenant; takes an admin.
+         * @description Take back what was set for my tenant; takes an admin.
+         */
+        delete: operations["clear_compaction"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/models/default": {
         parameters: {
             query?: never;
@@ -1137,6 +1165,20 @@ export interface components {
              * @description `seq` of the first event that it caused.
              */
             seq: number;
+        };
+        /**
+         * @description What leaves the context of a session where earlier turns do not fit.
+         * @enum {string}
+         */
+        Compaction: "none" | "delete-old" | "delete-middle" | "partial-summary";
+        /** @description What leaves the context of a session where earlier turns do not fit, unless it chose another way. */
+        CompactionDefaults: {
+            /** @description What holds: the first that suffices. */
+            strategies: components["schemas"]["Compaction"][];
+            /** @description What my tenant's admins said. */
+            tenant?: components["schemas"]["Compaction"][] | null;
+            /** @description What the settings say. */
+            settings: components["schemas"]["Compaction"][];
         };
         /** @description A text to be counted. */
         CountTokensRequest: {
@@ -1960,6 +2002,11 @@ export interface components {
             /** @description For `cursor`, if there is more. */
             nextCursor?: string | null;
         };
+        /** @description What is to leave the contexts of a tenant's sessions. */
+        SetCompactionRequest: {
+            /** @description The first that suffices; `none` only by itself. */
+            strategies: components["schemas"]["Compaction"][];
+        };
         /** @description What new sessions are to begin with. */
         SetModelDefaultRequest: {
             /** @description The provider's name. */
@@ -2115,6 +2162,8 @@ export interface components {
             session?: string | null;
             /** @description The title of the caller's own session, while there is such a session. */
             title?: string | null;
+            /** @description Why models were asked: `turn`, or `compaction` for summaries of what left the context. */
+            purpose?: string | null;
             server?: string | null;
             tool?: string | null;
             requests?: components["schemas"]["RequestUsage"] | null;
@@ -4236,6 +4285,241 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CheckedModels"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_compaction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What leaves the context of a session where earlier turns do not fit, unless it chose another way. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CompactionDefaults"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_compaction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetCompactionRequest"];
+            };
+        };
+        responses: {
+            /** @description What leaves the context of a session where earlier turns do not fit, unless it chose another way. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CompactionDefaults"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    clear_compaction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What leaves the context of a session where earlier turns do not fit, unless it chose another way. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CompactionDefaults"];
                 };
             };
             /** @description Nobody is signed in, or the key or secret is not valid. */

@@ -1,6 +1,6 @@
 /** The requests that the page makes of the REST door. */
 import { request } from './request'
-import type { BulkAction, ProviderChange, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ToolDecision, UsageQuery } from './restTypes'
+import type { BulkAction, Compaction, ProviderChange, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ToolDecision, UsageQuery } from './restTypes'
 
 type Scope = 'own' | 'tenant' | 'installation'
 
@@ -29,6 +29,9 @@ export const rest = {
   modelDefaults: () => request('get', '/api/models/default'),
   setModelDefault: (body: { provider: string; model: string; scope: Scope }) => request('put', '/api/models/default', { body }),
   clearModelDefault: (scope: Scope) => request('delete', '/api/models/default', { query: { scope } }),
+  compaction: () => request('get', '/api/models/compaction'),
+  setCompaction: (strategies: Compaction[]) => request('put', '/api/models/compaction', { body: { strategies } }),
+  clearCompaction: () => request('delete', '/api/models/compaction'),
   providers: () => request('get', '/api/providers'),
   putProvider: (id: string, body: ProviderChange) => request('put', '/api/providers/{id}', { path: { id }, body }),
   deleteProvider: (id: string) => request('delete', '/api/providers/{id}', { path: { id } }),

@@ -24,6 +24,8 @@ export type SnippetPiece = Schemas['PieceItem']
 export type Model = Schemas['AvailableModel'] & { retiresAt?: string | null }
 export type Models = Omit<Schemas['AvailableModels'], 'models'> & { models: Model[] }
 export type ModelDefaults = Schemas['ModelDefaults']
+export type Compaction = Schemas['Compaction']
+export type CompactionDefaults = Schemas['CompactionDefaults']
 
 export type ProviderKind = Schemas['ProviderWire']
 export type ProviderItem = Schemas['ProviderItem']

@@ -244,6 +244,8 @@ export interface SystemReady {
   model: string
   /** How much the model may think: a level or a number of tokens as text; null or absent = as it is set for the model. */
   effort?: string | null
+  /** What the session chose to leave its context where earlier turns do not fit; empty or absent = what the settings say. */
+  compaction?: string[]
   /** Tokens of history that the settings let the model read; `null` = as many as its window holds. */
   configuredMaxTokens: number | null
   /** Tokens that the model can read. */

@@ -5,11 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ModelRequest;
-use super::cut;
+use super::meter::Subject;
+use super::summarising::{NoSummary, Summariser};
+use super::{Asked, ModelRequest, counting, cut};
 use crate::agent::effects::watch::{Thinking, Watch};
 use crate::agent::feed::{Notice, What};
-use crate::domain::{Code, Fault, RequestParts};
+use crate::domain::{Code, CompactionStrategy, Fault, RequestParts, RequestPurpose, Weighed};
 use crate::history;
 use crate::llm;
 use crate::llm::tokens::Counter;
@@ -63,7 +64,7 @@ impl ModelRequest {
         let mut first: Option<Lost> = None;
         for candidate in &candidates {
             let counter = self.read_as(candidate).await;
-            let mut asked = match self.request(&candidate.choice, counter) {
+            let mut asked = match self.prepare(&candidate.choice, counter).await {
                 Ok(asked) => asked,
                 Err(failure) if first.is_none() => return self.failed(failure),
                 // A fallback with too small a window is none.
@@ -74,7 +75,7 @@ impl ModelRequest {
                 Err(refusal) => return self.failed(unanswered(refusal)),
             };
             self.meter
-                .asks(&candidate.choice, asked.tokens, &asked.parts);
+                .asks(of_turn(&candidate.choice, &asked.parts), asked.tokens);
             if let Some(lost) = &first {
                 self.tell_fallback(candidate, lost);
             } else {
@@ -108,6 +109,48 @@ impl ModelRequest {
             || self.failed(unanswered(nobody(&self.choice))),
             |lost| self.lost(&lost),
         )
+    }
+
+    /// The request to that model, with the summary that is due. Where none can be had, the other
+    /// strategies say what leaves.
+    async fn prepare(&mut self, choice: &ModelChoice, counter: Counter) -> Result<Asked, Failure> {
+        let mut asked = self.request(choice, counter)?;
+        let Some(due) = asked.shown.due.take() else {
+            return Ok(asked);
+        };
+        let summariser = Summariser {
+            agent: &self.agent,
+            choice: &self.choice,
+            meter: &self.meter,
+        };
+        let (summary, by) = match summariser.summary(&due).await {
+            Ok(written) => written,
+            Err(why) => {
+                self.tell_no_summary(&why);
+                self.strategies
+                    .retain(|strategy| *strategy != CompactionStrategy::PartialSummary);
+                return self.request(choice, counter);
+            }
+        };
+        let before = asked.shown.tokens;
+        let count = |entry: &Weighed| counter.of_entry(entry);
+        asked.shown = asked.shown.summarised((&summary, by), count);
+        asked.tokens += asked.shown.tokens.saturating_sub(before);
+        if let Some(note) = asked.shown.entries.first() {
+            counting::add(&mut asked.parts, (note, false), counter);
+        }
+        asked.body.entries = asked.shown.entries.clone().into();
+        Ok(asked)
+    }
+
+    fn tell_no_summary(&self, why: &NoSummary) {
+        tracing::warn!(%why, "What leaves the context is not summarised");
+        self.feed.announce(What::Notice(Notice {
+            text: format!("What leaves the context is not summarised: {why}"),
+            code: "summary_failed".into(),
+            turn: self.request.turn,
+            retry: None,
+        }));
     }
 
     fn failed(&self, failure: Failure) -> Command {
@@ -159,7 +202,7 @@ impl ModelRequest {
         body: llm::Request,
         (shown, counter, parts): (&history::Window, Counter, &RequestParts),
     ) -> Result<Answer, llm::Failed> {
-        cut::tell(&self.feed, (self.request.turn, self.entries.len()), shown);
+        cut::log(shown);
         let provider = Arc::clone(&candidate.provider);
         let tools = body.tools.len();
         tracing::trace!(tools, "Formatting {tools} tools for provider.");
@@ -179,7 +222,7 @@ impl ModelRequest {
         let answer = answer.await;
         Ok(Answer {
             first_token_ms,
-            request: Some(self.agent.facts(choice, parts, &answer.usage)),
+            request: Some(self.agent.facts(of_turn(choice, parts), &answer.usage)),
             ..answer
         })
     }
@@ -207,7 +250,6 @@ impl ModelRequest {
             code: "model_fallback".into(),
             turn: self.request.turn,
             retry: Some((1, attempts, Duration::ZERO, lost.error.code())),
-            cut: None,
         }));
     }
 }
@@ -219,6 +261,14 @@ fn unanswered(refusal: Refusal) -> Failure {
         text: refusal.message,
         is_retryable: true,
         spent: Vec::new(),
+    }
+}
+
+fn of_turn<'a>(choice: &'a ModelChoice, parts: &'a RequestParts) -> Subject<'a> {
+    Subject {
+        choice,
+        parts,
+        purpose: RequestPurpose::Turn,
     }
 }
 

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use super::meter::estimated;
+use super::meter::{Subject, estimated};
 use crate::agent::effects::session_agent::{RequestBase, SessionAgent};
-use crate::domain::{Entry, RequestParts, TokenUsage, Weighed};
+use crate::domain::{Entry, READ_MORE, RequestParts, RequestPurpose, TokenUsage, Weighed};
 use crate::llm;
 use crate::llm::tokens::Counter;
 use crate::session::{Control, ModelChoice, Phase, RequestFacts, Spent};
 
 /// The server of the tools by which other tools are found: no server of people has such a name.
 const TOOL_SEARCH: &str = "(tool search)";
+/// The same of the tool that reads shortened results on.
+const READING_ON: &str = "(shortened results)";
 
 impl SessionAgent {
     /// The parts of a request, before the provider's report scales them. `question` is the `seq` of the
@@ -27,7 +29,11 @@ impl SessionAgent {
         };
         for (tool, tokens) in base.tools.iter().zip(&base.weights.tools) {
             let server = self.tools.server_of(&tool.name);
-            let server = server.unwrap_or_else(|| TOOL_SEARCH.to_owned());
+            let ours = || match tool.name.as_str() {
+                READ_MORE => READING_ON,
+                _ => TOOL_SEARCH,
+            };
+            let server = server.unwrap_or_else(|| ours().to_owned());
             *parts.tools.entry(server).or_default() += tokens;
         }
         let mut is_asked = false;
@@ -41,29 +47,30 @@ impl SessionAgent {
     /// What is known of an attempt beside its usage.
     pub(in crate::agent) fn facts(
         &self,
-        choice: &ModelChoice,
-        parts: &RequestParts,
+        subject: Subject<'_>,
         usage: &TokenUsage,
     ) -> Arc<RequestFacts> {
+        let Subject {
+            choice,
+            parts,
+            purpose,
+        } = subject;
         let version = self.describe(choice).price_version();
         Arc::new(RequestFacts {
             provider: choice.provider.clone(),
             model: choice.model.clone(),
             price_version: version.map(ToOwned::to_owned),
             parts: parts.clone().scaled_to(usage.input_tokens),
+            purpose,
         })
     }
 
     /// What an attempt used, at the price of its model.
-    pub(in crate::agent) fn spent(
-        &self,
-        (choice, parts): (&ModelChoice, &RequestParts),
-        usage: TokenUsage,
-    ) -> Spent {
+    pub(in crate::agent) fn spent(&self, subject: Subject<'_>, usage: TokenUsage) -> Spent {
         Spent {
             usage,
-            cost: self.describe(choice).price(&usage),
-            request: Some(self.facts(choice, parts, &usage)),
+            cost: self.describe(subject.choice).price(&usage),
+            request: Some(self.facts(subject, &usage)),
         }
     }
 
@@ -82,13 +89,18 @@ impl SessionAgent {
         let nothing = llm::Answer::default();
         let lost = std::iter::repeat_n(&nothing, turn.restarts as usize);
         let attempts = lost.chain(std::iter::once(so_far));
-        let spent = attempts.map(|answer| self.spent((choice, parts), estimated(tokens, answer)));
+        let subject = Subject {
+            choice,
+            parts,
+            purpose: RequestPurpose::Turn,
+        };
+        let spent = attempts.map(|answer| self.spent(subject, estimated(tokens, answer)));
         spent.collect()
     }
 }
 
 /// Adds an entry; `is_asked` = the running turn has begun with it or before it.
-fn add(parts: &mut RequestParts, (entry, is_asked): (&Weighed, bool), counter: Counter) {
+pub(super) fn add(parts: &mut RequestParts, (entry, is_asked): (&Weighed, bool), counter: Counter) {
     let beside = Counter::beside_text(entry);
     parts.attachments += beside.attachments;
     parts.reasoning += beside.native;

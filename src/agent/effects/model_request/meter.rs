@@ -4,9 +4,17 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::agent::effects::session_agent::SessionAgent;
-use crate::domain::{RequestParts, TokenUsage};
+use crate::domain::{RequestParts, RequestPurpose, TokenUsage};
 use crate::llm::{self, ModelEvent, Progress, SoFar};
 use crate::session::{ModelChoice, Reasoning, Spent};
+
+/// What a request is about, as its row of what was used says it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::agent) struct Subject<'a> {
+    pub(in crate::agent) choice: &'a ModelChoice,
+    pub(in crate::agent) parts: &'a RequestParts,
+    pub(in crate::agent) purpose: RequestPurpose,
+}
 
 /// What one model request of a turn has used, with every attempt of it.
 #[derive(Debug, Default)]
@@ -27,11 +35,16 @@ struct Asked {
     choice: ModelChoice,
     tokens: u64,
     parts: RequestParts,
+    purpose: RequestPurpose,
 }
 
 impl Asked {
-    fn of_what(&self) -> (&ModelChoice, &RequestParts) {
-        (&self.choice, &self.parts)
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            choice: &self.choice,
+            parts: &self.parts,
+            purpose: self.purpose,
+        }
     }
 }
 
@@ -42,14 +55,15 @@ struct Attempt {
 }
 
 impl Meter {
-    /// From here on this model is asked, with so many tokens for these parts.
-    pub(in crate::agent) fn asks(&self, choice: &ModelChoice, tokens: u64, parts: &RequestParts) {
+    /// From here on a model is asked for this, with so many tokens.
+    pub(in crate::agent) fn asks(&self, subject: Subject<'_>, tokens: u64) {
         let mut metered = self.metered();
         metered.running = None;
         metered.asked = Some(Asked {
-            choice: choice.clone(),
+            choice: subject.choice.clone(),
             tokens,
-            parts: parts.clone(),
+            parts: subject.parts.clone(),
+            purpose: subject.purpose,
         });
     }
 
@@ -61,7 +75,7 @@ impl Meter {
             return;
         };
         let lost = estimated(asked.tokens, &llm::Answer::default());
-        let lost = agent.spent(asked.of_what(), lost);
+        let lost = agent.spent(asked.subject(), lost);
         let lost = std::iter::repeat_n(lost, attempts as usize);
         metered.spent.extend(lost);
     }
@@ -96,7 +110,17 @@ impl Meter {
             return;
         }
         let usage = unfinished(answer.usage, asked.tokens, answer);
-        metered.spent.push(agent.spent(asked.of_what(), usage));
+        metered.spent.push(agent.spent(asked.subject(), usage));
+    }
+
+    /// The attempt that was under way brought an answer that is none of the turn.
+    pub(in crate::agent) fn spend(&self, usage: TokenUsage, agent: &SessionAgent) -> Option<Spent> {
+        let mut metered = self.metered();
+        metered.running = None;
+        let asked = metered.asked.clone()?;
+        let spent = agent.spent(asked.subject(), usage);
+        metered.spent.push(spent.clone());
+        Some(spent)
     }
 
     /// What became no answer. Only one of those who read it is heard: whoever ends the request.
@@ -110,7 +134,7 @@ impl Meter {
         let mut spent = metered.spent.clone();
         if let (Some(running), Some(asked)) = (&metered.running, &metered.asked) {
             let usage = unfinished(running.reported, asked.tokens, so_far);
-            spent.push(agent.spent(asked.of_what(), usage));
+            spent.push(agent.spent(asked.subject(), usage));
         }
         spent
     }

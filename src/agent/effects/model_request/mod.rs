@@ -5,12 +5,15 @@ mod counting;
 mod cut;
 pub(in crate::agent) mod meter;
 mod reading;
+mod results;
+mod summarising;
 
 use std::sync::Arc;
 
 use self::meter::Meter;
+use self::results::Results;
 use super::Outcomes;
-use super::session_agent::{RequestBase, SessionAgent};
+use super::session_agent::{Reads, RequestBase, SessionAgent};
 use super::tool_call::proposal::propose;
 use super::tool_call::written_files;
 use super::trace::{RequestSpan, TurnTrace};
@@ -18,13 +21,17 @@ use super::watch::Thinking;
 use crate::agent::attachments::Placed;
 use crate::agent::feed::running_answer::DeltaKind;
 use crate::agent::feed::{Feed, Notice, Ticket, What};
-use crate::domain::{Code, Effort, ModelRequestId, RequestParts, TokenUsage, Weighed};
+use crate::agent::journal::Journal;
+use crate::domain::{
+    Code, CompactionStrategy, Effort, ModelRequestId, READ_MORE, RequestParts, TokenUsage, Weighed,
+};
 use crate::history::{self, Limits, Past};
 use crate::llm::tokens::Counter;
 use crate::llm::{self, ModelEvent, Progress};
 use crate::providers::Candidate;
 use crate::session::{
-    Answer, ContextSize, Cut, Failure, ModelChoice, Proposal, Reasoning, Resolution, Shortened,
+    Answer, Compaction, ContextSize, Cut, CutKind, Failure, Gap, ModelChoice, Proposal, Reasoning,
+    Resolution, Shortened,
 };
 
 /// One model request of a turn.
@@ -45,8 +52,21 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) outcomes: Outcomes,
     /// `seq` of the message that the turn began with.
     pub(in crate::agent) question: Option<u64>,
+    /// Where entries are missing among them.
+    pub(in crate::agent) gap: Gap,
+    /// How the request before showed the earlier ones.
+    pub(in crate::agent) compaction: Option<Compaction>,
     /// How much of them the session lets it read.
     pub(in crate::agent) limits: history::Limits,
+    /// Whether results have been in a short form since the context began.
+    pub(in crate::agent) has_short_results: bool,
+    /// Where the whole ones are, up to that version.
+    pub(in crate::agent) journal: Journal,
+    pub(in crate::agent) version: u64,
+    /// Whether the provider has made that less in this turn.
+    pub(in crate::agent) is_limit_lowered: bool,
+    /// What leaves where they do not fit.
+    pub(in crate::agent) strategies: Vec<CompactionStrategy>,
     /// Whether no tool has run in the session.
     pub(in crate::agent) is_unused: bool,
     /// Where it is told, if anybody wants to know.
@@ -75,46 +95,67 @@ impl ModelRequest {
         Past {
             entries: &self.entries,
             question: self.question,
+            gap: self.gap,
+            compaction: self.compaction.as_ref(),
         }
     }
 
-    /// The request again with half of the tokens: by shorter results if that is enough, else with
-    /// nothing but the newest turn; none = that is all there was (S2.26, D2).
-    pub(super) fn cut(&self, shown: &history::Window, counter: Counter) -> Option<Cut> {
-        let count = |entry: &Weighed| counter.of_entry(entry);
-        let newest = |kept: usize| {
-            let from = self.entries.len().checked_sub(kept)?;
-            let entries = self.entries.get(from..)?;
-            Some(Past {
-                entries,
-                ..self.past()
-            })
-        };
-        let half = Limits {
-            max_tokens: Some(shown.tokens / 2),
-            max_messages: None,
-        };
-        let all = shown.entries.len();
-        let mut again = history::window(newest(all)?, half, count);
-        let is_shortening = again.left_out == 0;
-        if !is_shortening {
-            let turn = self.past().newest_turn().min(all);
-            again = history::window(newest(turn)?, half, count);
-        }
-        let kept = again.entries.len();
-        (again.tokens < shown.tokens).then_some(Cut {
-            kept,
-            is_shortening,
-            max_tokens: shown.tokens / 2,
-            before: ContextSize {
-                messages: all as u64,
-                tokens: shown.tokens,
-            },
-            after: ContextSize {
-                messages: kept as u64,
-                tokens: again.tokens,
-            },
+    fn window(&self, past: Past<'_>, limits: Limits, counter: Counter) -> history::Window {
+        history::window(past, limits, &self.strategies, |entry| {
+            counter.of_entry(entry)
         })
+    }
+
+    /// The request again with half of the tokens: by shorter results if that is enough, else by what the
+    /// session's strategies leave, once in a turn, else with nothing but the newest turn; none = that is
+    /// all there was (S2.26, D2).
+    pub(super) fn cut(&self, shown: &history::Window, counter: Counter) -> Option<Cut> {
+        let half = self.limits.at_most(shown.tokens / 2);
+        let past = self.past();
+        let turn = past.newest_turn();
+        let mut again = self.window(past, half, counter);
+        let has_earlier = again.due.is_some() || again.entries.len() > turn;
+        let kind = if again.left_out == shown.left_out {
+            CutKind::Shortening
+        } else if has_earlier && !self.is_limit_lowered {
+            CutKind::LowerLimit
+        } else {
+            again = self.window(past.newest(turn), half, counter);
+            CutKind::FreshContext
+        };
+        let kept = match kind {
+            CutKind::Shortening | CutKind::LowerLimit => self.entries.len(),
+            CutKind::FreshContext => again.entries.len(),
+        };
+        (again.tokens < shown.tokens).then(|| Cut {
+            kept,
+            kind,
+            max_tokens: shown.tokens / 2,
+            before: shown.size(),
+            after: again.size(),
+        })
+    }
+
+    /// What the request says beside its history, and what of that it shows. A request that is the first
+    /// to shorten something also tells how to read it on, which takes a little of its room.
+    fn read(
+        &self,
+        choice: &ModelChoice,
+        counter: Counter,
+    ) -> Result<(RequestBase, history::Window), history::PromptError> {
+        let mut reads = Reads {
+            input: history::last_input(&self.entries),
+            limits: self.limits,
+            has_short_results: self.has_short_results,
+        };
+        loop {
+            let base = self.agent.request_base(choice, reads, counter)?;
+            let shown = self.window(self.past(), base.limits, counter);
+            if reads.has_short_results || !shown.has_short_results {
+                return Ok((base, shown));
+            }
+            reads.has_short_results = true;
+        }
     }
 
     /// The request to that model.
@@ -125,12 +166,9 @@ impl ModelRequest {
             is_retryable: false,
             spent: Vec::new(),
         };
-        let input = history::last_input(&self.entries);
-        let of = (input, self.limits);
-        let request_base = self.agent.request_base(choice, of, counter);
-        let base =
-            request_base.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
-        let shown = history::window(self.past(), base.limits, |entry| counter.of_entry(entry));
+        let prepared = self.read(choice, counter);
+        let (base, shown) =
+            prepared.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
         let of_what = (shown.entries.as_slice(), self.question);
         let parts = self.agent.parts(&base, of_what, counter);
         let RequestBase {
@@ -206,7 +244,6 @@ impl ModelRequest {
                     code: "parameter_left_out".into(),
                     turn: self.request.turn,
                     retry: None,
-                    cut: None,
                 }));
             }
             Progress::Begins | Progress::Event(_) => {}
@@ -224,9 +261,24 @@ impl ModelRequest {
                     code: "model_retry".into(),
                     turn: self.request.turn,
                     retry: Some((attempt, max_attempts, delay, code)),
-                    cut: None,
                 }));
             }
+        }
+    }
+
+    /// A call of `read_more`, answered.
+    async fn read_more(&self, provider_id: String, args: &serde_json::Value) -> Proposal {
+        let results = Results {
+            past: self.past(),
+            journal: &self.journal,
+            version: self.version,
+        };
+        Proposal {
+            provider_id,
+            name: READ_MORE.to_owned(),
+            args: args.clone(),
+            is_indirect: false,
+            resolution: results.read(args).await,
         }
     }
 
@@ -264,6 +316,7 @@ impl ModelRequest {
                     after: size(shown.tokens),
                 }
             }),
+            compacted: shown.compacted.clone(),
             text: answer.text,
             reasoning: Reasoning::of(answer.reasoning, thinking.took_ms()),
             native: answer.native,
@@ -281,9 +334,11 @@ impl ModelRequest {
     /// The calls of an answer, looked up, with what is known of the files that they would write.
     async fn propose(&self, answer: &llm::Answer) -> Vec<Proposal> {
         let tools = &self.agent.tools;
-        let calls = answer.calls.iter().map(|asked| {
+        let mut calls = Vec::with_capacity(answer.calls.len());
+        for asked in &answer.calls {
             let provider_id = asked.provider_id.clone();
-            match &asked.args {
+            calls.push(match &asked.args {
+                Ok(args) if asked.name == READ_MORE => self.read_more(provider_id, args).await,
                 Ok(args) => propose(tools, provider_id, &asked.name, args),
                 Err(invalid) => {
                     let name = &asked.name;
@@ -296,9 +351,8 @@ impl ModelRequest {
                         resolution: Resolution::Invalid(invalid.to_string()),
                     }
                 }
-            }
-        });
-        let mut calls: Vec<Proposal> = calls.collect();
+            });
+        }
         written_files::look(&mut calls, || tools.files(self.is_unused)).await;
         calls
     }

@@ -119,8 +119,8 @@ impl SessionTools {
 
     /// What a model is told that reads `window` tokens: all definitions, or how it finds those of the
     /// session's own servers.
-    pub(in crate::agent) fn offer(&self, window: u64, percent: u8) -> ToolOffer {
-        self.view().offer_within(window, percent)
+    pub(in crate::agent) fn offer(&self, window: u64, percent: u8, has_short: bool) -> ToolOffer {
+        self.view().offer_within(window, percent, has_short)
     }
 
     /// The server of a tool, by the name that models use.

@@ -1,5 +1,6 @@
 //! The models that can be asked for: what each provider lists, and what really answers.
 
+mod compaction;
 mod default;
 mod describe;
 mod kind;
@@ -33,6 +34,11 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
             default::read_model_default,
             default::set_model_default,
             default::clear_model_default
+        ))
+        .routes(routes!(
+            compaction::read_compaction,
+            compaction::set_compaction,
+            compaction::clear_compaction
         ))
         .routes(routes!(check_models))
         .routes(routes!(tokens::count_tokens))

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::agent::{ForkRequest, SessionRequest};
-use crate::domain::{CallId, Caller, Code, Digest, JournalId, TurnId};
+use crate::domain::{CallId, Caller, Code, CompactionStrategy, Digest, JournalId, TurnId};
 use crate::providers::{Wanted, WantedEffort};
 use crate::session::{Command, Decision, Refusal};
 
@@ -150,6 +150,16 @@ pub const COMMANDS: &[CommandSpec] = &[
         is_counted: true,
         example: || vec![json!({ "fromSeq": 0 })],
         parse: fork::fork,
+    },
+    CommandSpec {
+        name: "session:compaction",
+        is_counted: true,
+        example: || vec![json!({ "strategies": ["delete-middle"] })],
+        parse: |_, args| {
+            let body: Compaction = body(args)?;
+            let strategies = Some(body.strategies).filter(|chosen| !chosen.is_empty());
+            Ok(tell(Command::ChooseCompaction { strategies }))
+        },
     },
     CommandSpec {
         name: "history:reset",
@@ -305,6 +315,12 @@ struct Choose {
     /// `null` is what the settings say of the model.
     #[serde(default)]
     effort: WantedEffort,
+}
+
+#[derive(Deserialize)]
+struct Compaction {
+    /// None = what the settings say.
+    strategies: Vec<CompactionStrategy>,
 }
 
 #[derive(Deserialize)]

@@ -7,7 +7,9 @@ mod report;
 use super::super::Error;
 use super::super::db::{Arg, Db, Statement, args};
 use super::{session_id, tenant_id};
-use crate::domain::{CommitId, MicroUsd, RequestParts, SessionKey, Timestamp, TokenUsage, UserId};
+use crate::domain::{
+    CommitId, MicroUsd, RequestParts, RequestPurpose, SessionKey, Timestamp, TokenUsage, UserId,
+};
 
 pub use report::{
     CallSums, DAY_MS, Direction, RequestSums, Sorting, UsageBy, UsageFilter, UsageGroup,
@@ -46,6 +48,8 @@ pub struct RequestRow {
     pub price_version: Option<String>,
     /// What the input was for, as far as the journal says it.
     pub parts: RequestParts,
+    /// Why it was asked.
+    pub purpose: RequestPurpose,
 }
 
 /// A call of a tool that has its result.
@@ -197,16 +201,17 @@ fn keep_request(key: &SessionKey, row: &RequestRow) -> Statement {
         int(parts.results),
         int(parts.message),
         int(parts.attachments),
-        int(parts.reasoning)
+        int(parts.reasoning),
+        row.purpose.as_str()
     ]);
     Statement::new(
         "INSERT INTO model_requests (tenant, session, commit_id, place, at, owner, turn, \
          iteration, attempt, is_answer, provider, model, input_tokens, cached_tokens, \
          cache_write_tokens, cache_write_long_tokens, output_tokens, reasoning_tokens, \
          is_estimated, cost, price_version, part_system, part_tools, part_history, part_results, \
-         part_message, part_attachments, part_reasoning) \
+         part_message, part_attachments, part_reasoning, purpose) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, \
-         $19, $20, $21, $22, $23, $24, $25, $26, $27, $28) ON CONFLICT DO NOTHING",
+         $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29) ON CONFLICT DO NOTHING",
         values,
     )
 }

@@ -64,11 +64,20 @@ export interface CallEntry extends Placed {
   call: CallView
 }
 
+/** What left the context: how many entries, and the first message of a person among them. */
+export interface Left {
+  messages: number
+  fromSeq: Seq | null
+  /** The first message of a person behind them. */
+  toSeq: Seq | null
+}
+
 export type Note =
   | { what: 'failed'; error: AgentError }
   | { what: 'stopped' }
   | { what: 'reset' }
-  | { what: 'compacted'; strategy: string; before: number; after: number }
+  | { what: 'compacted'; strategy: string; before: number; after: number; left: Left | null; summary: string | null; summarisedBy: string | null }
+  | { what: 'compaction'; strategies: string[] }
   | { what: 'dropped'; calls: number; isFiltered: boolean }
   | { what: 'model'; model: string; effort: string | null }
   | { what: 'window'; whole: boolean }
@@ -118,13 +127,15 @@ export interface Conversation {
   provider: string | null
   /** How much the model may think; undefined while nothing of that is known. */
   effort: string | null | undefined
+  /** What the session chose to leave its context; empty = what the settings say, undefined while nothing of that is known. */
+  compaction: string[] | undefined
   /** How many answers there are to one message, by the key of the first. */
   versions: ReadonlyMap<string, number>
   /** The version that is being made: whatever comes before the next message belongs to it. */
   version: Version | null
 }
 
-export const EMPTY: Conversation = { seq: 0, entries: [], running: null, waiting: [], title: null, model: null, provider: null, effort: undefined, versions: new Map(), version: null }
+export const EMPTY: Conversation = { seq: 0, entries: [], running: null, waiting: [], title: null, model: null, provider: null, effort: undefined, compaction: undefined, versions: new Map(), version: null }
 
 /** A note about what holds from the next request on, or of a message; it belongs to no answer. */
 export function isSetting(note: Note): boolean {

@@ -1,5 +1,6 @@
 /** What events say of the session itself: its title, its model, and how much of the past the model reads. */
 import { isObject, numberOf, stringOf } from '@/wire/json'
+import type { Left } from './conversation'
 import type { Draft, Told } from './draft'
 import { settled } from './foldCalls'
 
@@ -13,6 +14,10 @@ export function changed(draft: Draft, { place, data }: Told): void {
   }
   if (typeof data.wholeWindow === 'boolean') draft.note(place, { what: 'window', whole: data.wholeWindow })
   if (isObject(data.placed)) draft.note(place, { what: 'placed', name: stringOf(data.placed.name) ?? '', path: stringOf(data.placed.path) ?? '' })
+  if (Array.isArray(data.compaction)) {
+    draft.state.compaction = data.compaction.filter((strategy) => typeof strategy === 'string')
+    draft.note(place, { what: 'compaction', strategies: draft.state.compaction })
+  }
   if (typeof data.withdrawn === 'string') withdraw(draft, data.withdrawn)
   if (isObject(data.settled)) settled(draft, place, data.settled)
 }
@@ -20,7 +25,7 @@ export function changed(draft: Draft, { place, data }: Told): void {
 export function compacted(draft: Draft, { place, data }: Told): void {
   const tokens = (value: unknown) => (isObject(value) ? numberOf(value.tokens) : 0)
   const strategy = stringOf(data.strategy) ?? ''
-  draft.note(place, { what: 'compacted', strategy, before: tokens(data.before), after: tokens(data.after) })
+  draft.note(place, { what: 'compacted', strategy, before: tokens(data.before), after: tokens(data.after), left: leftOf(data.left), summary: stringOf(data.summary) ?? null, summarisedBy: modelOf(data.summarisedBy) })
 }
 
 export function contextReset(draft: Draft, { place }: Told): void {
@@ -31,6 +36,16 @@ export function contextReset(draft: Draft, { place }: Told): void {
 export function forked(draft: Draft, { place, data }: Told): void {
   draft.state.running = null
   draft.note(place, { what: 'forked', sessionId: stringOf(data.sessionId) ?? '', fromSeq: numberOf(data.fromSeq) })
+}
+
+function leftOf(value: unknown): Left | null {
+  if (!isObject(value)) return null
+  const seq = (of: unknown) => (typeof of === 'number' ? of : null)
+  return { messages: numberOf(value.messages), fromSeq: seq(value.fromSeq), toSeq: seq(value.toSeq) }
+}
+
+function modelOf(value: unknown): string | null {
+  return isObject(value) ? (stringOf(value.model) ?? null) : null
 }
 
 function withdraw(draft: Draft, clientMessageId: string): void {

@@ -112,6 +112,15 @@ it.each([
     [{ placed: { id: 'x', name: 'a.pdf', path: '/workspace/attachments/a.pdf' } }],
     'The model cannot read a.pdf by itself, so the file is in its workspace: /workspace/attachments/a.pdf',
   ],
+  [
+    'context:compacted',
+    [{ strategy: 'delete-middle', before: { messages: 50, tokens: 31_000 }, after: { messages: 37, tokens: 22_000 }, left: { messages: 13, fromSeq: 1, toSeq: 2 } }],
+    '13 earlier entries are no longer read by the model (delete-middle): 31,000 tokens before, 22,000 after.',
+  ],
+  ['context:compacted', [{ strategy: 'lower-limit', before: { tokens: 9_000 }, after: { tokens: 4_000 } }], 'about half as much from here on: 9,000 tokens before, 4,000 after.'],
+  ['context:compacted', [{ strategy: 'drop-reasoning', before: { tokens: 9_000 }, after: { tokens: 7_000 } }], 'no longer sent to it: 9,000 tokens before, 7,000 after.'],
+  ['session:changed', [{ compaction: ['none'] }], 'where earlier turns do not fit: Leave nothing out.'],
+  ['session:changed', [{ compaction: [] }], 'where earlier turns do not fit: As it is set.'],
 ])('says what became of the context and of calls: %s', (event, args, words) => {
   add('user:message', 'go', {})
   add(event, ...args)
@@ -120,6 +129,22 @@ it.each([
   expect(page.text()).toContain(words)
   const last = useSession().conversation.entries.at(-1)
   expect(last?.kind).toBe(event === 'agent:response' ? 'said' : 'note')
+})
+
+it('shows what left the context', () => {
+  add('user:message', 'the first question', {})
+  add('agent:response', 'the first answer', { turn: 1 })
+  add('user:message', 'the next', {})
+  const [first, , next] = useSession().conversation.entries
+  const left = { messages: 2, fromSeq: first?.seq, toSeq: next?.seq }
+  const written = { summary: 'One question was answered.', summarisedBy: { provider: 'p', model: 'small' } }
+  add('context:compacted', { strategy: 'partial-summary', before: { tokens: 9 }, after: { tokens: 3 }, left, ...written })
+  const entry = useSession().conversation.entries.at(-1) as NoteEntry
+  page = mount(EntryNote, { props: { entry }, attachTo: document.body, global: { plugins: [i18n, router] } })
+  const folded = page.findAll('details summary').map((line) => line.text())
+  expect(folded).toEqual(['Show the summary that stands for it, written by small', 'Show what was left out'])
+  expect(page.get('details blockquote').text()).toBe('One question was answered.')
+  expect(page.findAll('details li').map((line) => line.text())).toEqual(['Asked: the first question', 'Answered: the first answer'])
 })
 
 it('begins a new context', async () => {

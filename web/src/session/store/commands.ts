@@ -93,6 +93,8 @@ export function sessionCommands(state: SessionState, connection: Connection) {
     /** A level or a number of tokens as text; null = as it is set for the model. The model stays. */
     chooseEffort: (effort: string | null) => command('session:model', { effort }),
     chooseWindow: (whole: boolean) => command('session:window', { whole }),
+    /** None = what the settings say. */
+    chooseCompaction: (strategies: string[]) => command('session:compaction', { strategies }),
     resetHistory: () => command('history:reset'),
     /** The answer names the new session. */
     fork: (how: JsonObject) => command('session:fork', how),

@@ -35,7 +35,7 @@ export function useEventStream(state: SessionState, connection: Connection, deli
       events = [...transcript.events]
       state.hasOlder.value = transcript.more
       const folded = fold(EMPTY, events)
-      const begun = { ...folded, seq: Math.max(folded.seq, message.seq), title: message.title, model: null, provider: null, effort: undefined }
+      const begun = { ...folded, seq: Math.max(folded.seq, message.seq), title: message.title, model: null, provider: null, effort: undefined, compaction: undefined }
       conversation.value = withWaiting(withRunning(begun, running), waiting)
       state.progress.value = {}
     } else if (running) {
@@ -142,8 +142,8 @@ export function useEventStream(state: SessionState, connection: Connection, deli
   /** A call may have been asked on the older page and answered on the newer one, so all is folded again. */
   function prepend(older: readonly StoredEvent[]): void {
     events = [...older, ...events]
-    const { running, waiting, title, model, provider, effort, seq } = conversation.value
-    const whole = withWaiting({ ...fold(EMPTY, events), running, title, model, provider, effort, seq }, waiting)
+    const { running, waiting, title, model, provider, effort, compaction, seq } = conversation.value
+    const whole = withWaiting({ ...fold(EMPTY, events), running, title, model, provider, effort, compaction, seq }, waiting)
     conversation.value = mergeQueue(retainStreamed(conversation.value, whole), queue.value)
   }
 

@@ -1,19 +1,23 @@
-//! Tables and properties for this file.
+//! Tables of what fits, and of what leaves.
+
+mod properties;
 
 use std::sync::Arc;
 
-use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Limits, Past, Window, retain, window};
-use crate::domain::{CallId, Entry, ModelCall, Weighed};
+use crate::domain::{CallId, CompactionStrategy, Entry, ModelCall, Native, TokenUsage, Weighed};
 use crate::history::shorten::{SHORT, SHORTEST};
+use crate::history::{Limits, Past, Window, window};
+use crate::session::{Gap, SummarisedBy};
+
+use CompactionStrategy::{DeleteMiddle, DeleteOld, None as Keep, PartialSummary};
 
 fn call_id(index: usize) -> CallId {
     CallId::new(0, index)
 }
 
-/// `u` a person, `a` an answer, `c` an answer with one call, `r` its result, `n` a remark; a digit
+/// `u` a person, `a` an answer, `t` one with thoughts, `c` one with one call, `r` its result, `n` a remark; a digit
 /// after `r` makes that many thousand bytes of it.
 fn entries(shape: &str) -> Vec<Arc<Weighed>> {
     entries_from(shape, 0)
@@ -59,7 +63,10 @@ fn entries_from(shape: &str, first: usize) -> Vec<Arc<Weighed>> {
                     })
                     .into_iter()
                     .collect(),
-                native: None,
+                native: (kind == 't').then(|| Native {
+                    family: "any".into(),
+                    blocks: json!([]),
+                }),
             },
         }));
     }
@@ -70,6 +77,8 @@ fn past(entries: &[Arc<Weighed>]) -> Past<'_> {
     Past {
         entries,
         question: None,
+        gap: Gap::default(),
+        compaction: None,
     }
 }
 
@@ -80,10 +89,13 @@ fn limits(max_tokens: Option<u64>, max_messages: Option<usize>) -> Limits {
     }
 }
 
-/// A token for each byte of a result, and ten for anything else.
+/// A token for each byte of a result, a thousand for thoughts, and ten for anything else.
 fn count(entry: &Entry) -> u64 {
     match entry {
         Entry::ToolResult { text, .. } => text.len() as u64,
+        Entry::Assistant {
+            native: Some(_), ..
+        } => 1_010,
         Entry::User { .. } | Entry::Assistant { .. } | Entry::Note { .. } => 10,
     }
 }
@@ -114,8 +126,8 @@ fn the_newest_turn_begins_with_its_question() {
     fn check(shape: &str, question: Option<u64>, expected: usize) {
         let entries = entries(shape);
         let past = Past {
-            entries: &entries,
             question,
+            ..past(&entries)
         };
         assert_eq!(past.newest_turn(), expected, "{shape} {question:?}");
     }
@@ -136,7 +148,8 @@ fn the_newest_turn_begins_with_its_question() {
 #[test]
 fn the_newest_groups_that_fit_are_kept_and_the_newest_turn_always() {
     fn check(shape: &str, (tokens, messages): (Option<u64>, Option<usize>), expected: usize) {
-        let shown = window(past(&entries(shape)), limits(tokens, messages), |_| 10);
+        let limits = limits(tokens, messages);
+        let shown = window(past(&entries(shape)), limits, &[DeleteOld], |_| 10);
         assert_eq!(
             shown.entries.len(),
             expected,
@@ -158,7 +171,11 @@ fn the_newest_groups_that_fit_are_kept_and_the_newest_turn_always() {
 fn shape(shown: &Window) -> String {
     let letter = |entry: &Arc<Weighed>| match &***entry {
         Entry::User { .. } => 'u',
+        Entry::Note { text } if text.contains("left out here") => '…',
         Entry::Note { .. } => 'n',
+        Entry::Assistant {
+            native: Some(_), ..
+        } => 't',
         Entry::Assistant { calls, .. } if calls.is_empty() => 'a',
         Entry::Assistant { .. } => 'c',
         Entry::ToolResult { text, .. } if !text.contains("was shortened") => 'r',
@@ -173,7 +190,8 @@ fn shape(shown: &Window) -> String {
 #[test]
 fn results_are_shortened_before_the_question_or_half_of_the_past_goes() {
     fn check(all: &str, most: u64, expected: &str) {
-        let shown = window(past(&entries(all)), limits(Some(most), None), |entry| {
+        let limits = limits(Some(most), None);
+        let shown = window(past(&entries(all)), limits, &[DeleteOld], |entry| {
             count(entry)
         });
         assert_eq!(
@@ -199,89 +217,145 @@ fn results_are_shortened_before_the_question_or_half_of_the_past_goes() {
     check("ucr9cr9", 10, "ucScS");
     // Earlier turns: short before they are gone, the newest whole as long as they can be.
     check("ucr9aucr9au", 11_000, "ucRaucRau");
-    check("ucr9aucr9au", 13_000, "ucRaucrau");
+    check("ucr9aucr9au", 13_000, "ucRaucRau");
+    check("ucr9aucr9au", 16_000, "ucRaucrau");
     check("ucr9aucr9au", 3_000, "aucRau");
     // A large turn takes no more than half from them, a small one gives nothing away.
     check("ucr9aucr9aucr9cr9", 14_000, "aucRaucRcr");
     check("ucr5cr5cr5aucr3cr3", 9_000, "cRaucrcr");
 }
 
-fn any_shape() -> impl Strategy<Value = String> {
-    let turn = "n?u(c(r[0-9]?){1,3}|u){0,6}a?";
-    prop::collection::vec(turn, 0..6).prop_map(|turns| turns.concat())
-}
-
-/// Every call has its results right behind it, and no result is without its call.
-fn check_pairs(shown: &Window, all: &[Arc<Weighed>]) {
-    let first = shown.entries.first().map(|entry| &***entry);
-    assert!(!matches!(first, Some(Entry::ToolResult { .. })) || shown.left_out == 0);
-    let whole = &all[shown.left_out..];
-    assert_eq!(whole.len(), shown.entries.len());
-    for (shown, whole) in shown.entries.iter().zip(whole) {
-        match (&***shown, &***whole) {
-            (
-                Entry::ToolResult { call_id: shown, .. },
-                Entry::ToolResult { call_id: whole, .. },
-            ) => assert_eq!(shown, whole),
-            (shown, whole) => assert_eq!(shown, whole, "only results change"),
-        }
-    }
-}
-
-proptest! {
-    /// Asserts S3.41, O15.
-    #[test]
-    fn the_question_and_all_after_it_are_shown_whatever_the_past_is(
-        shape in any_shape(),
-        tokens in 0_u64..40_000,
-        messages in prop::option::of(0_usize..40),
-        question in prop::option::of(0_u64..40),
-    ) {
-        let all = entries(&shape);
-        let past = Past { entries: &all, question };
+/// Asserts S0.14, S3.12, S3.13.
+#[test]
+fn the_first_turn_and_the_newest_stay_and_a_note_says_what_is_missing() {
+    fn check(all: &str, (tokens, messages): (u64, Option<usize>), expected: &str) {
         let limits = limits(Some(tokens), messages);
-        let shown = window(past, limits, |entry| count(entry));
-        check_pairs(&shown, &all);
-        prop_assert!(shown.entries.len() >= past.newest_turn());
-        let newest = all.iter().rposition(|entry| matches!(***entry, Entry::User { .. }));
-        if let Some(newest) = newest {
-            prop_assert!(shown.left_out <= newest, "the newest message is gone");
-        }
-        if shown.tokens > tokens {
-            // Nothing more could be done: only the turn is left, every result as short as can be.
-            prop_assert_eq!(shown.entries.len(), past.newest_turn());
-            let longest = shown.entries.iter().filter_map(|entry| crate::history::shorten::length(entry));
-            prop_assert!(longest.max().unwrap_or_default() <= SHORTEST + 400);
-        }
-        prop_assert_eq!(shown.tokens, shown.entries.iter().map(|entry| count(entry)).sum::<u64>());
+        let shown = window(
+            past(&entries(all)),
+            limits,
+            &[DeleteMiddle, DeleteOld],
+            |entry| count(entry),
+        );
+        assert_eq!(shape(&shown), expected, "{all} in {tokens} {messages:?}");
+        let made = shown.compacted.unwrap();
+        let is_middle = expected.contains('…');
+        assert_eq!(made.strategy == "delete-middle", is_middle, "{made:?}");
+        assert_eq!(made.after.messages, expected.replace('…', "").len() as u64);
     }
+    check("uauauauauau", (100, None), "u…uauau");
+    check("uauauauauauauauau", (160, None), "ua…uauauauau");
+    check("uauauauauau", (1_000, Some(9)), "ua…uauau");
+    // Its first turn is large: the question stays.
+    check("ucr9aucr9auauau", (3_000, None), "u…auauau");
+    // Not even that has room.
+    check("uauauauauau", (70, None), "uauau");
+    check("uauauauauau", (1_000, Some(4)), "uau");
+}
 
-    /// Asserts S2.9.
-    #[test]
-    fn what_is_retained_is_enough_for_every_later_window(
-        shape in any_shape(),
-        more in "(c(r[0-9]?){1,3}){0,3}a?",
-        later in prop::option::of("u(c(r[0-9]?){1,3}){0,3}a?"),
-        tokens in 0_u64..40_000,
-        messages in prop::option::of(0_usize..40),
-    ) {
-        let all = entries(&shape);
-        let newest = all.iter().rev().find_map(|entry| match ***entry {
-            Entry::User { seq, .. } => Some(seq),
-            Entry::Assistant { .. } | Entry::ToolResult { .. } | Entry::Note { .. } => None,
+/// Asserts S0.16.
+#[test]
+fn nothing_leaves_and_nothing_becomes_short_where_that_was_chosen() {
+    let all = entries("ucr9aucr9");
+    let shown = window(past(&all), limits(Some(100), Some(2)), &[Keep], |entry| {
+        count(entry)
+    });
+    assert_eq!(shown.entries, all);
+    assert_eq!(
+        (shown.left_out, shown.shortened, shown.compacted),
+        (0, 0, None)
+    );
+}
+
+#[test]
+fn thoughts_of_earlier_turns_go_before_the_turns_do() {
+    let all = entries("utututut");
+    let shown = window(
+        past(&all),
+        limits(Some(2_600), None),
+        &[DeleteOld],
+        |entry| count(entry),
+    );
+    assert_eq!(shape(&shown), "uauauaut");
+    let made = shown.compacted.unwrap();
+    assert_eq!((made.strategy.as_str(), made.left), ("drop-reasoning", 0));
+    assert_eq!((made.before.tokens, made.after.tokens), (4_080, 1_080));
+}
+
+/// Asserts S0.15.
+#[test]
+fn a_summary_stands_for_what_left_and_for_the_summary_before_it() {
+    let limits = limits(Some(1_000), None);
+    let all = entries("uauauauauauau");
+    let count = |entry: &Weighed| match &**entry {
+        Entry::Note { .. } => 90,
+        Entry::User { .. } | Entry::Assistant { .. } | Entry::ToolResult { .. } => 100,
+    };
+    let shown = window(past(&all), limits, &[PartialSummary, DeleteOld], count);
+    let due = shown.due.clone().unwrap();
+    assert_eq!(
+        (due.entries.len(), due.earlier, due.max_tokens),
+        (8, None, 122)
+    );
+    let by = SummarisedBy {
+        provider: "p".into(),
+        model: "m".into(),
+        usage: TokenUsage::default(),
+        cost: None,
+    };
+    let shown = shown.summarised(("They greeted.", by.clone()), count);
+    assert!(matches!(&**shown.entries[0], Entry::Note { text } if text.contains("They greeted.")));
+    assert_eq!(
+        (shown.entries.len(), shown.tokens, shown.left_out),
+        (6, 590, 8)
+    );
+    let made = shown.compacted.unwrap();
+    assert_eq!((made.strategy.as_str(), made.left), ("partial-summary", 8));
+    assert_eq!((made.after.tokens, made.summarised_by), (590, Some(by)));
+
+    // It stays as it is, until the next one takes it in.
+    let more = entries("uauauauauauauauauau");
+    let again = |most: &[Arc<Weighed>]| {
+        let compaction = Some(&made.compaction);
+        window(
+            Past {
+                compaction,
+                ..past(most)
+            },
+            limits,
+            &[PartialSummary],
+            count,
+        )
+    };
+    let next = again(&more[..17]);
+    assert_eq!(
+        (next.entries.first(), next.due.is_none()),
+        (shown.entries.first(), true)
+    );
+    let due = again(&more).due.unwrap();
+    assert_eq!(due.earlier.as_deref(), Some("They greeted."));
+}
+
+#[test]
+fn a_compaction_holds_until_the_limits_are_much_wider() {
+    let all = entries("uauauauauau");
+    let few = window(past(&all), limits(Some(80), None), &[DeleteOld], |entry| {
+        count(entry)
+    });
+    let made = few.compacted.clone().unwrap().compaction;
+    let compaction = Some(&made);
+    for (most, expected) in [
+        (75, few.entries.len()),
+        (99, few.entries.len()),
+        (101, 7),
+        (1_000, 11),
+    ] {
+        let past = Past {
+            compaction,
+            ..past(&all)
+        };
+        let shown = window(past, limits(Some(most), None), &[DeleteOld], |entry| {
+            count(entry)
         });
-        let limits = limits(Some(tokens), messages);
-        let retained = retain(Past { entries: &all, question: newest }, limits, |entry| count(entry));
-        let mut whole = all.clone();
-        let mut kept = retained.clone();
-        for added in [Some(more), later].into_iter().flatten() {
-            let added = entries_from(&added, whole.len());
-            whole.extend(added.clone());
-            kept.extend(added);
-            let shown = window(past(&whole), limits, |entry| count(entry));
-            let from_kept = window(past(&kept), limits, |entry| count(entry));
-            prop_assert_eq!(shown.entries, from_kept.entries);
-            prop_assert_eq!(shown.shortened, from_kept.shortened);
-        }
+        assert_eq!(shown.entries.len(), expected, "{most}");
     }
 }

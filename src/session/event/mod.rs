@@ -1,16 +1,20 @@
 //! What happened: the events of the journal and the commits that hold them.
 
+pub(super) mod compaction;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::compaction::{Compacted, ContextSize};
 use super::call::{Call, Decider, Outcome, SaidCall, Verdict};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts};
 use super::reasoning::Reasoning;
 use crate::domain::{
-    Actor, Attachment, BlobId, CallId, Code, CommitId, Digest, Effort, EngineId, ForkOrigin,
-    GatewayId, Iteration, JournalId, MicroUsd, Native, SandboxId, Timestamp, TokenUsage, TurnId,
+    Actor, Attachment, BlobId, CallId, Code, CommitId, CompactionStrategy, Digest, Effort,
+    EngineId, ForkOrigin, GatewayId, Iteration, JournalId, MicroUsd, Native, SandboxId, Timestamp,
+    TokenUsage, TurnId,
 };
 
 /// Room for the stored form of most commits.
@@ -20,8 +24,6 @@ pub const SCHEMA: u32 = 1;
 
 /// The `finish` of an answer that might not have its calls run (S3.29).
 pub(super) const MAX_ITERATIONS: &str = "max_iterations";
-/// How `context:compacted` names results in a short form.
-pub const SHORTEN_RESULTS: &str = "shorten-results";
 
 /// One thing that happened. *Shown* events get the session's next `seq`; *hidden* ones none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -255,6 +257,13 @@ pub enum Event {
         /// Where it is, as the session's tools name it.
         path: String,
     },
+    /// Earlier turns take less of the context from this request on; the transcript stays.
+    ContextCompacted(Box<Compacted>),
+    /// What leaves the context where earlier turns do not fit, from the next model request on.
+    CompactionChosen {
+        /// The first way that suffices; `None` = what the settings say.
+        strategies: Option<Vec<CompactionStrategy>>,
+    },
     /// Results of the running turn were shown in a short form from this request on, because the turn
     /// would not have fitted otherwise; the transcript stays. Told once for a turn.
     ResultsShortened {
@@ -264,13 +273,6 @@ pub enum Event {
         /// The context that was sent.
         after: ContextSize,
     },
-}
-
-/// How large a working context is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ContextSize {
-    pub messages: u64,
-    pub tokens: u64,
 }
 
 /// Arguments that a person changed.

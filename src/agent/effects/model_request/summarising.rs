@@ -1,0 +1,159 @@
+//! The summary that a model writes before a request, where one is due (S0.15). That it cannot be had
+//! never fails the turn: other strategies make room then, and people are told.
+
+use std::sync::Arc;
+
+use super::meter::{Meter, Subject};
+use crate::agent::effects::session_agent::SessionAgent;
+use crate::domain::{Entry, MicroUsd, RequestParts, RequestPurpose, TokenUsage, Weighed};
+use crate::history::{Due, Flaws};
+use crate::llm;
+use crate::llm::tokens::Counter;
+use crate::providers::Candidate;
+use crate::session::{ModelChoice, SummarisedBy};
+
+/// Why there is no summary.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoSummary {
+    #[error("it would take about {needed} tokens, and {budget} are allowed")]
+    Budget { needed: u64, budget: u64 },
+    #[error("nobody can write it: {0}")]
+    Nobody(String),
+    #[error("the model that writes it failed: {0}")]
+    Failed(llm::Error),
+    #[error("it names what the conversation does not have: {0}")]
+    Invented(String),
+    #[error("it is empty or longer than what it stands for may be")]
+    Size,
+}
+
+/// What one summary has cost so far.
+struct Writing<'a> {
+    due: &'a Due,
+    candidate: Candidate,
+    counter: Counter,
+    /// Tokens that are left of the budget.
+    left: u64,
+    by: SummarisedBy,
+}
+
+/// Has a summary written for a request of a session's model.
+pub(super) struct Summariser<'a> {
+    pub(super) agent: &'a SessionAgent,
+    /// The session's model.
+    pub(super) choice: &'a ModelChoice,
+    /// What counts it among what the request takes.
+    pub(super) meter: &'a Meter,
+}
+
+impl Summariser<'_> {
+    /// A summary that lacks nothing: what it lacks after the second try is appended.
+    pub(super) async fn summary(&self, due: &Due) -> Result<(String, SummarisedBy), NoSummary> {
+        let agent = self.agent;
+        let choice = agent.summariser(self.choice, due);
+        let candidates = agent.providers.candidates(&agent.tenant, &choice);
+        let candidates = candidates.map_err(|refusal| NoSummary::Nobody(refusal.message))?;
+        let candidate = candidates.into_iter().next();
+        let candidate = candidate.ok_or_else(|| NoSummary::Nobody("no provider".into()))?;
+        let mut writing = Writing {
+            due,
+            counter: agent.counter(&candidate.choice),
+            left: agent.summary_budget,
+            by: SummarisedBy {
+                provider: candidate.choice.provider.clone(),
+                model: candidate.choice.model.clone(),
+                usage: TokenUsage::default(),
+                cost: None,
+            },
+            candidate,
+        };
+        let mut text = self.write(&mut writing, None).await?;
+        let mut flaws = due.flaws(&text);
+        if !flaws.is_empty() {
+            // Where that is too much, the first one with a list has to do.
+            match self.write(&mut writing, Some(&flaws)).await {
+                Ok(second) => {
+                    flaws = due.flaws(&second);
+                    text = second;
+                }
+                Err(NoSummary::Budget { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if !flaws.invented.is_empty() {
+            return Err(NoSummary::Invented(flaws.invented.join(", ")));
+        }
+        let text = Due::completed(&text, &flaws.missing);
+        let tokens = writing.counter.of_text(&text);
+        if text.is_empty() || tokens > due.max_tokens {
+            return Err(NoSummary::Size);
+        }
+        Ok((text, writing.by))
+    }
+
+    /// Asks once; what that takes is counted in the session, whatever becomes of it.
+    async fn write(
+        &self,
+        writing: &mut Writing<'_>,
+        flaws: Option<&Flaws>,
+    ) -> Result<String, NoSummary> {
+        let agent = self.agent;
+        let choice = &writing.candidate.choice;
+        let (system, question) = (writing.due.system(), writing.due.question(flaws));
+        let parts = RequestParts {
+            system: writing.counter.of_text(&system),
+            history: writing.counter.of_text(&question),
+            ..RequestParts::default()
+        };
+        let text = parts.total();
+        let needed = text + writing.due.max_tokens;
+        if needed > writing.left {
+            let budget = writing.left;
+            return Err(NoSummary::Budget { needed, budget });
+        }
+        let longest = agent.longest_answer(choice);
+        let at_most = |most: u32| longest.map_or(most, |longest| most.min(longest));
+        let body = llm::Request {
+            model: choice.model.clone(),
+            system: Some(system.into()),
+            entries: vec![Weighed::new(Entry::User {
+                seq: 0,
+                text: question,
+                attachments: Vec::new(),
+            })]
+            .into(),
+            contents: llm::Contents::default(),
+            tools: Vec::new().into(),
+            deferral: None,
+            temperature: None,
+            effort: None,
+            max_tokens: agent.max_tokens.map(at_most),
+            max_output: longest,
+        };
+        let subject = Subject {
+            choice,
+            parts: &parts,
+            purpose: RequestPurpose::Compaction,
+        };
+        self.meter.asks(subject, text);
+        let provider = Arc::clone(&writing.candidate.provider);
+        let answer = llm::ask(provider, body, agent.retry, |progress| {
+            self.meter.see(&progress, agent);
+        });
+        let answer = answer.await.map_err(|failed| {
+            self.meter.fail(&failed.so_far, agent);
+            NoSummary::Failed(failed.error)
+        })?;
+        let usage = answer.usage;
+        let usage = usage.unwrap_or_else(|| llm::tokens::estimated_of(text, &answer));
+        let spent = self.meter.spend(usage, agent);
+        writing.left = writing.left.saturating_sub(usage.total());
+        writing.by.usage = writing.by.usage.and(usage);
+        let cost = spent.and_then(|spent| spent.cost);
+        writing.by.cost = match (writing.by.cost, cost) {
+            (Some(before), Some(cost)) => Some(MicroUsd(before.0.saturating_add(cost.0))),
+            (before, cost) => before.or(cost),
+        };
+        Ok(answer.text)
+    }
+}

@@ -1,0 +1,60 @@
+//! How earlier turns make room for later ones.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// What leaves the context where earlier turns do not fit, once short results were not enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CompactionStrategy {
+    /// Nothing: a request that does not fit fails.
+    None,
+    /// The oldest turns.
+    DeleteOld,
+    /// What stands between the first turn and the newest; a note says how much.
+    DeleteMiddle,
+    /// The oldest turns, for which a summary stands that a model wrote.
+    PartialSummary,
+}
+
+/// A text that names no strategy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a compaction strategy is `none`, `delete-old`, `delete-middle` or `partial-summary`")]
+pub struct UnknownStrategy;
+
+impl CompactionStrategy {
+    const ALL: [Self; 4] = [
+        Self::None,
+        Self::DeleteOld,
+        Self::DeleteMiddle,
+        Self::PartialSummary,
+    ];
+
+    /// What is wrong with a list of which the first that suffices counts.
+    pub fn problem_of(list: &[Self]) -> Option<&'static str> {
+        let is_alone = list.len() == 1 || !list.contains(&Self::None);
+        let is_once = |(at, one): (usize, &Self)| list.iter().skip(at + 1).all(|next| next != one);
+        let is_fine = !list.is_empty() && is_alone && list.iter().enumerate().all(is_once);
+        (!is_fine).then_some("name at least one strategy, each once, and `none` only by itself")
+    }
+
+    /// The name in settings and on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::DeleteOld => "delete-old",
+            Self::DeleteMiddle => "delete-middle",
+            Self::PartialSummary => "partial-summary",
+        }
+    }
+}
+
+impl FromStr for CompactionStrategy {
+    type Err = UnknownStrategy;
+
+    fn from_str(text: &str) -> Result<Self, UnknownStrategy> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|one| one.as_str() == text).ok_or(UnknownStrategy)
+    }
+}

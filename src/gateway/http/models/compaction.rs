@@ -1,0 +1,103 @@
+//! What makes room in the contexts of new requests, where a session did not choose itself: admins set
+//! it for their tenant.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::domain::{Caller, Code, CompactionStrategy, Role};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, required};
+use crate::gateway::word_list;
+
+/// What leaves the context of a session where earlier turns do not fit, unless it chose another way.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct CompactionDefaults {
+    /// What holds: the first that suffices.
+    #[schema(value_type = Vec<word_list::Compaction>)]
+    strategies: Vec<&'static str>,
+    /// What my tenant's admins said.
+    #[schema(value_type = Option<Vec<word_list::Compaction>>)]
+    tenant: Option<Vec<&'static str>>,
+    /// What the settings say.
+    #[schema(value_type = Vec<word_list::Compaction>)]
+    settings: Vec<&'static str>,
+}
+
+/// What is to leave the contexts of a tenant's sessions.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct SetCompactionRequest {
+    /// The first that suffices; `none` only by itself.
+    #[schema(required, nullable = false, value_type = Vec<word_list::Compaction>, min_items = 1)]
+    strategies: Option<Vec<CompactionStrategy>>,
+}
+
+/// What makes room in the contexts of my tenant's sessions, and who said so.
+#[utoipa::path(get, path = "/api/models/compaction", tag = "models", responses(
+    (status = 200, body = CompactionDefaults), (status = 401, body = Problem),
+))]
+pub(super) async fn read_compaction(
+    State(state): State<GatewayState>,
+    caller: Caller,
+) -> Json<CompactionDefaults> {
+    Json(in_force(&state, &caller))
+}
+
+/// Set it for my tenant, from the next model request on; takes an admin.
+#[utoipa::path(put, path = "/api/models/compaction", tag = "models",
+    request_body = SetCompactionRequest,
+    responses((status = 200, body = CompactionDefaults), (status = 400, body = Problem),
+        (status = 403, body = Problem)),
+)]
+pub(super) async fn set_compaction(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Body(body): Body<SetCompactionRequest>,
+) -> Result<Json<CompactionDefaults>, ApiError> {
+    need_admin(&caller)?;
+    let strategies = required("strategies", body.strategies)?;
+    let tenant = &caller.tenant.id;
+    let providers = &state.providers;
+    providers.set_compaction(tenant, Some(strategies)).await?;
+    Ok(Json(in_force(&state, &caller)))
+}
+
+/// Take back what was set for my tenant; takes an admin.
+#[utoipa::path(delete, path = "/api/models/compaction", tag = "models", responses(
+    (status = 200, body = CompactionDefaults), (status = 403, body = Problem),
+))]
+pub(super) async fn clear_compaction(
+    State(state): State<GatewayState>,
+    caller: Caller,
+) -> Result<Json<CompactionDefaults>, ApiError> {
+    need_admin(&caller)?;
+    let tenant = &caller.tenant.id;
+    state.providers.set_compaction(tenant, None).await?;
+    Ok(Json(in_force(&state, &caller)))
+}
+
+fn need_admin(caller: &Caller) -> Result<(), ApiError> {
+    if caller.user.role >= Role::Admin {
+        return Ok(());
+    }
+    let text = "only an admin of the tenant may choose for everybody in it";
+    Err(ApiError::new(Code::NotAllowed, text))
+}
+
+fn in_force(state: &GatewayState, caller: &Caller) -> CompactionDefaults {
+    let names = |strategies: &[CompactionStrategy]| -> Vec<&'static str> {
+        strategies
+            .iter()
+            .map(|strategy| strategy.as_str())
+            .collect()
+    };
+    let tenant = state.providers.compaction(&caller.tenant.id);
+    let settings = state.sessions.settings_strategies();
+    CompactionDefaults {
+        strategies: names(tenant.as_deref().unwrap_or(settings)),
+        tenant: tenant.as_deref().map(names),
+        settings: names(settings),
+    }
+}

@@ -1,0 +1,132 @@
+//! What leaves: the strategies, each of which says what stays.
+
+use super::{Earlier, MIN_SUMMARY, Room, missing};
+use crate::domain::{CompactionStrategy, Weighed};
+use crate::history::groups::groups;
+use crate::history::past::{before_notes, seq};
+
+/// What stays of the entries that are held: those before `head`, and those from `from` on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub(super) head: usize,
+    pub(super) from: usize,
+}
+
+/// Earlier turns of which entries may have to leave.
+pub(super) struct Cutting<'a, C> {
+    pub(super) earlier: &'a Earlier<'a, C>,
+    /// Tokens of the shortest form of each entry.
+    pub(super) least: Vec<u64>,
+    /// What is left out already.
+    pub(super) standing: Kept,
+    /// Tokens of what stands for that.
+    pub(super) note: u64,
+    pub(super) room: Room,
+}
+
+impl<C: Fn(&Weighed) -> u64> Cutting<'_, C> {
+    /// By the first strategy that can; where none can, the oldest leave, for the question has to fit.
+    pub(super) fn kept(&self, strategies: &[CompactionStrategy]) -> (Kept, CompactionStrategy) {
+        let standing = self.standing;
+        let middle = if standing.head > 0 && standing.from > standing.head {
+            CompactionStrategy::DeleteMiddle
+        } else {
+            CompactionStrategy::DeleteOld
+        };
+        let len = self.least.len();
+        let (head, tail) = (
+            self.weight(0..standing.head),
+            self.weight(standing.from..len),
+        );
+        let messages = standing.head + len.saturating_sub(standing.from);
+        if head + tail + self.note <= self.room.tokens && messages <= self.room.messages {
+            return (standing, middle);
+        }
+        let mut by = strategies.iter().copied();
+        let by = by.find_map(|strategy| Some((self.by(strategy)?, strategy)));
+        by.unwrap_or_else(|| (self.delete_old(), CompactionStrategy::DeleteOld))
+    }
+
+    fn by(&self, strategy: CompactionStrategy) -> Option<Kept> {
+        match strategy {
+            CompactionStrategy::None => None,
+            CompactionStrategy::DeleteOld => Some(self.delete_old()),
+            CompactionStrategy::DeleteMiddle => self.delete_middle(),
+            CompactionStrategy::PartialSummary => self.summarised(),
+        }
+    }
+
+    fn delete_old(&self) -> Kept {
+        // What stands before a hole is older than what stands behind it.
+        Kept {
+            head: 0,
+            from: self.newest(self.standing.from, self.room),
+        }
+    }
+
+    /// None = there is no room for a summary.
+    fn summarised(&self) -> Option<Kept> {
+        let summary = self.room.for_summary();
+        let beside = Room {
+            tokens: self.room.tokens - summary,
+            ..self.room
+        };
+        (summary >= MIN_SUMMARY).then(|| Kept {
+            head: 0,
+            from: self.newest(self.standing.from, beside),
+        })
+    }
+
+    /// The first turn stays, or its question alone where the turn is large; none = not even that fits
+    /// into a third of the room, or it is gone.
+    fn delete_middle(&self) -> Option<Kept> {
+        let entries = self.earlier.entries;
+        let has_hole = self.standing.from > self.standing.head || self.earlier.gap.entries > 0;
+        let most = if has_hole {
+            self.standing.head
+        } else {
+            entries.len()
+        };
+        let entries = entries.get(..most)?;
+        let question = entries.iter().position(|entry| seq(entry).is_some())?;
+        let mut later = entries.iter().enumerate().skip(question + 1);
+        let next = later.find(|(_, entry)| seq(entry).is_some());
+        let turn = next.map_or(most, |(index, _)| before_notes(entries, index));
+        [turn, question + 1].into_iter().find_map(|head| {
+            let tokens = self.weight(0..head) + self.longest_note();
+            let fits = tokens <= self.room.tokens / 3 && head <= self.room.messages / 3;
+            let beside = Room {
+                tokens: self.room.tokens.saturating_sub(tokens),
+                messages: self.room.messages.saturating_sub(head),
+            };
+            fits.then(|| Kept {
+                head,
+                from: self.newest(self.standing.from.max(head), beside),
+            })
+        })
+    }
+
+    /// Where the newest groups begin that fit, behind `lower`.
+    fn newest(&self, lower: usize, room: Room) -> usize {
+        let all = self.earlier.entries.get(lower..).unwrap_or_default();
+        let (mut from, mut used) = (lower + all.len(), 0_u64);
+        for group in groups(all) {
+            let begins = from - group.len();
+            used = used.saturating_add(self.weight(begins..from));
+            if used > room.tokens || self.least.len() - begins > room.messages {
+                break;
+            }
+            from = begins;
+        }
+        from
+    }
+
+    fn weight(&self, range: std::ops::Range<usize>) -> u64 {
+        self.least.get(range).unwrap_or_default().iter().sum()
+    }
+
+    /// What the note of a middle takes at most.
+    fn longest_note(&self) -> u64 {
+        (self.earlier.count)(&missing(self.earlier.gap.place(self.least.len())))
+    }
+}

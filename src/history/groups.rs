@@ -1,0 +1,32 @@
+//! Groups, which are never parted: an assistant's calls with their results, or one other entry.
+
+use std::sync::Arc;
+
+use super::shorten::{SHORT, shorten};
+use crate::domain::{Entry, Weighed};
+
+/// Groups, the newest first.
+pub(super) fn groups(mut entries: &[Arc<Weighed>]) -> impl Iterator<Item = &[Arc<Weighed>]> {
+    std::iter::from_fn(move || {
+        let begins = |entry: &Arc<Weighed>| !matches!(***entry, Entry::ToolResult { .. });
+        let (rest, group) = match entries.iter().rposition(begins) {
+            Some(at) => entries.split_at(at),
+            None if entries.is_empty() => return None,
+            None => entries.split_at(0),
+        };
+        entries = rest;
+        Some(group)
+    })
+}
+
+pub(super) fn tokens(entries: &[Arc<Weighed>], count: &impl Fn(&Weighed) -> u64) -> u64 {
+    entries.iter().map(|entry| count(entry)).sum()
+}
+
+pub(super) fn tokens_when_short(entries: &[Arc<Weighed>], count: &impl Fn(&Weighed) -> u64) -> u64 {
+    let short = |entry: &Arc<Weighed>| {
+        let short = shorten(entry, SHORT);
+        short.map_or_else(|| count(entry), |short| count(&short))
+    };
+    entries.iter().map(short).sum()
+}

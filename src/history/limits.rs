@@ -1,0 +1,91 @@
+//! How much of the past a model may be shown, and what makes room there.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::CompactionStrategy;
+use crate::session::{Compaction, Control};
+
+/// What the model may be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Limits {
+    /// Tokens of history; `None` = no limit.
+    pub max_tokens: Option<u64>,
+    /// Entries of history; `None` = no limit.
+    pub max_messages: Option<usize>,
+}
+
+/// What the settings say of the working context.
+#[derive(Debug, Clone, Default)]
+pub struct ContextRules {
+    pub limits: Limits,
+    /// What leaves where earlier turns do not fit, the first way that suffices.
+    pub strategies: Arc<[CompactionStrategy]>,
+}
+
+impl ContextRules {
+    /// The limits of a session: it may read whatever the model's window holds instead.
+    pub fn limits(&self, control: &Control) -> Limits {
+        let keeps_all = self.strategies(control).contains(&CompactionStrategy::None);
+        if control.reads_whole || keeps_all {
+            Limits::default()
+        } else {
+            self.limits
+        }
+    }
+
+    /// What makes room in a session.
+    pub fn strategies<'a>(&'a self, control: &'a Control) -> &'a [CompactionStrategy] {
+        control.strategies.as_deref().unwrap_or(&self.strategies)
+    }
+}
+
+impl Limits {
+    /// These limits in a model that reads `window` tokens, `taken` of which are not history: a tenth
+    /// stays free, because counts are estimates (S3.35).
+    #[must_use]
+    pub fn within(self, window: u64, taken: u64) -> Self {
+        self.at_most((window / 10 * 9).saturating_sub(taken))
+    }
+
+    /// These limits, with no more tokens than that.
+    #[must_use]
+    pub fn at_most(self, tokens: u64) -> Self {
+        Self {
+            max_tokens: Some(self.max_tokens.map_or(tokens, |most| most.min(tokens))),
+            ..self
+        }
+    }
+
+    /// Whether everything that these limits let through, `others` let through too.
+    pub fn are_within(self, others: Self) -> bool {
+        is_within(self.max_tokens, others.max_tokens)
+            && is_within(self.max_messages, others.max_messages)
+    }
+
+    /// Whether what was left out for other limits stays left out: these are not much wider. Prompt and
+    /// tools change a little from request to request, which is no reason to send another past.
+    pub(super) fn keep(self, made: &Compaction) -> bool {
+        let tokens = made.max_tokens.map(|made| made.saturating_add(made / 4));
+        let messages = self.max_messages.map(|most| most as u64);
+        is_within(self.max_tokens, tokens) && is_within(messages, made.max_messages)
+    }
+
+    /// What a compaction leaves, so that the next requests fit without another one.
+    #[must_use]
+    pub(super) fn lower(self) -> Self {
+        Self {
+            max_tokens: self.max_tokens.map(|most| most - most / 4),
+            max_messages: self.max_messages.map(|most| most - most / 4),
+        }
+    }
+}
+
+fn is_within<T: Ord>(most: Option<T>, other: Option<T>) -> bool {
+    match (most, other) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(most), Some(other)) => most <= other,
+    }
+}

@@ -1,0 +1,180 @@
+//! The tool by which a model reads a shortened result on. It shows only what the model was given before,
+//! so nobody is asked; it is offered as soon as something was shortened, behind all other tools.
+
+use serde_json::{Value, json};
+
+use crate::domain::{CallId, READ_MORE, Tool, ToolAnnotations};
+
+/// Bytes of a part where the model does not say how many.
+const USUAL_BYTES: usize = 8_000;
+/// Bytes of the longest part.
+const MAX_BYTES: usize = 16_000;
+
+/// Which part of which result a model asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartOfResult {
+    /// The call whose result it is.
+    pub call: CallId,
+    offset: usize,
+    length: usize,
+}
+
+impl PartOfResult {
+    /// What the arguments of a call ask for, or what is wrong with them.
+    pub fn asked(args: &Value) -> Result<Self, String> {
+        let wrong = |what: &str| format!("the arguments of `{READ_MORE}` are not valid: {what}");
+        let call = args.get("call").and_then(Value::as_str);
+        let call = call.filter(|call| !call.is_empty());
+        let call = call.ok_or_else(|| {
+            wrong("`call` is the id that the shortened result names, as `call_…`")
+        })?;
+        let number = |name: &str, usual: usize| match args.get(name) {
+            None | Some(Value::Null) => Ok(usual),
+            Some(value) => {
+                let number = value
+                    .as_u64()
+                    .and_then(|number| usize::try_from(number).ok());
+                number.ok_or_else(|| wrong(&format!("`{name}` is a number of bytes, 0 or more")))
+            }
+        };
+        Ok(Self {
+            call: CallId::from_wire(call),
+            offset: number("offset", 0)?,
+            length: number("length", USUAL_BYTES)?.clamp(1, MAX_BYTES),
+        })
+    }
+
+    /// That part of a whole result, and where the next one begins; or why there is none.
+    pub fn of(&self, whole: &str) -> Result<String, String> {
+        let bytes = whole.len();
+        if self.offset >= bytes {
+            return Err(format!(
+                "the result of `{}` has {bytes} bytes: there is nothing from byte {} on",
+                self.call, self.offset
+            ));
+        }
+        let begin = whole.floor_char_boundary(self.offset);
+        let end = whole.floor_char_boundary(begin.saturating_add(self.length));
+        // A character may be longer than what was asked for.
+        let end = if end > begin {
+            end
+        } else {
+            whole.ceil_char_boundary(begin + 1)
+        };
+        let part = whole.get(begin..end).unwrap_or_default();
+        let next = if end < bytes {
+            format!("the next part begins at offset {end}")
+        } else {
+            "this is its end".to_owned()
+        };
+        Ok(format!(
+            "{part}\n[bytes {begin} to {end} of {bytes}; {next}]"
+        ))
+    }
+}
+
+/// Why a call has no result to read.
+pub fn no_result(call: &CallId) -> String {
+    format!("there is no result of `{call}` in this conversation")
+}
+
+/// What the model is told of the tool; always the same words.
+pub fn definition() -> Tool {
+    Tool {
+        name: READ_MORE.to_owned(),
+        title: Some("Read more of a result".to_owned()),
+        description: "Reads a part of a tool result of this conversation that is shown to you in a \
+                      short form. The short form says the id of its call and at which byte the rest \
+                      begins."
+            .to_owned(),
+        input_schema: json!({
+            "type": "object",
+            "properties": {
+                "call": {"type": "string", "description": "The id of the call, as the short form says it."},
+                "offset": {"type": "integer", "minimum": 0, "description": "The first byte; 0 without it."},
+                "length": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": format!("Bytes, at most {MAX_BYTES}; {USUAL_BYTES} without it."),
+                },
+            },
+            "required": ["call"],
+        }),
+        annotations: ToolAnnotations::default(),
+        needs_tasks: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{MAX_BYTES, PartOfResult};
+
+    fn part(args: &serde_json::Value, whole: &str) -> Result<String, String> {
+        PartOfResult::asked(args)?.of(whole)
+    }
+
+    #[test]
+    fn parts_are_whole_characters_and_say_where_the_next_one_begins() {
+        let whole = "aäöü";
+        for (offset, length, expected) in [
+            (
+                0,
+                1,
+                "a\n[bytes 0 to 1 of 7; the next part begins at offset 1]",
+            ),
+            (
+                1,
+                1,
+                "ä\n[bytes 1 to 3 of 7; the next part begins at offset 3]",
+            ),
+            (
+                2,
+                3,
+                "ä\n[bytes 1 to 3 of 7; the next part begins at offset 3]",
+            ),
+            (3, 99, "öü\n[bytes 3 to 7 of 7; this is its end]"),
+        ] {
+            let args = json!({ "call": "call_1_0", "offset": offset, "length": length });
+            assert_eq!(part(&args, whole).unwrap(), expected);
+        }
+        let long = "x".repeat(3 * MAX_BYTES);
+        let all = part(&json!({ "call": "c", "length": 1_000_000 }), &long).unwrap();
+        assert!(all.contains("bytes 0 to 16000 of 48000"), "too long");
+    }
+
+    #[test]
+    fn parts_joined_are_the_whole_result() {
+        let whole = "zwölf Boxkämpfer ".repeat(400);
+        let (mut read, mut offset) = (String::new(), 0);
+        while offset < whole.len() {
+            let args = json!({ "call": "c", "offset": offset, "length": 999 });
+            let text = part(&args, &whole).unwrap();
+            let (part, _) = text.rsplit_once("\n[").unwrap();
+            read.push_str(part);
+            offset += part.len();
+        }
+        assert_eq!(read, whole);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (args, wrong) in [
+            (json!({}), "`call` is the id"),
+            (json!({ "call": 7 }), "`call` is the id"),
+            (json!({ "call": "c", "offset": -1 }), "`offset` is a number"),
+            (
+                json!({ "call": "c", "length": "all" }),
+                "`length` is a number",
+            ),
+            (
+                json!({ "call": "c", "offset": 4 }),
+                "nothing from byte 4 on",
+            ),
+        ] {
+            let error = part(&args, "four").unwrap_err();
+            assert!(error.contains(wrong), "{error}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Stories of what leaves the context of a session.
+
+use crate::domain::{CompactionStrategy, Effort};
+use crate::session::properties::world::{World, answer, say};
+use crate::session::{
+    Answer, Command, Compacted, Compaction, ContextSize, CutKind, Event, Gap, ModelChoice,
+};
+
+#[test]
+fn what_leaves_the_context_is_chosen_once_and_the_choice_is_taken_back_by_none() {
+    let choose = |strategies: Option<&[CompactionStrategy]>| Command::ChooseCompaction {
+        strategies: strategies.map(<[_]>::to_vec),
+    };
+    let mut world = World::new();
+    world.tell(&choose(None)).unwrap();
+    assert!(world.journal.is_empty(), "it was so already");
+    let middle = [CompactionStrategy::DeleteMiddle];
+    world.tell(&choose(Some(&middle))).unwrap();
+    world.tell(&choose(Some(&middle))).unwrap();
+    assert_eq!(world.journal.len(), 1);
+    assert_eq!(world.state.control.strategies.as_deref(), Some(&middle[..]));
+    let mixed = [CompactionStrategy::None, CompactionStrategy::DeleteOld];
+    for wrong in [&mixed[..], &[]] {
+        let refusal = world.tell(&choose(Some(wrong))).unwrap_err();
+        assert_eq!(refusal.field, Some("strategies"));
+    }
+    world.tell(&choose(None)).unwrap();
+    assert_eq!(world.state.control.strategies, None);
+}
+
+#[test]
+fn what_a_request_left_out_is_an_event_and_stays_so_until_the_context_begins_anew() {
+    let mut world = World::new();
+    world.tell(&say("one")).unwrap();
+    world.answer("first", vec![]);
+    world.tell(&say("two")).unwrap();
+    let size = ContextSize {
+        messages: 3,
+        tokens: 30,
+    };
+    let made = Compaction {
+        from: 2,
+        max_tokens: Some(20),
+        ..Compaction::default()
+    };
+    let entries = world.state.entries.clone();
+    let compacted = Compacted {
+        strategy: "delete-old".into(),
+        compaction: made.clone(),
+        left: 2,
+        from_seq: Some(1),
+        to_seq: None,
+        summarised_by: None,
+        before: size,
+        after: size,
+    };
+    let request = world.state.control.turn.as_ref().unwrap().request();
+    let answer = Answer {
+        compacted: Some(Box::new(compacted)),
+        ..answer("second", vec![])
+    };
+    world.tell(&Command::Answered { request, answer }).unwrap();
+    assert_eq!(world.state.control.compaction, Some(made));
+    assert_eq!(
+        world.state.entries[..3],
+        entries,
+        "the transcript has it all"
+    );
+    let events: Vec<&Event> = world.events().collect();
+    let place = |wanted: fn(&Event) -> bool| events.iter().rposition(|event| wanted(event));
+    let told = place(|event| matches!(event, Event::ContextCompacted(_)));
+    assert!(told.is_some() && told < place(|event| matches!(event, Event::Answered { .. })));
+    world.tell(&Command::ResetContext).unwrap();
+    assert_eq!(world.state.control.compaction, None);
+}
+
+/// Asserts S2.26.
+#[test]
+fn a_lower_limit_leaves_every_entry_in_its_place_and_holds_until_another_model_answers() {
+    let mut world = World::new();
+    world.tell(&say("one")).unwrap();
+    world.answer("first", vec![]);
+    world.tell(&say("two")).unwrap();
+    // What this process no longer holds has its place all the same.
+    let (held, gap) = (
+        world.state.entries.split_off(2),
+        Gap {
+            after: 0,
+            entries: 2,
+        },
+    );
+    world.state.retain(held, gap);
+    for kind in [CutKind::LowerLimit, CutKind::Shortening] {
+        let request = world.state.control.turn.as_ref().unwrap().request();
+        let (cut, spent) = (world.cut(kind), Vec::new());
+        world
+            .tell(&Command::Overflowed {
+                request,
+                cut,
+                spent,
+            })
+            .unwrap();
+        assert_eq!((world.state.entries.len(), world.state.gap), (1, gap));
+        let turn = world.state.control.turn.as_ref().unwrap();
+        assert!(turn.is_limit_lowered, "said once in a turn");
+    }
+    world.answer("second", vec![]);
+    world.tell(&say("three")).unwrap();
+    assert_eq!(world.state.control.max_tokens, Some(1));
+    let turn = world.state.control.turn.as_ref().unwrap();
+    assert!(!turn.is_limit_lowered);
+    let chosen = world.state.control.model.clone().unwrap();
+    let thinks = ModelChoice {
+        effort: Some(Effort::High),
+        ..chosen
+    };
+    let larger = ModelChoice::new("other", "larger");
+    for (model, expected) in [(thinks, Some(1)), (larger, None)] {
+        world.tell(&Command::ChooseModel { model }).unwrap();
+        assert_eq!(world.state.control.max_tokens, expected);
+    }
+}

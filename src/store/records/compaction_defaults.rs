@@ -1,0 +1,53 @@
+//! What makes room in the contexts of a tenant's sessions, where its admins said so.
+
+use super::super::Error;
+use super::super::db::{Db, args};
+use super::{from_json, tenant_id, to_json};
+use crate::domain::{CompactionStrategy, TenantId, Timestamp};
+
+/// The defaults of tenants.
+pub struct CompactionDefaults<'s> {
+    db: &'s Db,
+}
+
+impl<'s> CompactionDefaults<'s> {
+    pub(super) fn new(db: &'s Db) -> Self {
+        Self { db }
+    }
+
+    /// Those of every tenant, for the start of the server.
+    pub async fn all(&self) -> Result<Vec<(TenantId, Vec<CompactionStrategy>)>, Error> {
+        let sql = "SELECT tenant, strategies FROM compaction_defaults ORDER BY tenant";
+        let rows: Vec<(String, String)> = self.db.fetch_all(sql, args![]).await?;
+        let rows = rows.into_iter().map(|(tenant, strategies)| {
+            Ok((tenant_id(tenant)?, from_json("strategies", &strategies)?))
+        });
+        rows.collect()
+    }
+
+    /// Sets one.
+    pub async fn put(
+        &self,
+        tenant: &TenantId,
+        strategies: &[CompactionStrategy],
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        let strategies = to_json("strategies", strategies)?;
+        self.db
+            .execute(
+                "INSERT INTO compaction_defaults (tenant, strategies, updated_at) \
+                 VALUES ($1, $2, $3) ON CONFLICT (tenant) DO UPDATE SET \
+                 strategies = excluded.strategies, updated_at = excluded.updated_at",
+                args![tenant.as_str(), strategies.as_str(), at.0],
+            )
+            .await?;
+        Ok(())
+    }
+
+    /// Forgets one.
+    pub async fn delete(&self, tenant: &TenantId) -> Result<(), Error> {
+        let sql = "DELETE FROM compaction_defaults WHERE tenant = $1";
+        self.db.execute(sql, args![tenant.as_str()]).await?;
+        Ok(())
+    }
+}
