@@ -29,10 +29,10 @@ pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusa
 pub use decide::{Fork, Gateway, Inputs, decide, overdue};
 pub use effects::{Effect, effects};
 pub use event::{Commit, CommitError, ContextSize, Event, SCHEMA, SHORTEN_RESULTS};
-pub use model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
+pub use model::{AnsweredBy, ModelChoice, RequestFacts, RequestPurpose, Spent};
 pub use policy::{PolicyEffect, Rule, Rules};
 pub use reasoning::{MAX_REASONING, Reasoning};
 pub use state::{
-    Activity, Control, Ending, PastDecision, Phase, RepeatedCalls, SessionState, Turn,
-    WaitingMessage,
+    Activity, Control, Ending, PastDecision, Phase, RepeatedCalls, SessionState, TitleSource,
+    Titling, Turn, WaitingMessage,
 };

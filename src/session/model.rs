@@ -52,6 +52,35 @@ pub struct RequestFacts {
     pub price_version: Option<String>,
     /// What the input tokens were for.
     pub parts: RequestParts,
+    /// What it was asked for.
+    #[serde(default, skip_serializing_if = "RequestPurpose::is_turn")]
+    pub purpose: RequestPurpose,
+}
+
+/// What a model is asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestPurpose {
+    /// To go on with a turn.
+    #[default]
+    Turn,
+    /// To give the session a title.
+    Title,
+}
+
+impl RequestPurpose {
+    /// Its name in the database and on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Turn => "turn",
+            Self::Title => "title",
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+    fn is_turn(&self) -> bool {
+        *self == Self::Turn
+    }
 }
 
 /// What an attempt of a model request used that became no answer.

@@ -51,6 +51,7 @@ mod stores;
 mod story;
 mod support;
 mod tenancy;
+mod titles;
 mod traces;
 mod turn_limit;
 mod usage;

@@ -66,6 +66,18 @@ pub struct Chat {
     pub turn_limit: Option<Duration>,
     /// What happens to history that does not fit, the first way that suffices.
     pub compaction_strategy: Vec<CompactionStrategy>,
+    /// Who gives sessions their titles.
+    pub titles: Titles,
+}
+
+/// Who gives sessions their titles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Titles {
+    /// Nobody: they are the first words of the first message.
+    FirstWords,
+    /// A model, after its first answer.
+    Model,
 }
 
 /// What happens to history that does not fit the window.

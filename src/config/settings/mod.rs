@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 pub use agent::{
     Agent, ApiFlavour, ApprovalWay, Breaker, CacheTtl, Chat, CompactionStrategy, FallbackEntry,
-    Llm, ProviderEntry, ProviderKind, Retry, Tool, ToolSearch,
+    Llm, ProviderEntry, ProviderKind, Retry, Titles, Tool, ToolSearch,
 };
 pub(in crate::config) use agent::{fallback, listed};
 pub use of_models::ModelPrice;

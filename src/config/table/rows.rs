@@ -75,6 +75,7 @@ const APPROVALS: &[Word] = &[
     Word::Is("deny"),
     Word::Is("auto"),
 ];
+const TITLES: &[Word] = &[Word::Is("first-words"), Word::Is("model")];
 const STRATEGIES: &[Word] = &[
     Word::Is("delete-old"),
     Word::Later("none"),
@@ -210,6 +211,8 @@ settings! { since "0.1":
         "Seconds that a turn may go on without a person, at every door: since the message that began it, or since a person's last message or decision in it; while it waits for a decision, no time runs. An MCP client or `sepal agent --call` waits as long for an answer, approvals included. 0 = no limit.";
     "agent.chat.compaction_strategy" ["SPL_CHAT_COMPACTION_STRATEGY" "CHAT_COMPACTION_STRATEGY"] ListOf(STRATEGIES), Is("delete-old"),
         "What happens to history that does not fit the window: the oldest messages are left out.";
+    "agent.chat.titles" ["SPL_CHAT_TITLES"] OneOf(TITLES), Is("first-words"),
+        "Who gives sessions their titles: `first-words` takes those of the first message; `model` asks the cheapest model of the session's own provider once, after the first answer, which costs a few hundred tokens for each session. A title that a person gave stays.";
     "agent.chat.request_budget" ["SPL_CHAT_REQUEST_BUDGET" "CHAT_REQUEST_BUDGET"] Number(0.0, 1e9), Is("0.0"),
         "US dollars that one request may cost; 0 = no limit, and the only value of this version.";
     "agent.chat.session_budget" ["SPL_CHAT_SESSION_BUDGET" "CHAT_SESSION_BUDGET"] Number(0.0, 1e9), Is("0.0"),

@@ -136,7 +136,7 @@ impl Document {
     pub(in crate::gateway) fn title(&self) -> &str {
         let mut newest = self.events.iter().rev();
         let title = newest.find_map(|shown| {
-            if let Event::TitleSet { title } = &shown.event {
+            if let Event::TitleSet { title, .. } = &shown.event {
                 return Some(&**title);
             }
             None

@@ -54,7 +54,7 @@ impl Control {
             Event::OwnerChanged { runner, engine } => {
                 self.hand_over((runner, engine.as_ref()), at);
             }
-            Event::TitleSet { title } => self.title = Some(title.clone()),
+            Event::TitleSet { .. } | Event::TitlingMoved { .. } => self.evolve_title(event),
             Event::ModelChosen { model } => self.model = Some(model.clone()),
             Event::WindowChosen { whole } => self.reads_whole = *whole,
             Event::ContextReset => self.reset(),
@@ -94,6 +94,15 @@ impl Control {
             | Event::Started { .. }
             | Event::Ended { .. }
             | Event::CallStopRequested { .. } => self.evolve_queue(event, at),
+        }
+    }
+
+    fn evolve_title(&mut self, event: &Event) {
+        if let Event::TitleSet { title, source } = event {
+            self.title = Some(title.clone());
+            self.title_source = *source;
+        } else if let Event::TitlingMoved { to } = event {
+            self.titling = *to;
         }
     }
 

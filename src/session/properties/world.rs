@@ -625,7 +625,7 @@ pub(crate) fn wanted_calls(state: &SessionState) -> BTreeSet<CallId> {
     let effects = effects(&state.control);
     let calls = effects.into_iter().filter_map(|effect| match effect {
         Effect::RunCall { call, .. } => Some(call),
-        Effect::AskModel { .. } => None,
+        Effect::AskModel { .. } | Effect::MakeTitle => None,
     });
     calls.collect()
 }

@@ -6,6 +6,7 @@ mod fork;
 mod limits;
 mod recovery;
 mod switching;
+mod titles;
 
 use serde_json::json;
 

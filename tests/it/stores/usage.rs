@@ -1,6 +1,7 @@
 //! The rows of what was used: kept once, found where some are missing, and summed alike by each database.
 
 use sepal::domain::{CommitId, MicroUsd, RequestParts, TenantId, Timestamp, TokenUsage, UserId};
+use sepal::session::RequestPurpose;
 use sepal::store::records::{
     DAY_MS, Direction, EventPlace, ProjectedRow, RequestRow, Sorting, UsageBy, UsageFilter,
     UsageRows,
@@ -20,6 +21,7 @@ fn request_row(session: u128, at: i64, change: impl FnOnce(&mut RequestRow)) -> 
         turn: 1,
         iteration: 1,
         attempt: 1,
+        purpose: RequestPurpose::Turn,
         is_answer: true,
         provider: "p".into(),
         model: "m".into(),

@@ -2115,6 +2115,8 @@ export interface components {
             session?: string | null;
             /** @description The title of the caller's own session, while there is such a session. */
             title?: string | null;
+            /** @description What models were asked for: `turn`, or `title`. */
+            purpose?: string | null;
             server?: string | null;
             tool?: string | null;
             requests?: components["schemas"]["RequestUsage"] | null;

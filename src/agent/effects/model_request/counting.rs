@@ -7,7 +7,7 @@ use crate::agent::effects::session_agent::{RequestBase, SessionAgent};
 use crate::domain::{Entry, RequestParts, TokenUsage, Weighed};
 use crate::llm;
 use crate::llm::tokens::Counter;
-use crate::session::{Control, ModelChoice, Phase, RequestFacts, Spent};
+use crate::session::{Control, ModelChoice, Phase, RequestFacts, RequestPurpose, Spent};
 
 /// The server of the tools by which other tools are found: no server of people has such a name.
 const TOOL_SEARCH: &str = "(tool search)";
@@ -51,6 +51,7 @@ impl SessionAgent {
             model: choice.model.clone(),
             price_version: version.map(ToOwned::to_owned),
             parts: parts.clone().scaled_to(usage.input_tokens),
+            purpose: RequestPurpose::Turn,
         })
     }
 

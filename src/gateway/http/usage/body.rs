@@ -42,6 +42,9 @@ pub(super) struct UsageItem {
     /// The title of the caller's own session, while there is such a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
+    /// What models were asked for: `turn`, or `title`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    purpose: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,6 +171,7 @@ impl UsageItem {
             model: group.model,
             session: group.session.map(|id| id.to_string()),
             title: group.title.filter(|title| !title.is_empty()),
+            purpose: group.purpose,
             server: group.server,
             tool: group.tool,
             requests,

@@ -27,7 +27,7 @@ pub(in crate::gateway::http) struct UsageQuery {
     #[param(pattern = "^([0-9]{4}-[0-9]{2}-[0-9]{2})?$")]
     to: Option<String>,
     /// What is summed apart; none = `day`. `server` and `tool` sum calls, the others model requests.
-    #[param(pattern = "^(day|day,model|person|model|session|server|tool)?$")]
+    #[param(pattern = "^(day|day,model|person|model|session|purpose|server|tool)?$")]
     by: Option<String>,
     /// Only what this person used; their id. Members ask for nobody else.
     #[param(pattern = "^(usr_[0-9a-f]{32})?$")]
@@ -148,11 +148,12 @@ impl UsageQuery {
             "person" => UsageBy::Person,
             "model" => UsageBy::Model,
             "session" => UsageBy::Session,
+            "purpose" => UsageBy::Purpose,
             "server" => UsageBy::Server,
             "tool" => UsageBy::Tool,
             _ => {
-                let text =
-                    "`by` is `day`, `day,model`, `person`, `model`, `session`, `server` or `tool`";
+                let text = "`by` is `day`, `day,model`, `person`, `model`, `session`, `purpose`, `server` or \
+                     `tool`";
                 return Err(wrong("by", text));
             }
         })
@@ -161,7 +162,7 @@ impl UsageQuery {
     fn sorted(&self, by: UsageBy) -> Result<(Sorting, Direction), ApiError> {
         let usual = match by {
             UsageBy::Day | UsageBy::DayAndModel => Sorting::Name,
-            UsageBy::Person | UsageBy::Model | UsageBy::Session => Sorting::Cost,
+            UsageBy::Person | UsageBy::Model | UsageBy::Session | UsageBy::Purpose => Sorting::Cost,
             UsageBy::Server | UsageBy::Tool => Sorting::Count,
         };
         let sorting = match self.sort.as_deref().unwrap_or_default() {

@@ -7,7 +7,7 @@ use crate::store::records::{CallSums, RequestSums, UsageGroup};
 /// With what a spreadsheet begins a formula.
 const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-const OF_REQUESTS: [&str; 26] = [
+const OF_REQUESTS: [&str; 27] = [
     "day",
     "person_id",
     "person",
@@ -15,6 +15,7 @@ const OF_REQUESTS: [&str; 26] = [
     "model",
     "session",
     "title",
+    "purpose",
     "requests",
     "input_tokens",
     "cached_tokens",
@@ -93,6 +94,7 @@ fn of_requests(group: &UsageGroup<RequestSums>) -> Vec<String> {
             .map(ToString::to_string)
             .unwrap_or_default(),
         text(group.title.as_deref()),
+        text(group.purpose.as_deref()),
     ];
     let counts = [
         sums.requests,
@@ -187,8 +189,8 @@ mod tests {
         assert_eq!(
             written,
             [
-                "1970-01-01,,,,'=1+1,,,2,7,0,0,0,0,0,0,0,1.000020,1,0,0,0,0,0,0,0,7",
-                "1970-01-01,,,,\"a,\"\"b\"\"\",,,1,7,0,0,0,0,0,0,0,unknown,1,0,0,0,0,0,0,0,7",
+                "1970-01-01,,,,'=1+1,,,,2,7,0,0,0,0,0,0,0,1.000020,1,0,0,0,0,0,0,0,7",
+                "1970-01-01,,,,\"a,\"\"b\"\"\",,,,1,7,0,0,0,0,0,0,0,unknown,1,0,0,0,0,0,0,0,7",
             ]
         );
         let calls = UsageGroup {

@@ -8,6 +8,7 @@ use super::super::Error;
 use super::super::db::{Arg, Db, Statement, args};
 use super::{session_id, tenant_id};
 use crate::domain::{CommitId, MicroUsd, RequestParts, SessionKey, Timestamp, TokenUsage, UserId};
+use crate::session::RequestPurpose;
 
 pub use report::{
     CallSums, DAY_MS, Direction, RequestSums, Sorting, UsageBy, UsageFilter, UsageGroup,
@@ -32,9 +33,11 @@ pub struct EventPlace {
 pub struct RequestRow {
     pub place: EventPlace,
     pub turn: u64,
+    /// The model request within the turn, from 1; 0 = it was asked beside the turn.
     pub iteration: u64,
     /// Which attempt of the request, from 1.
     pub attempt: u64,
+    pub purpose: RequestPurpose,
     /// Whether it became an answer.
     pub is_answer: bool,
     pub provider: String,
@@ -197,16 +200,17 @@ fn keep_request(key: &SessionKey, row: &RequestRow) -> Statement {
         int(parts.results),
         int(parts.message),
         int(parts.attachments),
-        int(parts.reasoning)
+        int(parts.reasoning),
+        row.purpose.as_str()
     ]);
     Statement::new(
         "INSERT INTO model_requests (tenant, session, commit_id, place, at, owner, turn, \
          iteration, attempt, is_answer, provider, model, input_tokens, cached_tokens, \
          cache_write_tokens, cache_write_long_tokens, output_tokens, reasoning_tokens, \
          is_estimated, cost, price_version, part_system, part_tools, part_history, part_results, \
-         part_message, part_attachments, part_reasoning) \
+         part_message, part_attachments, part_reasoning, purpose) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, \
-         $19, $20, $21, $22, $23, $24, $25, $26, $27, $28) ON CONFLICT DO NOTHING",
+         $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29) ON CONFLICT DO NOTHING",
         values,
     )
 }

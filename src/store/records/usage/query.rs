@@ -18,6 +18,7 @@ const REQUESTS: &str = "SELECT grouped.*, users.name AS owner_name, sessions.tit
     CASE WHEN $3 THEN provider END AS provider, \
     CASE WHEN $3 THEN model END AS model, \
     CASE WHEN $4 THEN session END AS session, \
+    CASE WHEN $17 THEN purpose END AS purpose, \
     CAST(COUNT(*) AS BIGINT) AS requests, \
     CAST(COALESCE(SUM(input_tokens), 0) AS BIGINT) AS input_tokens, \
     CAST(COALESCE(SUM(cached_tokens), 0) AS BIGINT) AS cached_tokens, \
@@ -40,15 +41,15 @@ const REQUESTS: &str = "SELECT grouped.*, users.name AS owner_name, sessions.tit
     CAST(COALESCE(SUM(part_reasoning), 0) AS BIGINT) AS part_reasoning \
     FROM model_requests WHERE tenant = $5 AND ($6 = '' OR owner = $6) AND at >= $7 AND at < $8 \
     AND ($9 = '' OR provider = $9) AND ($10 = '' OR model = $10) AND ($11 = '' OR session = $11) \
-    GROUP BY 1, 2, 3, 4, 5) AS grouped \
+    GROUP BY 1, 2, 3, 4, 5, 6) AS grouped \
     LEFT JOIN users ON users.tenant = $5 AND users.id = grouped.owner \
     LEFT JOIN sessions ON sessions.tenant = $5 AND sessions.id = grouped.session \
     AND sessions.owner = $16 \
     ORDER BY CASE $12 WHEN 'cost' THEN grouped.cost WHEN 'tokens' THEN \
     grouped.input_tokens + grouped.output_tokens WHEN 'count' THEN grouped.requests \
     ELSE grouped.day END * $13, \
-    CASE WHEN $13 > 0 THEN COALESCE(users.name, grouped.owner, grouped.model) END, \
-    CASE WHEN $13 < 0 THEN COALESCE(users.name, grouped.owner, grouped.model) END DESC, \
+    CASE WHEN $13 > 0 THEN COALESCE(users.name, grouped.owner, grouped.model, grouped.purpose) END, \
+    CASE WHEN $13 < 0 THEN COALESCE(users.name, grouped.owner, grouped.model, grouped.purpose) END DESC, \
     CASE WHEN $13 > 0 THEN sessions.title END, CASE WHEN $13 < 0 THEN sessions.title END DESC, \
     grouped.day, grouped.owner, grouped.provider, grouped.model, grouped.session \
     LIMIT $14 OFFSET $15";
@@ -95,7 +96,8 @@ impl Usage<'_> {
             sign(direction),
             int(limit as u64),
             int(offset as u64),
-            filter.reader.as_str()
+            filter.reader.as_str(),
+            is_by(&[UsageBy::Purpose])
         ]);
         let rows: Vec<RequestsRow> = self.db.fetch_all(REQUESTS, values).await?;
         rows.into_iter().map(RequestsRow::into_group).collect()
@@ -110,7 +112,8 @@ impl Usage<'_> {
             1_i64,
             1_i64,
             0_i64,
-            filter.reader.as_str()
+            filter.reader.as_str(),
+            false
         ]);
         let row: Option<RequestsRow> = self.db.fetch_optional(REQUESTS, values).await?;
         let group = row.map(RequestsRow::into_group).transpose()?;
@@ -173,6 +176,7 @@ struct RequestsRow {
     provider: Option<String>,
     model: Option<String>,
     session: Option<String>,
+    purpose: Option<String>,
     title: Option<String>,
     requests: i64,
     input_tokens: i64,
@@ -205,6 +209,7 @@ impl RequestsRow {
             model: self.model,
             session: self.session.map(session_id).transpose()?,
             title: self.title,
+            purpose: self.purpose,
             server: None,
             tool: None,
             sums,

@@ -15,6 +15,8 @@ pub enum UsageBy {
     Person,
     Model,
     Session,
+    /// What models were asked for.
+    Purpose,
     /// MCP servers: their calls, and what their definitions took of requests.
     Server,
     /// Tools of MCP servers.
@@ -121,6 +123,8 @@ pub struct UsageGroup<S> {
     pub session: Option<SessionId>,
     /// The title of the reader's own session, while there is such a session.
     pub title: Option<String>,
+    /// What models were asked for, by its name in the database.
+    pub purpose: Option<String>,
     pub server: Option<String>,
     pub tool: Option<String>,
     pub sums: S,
