@@ -34,5 +34,6 @@ pub use sessions::attach::Upload;
 pub use sessions::fork::{ForkRequest, family, fork};
 pub use sessions::list::RowError;
 pub use sessions::removal::expiry::remove_expired_rows;
+pub use sessions::shared::{SharedBy, SharedView, Sharing};
 pub use sessions::{Page, Sessions, SessionsSettings};
 pub use usage::{UsageAccess, UsageGroups, UsageReport, UsageRequest};

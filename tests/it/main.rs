@@ -47,6 +47,7 @@ mod servers;
 mod session_marks;
 mod shared_engine;
 mod shares;
+mod sharing;
 mod stores;
 mod story;
 mod support;

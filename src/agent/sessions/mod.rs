@@ -9,6 +9,7 @@ mod registry;
 pub(super) mod removal;
 mod room;
 mod rules;
+pub(super) mod shared;
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
@@ -21,6 +22,7 @@ use tokio_util::task::TaskTracker;
 
 use self::refusal::{not_found, unreadable};
 use self::registry::SessionRegistry;
+use self::shared::Sharing;
 use super::cluster::Cluster;
 use super::cluster::list_broadcast::ListBroadcast;
 use super::cluster::message::ClusterMessage;
@@ -235,6 +237,11 @@ impl Sessions {
             self.join(key, caller).await?;
         }
         Ok(())
+    }
+
+    /// How sessions are shared.
+    pub fn sharing(&self) -> Sharing<'_> {
+        Sharing(self)
     }
 
     /// Deletes a session with its journal and workspace. A deletion that was cut off, by the store or

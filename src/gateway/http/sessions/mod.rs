@@ -9,6 +9,7 @@ mod fork;
 mod list;
 mod one;
 mod search;
+mod shares;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -30,6 +31,8 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         .routes(routes!(search::search_session))
         .routes(routes!(events::list_events))
         .routes(routes!(export::export_session))
+        .routes(routes!(shares::share_session, shares::list_shares))
+        .routes(routes!(shares::stop_sharing))
         .routes(routes!(fork::fork_session))
         .routes(routes!(fork::list_forks))
         .routes(routes!(attachments::attach_file))
