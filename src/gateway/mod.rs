@@ -9,6 +9,7 @@ mod export;
 mod extract;
 mod guard;
 mod http;
+mod import;
 pub mod mcp;
 mod openapi;
 pub mod socket;

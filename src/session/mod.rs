@@ -26,7 +26,7 @@ pub use call::{
     Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution, SaidCall, ToolFacts, Verdict,
 };
 pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, Shortened};
-pub use decide::{Fork, Gateway, Inputs, decide, overdue};
+pub use decide::{Fork, Gateway, Import, Inputs, SaidElsewhere, Speaker, decide, overdue};
 pub use effects::{Effect, effects};
 pub use event::{Commit, CommitError, ContextSize, Event, SCHEMA, SHORTEN_RESULTS};
 pub use model::{AnsweredBy, ModelChoice, RequestFacts, RequestPurpose, Spent};

@@ -24,6 +24,7 @@ mod file_facts;
 mod forks;
 mod generated;
 mod idle;
+mod imports;
 mod isolation;
 mod kill;
 mod landings;

@@ -2,6 +2,7 @@
 
 mod fork;
 mod idempotency;
+mod import;
 mod queue;
 mod recovery;
 mod refusal;
@@ -9,6 +10,7 @@ mod title;
 mod turn;
 
 pub use fork::Fork;
+pub use import::{Import, SaidElsewhere, Speaker};
 pub use turn::overdue;
 
 use super::command::{Command, Genesis, Refusal};

@@ -25,7 +25,7 @@ pub(crate) struct World {
     pub(crate) journal: Vec<Commit>,
     pub(crate) rules: Rules,
     pub(crate) now: i64,
-    genesis: Genesis,
+    pub(crate) genesis: Genesis,
     starts: u32,
     /// Several gateways act on it, each on its own knowledge.
     pub(crate) is_shared: bool,

@@ -3,6 +3,7 @@
 mod approvals;
 mod attachments;
 mod fork;
+mod import;
 mod limits;
 mod recovery;
 mod switching;

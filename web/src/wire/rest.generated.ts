@@ -614,6 +614,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import conversations: ChatGPT's `conversations.json` or the zip archive it comes in, JSON exports of
+         *     LibreChat, Open WebUI and Sepal, as the body. Each becomes a session with its title, times and
+         *     messages. The same conversation is imported once, however often it comes.
+         * @description Import conversations: ChatGPT's `conversations.json` or the zip archive it comes in, JSON exports of
+         *     LibreChat, Open WebUI and Sepal, as the body. Each becomes a session with its title, times and
+         *     messages. The same conversation is imported once, however often it comes.
+         */
+        post: operations["import_sessions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{id}": {
         parameters: {
             query?: never;
@@ -1412,6 +1436,20 @@ export interface components {
             /** @description What stands around it, piece by piece: plain text, never markup. */
             snippet: components["schemas"]["PieceItem"][];
         };
+        /** @description What became of the conversations of a file. */
+        ImportDone: {
+            /** @description Sessions that are new. */
+            imported: components["schemas"]["ImportedItem"][];
+            /** @description Conversations that were imported before; nothing was changed in their sessions. */
+            alreadyThere: components["schemas"]["ImportedItem"][];
+            /** @description What was not imported. */
+            skipped: components["schemas"]["SkippedItem"][];
+        };
+        /** @description A session that was made of a conversation. */
+        ImportedItem: {
+            sessionId: string;
+            title: string;
+        };
         /** @description Which Sepal this is. */
         Installation: {
             /** @description The name that the operator gave it. */
@@ -2132,6 +2170,13 @@ export interface components {
             password: string;
             /** @description The tenant; the default one if missing. */
             tenant?: string | null;
+        };
+        /** @description A conversation that was not imported. */
+        SkippedItem: {
+            /** @description As far as it has one. */
+            title: string;
+            /** @description Why not. */
+            reason: string;
         };
         /** @description Where sessions are kept. */
         StorageInfo: {
@@ -5565,6 +5610,112 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BulkDone"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    import_sessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The file, 64 MiB at most. */
+        requestBody: {
+            content: {
+                "application/octet-stream": number[];
+            };
+        };
+        responses: {
+            /** @description What became of the conversations of a file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportDone"];
                 };
             };
             /** @description The request is not valid; `errors` names the fields. */

@@ -6,6 +6,7 @@ mod commands;
 mod events;
 mod export;
 mod fork;
+mod import;
 mod list;
 mod one;
 mod search;
@@ -27,6 +28,7 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
             one::delete_session
         ))
         .routes(routes!(list::bulk::change_sessions))
+        .routes(routes!(import::import_sessions))
         .routes(routes!(search::search_sessions))
         .routes(routes!(search::search_session))
         .routes(routes!(events::list_events))
