@@ -6524,6 +6524,8 @@ export interface operations {
                  *     contents of attachments).
                  */
                 format?: string;
+                /** @description Whether a browser shows it instead of saving it; `html` only. */
+                show?: boolean;
             };
             header?: never;
             path: {
