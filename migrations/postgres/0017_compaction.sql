@@ -1,4 +1,4 @@
--- Why a model was asked: `turn`, or `compaction` for a summary of what left the context.
+-- What a model was asked for: `turn`, `title`, or `compaction` for a summary of what left the context.
 ALTER TABLE model_requests ADD COLUMN purpose TEXT NOT NULL DEFAULT 'turn';
 
 -- What makes room in the contexts of a tenant's sessions, where its admins said so.

@@ -24,6 +24,7 @@ fn snapshots() {
             Event::ContextReset,
             Event::TitleSet {
                 title: "t".to_owned(),
+                source: None,
             },
         ];
         let commit = Commit {

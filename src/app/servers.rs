@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{self, Settings};
+use crate::config::{self, Settings, Titles};
 use crate::mcp::bundled_tools;
 use crate::mcp::config::ConfigFile;
 use crate::net::{self, Guard};
@@ -39,6 +39,7 @@ pub(super) fn open(
         rules: Arc::new(Rules {
             max_iterations: settings.chat.max_llm_iterations.get(),
             max_same_calls: settings.chat.max_same_calls.map(NonZeroU32::get),
+            has_titles_made: settings.chat.titles == Titles::Model,
             ..Rules::default()
         }),
         retry: super::model::retry(&settings.llm),

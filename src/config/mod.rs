@@ -23,7 +23,7 @@ pub use settings::{
     Access, Agent, ApiFlavour, ApprovalWay, Auth, AuthMode, Breaker, CacheTtl, Chat, FallbackEntry,
     Http, Limits, Llm, Log, LogFormat, LogLevel, LogOutput, Metrics, ModelPrice, ProviderEntry,
     ProviderKind, Retry, Runtime, Sandbox, SandboxDriver, Settings, Socket, Stdio, Store,
-    Telemetry, Tool, ToolSearch, Transports,
+    Telemetry, Titles, Tool, ToolSearch, Transports,
 };
 pub use source::env::{Flag, Preset, SourceFile, Sources, environment};
 pub use source::layer::{Loaded, load};

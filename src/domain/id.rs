@@ -74,6 +74,10 @@ prefixed_id!(
     JournalId, "jrn_"
 );
 prefixed_id!(
+    /// One way in which a session was shared (not its secret).
+    SharedSessionId, "shr_"
+);
+prefixed_id!(
     /// One request or command, for logs and error texts.
     RequestId, "req_"
 );

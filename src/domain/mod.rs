@@ -36,7 +36,7 @@ pub use file_facts::{FileFacts, written_path};
 pub use fork::ForkOrigin;
 pub use id::{
     ApiKeyId, CallId, CommitId, EngineId, GatewayId, Iteration, JournalId, ModelRequestId,
-    RequestId, SandboxId, SessionId, SessionKey, TenantId, TurnId, UserId,
+    RequestId, SandboxId, SessionId, SessionKey, SharedSessionId, TenantId, TurnId, UserId,
 };
 pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
 pub use memo::Memo;

@@ -13,6 +13,8 @@ pub enum RequestPurpose {
     Turn,
     /// To summarise what leaves the context.
     Compaction,
+    /// To give the session a title.
+    Title,
 }
 
 impl RequestPurpose {
@@ -21,6 +23,7 @@ impl RequestPurpose {
         match self {
             Self::Turn => "turn",
             Self::Compaction => "compaction",
+            Self::Title => "title",
         }
     }
 

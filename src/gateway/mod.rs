@@ -9,6 +9,7 @@ mod export;
 mod extract;
 mod guard;
 mod http;
+mod import;
 pub mod mcp;
 mod openapi;
 pub mod socket;
@@ -107,6 +108,7 @@ pub fn router(state: GatewayState) -> axum::Router {
     };
     routes
         .route("/api/openapi.json", get(describe))
+        .route("/shared/{word}", get(http::show_shared))
         .method_not_allowed_fallback(wrong_method)
         .fallback(spa::fallback)
         .layer(DefaultBodyLimit::max(state.body_limit))

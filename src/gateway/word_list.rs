@@ -28,6 +28,8 @@ macro_rules! word_lists {
 word_lists! {
     /// What a session does.
     SessionState = "idle" | "running" | "waiting" | "failed";
+    /// Who may read what is shared: whoever is signed in to the tenant, or whoever has the link.
+    ShareAudience = "tenant" | "link";
     /// What was found.
     TextKind = "title" | "message" | "answer" | "call" | "output";
     /// How people sign in.

@@ -5,6 +5,7 @@
 //! keeps what it has, so a change never cuts an answer.
 
 mod candidates;
+mod cheapest;
 mod checks;
 mod choice;
 mod compaction;
@@ -17,6 +18,7 @@ mod trial;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use jiff::civil::Date;
 use reqwest::Client;
 use tokio::sync::watch;
 
@@ -29,7 +31,7 @@ pub use self::trial::Trial;
 
 use self::compaction::CompactionDefaults;
 use crate::domain::{Code, CompactionStrategy, Scope, TenantId, UserId};
-use crate::llm::BreakerConfig;
+use crate::llm::{BreakerConfig, Catalogue};
 use crate::net::Guard;
 use crate::session::{ModelChoice, Refusal};
 use crate::store::records::ProviderRow;
@@ -218,6 +220,22 @@ impl Providers {
         choice: &ModelChoice,
     ) -> Result<Vec<Candidate>, Refusal> {
         candidates::candidates(self, tenant, choice)
+    }
+
+    /// Who may give a title to a session that `choice` answers, in the order in which they are asked: the
+    /// cheapest model of the same provider, then the session's own. Never another provider: nobody has
+    /// chosen it to read what is said here.
+    pub fn title_choices(
+        &self,
+        tenant: &TenantId,
+        choice: &ModelChoice,
+        known: (Catalogue, Date),
+    ) -> Vec<ModelChoice> {
+        let offer = self.find(tenant, &choice.provider);
+        let cheaper = offer.and_then(|offer| cheapest::cheaper_than(&offer, &choice.model, known));
+        let cheaper = cheaper.map(|model| ModelChoice::new(choice.provider.as_str(), model));
+        let own = ModelChoice::new(choice.provider.as_str(), choice.model.as_str());
+        cheaper.into_iter().chain([own]).collect()
     }
 
     /// Why a session cannot be answered before somebody adds a key (S2.22). A provider that is gone

@@ -140,6 +140,13 @@ pub enum Command {
         /// Where it is, as the session's tools name it.
         path: String,
     },
+    /// A model that was asked for a title has given one, or cannot.
+    Titled {
+        /// Cleaned; none = there is none to be had.
+        title: Option<String>,
+        /// What its attempts used.
+        spent: Vec<Spent>,
+    },
     /// A call ended.
     CallEnded {
         call: CallId,

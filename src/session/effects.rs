@@ -1,7 +1,7 @@
 //! What has to run now. The shell compares this with what does run, starts and stops.
 
 use super::call::CallStatus;
-use super::state::{Control, Phase};
+use super::state::{Control, Phase, Titling};
 use crate::domain::{CallId, ModelRequestId};
 
 /// One thing that has to run.
@@ -15,10 +15,19 @@ pub enum Effect {
         /// Whether it is to be stopped.
         is_stopping: bool,
     },
+    /// Ask a model for a title.
+    MakeTitle,
 }
 
 /// Everything that has to run in this state.
 pub fn effects(control: &Control) -> Vec<Effect> {
+    let is_asked = matches!(control.titling, Titling::Asked(_));
+    let mut effects = of_turn(control);
+    effects.extend(is_asked.then_some(Effect::MakeTitle));
+    effects
+}
+
+fn of_turn(control: &Control) -> Vec<Effect> {
     let Some(turn) = &control.turn else {
         return Vec::new();
     };

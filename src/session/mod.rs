@@ -27,7 +27,7 @@ pub use call::{
     Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution, SaidCall, ToolFacts, Verdict,
 };
 pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, Shortened};
-pub use decide::{Fork, Gateway, Inputs, decide, overdue};
+pub use decide::{Fork, Gateway, Import, Inputs, SaidElsewhere, Speaker, decide, overdue};
 pub use effects::{Effect, effects};
 pub use event::compaction::{
     Compacted, Compaction, ContextSize, CutKind, Gap, LOWER_LIMIT, SHORTEN_RESULTS, SummarisedBy,
@@ -38,6 +38,6 @@ pub use policy::{PolicyEffect, Rule, Rules};
 pub use reasoning::{MAX_REASONING, Reasoning};
 pub use replay::{Difference, Replay, ReplayFigures, Replayed};
 pub use state::{
-    Activity, Control, Ending, PastDecision, Phase, RepeatedCalls, SessionState, Turn,
-    WaitingMessage,
+    Activity, Control, Ending, PastDecision, Phase, RepeatedCalls, SessionState, TitleSource,
+    Titling, Turn, WaitingMessage,
 };

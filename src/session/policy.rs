@@ -64,6 +64,8 @@ pub struct Rules {
     pub max_waiting_messages: usize,
     /// Calls that one answer may ask for; more are answered with an error.
     pub max_calls_per_answer: usize,
+    /// Whether a model gives sessions their titles.
+    pub has_titles_made: bool,
 }
 
 impl Default for Rules {
@@ -75,6 +77,7 @@ impl Default for Rules {
             approval_stale_after_ms: 15 * 60 * 1000,
             max_waiting_messages: 20,
             max_calls_per_answer: 64,
+            has_titles_made: false,
         }
     }
 }

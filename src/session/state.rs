@@ -167,6 +167,35 @@ pub struct PastDecision {
     pub is_edited: bool,
 }
 
+/// Who gave a session its title.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TitleSource {
+    /// Nobody: it is the first words of the first message.
+    FirstWords,
+    Model,
+    Person,
+}
+
+/// How far a model is with the title of a session. It is asked once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Titling {
+    /// Nobody has asked it.
+    #[default]
+    Unasked,
+    /// It is asked since that turn was answered.
+    Asked(TurnId),
+    /// It has answered, or cannot.
+    Over,
+}
+
+impl Titling {
+    fn is_unasked(&self) -> bool {
+        *self == Self::Unasked
+    }
+}
+
 /// How the last turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -242,6 +271,11 @@ pub struct Control {
     #[serde(default)]
     pub engine: Option<EngineId>,
     pub title: Option<String>,
+    /// Who gave it; none = there is no title, or the journal of an earlier release does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title_source: Option<TitleSource>,
+    #[serde(default, skip_serializing_if = "Titling::is_unasked")]
+    pub titling: Titling,
     pub turn: Option<Turn>,
     pub turns: u64,
     /// How the last one ended.

@@ -70,6 +70,21 @@ impl Administration<'_> {
         found.ok_or(Error::NotFound("tenant"))
     }
 
+    /// Whether people of a tenant may share sessions by link.
+    pub async fn allows_links(self, tenant: &TenantId) -> Result<bool, Error> {
+        Ok(self.0.records().tenants().allows_links(tenant).await?)
+    }
+
+    /// Lets them, or no longer: links that there are open nothing then.
+    pub async fn set_allows_links(
+        self,
+        tenant: &TenantId,
+        allows_links: bool,
+    ) -> Result<(), Error> {
+        let tenants = self.0.records().tenants();
+        Ok(tenants.set_allows_links(tenant, allows_links).await?)
+    }
+
     /// Creates a user.
     pub async fn create_user(self, tenant: &TenantId, new: NewPerson) -> Result<User, Error> {
         let name = check_user_name(&new.name)?;

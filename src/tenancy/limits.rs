@@ -54,6 +54,11 @@ impl Limits {
         self.check(&self.by_name, &key(&peer, name))
     }
 
+    /// Counts a link of a peer that opened nothing.
+    pub(super) fn attempt_link(&self, peer: IpAddr) -> Result<(), Error> {
+        self.check(&self.by_peer, &network(peer).to_string())
+    }
+
     /// Counts an attempt of somebody who is signed in on their own old password.
     pub(super) fn attempt_of(&self, user: &str) -> Result<(), Error> {
         self.check(&self.by_name, &user.to_owned())

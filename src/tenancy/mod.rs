@@ -12,6 +12,7 @@ mod sign_in;
 mod tickets;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,7 +22,7 @@ pub use admin::{Administration, CreatedKey, NewPerson, Person};
 pub use credential::{Authenticated, Credential, CredentialId, Revoked};
 pub use error::Error;
 pub use limits::network;
-pub use secret::{csrf_of, key_prefix};
+pub use secret::{csrf_of, hash as secret_hash, key_prefix, random as random_secret};
 pub use setup::{Link, Setup};
 pub use sign_in::SignedIn;
 
@@ -115,7 +116,13 @@ impl Tenancy {
         Setup(self)
     }
 
-    fn now(&self) -> Timestamp {
+    /// Counts a link that opened nothing: whoever guesses is slowed down.
+    pub fn count_wrong_link(&self, peer: IpAddr) -> Result<(), Error> {
+        self.parts.limits.attempt_link(peer)
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
         self.parts.clock.now()
     }
 

@@ -11,7 +11,7 @@ use crate::domain::ApiKeyId;
 use crate::store::records::SecretHash;
 
 /// A new secret for cookies, links and tickets: 43 characters that need no escaping anywhere.
-pub(super) fn random() -> SecretString {
+pub fn random() -> SecretString {
     let bits = Zeroizing::new(rand::random::<[u8; 32]>());
     URL_SAFE_NO_PAD.encode(bits.as_slice()).into()
 }
@@ -31,7 +31,7 @@ pub fn key_prefix(id: &ApiKeyId) -> String {
 }
 
 /// The hash under which a secret is kept.
-pub(super) fn hash(secret: &SecretString) -> SecretHash {
+pub fn hash(secret: &SecretString) -> SecretHash {
     SecretHash::of(secret.expose_secret())
 }
 

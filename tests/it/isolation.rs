@@ -16,6 +16,10 @@ const PUBLIC: &[(&str, &str)] = &[
     ("/api/auth/setup", "needs the setup secret"),
     ("/api/auth/link", "needs the link's secret"),
     ("/api/auth/login", "is the way in"),
+    (
+        "/api/shared/{word}",
+        "needs the link's secret, or a sign-in",
+    ),
 ];
 
 /// Routes that make something of one's own under whatever name it gets.

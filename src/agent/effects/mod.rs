@@ -3,6 +3,7 @@
 pub(super) mod model_request;
 pub(super) mod prompts;
 pub(super) mod session_agent;
+mod title;
 pub(super) mod tool_call;
 pub(super) mod trace;
 mod watch;
@@ -18,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use self::model_request::ModelRequest;
 use self::model_request::meter::Meter;
 use self::session_agent::SessionAgent;
+use self::title::TitleRequest;
 use super::feed::{Feed, What};
 use super::journal::Journal;
 use super::mailbox::Message;
@@ -36,6 +38,15 @@ struct Request {
 impl Drop for Request {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+/// Ends its request for a title when it is dropped.
+struct Titling(AbortHandle);
+
+impl Drop for Titling {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -86,6 +97,7 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Running {
     model: Option<(ModelRequestId, Request)>,
     calls: BTreeMap<CallId, Stopper>,
+    title: Option<Titling>,
     /// Under which all of them were started.
     epoch: u64,
     outcomes: Option<mpsc::WeakSender<Message>>,
@@ -97,6 +109,7 @@ impl Running {
         Self {
             model: None,
             calls: BTreeMap::new(),
+            title: None,
             epoch: 0,
             outcomes: Some(outcomes),
             tracker,
@@ -108,7 +121,7 @@ impl Running {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.model.is_none() && self.calls.is_empty()
+        self.model.is_none() && self.calls.is_empty() && self.title.is_none()
     }
 
     /// Whether an answer streams here.
@@ -135,6 +148,7 @@ impl Running {
     pub(super) fn stop_all(&mut self) {
         self.model = None;
         self.calls.clear();
+        self.title = None;
     }
 
     /// Starts what is missing and stops what is no longer wanted.
@@ -147,10 +161,15 @@ impl Running {
         let effects = effects(wanted.control);
         let asks = effects.iter().find_map(|effect| match effect {
             Effect::AskModel(request) => Some(*request),
-            Effect::RunCall { .. } => None,
+            Effect::RunCall { .. } | Effect::MakeTitle => None,
         });
         if self.model.as_ref().map(|(request, _)| *request) != asks {
             self.model = asks.map(|request| (request, self.ask_model(wanted, request)));
+        }
+        if !effects.contains(&Effect::MakeTitle) {
+            self.title = None;
+        } else if self.title.is_none() {
+            self.title = Some(self.make_title(wanted));
         }
         let mut calls = BTreeMap::new();
         for effect in effects {
@@ -219,6 +238,16 @@ impl Running {
             task: asking.abort_handle(),
             meter,
         }
+    }
+
+    fn make_title(&self, wanted: &Wanted<'_>) -> Titling {
+        let said = wanted.entries;
+        let asked = TitleRequest::new(wanted.agent.clone(), wanted.choice.clone(), said);
+        let outcomes = self.outcomes();
+        let asking = self.tracker.spawn(async move {
+            outcomes.tell(asked.run().await).await;
+        });
+        Titling(asking.abort_handle())
     }
 
     fn run_call(&self, wanted: &Wanted<'_>, id: &CallId) -> Option<Stopper> {

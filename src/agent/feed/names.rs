@@ -39,6 +39,7 @@ fn of_event(event: &Event) -> Option<&'static str> {
         | Event::Spent { .. }
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. }
+        | Event::TitlingMoved { .. }
         | Event::UserMessage { .. }
         | Event::Said { .. }
         | Event::ApprovalAsked { .. }

@@ -25,7 +25,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
     let put = |seq, part, kind, text| put(commit, (seq, part), kind, text);
     let change = match event {
         // There is one title, whenever it was given.
-        Event::TitleSet { title } => put(0, 0, TextKind::Title, title.clone()),
+        Event::TitleSet { title, .. } => put(0, 0, TextKind::Title, title.clone()),
         Event::UserMessage {
             text, attachments, ..
         } => {
@@ -60,6 +60,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         | Event::Spent { .. }
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. }
+        | Event::TitlingMoved { .. }
         | Event::Thinking { .. }
         | Event::ApprovalAsked { .. }
         | Event::Decided { edited: None, .. }

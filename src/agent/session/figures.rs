@@ -53,6 +53,7 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::Spent { .. }
             | Event::StopRequested { .. }
             | Event::CallStopRequested { .. }
+            | Event::TitlingMoved { .. }
             | Event::UserMessage { .. }
             | Event::Settled { .. }
             | Event::Withdrawn { .. }

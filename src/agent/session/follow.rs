@@ -150,7 +150,7 @@ impl LiveSession {
             .into_iter()
             .find_map(|effect| match effect {
                 Effect::AskModel(request) => Some(request),
-                Effect::RunCall { .. } => None,
+                Effect::RunCall { .. } | Effect::MakeTitle => None,
             });
         if let Some(request) = asked {
             if self

@@ -49,6 +49,7 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             | Event::Spent { .. }
             | Event::StopRequested { .. }
             | Event::CallStopRequested { .. }
+            | Event::TitlingMoved { .. }
             | Event::UserMessage { .. }
             | Event::Thinking { .. }
             | Event::Said { .. }

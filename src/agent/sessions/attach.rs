@@ -69,7 +69,7 @@ impl Sessions {
         self.attachments().read(key, id).await
     }
 
-    fn attachments(&self) -> &Attachments {
+    pub(super) fn attachments(&self) -> &Attachments {
         &self.0.factory.attachments
     }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod attach;
 pub(super) mod fork;
+pub(super) mod import;
 pub(super) mod list;
 mod peers;
 mod refusal;
@@ -9,18 +10,20 @@ mod registry;
 pub(super) mod removal;
 mod room;
 mod rules;
+pub(super) mod shared;
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{Notify, broadcast, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::refusal::{not_found, unreadable};
 use self::registry::SessionRegistry;
+use self::shared::Sharing;
 use super::cluster::Cluster;
 use super::cluster::list_broadcast::ListBroadcast;
 use super::cluster::message::ClusterMessage;
@@ -39,6 +42,9 @@ use crate::domain::{
 use crate::session::{Command, ModelChoice, Refusal};
 use crate::store::live::cluster_bus::ClusterBus;
 use crate::store::{LiveStore, Records};
+
+/// Imports that run at a time.
+const IMPORTS: usize = 2;
 
 /// How sessions are kept.
 #[derive(Debug, Clone, Copy)]
@@ -102,6 +108,7 @@ impl Sessions {
             factory,
             live: Shares::new(settings.live),
             creation_limit: Arc::new(CreationLimit::new(settings.new_per_minute)),
+            imports: Arc::new(Semaphore::new(IMPORTS)),
             settings,
             projection,
             indexing,
@@ -156,20 +163,10 @@ impl Sessions {
         name: &str,
         model: Option<ModelChoice>,
     ) -> SessionKey {
-        let mut hash = Sha256::new();
-        for part in [caller.tenant.id.as_str(), caller.user.id.as_str(), name] {
-            hash.update(part.len().to_be_bytes());
-            hash.update(part.as_bytes());
-        }
-        let hash = hash.finalize();
-        let bits = hash
-            .iter()
-            .take(16)
-            .fold(0_u128, |bits, byte| (bits << 8) | u128::from(*byte));
-        let session = SessionId::from_bits(bits);
+        let (tenant, user) = (caller.tenant.id.as_str(), caller.user.id.as_str());
         let key = SessionKey {
             tenant: caller.tenant.id.clone(),
-            session,
+            session: derived_id(&[tenant, user, name]),
         };
         self.0.reserve(&key, caller, model, false);
         key
@@ -242,6 +239,11 @@ impl Sessions {
             self.join(key, caller).await?;
         }
         Ok(())
+    }
+
+    /// How sessions are shared.
+    pub fn sharing(&self) -> Sharing<'_> {
+        Sharing(self)
     }
 
     /// Deletes a session with its journal and workspace. A deletion that was cut off, by the store or
@@ -355,6 +357,18 @@ impl Sessions {
         }
         answer.await.unwrap_or_else(|_| Err(stopping()))
     }
+}
+
+/// The id that follows from these words, and from no others.
+fn derived_id(words: &[&str]) -> SessionId {
+    let mut hash = Sha256::new();
+    for word in words {
+        hash.update(word.len().to_be_bytes());
+        hash.update(word.as_bytes());
+    }
+    let hash = hash.finalize();
+    let bits = hash.iter().take(16);
+    SessionId::from_bits(bits.fold(0_u128, |bits, byte| (bits << 8) | u128::from(*byte)))
 }
 
 pub(super) fn may_act(caller: &Caller) -> Result<(), Refusal> {

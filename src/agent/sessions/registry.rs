@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -44,6 +44,8 @@ pub(super) struct SessionRegistry {
     /// Sessions in memory, by whoever opened them.
     pub(super) live: Arc<Shares>,
     pub(super) creation_limit: Arc<CreationLimit>,
+    /// Imports that may still begin.
+    pub(super) imports: Arc<Semaphore>,
     pub(super) projection: Projection,
     pub(super) indexing: Indexing,
     /// Rung when a session is given up.

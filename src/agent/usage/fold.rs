@@ -1,7 +1,9 @@
 //! Events to rows: what a commit used. Rows follow from the journal alone, so that they can be made
 //! again at any time, also from journals of earlier releases, which say less.
 
-use crate::domain::{Iteration, MicroUsd, ModelRequestId, TokenUsage, TurnId, UserId};
+use crate::domain::{
+    Iteration, MicroUsd, ModelRequestId, RequestPurpose, TokenUsage, TurnId, UserId,
+};
 use crate::llm::tokens;
 use crate::session::{Commit, Control, Event, ModelChoice, RequestFacts, Turn};
 use crate::store::records::{CallRow, EventPlace, RequestRow, UsageRows};
@@ -95,24 +97,29 @@ impl UsageFold {
     }
 
     fn request_row(&mut self, place: EventPlace, attempt: &Attempt<'_>) -> RequestRow {
-        self.attempts += 1;
+        let facts = attempt.facts;
+        let purpose = facts.map(|facts| facts.purpose).unwrap_or_default();
+        // What was asked beside the turn is no attempt of its request.
+        let is_of_turn = purpose == RequestPurpose::Turn;
+        self.attempts += u64::from(is_of_turn);
         let asked = self.asked.as_ref().or(self.choice.as_ref());
         let asked = asked.map(|choice| (choice.provider.as_str(), choice.model.as_str()));
-        let facts = attempt.facts;
         let said = facts.map(|facts| (facts.provider.as_str(), facts.model.as_str()));
         let (provider, model) = said.or(attempt.by).unwrap_or_else(|| {
             let (provider, model) = asked.unwrap_or_default();
             (provider, attempt.model.unwrap_or(model))
         });
         let request = self.request.filter(|request| request.turn == attempt.turn);
+        let iteration = request.map_or(1, |ModelRequestId { iteration, .. }| {
+            let Iteration(iteration) = iteration;
+            u64::from(iteration)
+        });
         RequestRow {
             place,
             turn: attempt.turn.0,
-            iteration: request.map_or(1, |ModelRequestId { iteration, .. }| {
-                let Iteration(iteration) = iteration;
-                u64::from(iteration)
-            }),
-            attempt: self.attempts,
+            iteration: if is_of_turn { iteration } else { 0 },
+            attempt: if is_of_turn { self.attempts } else { 1 },
+            purpose,
             is_answer: attempt.is_answer,
             provider: provider.to_owned(),
             model: model.to_owned(),

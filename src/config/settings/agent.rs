@@ -68,6 +68,18 @@ pub struct Chat {
     pub compaction_strategy: Vec<CompactionStrategy>,
     /// Tokens that one summary may take; 0 = none is written.
     pub summary_budget_tokens: u32,
+    /// Who gives sessions their titles.
+    pub titles: Titles,
+}
+
+/// Who gives sessions their titles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Titles {
+    /// Nobody: they are the first words of the first message.
+    FirstWords,
+    /// A model, after its first answer.
+    Model,
 }
 
 /// `agent.llm`, with the default chosen and every vendor's variables in its entry.

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 pub use agent::{
     Agent, ApiFlavour, ApprovalWay, Breaker, CacheTtl, Chat, FallbackEntry, Llm, ProviderEntry,
-    ProviderKind, Retry, Tool, ToolSearch,
+    ProviderKind, Retry, Titles, Tool, ToolSearch,
 };
 pub(in crate::config) use agent::{fallback, listed};
 pub use of_models::ModelPrice;

@@ -75,6 +75,7 @@ const APPROVALS: &[Word] = &[
     Word::Is("deny"),
     Word::Is("auto"),
 ];
+const TITLES: &[Word] = &[Word::Is("first-words"), Word::Is("model")];
 const STRATEGIES: &[Word] = &[
     Word::Is("delete-old"),
     Word::Is("delete-middle"),
@@ -212,6 +213,8 @@ settings! { since "0.1":
         "What leaves the context where earlier turns do not fit, the first way that suffices: `delete-old` the oldest turns, `delete-middle` what stands between the first turn and the newest, `partial-summary` the oldest turns, for which a summary stands that a model wrote, `none` nothing (a request that does not fit the model's window fails, and `max_tokens` and `max_messages` do not count). Short results come before all of them. `sepal agent` begins with `delete-old`.";
     "agent.chat.summary_budget_tokens" ["SPL_CHAT_SUMMARY_BUDGET_TOKENS" "CHAT_SUMMARY_BUDGET_TOKENS"] Whole(0, U32), Is("100000"),
         "Tokens that one summary of `partial-summary` may take, question and answer and a second try together; what leaves is not summarised where that is not enough. 0 = no summaries.";
+    "agent.chat.titles" ["SPL_CHAT_TITLES"] OneOf(TITLES), Is("first-words"),
+        "Who gives sessions their titles: `first-words` takes those of the first message; `model` asks the cheapest model of the session's own provider once, after the first answer, which costs a few hundred tokens for each session. A title that a person gave stays.";
     "agent.chat.request_budget" ["SPL_CHAT_REQUEST_BUDGET" "CHAT_REQUEST_BUDGET"] Number(0.0, 1e9), Is("0.0"),
         "US dollars that one request may cost; 0 = no limit, and the only value of this version.";
     "agent.chat.session_budget" ["SPL_CHAT_SESSION_BUDGET" "CHAT_SESSION_BUDGET"] Number(0.0, 1e9), Is("0.0"),

@@ -10,6 +10,8 @@ use crate::domain::Attachment;
 const STYLE: &str = include_str!("style.css");
 /// Nothing is loaded but what stands in the page.
 const POLICY: &str = "default-src 'none'; img-src data:; style-src 'unsafe-inline'";
+/// In what is shared.
+const NOT_FOUND_BY_SEARCH: &str = "<meta name=\"robots\" content=\"noindex, nofollow\">\n";
 /// Links of other kinds are text.
 const SCHEMES: [&str; 3] = ["https://", "http://", "mailto:"];
 
@@ -20,16 +22,30 @@ pub(super) fn write(document: &Document) -> Vec<Piece> {
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
-         <style>{STYLE}</style></head><body><main>\n<h1>{title}</h1>\n<p class=\"meta\">Session {}, \
-         taken from Sepal at {}.</p>\n",
-        document.session,
-        minute(document.at),
+         {}<style>{STYLE}</style></head><body><main>\n<h1>{title}</h1>\n<p class=\"meta\">{}</p>\n",
+        if document.is_shared {
+            NOT_FOUND_BY_SEARCH
+        } else {
+            ""
+        },
+        source(document),
     ));
     for part in &document.parts() {
         page.part(part);
     }
     page.push("</main></body></html>\n");
     page.pieces
+}
+
+/// Where it is from.
+fn source(document: &Document) -> String {
+    let at = minute(document.at);
+    if document.is_shared {
+        return format!(
+            "A session of Sepal, shared as it was on {at}. Nothing here can be answered."
+        );
+    }
+    format!("Session {}, taken from Sepal at {at}.", document.session)
 }
 
 #[derive(Default)]

@@ -1,8 +1,11 @@
 //! A session as a document to take away: what was said and done, in the order in which people read it.
 
+mod format;
 mod html;
 mod json;
 mod markdown;
+
+pub(in crate::gateway) use format::Format;
 
 use std::collections::HashSet;
 
@@ -11,47 +14,6 @@ use serde_json::Value;
 use crate::agent::ShownEvent;
 use crate::domain::{Attachment, BlobId, CallId, SessionId, Timestamp};
 use crate::session::{Decider, Event, Reasoning, Verdict};
-
-/// How the document is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::gateway) enum Format {
-    /// Text for people; attachments by name.
-    Markdown,
-    /// One page that needs nothing else; attachments are in it.
-    Html,
-    /// The events as `GET …/events` gives them, and the contents of attachments in base64.
-    Json,
-}
-
-impl Format {
-    /// Reads the name that a client asks by.
-    pub(in crate::gateway) fn parse(text: &str) -> Option<Self> {
-        match text {
-            "md" => Some(Self::Markdown),
-            "html" => Some(Self::Html),
-            "json" => Some(Self::Json),
-            _ => None,
-        }
-    }
-
-    /// How files of it end.
-    pub(in crate::gateway) fn extension(self) -> &'static str {
-        match self {
-            Self::Markdown => "md",
-            Self::Html => "html",
-            Self::Json => "json",
-        }
-    }
-
-    /// The registered name.
-    pub(in crate::gateway) fn media_type(self) -> &'static str {
-        match self {
-            Self::Markdown => "text/markdown; charset=utf-8",
-            Self::Html => "text/html; charset=utf-8",
-            Self::Json => "application/json",
-        }
-    }
-}
 
 /// A part of what is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +30,8 @@ pub(in crate::gateway) struct Document {
     session: SessionId,
     /// When it was taken.
     at: Timestamp,
+    /// Whether somebody else reads it than the owner of the session.
+    is_shared: bool,
     events: Vec<ShownEvent>,
 }
 
@@ -123,7 +87,17 @@ impl Document {
         Self {
             session,
             at,
+            is_shared: false,
             events: Vec::new(),
+        }
+    }
+
+    /// The same for somebody else than the owner: what was said and done, without what the model
+    /// thought aloud, and without the ids of sessions.
+    pub(in crate::gateway) fn shared(self) -> Self {
+        Self {
+            is_shared: true,
+            ..self
         }
     }
 
@@ -136,7 +110,7 @@ impl Document {
     pub(in crate::gateway) fn title(&self) -> &str {
         let mut newest = self.events.iter().rev();
         let title = newest.find_map(|shown| {
-            if let Event::TitleSet { title } = &shown.event {
+            if let Event::TitleSet { title, .. } = &shown.event {
                 return Some(&**title);
             }
             None
@@ -165,9 +139,13 @@ impl Document {
         let withdrawn: HashSet<u64> = withdrawn.collect();
         let mut conversation = Conversation::default();
         for shown in &self.events {
-            if !withdrawn.contains(&shown.seq) {
+            let is_ours = self.is_shared && matches!(shown.event, Event::Forked { .. });
+            if !withdrawn.contains(&shown.seq) && !is_ours {
                 conversation.read(shown);
             }
+        }
+        if self.is_shared {
+            conversation.forget_thoughts();
         }
         conversation.parts
     }
@@ -254,6 +232,17 @@ impl Conversation {
                 text: text.to_owned(),
             });
         }
+    }
+
+    /// Leaves out what the model thought aloud.
+    fn forget_thoughts(&mut self) {
+        for part in &mut self.parts {
+            if let Part::Agent { reasoning, .. } = part {
+                *reasoning = None;
+            }
+        }
+        let is_empty = |part: &Part| matches!(part, Part::Agent { text, .. } if text.is_empty());
+        self.parts.retain(|part| !is_empty(part));
     }
 
     /// What became of a call.

@@ -43,6 +43,7 @@ fn document() -> Document {
     let events = [
         Event::TitleSet {
             title: "Cats & <script>".to_owned(),
+            source: None,
         },
         Event::UserMessage {
             text: "look at ![x](https://evil.example/x.png) <img src=y> [z](javascript:alert(1))"

@@ -9,6 +9,7 @@ mod metrics;
 mod models;
 mod providers;
 mod sessions;
+mod shared;
 mod system;
 mod token_price;
 mod usage;
@@ -16,6 +17,7 @@ mod usage;
 pub use auth::Installation;
 pub use metrics::open_metrics;
 pub use models::ModelList;
+pub(in crate::gateway) use shared::show_shared;
 pub use system::{
     Check, DISK_CHECK, DiskPressure, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo, System,
     SystemInfo,
@@ -45,6 +47,8 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
             providers::delete_provider
         ))
         .routes(routes!(providers::test_provider))
+        .routes(routes!(shared::read_sharing, shared::put_sharing))
+        .routes(routes!(shared::read_shared))
         .routes(routes!(system::read_system))
         .routes(routes!(usage::read_usage))
         .merge(operation())

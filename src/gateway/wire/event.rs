@@ -35,7 +35,7 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             shown,
             json!({ "withdrawn": client_message_id, "messageSeq": message_seq }),
         ),
-        Event::TitleSet { title } => changed(shown, json!({ "title": title })),
+        Event::TitleSet { title, .. } => changed(shown, json!({ "title": title })),
         Event::ModelChosen { model } => {
             let what = json!({
                 "model": model.model, "provider": model.provider, "effort": model.effort,
@@ -64,7 +64,8 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         | Event::Queued { .. }
         | Event::Spent { .. }
         | Event::StopRequested { .. }
-        | Event::CallStopRequested { .. } => Frames::new(),
+        | Event::CallStopRequested { .. }
+        | Event::TitlingMoved { .. } => Frames::new(),
     }
 }
 

@@ -222,6 +222,15 @@ impl Offer {
         &self.settings.models
     }
 
+    /// The same, those that it lists itself included as far as they are known.
+    pub(super) fn offered_models(&self) -> Vec<String> {
+        if !self.models().is_empty() {
+            return self.models().to_vec();
+        }
+        let listed = Arc::clone(&self.listed.lock().unwrap_or_else(PoisonError::into_inner));
+        listed.iter().map(|listed| listed.id.clone()).collect()
+    }
+
     /// What was said of its models.
     pub fn said(&self) -> &Overrides {
         &self.settings.said

@@ -50,7 +50,10 @@ impl Fork {
         if let Event::Created { model, .. } = event {
             return Some(self.created(model));
         }
-        let is_its_own = matches!(event, Event::OwnerChanged { .. } | Event::Spent { .. });
+        let is_its_own = matches!(
+            event,
+            Event::OwnerChanged { .. } | Event::Spent { .. } | Event::TitlingMoved { .. }
+        );
         (!is_its_own).then(|| event.clone())
     }
 

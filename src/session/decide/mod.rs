@@ -2,12 +2,15 @@
 
 mod fork;
 mod idempotency;
+mod import;
 mod queue;
 mod recovery;
 mod refusal;
+mod title;
 mod turn;
 
 pub use fork::Fork;
+pub use import::{Import, SaidElsewhere, Speaker};
 pub use turn::overdue;
 
 use super::command::{Command, Genesis, Refusal};
@@ -144,21 +147,20 @@ impl<'a> Draft<'a> {
             Command::Retry => self.retry()?,
             Command::Withdraw { client_message_id } => self.withdraw(client_message_id)?,
             Command::ResetContext => self.reset_context()?,
-            Command::Rename { title } => self.rename(title)?,
+            Command::Rename { title } => title::rename(self, title)?,
             Command::ChooseModel { .. }
             | Command::ChooseWindow { .. }
             | Command::ChooseCompaction { .. } => self.choose(command)?,
             Command::Answered { .. }
             | Command::ModelFailed { .. }
             | Command::Overflowed { .. }
-            | Command::AttachmentPlaced { .. } => self.model_told(command),
+            | Command::AttachmentPlaced { .. }
+            | Command::Titled { .. } => self.model_told(command),
             Command::CallEnded {
                 call,
                 outcome,
                 duration_ms,
-            } => {
-                self.call_ended(call, outcome, *duration_ms);
-            }
+            } => self.call_ended(call, outcome, *duration_ms),
             Command::ReviewCalls => self.review_calls(),
             Command::TakeOver { from } => recovery::take_over(self, from.as_ref()),
         }
@@ -198,6 +200,8 @@ impl<'a> Draft<'a> {
         } = command
         {
             self.attachment_placed(*request, id, (name, path));
+        } else if let Command::Titled { title, spent } = command {
+            title::titled(self, title.as_deref(), spent);
         }
     }
 
@@ -236,7 +240,7 @@ impl<'a> Draft<'a> {
             return Ok(());
         }
         if let Some(title) = title {
-            return self.rename(title);
+            return title::rename(self, title);
         }
         self.create();
         Ok(())

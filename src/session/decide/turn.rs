@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::title::{ask_for_title, title_by_words};
 use super::{Draft, nothing_to_do};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Effort, Memo, ModelRequestId,
@@ -15,8 +16,6 @@ use crate::session::model::{ModelChoice, Spent};
 use crate::session::reasoning::Reasoning;
 use crate::session::state::{Phase, Turn, tool_key};
 
-/// Characters of the first message that become the title.
-const TITLE_CHARS: usize = 60;
 /// S3.29.
 const ITERATIONS_SPENT: &str = "Reached maximum tool call iterations without a final answer.";
 
@@ -55,9 +54,7 @@ impl Draft<'_> {
         if self.control.title.is_none() {
             let name = attachments.first().map_or("", |first| first.name.as_str());
             let is_blank = text.trim().is_empty();
-            self.push(Event::TitleSet {
-                title: title_from(if is_blank { name } else { text }),
-            });
+            title_by_words(self, if is_blank { name } else { text });
         }
         if self.control.turn.is_none() {
             self.ask_model(ModelRequestId::first_after(self.control.turns), false);
@@ -121,6 +118,7 @@ impl Draft<'_> {
         let is_last = request.iteration.0 >= self.inputs.rules.max_iterations;
         if answer.calls.is_empty() || is_last {
             self.final_answer(request.turn, started, answer);
+            ask_for_title(self, request.turn);
             self.go_on_with_waiting();
             return;
         }
@@ -193,7 +191,7 @@ impl Draft<'_> {
     }
 
     /// Counts what became no answer, each attempt for itself.
-    fn spend(&mut self, turn: TurnId, spent: &[Spent]) {
+    pub(super) fn spend(&mut self, turn: TurnId, spent: &[Spent]) {
         for spent in spent {
             self.push(Event::Spent {
                 turn,
@@ -470,24 +468,6 @@ impl Draft<'_> {
         Ok(())
     }
 
-    pub(super) fn rename(&mut self, title: &str) -> Result<(), Refusal> {
-        let title = title.trim();
-        if title.is_empty() || title.chars().count() > 200 {
-            return Err(Refusal::of_field(
-                Code::InvalidArguments,
-                "title",
-                "a title has 1 to 200 characters",
-            ));
-        }
-        self.create();
-        if self.control.title.as_deref() != Some(title) {
-            self.push(Event::TitleSet {
-                title: title.to_owned(),
-            });
-        }
-        Ok(())
-    }
-
     /// Allowed while a turn runs: the request that is out is answered by the model that was asked.
     pub(super) fn choose_model(&mut self, model: &ModelChoice) {
         self.create();
@@ -535,17 +515,4 @@ impl Draft<'_> {
 pub fn overdue(limit: Duration) -> String {
     let seconds = limit.as_secs_f64();
     format!("this took longer than {seconds} s and was stopped (`agent.chat.turn_timeout_s`)")
-}
-
-/// The first words of the first message.
-fn title_from(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= TITLE_CHARS {
-        return line;
-    }
-    let cut: String = line.chars().take(TITLE_CHARS).collect();
-    let whole_words = cut
-        .rsplit_once(' ')
-        .map_or(cut.as_str(), |(words, _)| words);
-    format!("{whole_words}…")
 }

@@ -11,6 +11,7 @@ use self::compaction::{Compacted, ContextSize};
 use super::call::{Call, Decider, Outcome, SaidCall, Verdict};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts};
 use super::reasoning::Reasoning;
+use super::state::{TitleSource, Titling};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CommitId, CompactionStrategy, Digest, Effort,
     EngineId, ForkOrigin, GatewayId, Iteration, JournalId, MicroUsd, Native, SandboxId, Timestamp,
@@ -72,6 +73,8 @@ pub enum Event {
     },
     /// Hidden. One running call is to stop.
     CallStopRequested { call: CallId },
+    /// Hidden. A model is asked for a title, or is not any more.
+    TitlingMoved { to: Titling },
     /// A person said something.
     UserMessage {
         text: String,
@@ -224,7 +227,12 @@ pub enum Event {
         client_message_id: String,
     },
     /// The session has a title.
-    TitleSet { title: String },
+    TitleSet {
+        title: String,
+        /// Who gave it. Journals of earlier releases do not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        source: Option<TitleSource>,
+    },
     /// Another model answers from the next model request on; everything that was counted goes on.
     ModelChosen { model: ModelChoice },
     /// How much of the past the model reads from the next model request on.
@@ -302,6 +310,7 @@ impl Event {
                 | Self::Spent { .. }
                 | Self::StopRequested { .. }
                 | Self::CallStopRequested { .. }
+                | Self::TitlingMoved { .. }
         )
     }
 }

@@ -53,7 +53,7 @@ impl Control {
                 self.created_at = at;
             }
             Event::OwnerChanged { runner, engine } => self.hand_over((runner, engine.as_ref()), at),
-            Event::TitleSet { title } => self.title = Some(title.clone()),
+            Event::TitleSet { .. } | Event::TitlingMoved { .. } => self.evolve_title(event),
             Event::ModelChosen { .. }
             | Event::WindowChosen { .. }
             | Event::CompactionChosen { .. }
@@ -119,6 +119,15 @@ impl Control {
             self.compaction = Some(it.compaction.clone());
         } else if matches!(event, Event::ContextReset) {
             self.reset();
+        }
+    }
+
+    fn evolve_title(&mut self, event: &Event) {
+        if let Event::TitleSet { title, source } = event {
+            self.title = Some(title.clone());
+            self.title_source = *source;
+        } else if let Event::TitlingMoved { to } = event {
+            self.titling = *to;
         }
     }
 

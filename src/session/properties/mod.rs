@@ -200,8 +200,12 @@ fn command(world: &World, (what, a, b): Step) -> Command {
 
 fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
     let turn = world.state.control.turn.as_ref();
-    match a % 10 {
+    match a % 11 {
         0 => Command::Retry,
+        10 => Command::Titled {
+            title: (b % 2 == 0).then(|| format!("made {b}")),
+            spent: some_spent(b),
+        },
         9 => Command::AttachmentPlaced {
             request: turn.map_or(ModelRequestId::default(), Turn::request),
             id: BlobId::of(&[b % 3]),
@@ -260,6 +264,7 @@ fn rules(world: &mut World, seed: u8) {
     ];
     world.rules.max_iterations = u32::from(seed % 5) + 1;
     world.rules.max_waiting_messages = 3;
+    world.rules.has_titles_made = seed % 3 > 0;
 }
 
 proptest! {

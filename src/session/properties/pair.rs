@@ -63,7 +63,7 @@ impl Gateway {
             .into_iter()
             .find_map(|effect| match effect {
                 Effect::AskModel(request) => Some(request),
-                Effect::RunCall { .. } => None,
+                Effect::RunCall { .. } | Effect::MakeTitle => None,
             });
         let wanted = wanted_calls(&self.state);
         self.calls.retain(|call| wanted.contains(call));

@@ -25,7 +25,7 @@ pub(crate) struct World {
     pub(crate) journal: Vec<Commit>,
     pub(crate) rules: Rules,
     pub(crate) now: i64,
-    genesis: Genesis,
+    pub(crate) genesis: Genesis,
     starts: u32,
     /// Several gateways act on it, each on its own knowledge.
     pub(crate) is_shared: bool,
@@ -644,7 +644,7 @@ pub(crate) fn wanted_calls(state: &SessionState) -> BTreeSet<CallId> {
     let effects = effects(&state.control);
     let calls = effects.into_iter().filter_map(|effect| match effect {
         Effect::RunCall { call, .. } => Some(call),
-        Effect::AskModel { .. } => None,
+        Effect::AskModel { .. } | Effect::MakeTitle => None,
     });
     calls.collect()
 }

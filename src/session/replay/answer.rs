@@ -14,7 +14,7 @@ use crate::session::command::{Answer, Command, Cut, Failure, Shortened};
 use crate::session::event::compaction::{Compacted, CutKind};
 use crate::session::event::{Event, MAX_ITERATIONS};
 use crate::session::model::Spent;
-use crate::session::state::{Control, Phase};
+use crate::session::state::{Control, Phase, TitleSource, Titling};
 
 /// The request that the model is asked with.
 pub(super) fn request(control: &Control) -> Option<ModelRequestId> {
@@ -27,8 +27,7 @@ pub(super) fn requested(control: &Control, rest: &[Event]) -> Vec<Command> {
     let Some(request) = request(control) else {
         return Vec::new();
     };
-    let is_spent = |event: &&Event| matches!(event, Event::Spent { .. });
-    let spent: Vec<Spent> = rest.iter().take_while(is_spent).filter_map(spent).collect();
+    let spent = attempts(rest);
     let rest = rest.get(spent.len()..).unwrap_or_default();
     let compacted = rest.first().and_then(compacted);
     let rest = rest
@@ -103,6 +102,27 @@ fn failed(request: ModelRequestId, event: &Event, spent: Vec<Spent>) -> Option<C
             },
         },
     })
+}
+
+/// A title that a model gave, or did not give. Its attempts come first.
+pub(super) fn titled(rest: &[Event]) -> Option<Command> {
+    let spent = attempts(rest);
+    let rest = rest.get(spent.len()..).unwrap_or_default();
+    let title = match rest.first()? {
+        Event::TitleSet {
+            title,
+            source: Some(TitleSource::Model),
+        } => Some(title.clone()),
+        Event::TitlingMoved { to: Titling::Over } => None,
+        _ => return None,
+    };
+    Some(Command::Titled { title, spent })
+}
+
+/// The attempts of a request that became no answer.
+fn attempts(rest: &[Event]) -> Vec<Spent> {
+    let is_spent = |event: &&Event| matches!(event, Event::Spent { .. });
+    rest.iter().take_while(is_spent).filter_map(spent).collect()
 }
 
 /// How long a turn might go on, from the words about its end.

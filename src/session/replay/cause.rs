@@ -7,12 +7,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::answer::{request, requested};
+use super::answer::{request, requested, titled};
 use crate::domain::{Actor, CallId, TurnId};
 use crate::session::call::{Call, Decider, Verdict};
 use crate::session::command::{Command, Decision, Edit};
 use crate::session::event::{EditedArgs, Event};
-use crate::session::state::Control;
+use crate::session::state::{Control, TitleSource};
 
 /// Commands that may have led to the beginning of these events, the likeliest first.
 pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
@@ -52,8 +52,16 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
             })
             .into_iter()
             .collect(),
-        Event::Spent { .. }
-        | Event::ContextCompacted(_)
+        Event::TitlingMoved { .. }
+        | Event::TitleSet {
+            source: Some(TitleSource::Model),
+            ..
+        } => titled(rest).into_iter().collect(),
+        Event::Spent { .. } => requested(control, rest)
+            .into_iter()
+            .chain(titled(rest))
+            .collect(),
+        Event::ContextCompacted(_)
         | Event::ResultsShortened { .. }
         | Event::Said { .. }
         | Event::Answered { .. }
@@ -80,7 +88,7 @@ fn said(event: &Event) -> Option<Command> {
             client_message_id: client_message_id.clone(),
             effort: *effort,
         },
-        Event::TitleSet { title } => Command::Rename {
+        Event::TitleSet { title, .. } => Command::Rename {
             title: title.clone(),
         },
         Event::ModelChosen { model } => Command::ChooseModel {

@@ -13,7 +13,7 @@ use crate::session::command::Genesis;
 use crate::session::decide::{Gateway, Inputs};
 use crate::session::event::{Event, MAX_ITERATIONS};
 use crate::session::policy::{PolicyEffect, Rule, Rules};
-use crate::session::state::Control;
+use crate::session::state::{Control, Titling};
 
 /// What a call says of the rule that made it ask.
 const ASKED_BY: &str = "Asked by rule \"";
@@ -152,6 +152,7 @@ impl Circumstances {
                 approval_stale_after_ms: limits.stale_after_ms.unwrap_or(u64::MAX),
                 max_waiting_messages: usize::MAX,
                 max_calls_per_answer: max_calls(rest),
+                has_titles_made: rest.iter().any(is_asked_for_title),
             },
             genesis: self.genesis.as_ref()?,
             now,
@@ -217,6 +218,15 @@ fn stale_after_ms(control: &Control, rest: &[Event], now: Timestamp) -> Option<u
         _ => None,
     });
     ages.min().map(|age| age.saturating_sub(1))
+}
+
+fn is_asked_for_title(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::TitlingMoved {
+            to: Titling::Asked(_)
+        }
+    )
 }
 
 /// The limit of calls in an answer, where it was passed: the refusal says it.

@@ -4,9 +4,11 @@ mod approvals;
 mod attachments;
 mod compaction;
 mod fork;
+mod import;
 mod limits;
 mod recovery;
 mod switching;
+mod titles;
 
 use serde_json::json;
 

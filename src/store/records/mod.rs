@@ -14,6 +14,7 @@ mod providers;
 mod sandboxes;
 mod secrets;
 mod sessions;
+mod shared_sessions;
 mod tenants;
 mod texts;
 mod tool_definitions;
@@ -37,6 +38,7 @@ pub use sessions::{
     Cursor, ListFilter, MAX_TAGS, Marks, MarksChange, ProjectedRow, SessionRow, SessionState,
     Sessions, SessionsPage,
 };
+pub use shared_sessions::{Audience, SharedSession, SharedSessions};
 pub use tenants::Tenants;
 pub use texts::{Behind, Hit, NewText, TextChange, TextKind, Texts};
 pub use tool_definitions::{DefinitionChange, ToolDefinitions};
@@ -86,6 +88,8 @@ impl Records {
         attachments: Attachments,
         /// The lists of sessions.
         sessions: Sessions,
+        /// Sessions that others may read.
+        shared_sessions: SharedSessions,
         /// What was said and done in sessions, by its words.
         texts: Texts,
         /// Model providers that were added while running.

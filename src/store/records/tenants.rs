@@ -60,6 +60,22 @@ impl<'s> Tenants<'s> {
         row.map(TenantRow::into_tenant).transpose()
     }
 
+    /// Whether people of a tenant may share by link.
+    pub async fn allows_links(&self, id: &TenantId) -> Result<bool, Error> {
+        let sql = "SELECT allows_links FROM tenants WHERE id = $1";
+        let row: Option<(bool,)> = self.db.fetch_optional(sql, args![id.as_str()]).await?;
+        Ok(row.is_some_and(|(allows_links,)| allows_links))
+    }
+
+    /// Lets people of a tenant share by link, or no longer.
+    pub async fn set_allows_links(&self, id: &TenantId, allows_links: bool) -> Result<(), Error> {
+        let sql = "UPDATE tenants SET allows_links = $2 WHERE id = $1";
+        self.db
+            .execute(sql, args![id.as_str(), allows_links])
+            .await?;
+        Ok(())
+    }
+
     /// All tenants by name.
     pub async fn list(&self) -> Result<Vec<Tenant>, Error> {
         let rows: Vec<TenantRow> = self

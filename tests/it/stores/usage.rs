@@ -22,6 +22,7 @@ fn request_row(session: u128, at: i64, change: impl FnOnce(&mut RequestRow)) -> 
         turn: 1,
         iteration: 1,
         attempt: 1,
+        purpose: RequestPurpose::Turn,
         is_answer: true,
         provider: "p".into(),
         model: "m".into(),

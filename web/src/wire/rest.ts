@@ -1,6 +1,6 @@
 /** The requests that the page makes of the REST door. */
 import { request } from './request'
-import type { BulkAction, Compaction, ProviderChange, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ToolDecision, UsageQuery } from './restTypes'
+import type { BulkAction, Compaction, ProviderChange, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ShareAudience, ToolDecision, UsageQuery } from './restTypes'
 
 type Scope = 'own' | 'tenant' | 'installation'
 
@@ -14,6 +14,12 @@ export const rest = {
   sessions: (cursor: string | null, { isArchived, tag }: { isArchived: boolean; tag: string | null }, state?: SessionState) =>
     request('get', '/api/sessions', { query: { ...(cursor && { cursor }), ...(isArchived && { archived: true }), ...(tag !== null && { tag }), state } }),
   renameSession: (id: string, title: string) => request('patch', '/api/sessions/{id}', { path: { id }, body: { title } }),
+  shares: (id: string) => request('get', '/api/sessions/{id}/shares', { path: { id } }),
+  share: (id: string, audience: ShareAudience, days: number | null) =>
+    request('post', '/api/sessions/{id}/shares', { path: { id }, body: { audience, ...(days !== null && { expiresInDays: days }) } }),
+  stopSharing: (id: string, share: string) => request('delete', '/api/sessions/{id}/shares/{share}', { path: { id, share } }),
+  sharing: () => request('get', '/api/sharing'),
+  setSharing: (linksAllowed: boolean) => request('put', '/api/sharing', { body: { linksAllowed } }),
   forks: (id: string) => request('get', '/api/sessions/{id}/forks', { path: { id } }),
   changeSession: (id: string, body: { isPinned?: boolean; isArchived?: boolean; tags?: string[] }) =>
     request('patch', '/api/sessions/{id}', { path: { id }, body }),

@@ -1,7 +1,7 @@
-/** Attaches a file to a session. Only `XMLHttpRequest` says how much of it has been sent. */
+/** Sends files: attachments of a session, and what is imported. Only `XMLHttpRequest` says how much of it has been sent. */
 import { address } from './base'
 import { csrf, RequestError, retried } from './request'
-import type { Problem } from './restTypes'
+import type { ImportDone, Problem } from './restTypes'
 import type { Attachment } from './types'
 
 export interface UploadWatch {
@@ -12,7 +12,7 @@ export interface UploadWatch {
 
 export function upload(session: string, file: File, watch: UploadWatch): Promise<Attachment> {
   const path = `/api/sessions/${encodeURIComponent(session)}/attachments`
-  return retried(path, () => uploadOnce(`${path.slice(1)}?name=${encodeURIComponent(file.name)}`, file, watch))
+  return retried(path, () => send<Attachment>(`${path.slice(1)}?name=${encodeURIComponent(file.name)}`, file, watch))
 }
 
 /** Where the content of an attachment is. */
@@ -25,7 +25,17 @@ export function exportAddress(session: string, format: 'md' | 'html' | 'json'): 
   return address(`api/sessions/${encodeURIComponent(session)}/export?format=${format}`)
 }
 
-function uploadOnce(path: string, file: File, { onProgress, signal }: UploadWatch): Promise<Attachment> {
+/** A session as one page that a browser shows, and prints whole: the page itself holds only what is looked at. */
+export function printAddress(session: string): string {
+  return address(`api/sessions/${encodeURIComponent(session)}/export?format=html&show=true`)
+}
+
+/** Sends a file with conversations; what became of each. */
+export function importFile(file: File, watch: UploadWatch): Promise<ImportDone> {
+  return send<ImportDone>('api/sessions/import', file, watch)
+}
+
+function send<T>(path: string, file: File, { onProgress, signal }: UploadWatch): Promise<T> {
   return new Promise((resolve, reject) => {
     const sending = new XMLHttpRequest()
     sending.open('POST', address(path))
@@ -35,7 +45,7 @@ function uploadOnce(path: string, file: File, { onProgress, signal }: UploadWatc
     sending.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 0)
     sending.onload = () => {
       const isTaken = sending.status >= 200 && sending.status < 300
-      if (isTaken) resolve(JSON.parse(sending.responseText) as Attachment)
+      if (isTaken) resolve(JSON.parse(sending.responseText) as T)
       else reject(new RequestError(sending.status, problemOf(sending.responseText)))
     }
     sending.onerror = () => reject(new RequestError(0, {}))

@@ -123,6 +123,15 @@ impl Meter {
         Some(spent)
     }
 
+    /// The attempt that was under way brought an answer that is none of a turn.
+    pub(in crate::agent) fn spend(&self, usage: TokenUsage, agent: &SessionAgent) {
+        let mut metered = self.metered();
+        metered.running = None;
+        if let Some(asked) = metered.asked.clone() {
+            metered.spent.push(agent.spent(asked.of_what(), usage));
+        }
+    }
+
     /// What became no answer. Only one of those who read it is heard: whoever ends the request.
     pub(in crate::agent) fn spent(&self) -> Vec<Spent> {
         self.metered().spent.clone()

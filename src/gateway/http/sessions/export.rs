@@ -26,6 +26,10 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::export::{Document, Format, Piece};
 use crate::gateway::extract::{Query, SessionPath};
 
+/// Nothing in it runs, and nothing is loaded but what is in it. Its origin is ours, so that our page may
+/// ask the browser to print it.
+const SHOWN_POLICY: &str = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; \
+    frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 /// Events that are read at once.
 const EVENTS: usize = 500;
 /// Characters of the title in the name of the file.
@@ -39,6 +43,8 @@ pub(in crate::gateway::http) struct ExportQuery {
     /// contents of attachments).
     #[param(pattern = "^(md|html|json)?$")]
     format: Option<String>,
+    /// Whether a browser shows it instead of saving it; `html` only.
+    show: Option<bool>,
 }
 
 /// A session as a file: its transcript with what is attached. Without `format` it is Markdown.
@@ -59,6 +65,11 @@ pub(in crate::gateway::http) async fn export_session(
         let text = "`format` is `md`, `html` or `json`";
         ApiError::of_field(Code::InvalidArguments, "format", text)
     })?;
+    let is_shown = query.show.unwrap_or_default();
+    if is_shown && format != Format::Html {
+        let text = "only `html` can be shown";
+        return Err(ApiError::of_field(Code::InvalidArguments, "show", text));
+    }
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
     let mut document = Document::new(session.clone(), now);
     let key = key_of(&caller, session);
@@ -72,7 +83,7 @@ pub(in crate::gateway::http) async fn export_session(
             document.push(event);
         }
     }
-    let headers = headers(&document, format);
+    let headers = headers(&document, format, is_shown);
     let pieces = stream::iter(document.write(format));
     let sessions = state.sessions.clone();
     let body = pieces.then(move |piece| {
@@ -99,14 +110,18 @@ async fn bytes(
     }
 }
 
-fn headers(document: &Document, format: Format) -> HeaderMap {
+fn headers(document: &Document, format: Format, is_shown: bool) -> HeaderMap {
     let title: String = document.title().chars().take(NAME_CHARS).collect();
     let name = utf8_percent_encode(&title, NON_ALPHANUMERIC);
     let extension = format.extension();
-    let disposition = format!("attachment; filename*=UTF-8''{name}.{extension}");
+    let way = if is_shown { "inline" } else { "attachment" };
+    let disposition = format!("{way}; filename*=UTF-8''{name}.{extension}");
     let fixed = [
         (CONTENT_TYPE, format.media_type()),
-        (CONTENT_SECURITY_POLICY, POLICY),
+        (
+            CONTENT_SECURITY_POLICY,
+            if is_shown { SHOWN_POLICY } else { POLICY },
+        ),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (CACHE_CONTROL, "no-store"),
     ];

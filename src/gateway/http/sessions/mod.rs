@@ -6,9 +6,11 @@ mod commands;
 mod events;
 mod export;
 mod fork;
+mod import;
 mod list;
 mod one;
 mod search;
+mod shares;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -28,10 +30,13 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
             one::delete_session
         ))
         .routes(routes!(list::bulk::change_sessions))
+        .routes(routes!(import::import_sessions))
         .routes(routes!(search::search_sessions))
         .routes(routes!(search::search_session))
         .routes(routes!(events::list_events))
         .routes(routes!(export::export_session))
+        .routes(routes!(shares::share_session, shares::list_shares))
+        .routes(routes!(shares::stop_sharing))
         .routes(routes!(fork::fork_session))
         .routes(routes!(fork::list_forks))
         .routes(routes!(attachments::attach_file))

@@ -42,7 +42,7 @@ pub(super) struct UsageItem {
     /// The title of the caller's own session, while there is such a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// Why models were asked: `turn`, or `compaction` for summaries of what left the context.
+    /// What models were asked for: `turn`, `title`, or `compaction` for summaries of what left the context.
     #[serde(skip_serializing_if = "Option::is_none")]
     purpose: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

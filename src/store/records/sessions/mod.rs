@@ -224,13 +224,14 @@ impl<'s> Sessions<'s> {
         // After the row, without which nothing is added to them.
         let texts = "DELETE FROM texts WHERE tenant = $1 AND session = $2";
         let attached = "DELETE FROM attachments WHERE tenant = $1 AND session = $2";
+        let shared = "DELETE FROM shared_sessions WHERE tenant = $1 AND session = $2";
         // A fork that was cut off left these, before its session was there.
         let orphaned = "DELETE FROM attachments WHERE tenant = $1 AND created_at < $2 AND NOT EXISTS \
                         (SELECT 1 FROM sessions WHERE sessions.tenant = attachments.tenant \
                         AND sessions.id = attachments.session)";
         let before = jiff::Timestamp::now().as_millisecond() - FORKING_MS;
         let orphaned = Statement::new(orphaned, args![key.tenant.as_str(), before]);
-        let rest = [texts, attached].map(|sql| Statement::new(sql, whom()));
+        let rest = [texts, attached, shared].map(|sql| Statement::new(sql, whom()));
         let rest = rest.into_iter().chain([orphaned]);
         self.db.execute_all(rest.collect()).await?;
         // All that no session of the tenant holds, so that what an earlier deletion left goes too.

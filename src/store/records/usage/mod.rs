@@ -34,9 +34,11 @@ pub struct EventPlace {
 pub struct RequestRow {
     pub place: EventPlace,
     pub turn: u64,
+    /// The model request within the turn, from 1; 0 = it was asked beside the turn.
     pub iteration: u64,
     /// Which attempt of the request, from 1.
     pub attempt: u64,
+    pub purpose: RequestPurpose,
     /// Whether it became an answer.
     pub is_answer: bool,
     pub provider: String,

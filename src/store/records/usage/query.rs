@@ -177,6 +177,7 @@ struct RequestsRow {
     provider: Option<String>,
     model: Option<String>,
     session: Option<String>,
+    purpose: Option<String>,
     title: Option<String>,
     purpose: Option<String>,
     requests: i64,

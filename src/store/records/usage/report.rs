@@ -15,7 +15,7 @@ pub enum UsageBy {
     Person,
     Model,
     Session,
-    /// Why models were asked: turns, or summaries of what left the context.
+    /// What models were asked for: turns, titles, or summaries of what left the context.
     Purpose,
     /// MCP servers: their calls, and what their definitions took of requests.
     Server,
@@ -123,7 +123,7 @@ pub struct UsageGroup<S> {
     pub session: Option<SessionId>,
     /// The title of the reader's own session, while there is such a session.
     pub title: Option<String>,
-    /// Why models were asked.
+    /// What models were asked for, by its name in the database.
     pub purpose: Option<String>,
     pub server: Option<String>,
     pub tool: Option<String>,

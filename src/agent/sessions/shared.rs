@@ -1,0 +1,162 @@
+//! A session that its owner lets others read, as it was when they shared it.
+
+use std::sync::Arc;
+
+use secrecy::SecretString;
+
+use super::list::RowError;
+use super::refusal::{not_found, unreadable};
+use super::{Sessions, may_act};
+use crate::agent::feed::ShownEvent;
+use crate::agent::journal::Journal;
+use crate::domain::{
+    Attachment, BlobId, Caller, Code, SessionId, SessionKey, SharedSessionId, TenantId, Timestamp,
+};
+use crate::session::Refusal;
+use crate::store;
+use crate::store::records::{Audience, SharedSession};
+use crate::tenancy;
+
+/// A way to read a session that is not one's own. Only [`Sharing::open`] gives one.
+#[derive(Debug, Clone)]
+pub struct SharedView {
+    key: SessionKey,
+    seq: u64,
+    at: Timestamp,
+}
+
+impl SharedView {
+    /// Which one it is; its id opens nothing.
+    pub fn session(&self) -> &SessionId {
+        &self.key.session
+    }
+
+    /// Since when it is shared, which is how old it is.
+    pub fn shared_at(&self) -> Timestamp {
+        self.at
+    }
+}
+
+/// What opens one.
+pub enum SharedBy<'a> {
+    /// The secret of a link.
+    Link(&'a SecretString),
+    /// Its id, for somebody of the tenant.
+    Id(&'a TenantId, &'a SharedSessionId),
+}
+
+/// How sessions are shared, and read by those they are shared with.
+pub struct Sharing<'s>(pub(super) &'s Sessions);
+
+impl Sharing<'_> {
+    /// Lets others read a session of the caller up to now. The secret of a link is told once and kept
+    /// nowhere.
+    pub async fn share(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        (audience, now, expires_at): (Audience, Timestamp, Option<Timestamp>),
+    ) -> Result<(SharedSession, Option<SecretString>), RowError> {
+        let seq = self.own_seq(key, caller).await?;
+        self.0.listed().await;
+        let shared = SharedSession {
+            key: key.clone(),
+            id: SharedSessionId::from_bits(rand::random()),
+            audience,
+            seq,
+            created_at: now,
+            expires_at,
+        };
+        let secret = (audience == Audience::Link).then(tenancy::random_secret);
+        let hash = secret.as_ref().map(tenancy::secret_hash);
+        let records = self.0.0.records().shared_sessions();
+        if !records.add(&shared, hash.as_ref()).await? {
+            let text = "the session is shared in too many ways; end one of them first";
+            return Err(Refusal::new(Code::TooManyRequests, text).into());
+        }
+        Ok((shared, secret))
+    }
+
+    /// The ways in which a session of the caller is shared.
+    pub async fn ways(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        now: Timestamp,
+    ) -> Result<Vec<SharedSession>, RowError> {
+        self.0.admit(key, caller).await?;
+        let records = self.0.0.records().shared_sessions();
+        Ok(records.of_session(key, now).await?)
+    }
+
+    /// Ends one of them: it opens nothing from now on.
+    pub async fn stop(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        id: &SharedSessionId,
+    ) -> Result<(), RowError> {
+        may_act(caller)?;
+        self.0.admit(key, caller).await?;
+        if self.0.0.records().shared_sessions().remove(key, id).await? {
+            return Ok(());
+        }
+        let text = "the session is not shared in such a way (any more)";
+        Err(Refusal::new(Code::NotFound, text).into())
+    }
+
+    /// What somebody may read who is not the owner; none = nothing, or nothing any more.
+    pub async fn open(
+        &self,
+        by: SharedBy<'_>,
+        now: Timestamp,
+    ) -> Result<Option<SharedView>, store::Error> {
+        let records = self.0.0.records().shared_sessions();
+        let found = match by {
+            SharedBy::Link(secret) => {
+                let hash = tenancy::secret_hash(secret);
+                records.open_link(&hash, now).await?
+            }
+            SharedBy::Id(tenant, id) => records.open_in_tenant(tenant, id, now).await?,
+        };
+        let found = found.filter(|shared| !self.0.0.lists.is_hidden(&shared.key));
+        Ok(found.map(|shared| SharedView {
+            key: shared.key,
+            seq: shared.seq,
+            at: shared.created_at,
+        }))
+    }
+
+    /// Part of what is shared, after that `seq`, oldest first.
+    pub async fn page(
+        &self,
+        view: &SharedView,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<ShownEvent>, Refusal> {
+        let journal = Journal::new(Arc::clone(&self.0.0.store), view.key.clone());
+        let events = journal.events_after(after, limit).await;
+        let mut events = events.map_err(|error| unreadable(&view.key, &error))?;
+        events.retain(|event| event.seq <= view.seq);
+        Ok(events)
+    }
+
+    /// What is attached to it.
+    pub async fn attachment(
+        &self,
+        view: &SharedView,
+        id: &BlobId,
+    ) -> Result<Option<(Attachment, Vec<u8>)>, Refusal> {
+        self.0.attachments().read(&view.key, id).await
+    }
+
+    /// The newest `seq` of a session that the caller may share.
+    async fn own_seq(&self, key: &SessionKey, caller: &Caller) -> Result<u64, Refusal> {
+        may_act(caller)?;
+        let joined = self.0.join(key, caller).await?;
+        if !joined.view.is_stored {
+            return Err(not_found());
+        }
+        Ok(joined.view.seq)
+    }
+}

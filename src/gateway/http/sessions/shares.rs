@@ -1,0 +1,171 @@
+//! Ways in which a session is shared: its owner makes, lists and ends them.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use secrecy::ExposeSecret;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::key_of;
+use crate::config::AuthMode;
+use crate::domain::{Caller, Code, SessionId, SharedSessionId, Timestamp};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, SessionPath, required};
+use crate::gateway::word_list;
+use crate::store::records::{Audience, SharedSession};
+
+const DAY_MS: i64 = 86_400_000;
+/// Days after which a link has ended at the latest, where anybody says so.
+const MAX_DAYS: u32 = 3_650;
+
+/// With whom, and for how long.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway::http) struct ShareSessionRequest {
+    /// Who may read.
+    #[schema(required, nullable = false, value_type = word_list::ShareAudience)]
+    audience: Option<String>,
+    /// Days after which it ends; none = it is ended by hand.
+    #[schema(minimum = 1, maximum = 3650)]
+    expires_in_days: Option<u32>,
+}
+
+/// One way in which a session is shared.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway::http) struct SharedItem {
+    id: String,
+    /// Who may read.
+    #[schema(value_type = word_list::ShareAudience)]
+    audience: &'static str,
+    /// Path of the page that shows it; of a link only once, when it is made.
+    path: Option<String>,
+    /// `seq` of the last event that is shown.
+    seq: u64,
+    /// When it was made (RFC 3339).
+    created_at: String,
+    /// When it ends (RFC 3339), if it does by itself.
+    expires_at: Option<String>,
+}
+
+/// The ways in which a session is shared.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway::http) struct SharedItems {
+    /// The newest first, 50 at most.
+    items: Vec<SharedItem>,
+    /// Whether the tenant allows links: those that there are open nothing while it does not.
+    links_allowed: bool,
+}
+
+impl SharedItem {
+    fn of(state: &GatewayState, shared: &SharedSession, secret: Option<&str>) -> Self {
+        let word = match shared.audience {
+            Audience::Tenant => Some(shared.id.as_str()),
+            Audience::Link => secret,
+        };
+        let path = word.map(|word| format!("{}shared/{word}", state.access.base_path()));
+        Self {
+            path,
+            id: shared.id.to_string(),
+            audience: shared.audience.as_str(),
+            seq: shared.seq,
+            created_at: shared.created_at.to_rfc3339(),
+            expires_at: shared.expires_at.map(Timestamp::to_rfc3339),
+        }
+    }
+}
+
+/// Let others read a session as it is now: `tenant` whoever is signed in to the tenant, `link` whoever
+/// has the link, where the tenant allows links.
+#[utoipa::path(post, path = "/api/sessions/{id}/shares", tag = "sessions",
+    params(("id" = String, Path)), request_body = ShareSessionRequest,
+    responses((status = 201, body = SharedItem), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 429, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn share_session(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Body(body): Body<ShareSessionRequest>,
+) -> Result<(StatusCode, Json<SharedItem>), ApiError> {
+    let key = key_of(&caller, session);
+    // To anybody else the session does not exist, whatever they ask and whatever the tenant allows.
+    state.sessions.admit(&key, &caller).await?;
+    let audience = required("audience", body.audience)?;
+    let audience = Audience::parse(&audience).ok_or_else(|| {
+        let text = "`audience` is `tenant` or `link`";
+        ApiError::of_field(Code::InvalidArguments, "audience", text)
+    })?;
+    let days = body.expires_in_days;
+    if days.is_some_and(|days| !(1..=MAX_DAYS).contains(&days)) {
+        let text = "`expiresInDays` is 1 to 3650";
+        let code = Code::InvalidArguments;
+        return Err(ApiError::of_field(code, "expiresInDays", text));
+    }
+    if audience == Audience::Link && !allows_links(&state, &caller).await? {
+        let text = "links are switched off in this tenant; an admin can allow them in the settings";
+        return Err(ApiError::of_field(Code::NotAllowed, "audience", text));
+    }
+    let now = state.tenancy.now();
+    let after = days.map(|days| i64::from(days).saturating_mul(DAY_MS));
+    let expires_at = after.map(|after| Timestamp(now.0.saturating_add(after)));
+    let what = (audience, now, expires_at);
+    let (shared, secret) = state.sessions.sharing().share(&key, &caller, what).await?;
+    let secret = secret.as_ref().map(ExposeSecret::expose_secret);
+    let item = SharedItem::of(&state, &shared, secret);
+    Ok((StatusCode::CREATED, Json(item)))
+}
+
+/// The ways in which a session is shared.
+#[utoipa::path(get, path = "/api/sessions/{id}/shares", tag = "sessions",
+    params(("id" = String, Path)),
+    responses((status = 200, body = SharedItems), (status = 404, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn list_shares(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+) -> Result<Json<SharedItems>, ApiError> {
+    let (key, now) = (key_of(&caller, session), state.tenancy.now());
+    let ways = state.sessions.sharing().ways(&key, &caller, now).await?;
+    let items = ways.into_iter();
+    Ok(Json(SharedItems {
+        items: items
+            .map(|way| SharedItem::of(&state, &way, None))
+            .collect(),
+        links_allowed: allows_links(&state, &caller).await?,
+    }))
+}
+
+/// Stop sharing a session in that way, at once.
+#[utoipa::path(delete, path = "/api/sessions/{id}/shares/{share}", tag = "sessions",
+    params(("id" = String, Path), ("share" = String, Path)),
+    responses((status = 204), (status = 404, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn stop_sharing(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path((session, share)): Path<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    let session = SessionId::parse(&session);
+    let session =
+        session.ok_or_else(|| ApiError::new(Code::SessionNotFound, "there is no such session"))?;
+    let key = key_of(&caller, session);
+    state.sessions.admit(&key, &caller).await?;
+    let missing = || ApiError::new(Code::NotFound, "the session is not shared in such a way");
+    let share = SharedSessionId::parse(&share).ok_or_else(missing)?;
+    state.sessions.sharing().stop(&key, &caller, &share).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Without sign-in there is nobody outside who could be let in.
+async fn allows_links(state: &GatewayState, caller: &Caller) -> Result<bool, ApiError> {
+    if state.auth_mode == AuthMode::None {
+        return Ok(false);
+    }
+    let administration = state.tenancy.administration();
+    Ok(administration.allows_links(&caller.tenant.id).await?)
+}

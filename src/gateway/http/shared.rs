@@ -1,0 +1,216 @@
+//! What others shared: the page that shows it (`/shared/{word}`, `/api/shared/{word}`), and whether a
+//! tenant allows links (`/api/sharing`).
+
+use std::io;
+
+use axum::Json;
+use axum::body::Body as Bytes;
+use axum::extract::{Path, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::{StreamExt as _, stream};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::agent::{Sessions, SharedBy, SharedView};
+use crate::config::AuthMode;
+use crate::domain::{Caller, Code, Role, SharedSessionId};
+use crate::gateway::GatewayState;
+use crate::gateway::auth::TenantAdmin;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::export::{Document, Format, Piece};
+use crate::gateway::extract::{Body, required};
+
+/// Events that are read at once.
+const EVENTS: usize = 500;
+/// It has an origin of its own, runs nothing and loads nothing; what is in it may be saved and linked to.
+const POLICY: &str = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; \
+    sandbox allow-downloads allow-popups allow-popups-to-escape-sandbox; \
+    frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+/// What people read in place of what is not shown.
+const WORDS: [(Code, &str); 3] = [
+    (
+        Code::Unauthorized,
+        "Sign in to Sepal, then open this address again.",
+    ),
+    (
+        Code::TooManyRequests,
+        "Too many links that open nothing came from here. Wait a minute.",
+    ),
+    (
+        Code::StoreUnavailable,
+        "The database does not answer. Try again in a moment.",
+    ),
+];
+const NOTHING: &str =
+    "This opens nothing, or nothing any more: it was ended, or the session is gone.";
+const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
+
+/// Whether links may be made and opened in the tenant.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Sharing {
+    links_allowed: bool,
+    /// Whether the caller may change that.
+    may_change: bool,
+}
+
+/// Whether links may be made and opened.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PutSharingRequest {
+    #[schema(required, nullable = false)]
+    links_allowed: Option<bool>,
+}
+
+/// Whether people of the tenant may share sessions by link.
+#[utoipa::path(get, path = "/api/sharing", tag = "sessions",
+    responses((status = 200, body = Sharing)))]
+pub(super) async fn read_sharing(
+    State(state): State<GatewayState>,
+    caller: Caller,
+) -> Result<Json<Sharing>, ApiError> {
+    let administration = state.tenancy.administration();
+    let may_change = caller.user.role >= Role::Admin && state.auth_mode != AuthMode::None;
+    Ok(Json(Sharing {
+        links_allowed: administration.allows_links(&caller.tenant.id).await?,
+        may_change,
+    }))
+}
+
+/// Let people of the tenant share sessions by link, or no longer: then links open nothing. Admins only.
+#[utoipa::path(put, path = "/api/sharing", tag = "sessions", request_body = PutSharingRequest,
+    responses((status = 200, body = Sharing), (status = 400, body = Problem)))]
+pub(super) async fn put_sharing(
+    State(state): State<GatewayState>,
+    admin: TenantAdmin,
+    Body(body): Body<PutSharingRequest>,
+) -> Result<Json<Sharing>, ApiError> {
+    let links_allowed = required("linksAllowed", body.links_allowed)?;
+    // Of the tenant, which an admin of the installation alone may not change.
+    admin.scope(false)?;
+    let tenant = &admin.0.tenant.id;
+    let administration = state.tenancy.administration();
+    administration
+        .set_allows_links(tenant, links_allowed)
+        .await?;
+    Ok(Json(Sharing {
+        links_allowed,
+        may_change: true,
+    }))
+}
+
+/// A session that somebody shared, as a page of HTML that runs nothing. The word is that of a link, or
+/// the id of what is shared with the caller's tenant.
+#[utoipa::path(get, path = "/api/shared/{word}", tag = "sessions", params(("word" = String, Path)),
+    responses((status = 200, description = "The page.", content_type = "text/html", body = String),
+        (status = 401, body = Problem), (status = 404, body = Problem), (status = 429, body = Problem)),
+)]
+pub(super) async fn read_shared(
+    State(state): State<GatewayState>,
+    caller: Result<Caller, ApiError>,
+    Path(word): Path<String>,
+    parts: Parts,
+) -> Result<Response, ApiError> {
+    let view = open(&state, caller, word, &parts).await?;
+    let mut document = Document::new(view.session().clone(), view.shared_at()).shared();
+    let mut seq = 0;
+    loop {
+        let events = state.sessions.sharing().page(&view, seq, EVENTS).await?;
+        let Some(last) = events.last() else { break };
+        seq = last.seq;
+        for event in events {
+            document.push(event);
+        }
+    }
+    let pieces = stream::iter(document.write(Format::Html));
+    let sessions = state.sessions.clone();
+    let body = pieces.then(move |piece| {
+        let (sessions, view) = (sessions.clone(), view.clone());
+        async move { bytes(&sessions, &view, piece).await }
+    });
+    Ok((headers(), Bytes::from_stream(body)).into_response())
+}
+
+/// The same for people: a refusal is a page too.
+pub(in crate::gateway) async fn show_shared(
+    state: State<GatewayState>,
+    caller: Result<Caller, ApiError>,
+    word: Path<String>,
+    parts: Parts,
+) -> Response {
+    let base = state.access.base_path();
+    match read_shared(state, caller, word, parts).await {
+        Ok(response) => response,
+        Err(error) => {
+            let words = WORDS.iter().find(|(code, _)| *code == error.code());
+            let words = words.map_or(NOTHING, |(_, words)| words);
+            let page = format!(
+                "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+                 <meta name=\"viewport\" content=\"width=device-width\"><title>Sepal</title></head>\
+                 <body><p>{words}</p><p><a href=\"{base}\">Sepal</a></p></body></html>\n"
+            );
+            (error.into_response().status(), headers(), page).into_response()
+        }
+    }
+}
+
+/// Whoever has the secret may read; whoever names the id has to be signed in to its tenant.
+async fn open(
+    state: &GatewayState,
+    caller: Result<Caller, ApiError>,
+    word: String,
+    parts: &Parts,
+) -> Result<SharedView, ApiError> {
+    let now = state.tenancy.now();
+    let found = if let Some(id) = SharedSessionId::parse(&word) {
+        let caller = caller?;
+        let by = SharedBy::Id(&caller.tenant.id, &id);
+        state.sessions.sharing().open(by, now).await?
+    } else {
+        if state.auth_mode == AuthMode::None {
+            // Without sign-in only this machine is answered.
+            caller?;
+        }
+        let secret = SecretString::from(word);
+        let by = SharedBy::Link(&secret);
+        state.sessions.sharing().open(by, now).await?
+    };
+    let Some(view) = found else {
+        let peer = state.access.peer(parts).address;
+        state.tenancy.count_wrong_link(peer)?;
+        let text = "there is nothing shared under this address (any more)";
+        return Err(ApiError::new(Code::NotFound, text));
+    };
+    Ok(view)
+}
+
+async fn bytes(sessions: &Sessions, view: &SharedView, piece: Piece) -> Result<String, io::Error> {
+    match piece {
+        Piece::Text(text) => Ok(text),
+        Piece::Content(id) => {
+            let found = sessions.sharing().attachment(view, &id).await;
+            let found = found.map_err(|refusal| io::Error::other(refusal.message))?;
+            Ok(found.map_or_else(String::new, |(_, content)| STANDARD.encode(content)))
+        }
+    }
+}
+
+/// `Referrer-Policy: no-referrer` is on every answer.
+fn headers() -> HeaderMap {
+    let fixed = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (CACHE_CONTROL, "no-store"),
+        (ROBOTS, "noindex, nofollow"),
+    ];
+    let fixed = fixed.into_iter();
+    fixed
+        .map(|(name, value)| (name, HeaderValue::from_static(value)))
+        .collect()
+}

@@ -1,0 +1,143 @@
+//! ChatGPT's `conversations.json`: each conversation is a tree of messages, of which one branch is shown.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::parts::{Reading, called, fenced, field, gave, left_out, left_out_file, text_of, time};
+use crate::session::Speaker;
+
+/// The conversation; none = it is no object of that form.
+pub(super) fn read(entry: &RawValue) -> Option<Reading> {
+    let conversation: Value = serde_json::from_str(entry.get()).ok()?;
+    let mapping = conversation.get("mapping")?.as_object()?;
+    let id = field(&conversation, "conversation_id").as_str();
+    let id = id.map_or(field(&conversation, "id"), |_| {
+        field(&conversation, "conversation_id")
+    });
+    let head = (
+        field(&conversation, "title"),
+        time(field(&conversation, "create_time")),
+    );
+    let mut reading = Reading::new("chatgpt", id, head);
+    // From the last message to the first; each is visited once, whatever the links say.
+    let mut branch = Vec::new();
+    let mut seen = HashSet::new();
+    let mut next = field(&conversation, "current_node").as_str();
+    if next.is_none_or(|id| !mapping.contains_key(id)) {
+        let newest = mapping
+            .iter()
+            .max_by_key(|(_, node)| time(field(field(node, "message"), "create_time")));
+        next = newest.map(|(id, _)| id.as_str());
+    }
+    while let Some(node) = next
+        .filter(|id| seen.insert(*id))
+        .and_then(|id| mapping.get(id))
+    {
+        branch.push(field(node, "message"));
+        next = field(node, "parent").as_str();
+    }
+    for message in branch.into_iter().rev() {
+        say(&mut reading, message);
+    }
+    Some(reading)
+}
+
+fn say(reading: &mut Reading, message: &Value) {
+    let metadata = field(message, "metadata");
+    if field(metadata, "is_visually_hidden_from_conversation") == true {
+        return;
+    }
+    let Some(text) = content(field(message, "content")) else {
+        return;
+    };
+    let at = time(field(message, "create_time"));
+    let model = field(metadata, "model_slug")
+        .as_str()
+        .map(ToOwned::to_owned);
+    let author = field(message, "author");
+    match field(author, "role").as_str().unwrap_or_default() {
+        "user" => {
+            let files = field(metadata, "attachments").as_array();
+            let files = files.into_iter().flatten();
+            let lines = files.map(|file| left_out_file(field(file, "name").as_str()));
+            let lines: Vec<String> = std::iter::once(text).chain(lines).collect();
+            reading.say(Speaker::Person, at, &lines.join("\n\n"));
+        }
+        "assistant" => {
+            let recipient = field(message, "recipient").as_str().unwrap_or("all");
+            let text = if recipient == "all" {
+                text
+            } else {
+                called(recipient, &Value::String(unfenced(&text).to_owned()))
+            };
+            reading.say(Speaker::Model(model), at, &text);
+        }
+        "tool" => {
+            let text = gave(field(author, "name").as_str(), unfenced(&text));
+            reading.say(Speaker::Model(model), at, &text);
+        }
+        // What the platform says is no part of the conversation.
+        _ => {}
+    }
+}
+
+/// The content of a message as text; none = nothing that people see.
+fn content(content: &Value) -> Option<String> {
+    let kind = field(content, "content_type").as_str()?;
+    Some(match kind {
+        "text" | "multimodal_text" => {
+            let parts = field(content, "parts").as_array()?;
+            let parts: Vec<String> = parts.iter().filter_map(part).collect();
+            parts.join("\n\n")
+        }
+        "code" => {
+            let language = field(content, "language").as_str().unwrap_or_default();
+            let is_word = language.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            let language = if is_word && language != "unknown" {
+                language
+            } else {
+                ""
+            };
+            fenced(language, field(content, "text").as_str()?)
+        }
+        "execution_output" | "system_error" => fenced("", field(content, "text").as_str()?),
+        "tether_quote" | "tether_browsing_display" => {
+            let texts = ["title", "url", "text", "result"];
+            let texts = texts
+                .iter()
+                .filter_map(|name| text_of(field(content, name)));
+            texts.collect::<Vec<_>>().join("\n\n")
+        }
+        // What it thought, and what it is told of the person each time.
+        "thoughts" | "reasoning_recap" | "user_editable_context" | "model_editable_context" => {
+            return None;
+        }
+        other => left_out(&format!("a part of the kind `{other}`")),
+    })
+}
+
+fn part(part: &Value) -> Option<String> {
+    if let Some(text) = part.as_str() {
+        return text_of(part).map(|_| text.to_owned());
+    }
+    let kind = field(part, "content_type").as_str()?;
+    Some(match kind {
+        "audio_transcription" => field(part, "text").as_str()?.to_owned(),
+        "image_asset_pointer" => left_out("an image"),
+        "audio_asset_pointer" | "real_time_user_audio_video_asset_pointer" => {
+            left_out("a recording")
+        }
+        other => left_out(&format!("a part of the kind `{other}`")),
+    })
+}
+
+/// What stands in a block of code, where a text is one.
+fn unfenced(text: &str) -> &str {
+    let inner = text
+        .strip_prefix("```")
+        .and_then(|rest| rest.strip_suffix("\n```"));
+    let inner = inner.and_then(|rest| rest.split_once('\n'));
+    inner.map_or(text, |(_, inner)| inner)
+}

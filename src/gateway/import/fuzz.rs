@@ -1,0 +1,25 @@
+//! Fuzzes exports of other programs, and archives of them.
+
+use super::{Found, read};
+use crate::session::Speaker;
+
+/// What is read is a conversation: somebody said something, in turns, and it is bounded by the file.
+#[test]
+fn imports() {
+    sepal_fuzz::check("imports", |input| {
+        let Ok(found) = read(input) else { return };
+        for item in found {
+            let Found::Conversation(conversation) = item else {
+                continue;
+            };
+            assert!(conversation.title.chars().count() <= 200);
+            assert!(!conversation.title.is_empty() && !conversation.origin.1.is_empty());
+            let first = conversation.said.first().expect("somebody said something");
+            assert_eq!(first.by, Speaker::Person);
+            for said in &conversation.said {
+                assert!(!said.text.trim().is_empty() && said.text.len() < 300 * 1024);
+                assert!(said.at.is_none_or(|at| at.0 > 0));
+            }
+        }
+    });
+}

@@ -1,0 +1,193 @@
+//! A chat of Open WebUI: a tree of messages, of which one branch is shown.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::parts::{Reading, called, field, gave, left_out, left_out_file, text_of, time};
+use crate::session::Speaker;
+
+/// What the answer is interrupted by: calls and thoughts, as markup for its page.
+const DETAILS: (&str, &str) = ("<details", "</details>");
+
+/// The conversation; none = it is no object of that form.
+pub(super) fn read(entry: &RawValue) -> Option<Reading> {
+    let entry: Value = serde_json::from_str(entry.get()).ok()?;
+    let chat = entry.get("chat")?;
+    let id = field(&entry, "id")
+        .as_str()
+        .map_or(field(chat, "id"), |_| field(&entry, "id"));
+    let title = field(&entry, "title")
+        .as_str()
+        .map_or(field(chat, "title"), |_| field(&entry, "title"));
+    let created = time(field(&entry, "created_at")).or_else(|| time(field(chat, "timestamp")));
+    let mut reading = Reading::new("open-webui", id, (title, created));
+    for message in branch(chat)? {
+        say(&mut reading, message);
+    }
+    Some(reading)
+}
+
+/// From the first message to the one that is shown last; each once, whatever the links say.
+fn branch(chat: &Value) -> Option<Vec<&Value>> {
+    let history = field(chat, "history");
+    let Some(messages) = field(history, "messages").as_object() else {
+        return field(chat, "messages")
+            .as_array()
+            .map(|list| list.iter().collect());
+    };
+    let last = || messages.keys().next_back().map(String::as_str);
+    let current = field(history, "currentId").as_str();
+    let mut next = current
+        .filter(|id| messages.contains_key(*id))
+        .or_else(last);
+    let (mut branch, mut seen) = (Vec::new(), HashSet::new());
+    while let Some(message) = next
+        .filter(|id| seen.insert(*id))
+        .and_then(|id| messages.get(id))
+    {
+        branch.push(message);
+        next = field(message, "parentId").as_str();
+    }
+    branch.reverse();
+    Some(branch)
+}
+
+fn say(reading: &mut Reading, message: &Value) {
+    let by = match field(message, "role").as_str().unwrap_or_default() {
+        "user" => Speaker::Person,
+        "assistant" => {
+            let name = field(message, "model")
+                .as_str()
+                .or(field(message, "modelName").as_str());
+            Speaker::Model(name.map(ToOwned::to_owned))
+        }
+        // What the platform says is no part of the conversation.
+        _ => return,
+    };
+    let mut lines = Vec::new();
+    let output = field(message, "output")
+        .as_array()
+        .filter(|items| !items.is_empty());
+    if let Some(output) = output {
+        lines.extend(output.iter().filter_map(item));
+    } else if let Some(text) = text_of(field(message, "content")) {
+        lines.push(if by == Speaker::Person {
+            text.to_owned()
+        } else {
+            without_details(text)
+        });
+    } else if let Some(parts) = field(message, "content").as_array() {
+        lines.extend(
+            parts
+                .iter()
+                .filter_map(|part| text_of(field(part, "text")))
+                .map(Into::into),
+        );
+    }
+    let files = field(message, "files").as_array().into_iter().flatten();
+    lines.extend(files.map(|file| {
+        if field(file, "type") == "image" {
+            left_out("an image")
+        } else {
+            left_out_file(field(file, "name").as_str())
+        }
+    }));
+    reading.say(by, time(field(message, "timestamp")), &lines.join("\n\n"));
+}
+
+/// A piece of what newer releases keep of an answer.
+fn item(item: &Value) -> Option<String> {
+    match field(item, "type").as_str()? {
+        "message" => Some(texts(field(item, "content"))),
+        // What it thought.
+        "reasoning" => None,
+        "function_call" => Some(called(
+            field(item, "name").as_str()?,
+            field(item, "arguments"),
+        )),
+        "function_call_output" => {
+            let output = field(item, "output");
+            let text = output
+                .as_str()
+                .map_or_else(|| texts(output), ToOwned::to_owned);
+            Some(gave(None, &text))
+        }
+        other => Some(left_out(&format!("a part of the kind `{other}`"))),
+    }
+}
+
+fn texts(parts: &Value) -> String {
+    let parts = parts.as_array().into_iter().flatten();
+    let texts: Vec<&str> = parts
+        .filter_map(|part| text_of(field(part, "text")))
+        .collect();
+    texts.join("\n\n")
+}
+
+/// Calls in words, and nothing of what it thought.
+fn without_details(text: &str) -> String {
+    let (begin, end) = DETAILS;
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, from)) = rest.split_once(begin) {
+        let Some((inside, after)) = from.split_once(end) else {
+            break;
+        };
+        out.push_str(before);
+        let (tag, _) = inside.split_once('>').unwrap_or((inside, ""));
+        if attribute(tag, "type").as_deref() == Some("tool_calls") {
+            out.push_str(&call(tag));
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+fn call(tag: &str) -> String {
+    let name = attribute(tag, "name");
+    let args = attribute(tag, "arguments").map_or(Value::Null, |text| decoded(&text));
+    let mut lines = vec![called(name.as_deref().unwrap_or("a tool"), &args)];
+    if let Some(result) = attribute(tag, "result") {
+        let result = match decoded(&result) {
+            Value::String(text) => text,
+            value @ (Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_)) => value.to_string(),
+        };
+        lines.push(gave(None, &result));
+    }
+    format!("\n\n{}\n\n", lines.join("\n\n"))
+}
+
+/// JSON in a text, as often as it was put there; else the text.
+fn decoded(text: &str) -> Value {
+    match serde_json::from_str(text) {
+        Ok(Value::String(inner)) => serde_json::from_str(&inner).unwrap_or(Value::String(inner)),
+        Ok(value) => value,
+        Err(_) => Value::String(text.to_owned()),
+    }
+}
+
+fn attribute(tag: &str, name: &str) -> Option<String> {
+    let (_, rest) = tag.split_once(&format!(" {name}=\""))?;
+    let (value, _) = rest.split_once('"')?;
+    let plain = [
+        ("&quot;", "\""),
+        ("&#x27;", "'"),
+        ("&#39;", "'"),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&amp;", "&"),
+    ];
+    let value = value.to_owned();
+    Some(
+        plain
+            .iter()
+            .fold(value, |text, (from, to)| text.replace(from, to)),
+    )
+}

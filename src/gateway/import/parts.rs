@@ -1,0 +1,231 @@
+//! What all forms share: texts, times, calls, and what is left out.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::Found;
+use crate::agent::Conversation;
+use crate::domain::Timestamp;
+use crate::session::{SaidElsewhere, Speaker};
+
+/// Bytes of what one person or the model says without the other.
+const MAX_TEXT: usize = 256 * 1024;
+/// Characters of a title.
+const MAX_TITLE: usize = 200;
+/// Bytes of an id elsewhere; a longer one is none.
+const MAX_ID: usize = 256;
+/// A number of this size counts milliseconds: as seconds it would be the year 5138.
+const MILLISECONDS_FROM: f64 = 1e11;
+
+/// A conversation in the making.
+pub(super) struct Reading {
+    place: &'static str,
+    id: Option<String>,
+    title: String,
+    created_at: Option<Timestamp>,
+    said: Vec<SaidElsewhere>,
+}
+
+impl Reading {
+    pub(super) fn new(
+        place: &'static str,
+        id: &Value,
+        (title, created_at): (&Value, Option<Timestamp>),
+    ) -> Self {
+        let id = id
+            .as_str()
+            .filter(|id| !id.is_empty() && id.len() <= MAX_ID);
+        Self {
+            place,
+            id: id.map(ToOwned::to_owned),
+            title: one_line(title.as_str().unwrap_or_default()),
+            created_at,
+            said: Vec::new(),
+        }
+    }
+
+    /// Adds what was said; what one says in several pieces becomes one.
+    pub(super) fn say(&mut self, by: Speaker, at: Option<Timestamp>, text: &str) {
+        let text = text.trim();
+        if text.is_empty() {
+            return;
+        }
+        if let Some(last) = self.said.last_mut()
+            && continues(&last.by, &by)
+        {
+            last.text.push_str("\n\n");
+            last.text.push_str(text);
+            last.by = by;
+            return;
+        }
+        if self.said.is_empty() && by != Speaker::Person {
+            // Models are asked something before they answer.
+            self.said.push(SaidElsewhere {
+                by: Speaker::Person,
+                at,
+                text: left_out("what came before"),
+            });
+        }
+        self.said.push(SaidElsewhere {
+            by,
+            at,
+            text: text.to_owned(),
+        });
+    }
+
+    /// The whole conversation.
+    pub(super) fn finish(mut self) -> Found {
+        let title = if self.title.is_empty() {
+            let first = self.said.first().map_or("", |said| &said.text);
+            one_line(first)
+        } else {
+            self.title
+        };
+        let unusable = |why| Found::Unusable {
+            title: title.clone(),
+            why,
+        };
+        let Some(id) = self.id else {
+            return unusable("it has no id, by which it would be known again");
+        };
+        if self.said.is_empty() {
+            return unusable("it is empty");
+        }
+        for said in &mut self.said {
+            shorten(&mut said.text);
+        }
+        Found::Conversation(Conversation {
+            origin: (self.place, id),
+            title: if title.is_empty() {
+                "Untitled".to_owned()
+            } else {
+                title
+            },
+            created_at: self.created_at,
+            said: self.said,
+        })
+    }
+}
+
+/// Whether what comes is said by the same.
+fn continues(last: &Speaker, next: &Speaker) -> bool {
+    match (last, next) {
+        (Speaker::Person, Speaker::Person) => true,
+        (Speaker::Model(last), Speaker::Model(next)) => {
+            last.is_none() || next.is_none() || last == next
+        }
+        (Speaker::Person, Speaker::Model(_)) | (Speaker::Model(_), Speaker::Person) => false,
+    }
+}
+
+fn shorten(text: &mut String) {
+    if text.len() <= MAX_TEXT {
+        return;
+    }
+    let end = text.floor_char_boundary(MAX_TEXT);
+    let rest = text.len() - end;
+    text.truncate(end);
+    text.push_str("\n\n");
+    text.push_str(&left_out(&format!("the rest, {rest} bytes")));
+}
+
+fn one_line(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    words.chars().take(MAX_TITLE).collect()
+}
+
+/// What an entry that is no conversation is called.
+pub(super) fn title_of(entry: &RawValue) -> String {
+    #[derive(Deserialize)]
+    struct Titled {
+        title: Option<String>,
+    }
+    let read: Option<Titled> = serde_json::from_str(entry.get()).ok();
+    one_line(&read.and_then(|read| read.title).unwrap_or_default())
+}
+
+/// The line that says what is not there.
+pub(super) fn left_out(what: &str) -> String {
+    let what: String = one_line(what);
+    format!("[Left out: {what}]")
+}
+
+/// A file or picture that is not taken in.
+pub(super) fn left_out_file(name: Option<&str>) -> String {
+    match name.filter(|name| !name.is_empty()) {
+        Some(name) => left_out(&format!("the file `{name}`")),
+        None => left_out("a file"),
+    }
+}
+
+/// A call of a tool in words.
+pub(super) fn called(name: &str, args: &Value) -> String {
+    let args = match args {
+        // Some keep them as the text that the model wrote.
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            serde_json::to_string_pretty(args).unwrap_or_default()
+        }
+    };
+    let name = one_line(name);
+    if args.trim().is_empty() {
+        return format!("Called `{name}`.");
+    }
+    format!("Called `{name}` with\n\n{}", fenced("json", &args))
+}
+
+/// What a tool gave, in words.
+pub(super) fn gave(name: Option<&str>, text: &str) -> String {
+    let name = name.map_or_else(|| "It".to_owned(), |name| format!("`{}`", one_line(name)));
+    if text.trim().is_empty() {
+        return format!("{name} gave nothing.");
+    }
+    format!("{name} gave\n\n{}", fenced("", text))
+}
+
+/// A block of code that its content cannot end.
+pub(super) fn fenced(language: &str, text: &str) -> String {
+    let mut longest = 2;
+    let mut run = 0;
+    for byte in text.bytes() {
+        run = if byte == b'`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat(longest + 1);
+    let text = text.trim_end();
+    format!("{fence}{language}\n{text}\n{fence}")
+}
+
+/// A time in seconds or milliseconds since 1970, or in RFC 3339.
+pub(super) fn time(value: &Value) -> Option<Timestamp> {
+    if let Some(text) = value.as_str() {
+        let at: jiff::Timestamp = text.parse().ok()?;
+        return checked(at.as_millisecond());
+    }
+    let number = value.as_f64().filter(|number| number.is_finite())?;
+    let ms = if number.abs() < MILLISECONDS_FROM {
+        number * 1_000.0
+    } else {
+        number
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "it saturates")]
+    checked(ms.round() as i64)
+}
+
+/// Nothing was said before 1970.
+fn checked(ms: i64) -> Option<Timestamp> {
+    (ms > 0).then_some(Timestamp(ms))
+}
+
+/// A field of an object; null where there is none.
+pub(super) fn field<'v>(value: &'v Value, name: &str) -> &'v Value {
+    const NOTHING: &Value = &Value::Null;
+    value.get(name).unwrap_or(NOTHING)
+}
+
+/// A text that is there and not empty.
+pub(super) fn text_of(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.trim().is_empty())
+}

@@ -1,0 +1,91 @@
+//! Our own export: the events of a transcript as `GET …/events` gives them.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::parts::{Reading, called, field, gave, left_out, left_out_file, time};
+use crate::session::Speaker;
+
+/// The session; none = it is no export of a form that is known.
+pub(super) fn read(entry: &RawValue) -> Option<Reading> {
+    let document: Value = serde_json::from_str(entry.get()).ok()?;
+    let form = field(&document, "sepal");
+    if field(form, "export") != "session" || field(form, "version") != 1 {
+        return None;
+    }
+    let events = field(&document, "events").as_array()?;
+    let begun = events.first().and_then(|event| time(field(event, "at")));
+    let mut reading = Reading::new(
+        "sepal",
+        field(&document, "id"),
+        (field(&document, "title"), begun),
+    );
+    let withdrawn = events.iter().filter_map(|event| {
+        let rest = last(event);
+        rest.get("withdrawn")
+            .and(field(rest, "messageSeq").as_u64())
+    });
+    let withdrawn: HashSet<u64> = withdrawn.collect();
+    for event in events {
+        let is_withdrawn = field(event, "seq")
+            .as_u64()
+            .is_some_and(|seq| withdrawn.contains(&seq));
+        if !is_withdrawn {
+            say(&mut reading, event);
+        }
+    }
+    Some(reading)
+}
+
+/// The last argument of an event says more of it.
+fn last(event: &Value) -> &Value {
+    const NOTHING: &Value = &Value::Null;
+    let args = field(event, "args").as_array();
+    args.and_then(|args| args.last()).unwrap_or(NOTHING)
+}
+
+fn say(reading: &mut Reading, event: &Value) {
+    let args = field(event, "args").as_array();
+    let text = args.and_then(|args| args.first()?.as_str());
+    let (text, rest) = (text.unwrap_or_default(), last(event));
+    let at = time(field(event, "at"));
+    let model = field(rest, "model").as_str().map(ToOwned::to_owned);
+    let mut lines = vec![text.to_owned()];
+    let by = match field(event, "event").as_str().unwrap_or_default() {
+        "user:message" => Speaker::Person,
+        "agent:message" => {
+            let calls = field(rest, "calls").as_array().into_iter().flatten();
+            lines.extend(calls.map(|call| {
+                called(
+                    field(call, "name").as_str().unwrap_or("a tool"),
+                    field(call, "args"),
+                )
+            }));
+            Speaker::Model(model)
+        }
+        "tool:output" => {
+            lines = vec![gave(field(rest, "name").as_str(), text)];
+            Speaker::Model(model)
+        }
+        "agent:response" => Speaker::Model(model),
+        "agent:cancelled" => {
+            let said = field(rest, "text").as_str().unwrap_or_default();
+            lines = vec![said.to_owned(), left_out("the rest: the turn was stopped")];
+            Speaker::Model(model)
+        }
+        // A call that failed is told twice.
+        "agent:error" if rest.get("callId").is_none() => {
+            lines = vec![left_out(&format!(
+                "an answer, because the turn failed: {text}"
+            ))];
+            Speaker::Model(model)
+        }
+        _ => return,
+    };
+    let files = field(rest, "attachments").as_array().into_iter().flatten();
+    lines.extend(files.map(|file| left_out_file(field(file, "name").as_str())));
+    lines.retain(|line| !line.trim().is_empty());
+    reading.say(by, at, &lines.join("\n\n"));
+}

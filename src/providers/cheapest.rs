@@ -1,0 +1,46 @@
+//! Which model of a provider does small work for the least money. Pure.
+
+use jiff::civil::Date;
+
+use super::offer::Offer;
+use crate::domain::{MicroUsd, TokenUsage};
+use crate::llm::Catalogue;
+use crate::llm::catalogue::PriceSource;
+
+/// A request of that size is compared: a short question with its answer.
+const SIZE: TokenUsage = TokenUsage {
+    input_tokens: 1_000,
+    output_tokens: 50,
+    cached_tokens: 0,
+    cache_write_tokens: 0,
+    cache_write_long_tokens: 0,
+    reasoning_tokens: 0,
+    is_estimated: false,
+};
+
+/// The cheapest model that the provider offers, if it costs less than `model`; none = `model` is as cheap,
+/// or nobody knows what it costs.
+pub(super) fn cheaper_than(
+    offer: &Offer,
+    model: &str,
+    (catalogue, today): (Catalogue, Date),
+) -> Option<String> {
+    let own = cost(offer, model, (catalogue, today))?;
+    let offered = offer.offered_models();
+    let known = offered.into_iter().filter_map(|other| {
+        let cost = cost(offer, &other, (catalogue, today))?;
+        Some((cost, other))
+    });
+    let (least, other) = known.min()?;
+    (least < own).then_some(other)
+}
+
+/// What a model costs that may be asked. What a list gives away for nothing is left alone: it is seldom
+/// there, and often paid for with what was said.
+fn cost(offer: &Offer, model: &str, (catalogue, today): (Catalogue, Date)) -> Option<MicroUsd> {
+    let known = offer.describe(catalogue, model);
+    let is_over = known.retires_at.is_some_and(|end| end <= today);
+    let cost = known.price(&SIZE).filter(|_| !is_over)?;
+    let is_given = cost.0 == 0 && known.price_source == PriceSource::Catalogue;
+    (!is_given).then_some(cost)
+}

@@ -1,0 +1,82 @@
+//! Titles: the first words, then what a model gives where that is set, and always what a person says.
+
+use super::Draft;
+use crate::domain::{Code, TurnId};
+use crate::session::command::Refusal;
+use crate::session::event::Event;
+use crate::session::model::Spent;
+use crate::session::state::{TitleSource, Titling};
+
+/// Characters of the first message that become the title.
+const TITLE_CHARS: usize = 60;
+
+/// A person names the session.
+pub(super) fn rename(draft: &mut Draft<'_>, title: &str) -> Result<(), Refusal> {
+    let title = title.trim();
+    if title.is_empty() || title.chars().count() > 200 {
+        return Err(Refusal::of_field(
+            Code::InvalidArguments,
+            "title",
+            "a title has 1 to 200 characters",
+        ));
+    }
+    draft.create();
+    // The same words said by a person are theirs from now on, so that no model replaces them.
+    let is_by_words = draft.control.title_source == Some(TitleSource::FirstWords);
+    if is_by_words || draft.control.title.as_deref() != Some(title) {
+        draft.push(Event::TitleSet {
+            title: title.to_owned(),
+            source: Some(TitleSource::Person),
+        });
+    }
+    Ok(())
+}
+
+/// The title of a session that has none yet.
+pub(super) fn title_by_words(draft: &mut Draft<'_>, text: &str) {
+    draft.push(Event::TitleSet {
+        title: first_words(text),
+        source: Some(TitleSource::FirstWords),
+    });
+}
+
+/// After an answer: has a model give the title, once, unless a person has given one.
+pub(super) fn ask_for_title(draft: &mut Draft<'_>, turn: TurnId) {
+    let is_by_words = draft.control.title_source == Some(TitleSource::FirstWords);
+    let is_unasked = draft.control.titling == Titling::Unasked;
+    if draft.inputs.rules.has_titles_made && is_by_words && is_unasked {
+        draft.push(Event::TitlingMoved {
+            to: Titling::Asked(turn),
+        });
+    }
+}
+
+/// The title came, or will not come. A person may have given one meanwhile; what the request used
+/// counts in any case.
+pub(super) fn titled(draft: &mut Draft<'_>, title: Option<&str>, spent: &[Spent]) {
+    let Titling::Asked(turn) = draft.control.titling else {
+        return;
+    };
+    draft.spend(turn, spent);
+    let is_by_words = draft.control.title_source == Some(TitleSource::FirstWords);
+    if let Some(title) = title.filter(|_| is_by_words) {
+        draft.push(Event::TitleSet {
+            title: title.to_owned(),
+            source: Some(TitleSource::Model),
+        });
+    }
+    draft.push(Event::TitlingMoved { to: Titling::Over });
+}
+
+/// The first words of a text.
+fn first_words(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= TITLE_CHARS {
+        return line;
+    }
+    let cut: String = line.chars().take(TITLE_CHARS).collect();
+    let whole_words = cut
+        .rsplit_once(' ')
+        .map_or(cut.as_str(), |(words, _)| words);
+    format!("{whole_words}…")
+}
