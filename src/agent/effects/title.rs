@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::model_request::meter::Meter;
+use super::model_request::meter::{Meter, Subject};
 use super::session_agent::SessionAgent;
 use crate::domain::{Effort, Entry, RequestParts, RequestPurpose, Weighed};
 use crate::llm;
 use crate::llm::RetryConfig;
 use crate::providers::Candidate;
-use crate::session::{Command, ModelChoice, RequestFacts, Spent};
+use crate::session::{Command, ModelChoice};
 use crate::store::clock::now;
 
 /// How long a model may take.
@@ -54,10 +54,7 @@ impl TitleRequest {
             None => None,
         };
         let spent = self.meter.stop(&llm::Answer::default(), &self.agent);
-        Command::Titled {
-            title,
-            spent: spent.into_iter().map(for_title).collect(),
-        }
+        Command::Titled { title, spent }
     }
 
     /// Asks one after the other of those that may answer.
@@ -110,8 +107,12 @@ impl TitleRequest {
             max_output: longest,
             ..llm::Request::default()
         };
-        self.meter
-            .asks(choice, counter.corrected(parts.total()), &parts);
+        let subject = Subject {
+            choice,
+            parts: &parts,
+            purpose: RequestPurpose::Title,
+        };
+        self.meter.asks(subject, counter.corrected(parts.total()));
         let retry = RetryConfig {
             max_retries: self.agent.retry.max_retries.min(1),
             ..self.agent.retry
@@ -126,19 +127,6 @@ impl TitleRequest {
             .unwrap_or_else(|| llm::tokens::estimated_usage(&request, &answer));
         self.meter.spend(usage, &self.agent);
         Ok(answer)
-    }
-}
-
-fn for_title(spent: Spent) -> Spent {
-    let facts = spent.request.map(|facts| {
-        Arc::new(RequestFacts {
-            purpose: RequestPurpose::Title,
-            ..(*facts).clone()
-        })
-    });
-    Spent {
-        request: facts,
-        ..spent
     }
 }
 

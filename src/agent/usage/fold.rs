@@ -127,7 +127,6 @@ impl UsageFold {
             cost: attempt.cost,
             price_version: facts.and_then(|facts| facts.price_version.clone()),
             parts: facts.map(|facts| facts.parts.clone()).unwrap_or_default(),
-            purpose: facts.map(|facts| facts.purpose).unwrap_or_default(),
         }
     }
 }

@@ -38,7 +38,6 @@ fn request_row(session: u128, at: i64, change: impl FnOnce(&mut RequestRow)) -> 
             tools: [("web".to_owned(), 5)].into(),
             ..RequestParts::default()
         },
-        purpose: RequestPurpose::Turn,
     };
     change(&mut row);
     row

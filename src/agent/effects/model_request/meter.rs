@@ -113,7 +113,7 @@ impl Meter {
         metered.spent.push(agent.spent(asked.subject(), usage));
     }
 
-    /// The attempt that was under way brought an answer that is none of the turn.
+    /// The attempt that was under way brought an answer that is none of a turn.
     pub(in crate::agent) fn spend(&self, usage: TokenUsage, agent: &SessionAgent) -> Option<Spent> {
         let mut metered = self.metered();
         metered.running = None;
@@ -121,15 +121,6 @@ impl Meter {
         let spent = agent.spent(asked.subject(), usage);
         metered.spent.push(spent.clone());
         Some(spent)
-    }
-
-    /// The attempt that was under way brought an answer that is none of a turn.
-    pub(in crate::agent) fn spend(&self, usage: TokenUsage, agent: &SessionAgent) {
-        let mut metered = self.metered();
-        metered.running = None;
-        if let Some(asked) = metered.asked.clone() {
-            metered.spent.push(agent.spent(asked.of_what(), usage));
-        }
     }
 
     /// What became no answer. Only one of those who read it is heard: whoever ends the request.

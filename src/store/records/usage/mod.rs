@@ -50,8 +50,6 @@ pub struct RequestRow {
     pub price_version: Option<String>,
     /// What the input was for, as far as the journal says it.
     pub parts: RequestParts,
-    /// Why it was asked.
-    pub purpose: RequestPurpose,
 }
 
 /// A call of a tool that has its result.

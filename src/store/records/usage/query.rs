@@ -177,7 +177,6 @@ struct RequestsRow {
     provider: Option<String>,
     model: Option<String>,
     session: Option<String>,
-    purpose: Option<String>,
     title: Option<String>,
     purpose: Option<String>,
     requests: i64,
