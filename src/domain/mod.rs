@@ -3,6 +3,7 @@
 
 pub mod access;
 pub mod attachment;
+pub mod budget;
 pub mod code;
 pub mod digest;
 pub mod effort;
@@ -24,6 +25,10 @@ pub mod usage;
 
 pub use access::{Actor, Caller, Role, Scope, Tenant, User};
 pub use attachment::{Attachment, BlobId, MediaType};
+pub use budget::{
+    Budget, BudgetLevel, BudgetPeriod, BudgetSource, BudgetStanding, Days, Grant, Need,
+    WARN_PERCENT, grant, in_force,
+};
 pub use code::Code;
 pub use digest::Digest;
 pub use effort::{Effort, UnknownEffort};
