@@ -4,6 +4,7 @@
 mod admission;
 mod api_keys;
 mod attachments;
+mod budgets;
 mod calibrations;
 mod installation;
 mod links;
@@ -24,6 +25,7 @@ mod web_sessions;
 pub use admission::{Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
 pub use attachments::Attachments;
+pub use budgets::{Budgets, ListedBudget, Payer, Reserved};
 pub use calibrations::{CalibrationRow, Calibrations};
 pub use links::{LinkTarget, Links};
 pub use mcp_servers::{McpServerRow, McpServers};
@@ -102,6 +104,8 @@ impl Records {
         tool_settings: ToolSettings,
         /// What was used.
         usage: Usage,
+        /// What may be spent, and what running requests hold of it.
+        budgets: Budgets,
         /// Which sandbox is whose.
         sandboxes: Sandboxes,
     }
