@@ -10,9 +10,11 @@ use tokio_util::task::TaskTracker;
 
 use super::{Parts, deferred_engine, disk, doctor, model, sandboxes, servers};
 use crate::agent::{
-    self, AgentFactory, AttachmentLimits, Attachments, Prompts, Sessions, SessionsSettings,
+    self, AgentFactory, AttachmentLimits, Attachments, BudgetSettings, Budgets, Prompts, Sessions,
+    SessionsSettings,
 };
 use crate::config::{self, Settings};
+use crate::domain::MicroUsd;
 use crate::gateway::System;
 use crate::history::{self, Input, SystemPrompt};
 use crate::llm::Catalogue;
@@ -94,10 +96,10 @@ impl Services {
                 settings,
                 (providers.clone(), reads),
                 (place, servers.clone(), store.records()),
+                open_budgets(settings, &store, &agents).await?,
             )?
         };
-        let limits = session_limits(&settings.runtime.limits);
-        let sessions = start_sessions(&store, factory, limits, &agents).await?;
+        let sessions = start_sessions(&store, (settings, factory), &agents).await?;
         forget(&settings.store, &store, &agents);
         Ok(Self {
             installation,
@@ -142,6 +144,23 @@ fn follow(
     deferred_engine::begin(place, (report.clone(), servers.clone()), store, agents);
 }
 
+/// Reads what may be spent, and takes back from now on what ended requests held.
+async fn open_budgets(
+    settings: &Settings,
+    store: &Store,
+    agents: &(TaskTracker, CancellationToken),
+) -> anyhow::Result<Budgets> {
+    let limit = |usd: f64| (usd > 0.0).then(|| MicroUsd::from_usd(usd));
+    let said = BudgetSettings {
+        turn: limit(settings.chat.request_budget),
+        session: limit(settings.chat.session_budget),
+        unpriced_request: limit(settings.llm.unpriced_request_usd),
+    };
+    let (budgets, keeping) = Budgets::open(store.records(), said, agents.1.clone()).await?;
+    agents.0.spawn(keeping);
+    Ok(budgets)
+}
+
 /// Sends traces to the collector of the settings, if they name one.
 fn open_traces(settings: &config::Telemetry) -> anyhow::Result<Traces> {
     if settings.otlp_endpoint.is_none() {
@@ -170,15 +189,14 @@ fn attachment_limits(limits: &config::Limits) -> AttachmentLimits {
 /// Starts the registry, and goes on with what an earlier process left.
 async fn start_sessions(
     store: &Store,
-    factory: AgentFactory,
-    settings: SessionsSettings,
+    (settings, factory): (&Settings, AgentFactory),
     agents: &(TaskTracker, CancellationToken),
 ) -> anyhow::Result<Sessions> {
     let sessions = Sessions::start(
         (store.live(), store.cluster_bus()),
         store.records(),
         factory,
-        settings,
+        session_limits(&settings.runtime.limits),
         agents.clone(),
     );
     let unfinished = sessions.claim_unfinished().await?;
@@ -250,6 +268,7 @@ fn factory(
     settings: &Settings,
     (providers, reads): (Providers, Input<'_>),
     (place, servers, records): (Arc<SandboxHost>, Servers, Records),
+    budgets: Budgets,
 ) -> anyhow::Result<AgentFactory> {
     let (chat, llm) = (&settings.chat, &settings.llm);
     let history = history::Limits {
@@ -276,6 +295,7 @@ fn factory(
         place,
         servers,
         attachments: Attachments::new(records, attachment_limits(&settings.runtime.limits)),
+        budgets,
         traces: Traces::default(),
         agent_name: settings.agent.name.as_str().into(),
     })

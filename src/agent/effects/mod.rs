@@ -197,6 +197,7 @@ impl Running {
                 agent.trace(turn.id, turn.started)
             }),
             request,
+            payer: wanted.agent.payer(wanted.control, request),
             meter: Arc::clone(&meter),
             lost: wanted.control.turn.as_ref().map_or(0, |turn| turn.restarts),
         };

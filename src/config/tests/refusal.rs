@@ -24,8 +24,6 @@ fn what_comes_later_is_refused_rather_than_ignored() {
         ("SPL_CHAT_COMPACTION_STRATEGY", "none"),
         ("SPL_CHAT_COMPACTION_STRATEGY", "delete-old, delete-middle"),
         ("SPL_CHAT_COMPACTION_STRATEGY", "partial-summary"),
-        ("SPL_CHAT_REQUEST_BUDGET", "0.5"),
-        ("SPL_CHAT_SESSION_BUDGET", "1"),
         ("SPL_AUTH", "oidc"),
     ] {
         check_refused(&env(&[(name, value)]), &[name, "not in this version yet"]);
