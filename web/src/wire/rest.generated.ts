@@ -124,6 +124,36 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How budgets stand: those in force for me or for a session of mine, and for admins all that was set.
+         * @description How budgets stand: those in force for me or for a session of mine, and for admins all that was set.
+         */
+        get: operations["read_budgets"];
+        /**
+         * Set a budget: of a session of mine, or as an admin of any session, of a person, or of the tenant. It
+         *     is in force from the next model request on.
+         * @description Set a budget: of a session of mine, or as an admin of any session, of a person, or of the tenant. It
+         *     is in force from the next model request on.
+         */
+        put: operations["set_budget"];
+        post?: never;
+        /**
+         * Take a budget away.
+         * @description Take a budget away.
+         */
+        delete: operations["delete_budget"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/mcp": {
         parameters: {
             query?: never;
@@ -1029,6 +1059,70 @@ export interface components {
             models: components["schemas"]["AvailableModel"][];
             /** @description What is wrong with which provider; its models may be missing. */
             problems: components["schemas"]["ProviderProblem"][];
+        };
+        /** @description A budget, and how it stands. */
+        BudgetItem: {
+            level: components["schemas"]["BudgetLevel"];
+            /** @description The session or person that it names; none = each of the tenant, or the tenant. */
+            subject?: string | null;
+            /** @description The person's name. */
+            name?: string | null;
+            period: components["schemas"]["BudgetPeriod"];
+            /** Format: double */
+            limitUsd: number;
+            /**
+             * Format: int32
+             * @description At which part of the limit people are warned.
+             */
+            warnPercent: number;
+            /** @description Whether what goes beyond is refused; else people are only warned. */
+            isHard: boolean;
+            source: components["schemas"]["BudgetSource"];
+            /**
+             * Format: double
+             * @description What was spent; none where that is for admins.
+             */
+            usedUsd?: number | null;
+            /**
+             * Format: double
+             * @description What running model requests hold.
+             */
+            reservedUsd?: number | null;
+            /**
+             * Format: double
+             * @description What may still be spent.
+             */
+            leftUsd?: number | null;
+            /** @description Whether it is time to warn. */
+            isNear: boolean;
+            /** @description Whether nothing is left. */
+            isExhausted: boolean;
+            /** @description When the period is over; none = it has no end. */
+            resetsAt?: string | null;
+            /** @description Whether I may set another in its place. */
+            mayChange: boolean;
+        };
+        /**
+         * @description Whose spending a budget limits.
+         * @enum {string}
+         */
+        BudgetLevel: "turn" | "own" | "session" | "person" | "tenant";
+        /**
+         * @description In which time a budget may be spent, in UTC.
+         * @enum {string}
+         */
+        BudgetPeriod: "whole" | "day" | "month";
+        /**
+         * @description Where a budget is from: set for this one, set for each, or a setting.
+         * @enum {string}
+         */
+        BudgetSource: "subject" | "each" | "settings";
+        /** @description Budgets. */
+        BudgetsPage: {
+            /** @description What is in force for me, or for my session, the tightest first. */
+            inForce: components["schemas"]["BudgetItem"][];
+            /** @description All that admins of my tenant set; for admins. */
+            set: components["schemas"]["BudgetItem"][];
         };
         /**
          * @description What to do with sessions.
@@ -1960,6 +2054,27 @@ export interface components {
             /** @description For `cursor`, if there is more. */
             nextCursor?: string | null;
         };
+        /** @description What a budget is to be. */
+        SetBudgetRequest: {
+            /** @description `own` (a session of mine), `session`, `person` or `tenant`. */
+            level: string;
+            /** @description The session or person; none = each of the tenant, or the tenant. */
+            subject?: string | null;
+            /** @description `whole` (of sessions), `day` or `month` (of persons and the tenant). */
+            period: string;
+            /**
+             * Format: double
+             * @description US dollars.
+             */
+            limitUsd: number;
+            /**
+             * Format: int32
+             * @description At which part of the limit people are warned; none = 80.
+             */
+            warnPercent?: number | null;
+            /** @description Whether what goes beyond is refused; none = yes. */
+            isHard?: boolean | null;
+        };
         /** @description What new sessions are to begin with. */
         SetModelDefaultRequest: {
             /** @description The provider's name. */
@@ -2667,6 +2782,310 @@ export interface operations {
             };
             /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_budgets: {
+        parameters: {
+            query?: {
+                /** @description One of my sessions: what is in force for it. */
+                session?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Budgets. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BudgetsPage"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_budget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetBudgetRequest"];
+            };
+        };
+        responses: {
+            /** @description It is done; there is nothing to say about it. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The present state stands against it; `code` says what. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_budget: {
+        parameters: {
+            query: {
+                /** @description `own` (a session of mine), `session`, `person` or `tenant`. */
+                level: string;
+                /** @description The session or person; none = each of the tenant, or the tenant. */
+                subject?: string;
+                /** @description `whole`, `day` or `month`. */
+                period: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is done; there is nothing to say about it. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The present state stands against it; `code` says what. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
