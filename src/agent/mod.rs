@@ -3,6 +3,7 @@
 //! [`Sessions`] is the one corridor: every door tells, watches and reads sessions through it.
 
 mod attachments;
+mod budget;
 mod cluster;
 mod effects;
 mod feed;
@@ -19,6 +20,7 @@ pub use crate::providers::Providers;
 pub use crate::sandbox::host::SandboxHost;
 pub use crate::servers::{Servers, ServersParts};
 pub use attachments::{AttachmentLimits, Attachments};
+pub use budget::{BudgetChange, BudgetError, BudgetSettings, BudgetView, BudgetWhose, Budgets};
 pub use effects::prompts::Prompts;
 pub use effects::session_agent::{AgentFactory, SessionAgent};
 pub use effects::tool_call::SessionTools;

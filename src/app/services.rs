@@ -10,9 +10,11 @@ use tokio_util::task::TaskTracker;
 
 use super::{Parts, deferred_engine, disk, doctor, model, sandboxes, servers};
 use crate::agent::{
-    self, AgentFactory, AttachmentLimits, Attachments, Prompts, Sessions, SessionsSettings,
+    self, AgentFactory, AttachmentLimits, Attachments, BudgetSettings, Budgets, Prompts, Sessions,
+    SessionsSettings,
 };
 use crate::config::{self, Settings};
+use crate::domain::MicroUsd;
 use crate::gateway::System;
 use crate::history::{self, Input, SystemPrompt};
 use crate::llm::Catalogue;
@@ -88,12 +90,14 @@ impl Services {
         let servers = servers::open(settings, &store, (Arc::clone(&place), guard), &agents)?;
         follow(found, (&report, &servers), &store, &agents);
         let traces = open_traces(&settings.telemetry)?;
+        let budgets = open_budgets(settings, &store, &agents).await?;
         let factory = AgentFactory {
             traces: traces.clone(),
             ..factory(
                 settings,
                 (providers.clone(), reads),
                 (place, servers.clone(), store.records()),
+                budgets,
             )?
         };
         let limits = session_limits(&settings.runtime.limits);
@@ -140,6 +144,23 @@ fn follow(
     let telling = disk::tell(place.disk.clone(), report.clone(), agents.1.clone());
     agents.0.spawn(telling);
     deferred_engine::begin(place, (report.clone(), servers.clone()), store, agents);
+}
+
+/// Reads what may be spent, and takes back from now on what ended requests held.
+async fn open_budgets(
+    settings: &Settings,
+    store: &Store,
+    agents: &(TaskTracker, CancellationToken),
+) -> anyhow::Result<Budgets> {
+    let limit = |usd: f64| (usd > 0.0).then(|| MicroUsd::from_usd(usd));
+    let said = BudgetSettings {
+        turn: limit(settings.chat.request_budget),
+        session: limit(settings.chat.session_budget),
+        unpriced_request: limit(settings.llm.unpriced_request_usd),
+    };
+    let (budgets, keeping) = Budgets::open(store.records(), said, agents.1.clone()).await?;
+    agents.0.spawn(keeping);
+    Ok(budgets)
 }
 
 /// Sends traces to the collector of the settings, if they name one.
@@ -250,6 +271,7 @@ fn factory(
     settings: &Settings,
     (providers, reads): (Providers, Input<'_>),
     (place, servers, records): (Arc<SandboxHost>, Servers, Records),
+    budgets: Budgets,
 ) -> anyhow::Result<AgentFactory> {
     let (chat, llm) = (&settings.chat, &settings.llm);
     let limits = history::Limits {
@@ -280,6 +302,7 @@ fn factory(
         place,
         servers,
         attachments: Attachments::new(records, attachment_limits(&settings.runtime.limits)),
+        budgets,
         traces: Traces::default(),
         agent_name: settings.agent.name.as_str().into(),
     })

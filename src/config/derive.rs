@@ -189,11 +189,6 @@ pub(super) fn cross_check(values: &Values, problems: &mut Vec<Problem>) {
         let what = "nothing would run, because `runtime.transports.stdio.enabled` is off too";
         refuse(HTTP_ENABLED, what, "`true` for one of the two");
     }
-    for key in ["agent.chat.request_budget", "agent.chat.session_budget"] {
-        if number(values, key).is_some_and(|limit| limit > 0.0) {
-            refuse(key, "budgets are not in this version yet", "`0`");
-        }
-    }
     let is_short = |key: &str| key.chars().count() < SECRET_KEY_CHARACTERS;
     if text(values, "auth.secret_key").is_some_and(is_short) {
         let what = "the key is too short to keep secrets";

@@ -3,6 +3,7 @@
 
 pub mod access;
 pub mod attachment;
+pub mod budget;
 pub mod code;
 pub mod compaction_strategy;
 pub mod digest;
@@ -25,6 +26,10 @@ pub mod usage;
 
 pub use access::{Actor, Caller, Role, Scope, Tenant, User};
 pub use attachment::{Attachment, BlobId, MediaType};
+pub use budget::{
+    Budget, BudgetLevel, BudgetPeriod, BudgetSource, BudgetStanding, Days, Grant, Need,
+    WARN_PERCENT, grant, in_force,
+};
 pub use code::Code;
 pub use compaction_strategy::{CompactionStrategy, UnknownStrategy};
 pub use digest::Digest;

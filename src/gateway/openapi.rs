@@ -31,6 +31,7 @@ const PROBLEM: &str = "application/problem+json";
         (name = "models", description = "Models"),
         (name = "providers", description = "Model providers"),
         (name = "usage", description = "What was used, and what it cost"),
+        (name = "budgets", description = "What may be spent"),
         (name = "system", description = "What this installation runs on"),
         (name = "operation", description = "Signs of life"),
     ),

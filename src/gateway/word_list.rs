@@ -26,6 +26,12 @@ macro_rules! word_lists {
 }
 
 word_lists! {
+    /// Whose spending a budget limits.
+    BudgetLevel = "turn" | "own" | "session" | "person" | "tenant";
+    /// In which time a budget may be spent, in UTC.
+    BudgetPeriod = "whole" | "day" | "month";
+    /// Where a budget is from: set for this one, set for each, or a setting.
+    BudgetSource = "subject" | "each" | "settings";
     /// What a session does.
     SessionState = "idle" | "running" | "waiting" | "failed";
     /// Who may read what is shared: whoever is signed in to the tenant, or whoever has the link.

@@ -50,6 +50,9 @@ pub struct RequestFacts {
     /// The price list that the cost is from; none = the price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_version: Option<String>,
+    /// What budgets count, where the price is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub charged: Option<MicroUsd>,
     /// What the input tokens were for.
     pub parts: RequestParts,
     /// Why it was asked.

@@ -191,6 +191,14 @@ pub enum Titling {
 }
 
 impl Titling {
+    /// The turn whose answer it is asked after.
+    pub fn turn(self) -> Option<TurnId> {
+        match self {
+            Self::Asked(turn) => Some(turn),
+            Self::Unasked | Self::Over => None,
+        }
+    }
+
     fn is_unasked(&self) -> bool {
         *self == Self::Unasked
     }

@@ -13,6 +13,7 @@ mod architecture;
 mod attachments;
 mod backup;
 mod bad_input;
+mod budgets;
 mod burst;
 mod compose;
 mod containers;

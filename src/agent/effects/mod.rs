@@ -23,7 +23,7 @@ use self::title::TitleRequest;
 use super::feed::{Feed, What};
 use super::journal::Journal;
 use super::mailbox::Message;
-use crate::domain::{CallId, ModelRequestId, Weighed};
+use crate::domain::{CallId, Iteration, ModelRequestId, Weighed};
 use crate::session::{Command, Control, Effect, Gap, ModelChoice, effects};
 
 /// Attempts that are kept for one gateway at one request.
@@ -227,6 +227,7 @@ impl Running {
                 agent.trace(turn.id, turn.started)
             }),
             request,
+            payer: wanted.agent.payer(wanted.control, request),
             meter: Arc::clone(&meter),
             lost: turn.map_or(0, |turn| turn.restarts),
         };
@@ -241,8 +242,15 @@ impl Running {
     }
 
     fn make_title(&self, wanted: &Wanted<'_>) -> Titling {
-        let said = wanted.entries;
-        let asked = TitleRequest::new(wanted.agent.clone(), wanted.choice.clone(), said);
+        let request = ModelRequestId {
+            turn: wanted.control.titling.turn().unwrap_or_default(),
+            // Beside the turn, as its row says it.
+            iteration: Iteration(0),
+        };
+        let payer = wanted.agent.payer(wanted.control, request);
+        let said = (wanted.entries, payer);
+        let feed = Arc::clone(wanted.feed);
+        let asked = TitleRequest::new(wanted.agent.clone(), wanted.choice.clone(), said, feed);
         let outcomes = self.outcomes();
         let asking = self.tracker.spawn(async move {
             outcomes.tell(asked.run().await).await;

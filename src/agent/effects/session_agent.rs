@@ -6,9 +6,10 @@ use std::time::Duration;
 use super::prompts::{PromptWeights, Prompts};
 use super::tool_call::SessionTools;
 use crate::agent::attachments::{Attachments, Reader, Sight};
+use crate::agent::budget::Budgets;
 use crate::domain::{
-    CompactionStrategy, Effort, SandboxId, SessionId, SessionKey, TenantId, TokenUsage, Tool,
-    UserId,
+    CompactionStrategy, Effort, ModelRequestId, SandboxId, SessionId, SessionKey, TenantId,
+    TokenUsage, Tool, UserId,
 };
 use crate::history::{self, Due, PromptError};
 use crate::llm::catalogue::{Ability, Model};
@@ -20,6 +21,7 @@ use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
 use crate::servers::Servers;
 use crate::session::{Control, ModelChoice};
+use crate::store::records::Payer;
 use crate::telemetry::traces::Traces;
 
 /// Tokens that an answer is expected to need where nobody set a limit.
@@ -87,6 +89,8 @@ pub struct AgentFactory {
     pub servers: Servers,
     /// What is attached to sessions.
     pub attachments: Attachments,
+    /// What requests may cost.
+    pub budgets: Budgets,
     pub traces: Traces,
     /// The agent's name in traces.
     pub agent_name: Arc<str>,
@@ -97,6 +101,9 @@ pub struct AgentFactory {
 pub struct SessionAgent {
     pub(in crate::agent) tenant: TenantId,
     pub(in crate::agent) session: SessionId,
+    /// Whose session it is.
+    owner: UserId,
+    pub(in crate::agent) budgets: Budgets,
     pub(in crate::agent) providers: Providers,
     pub(in crate::agent) catalogue: Catalogue,
     pub(in crate::agent) prompts: Arc<Prompts>,
@@ -195,6 +202,8 @@ impl AgentFactory {
         SessionAgent {
             tenant: key.tenant.clone(),
             session: key.session.clone(),
+            owner: owner.clone(),
+            budgets: self.budgets.clone(),
             providers: self.providers.clone(),
             catalogue: self.catalogue,
             prompts: Arc::clone(&self.prompts),
@@ -318,6 +327,18 @@ impl SessionAgent {
         SessionKey {
             tenant: self.tenant.clone(),
             session: self.session.clone(),
+        }
+    }
+
+    /// Who pays for a model request of the running turn.
+    pub(in crate::agent) fn payer(&self, control: &Control, request: ModelRequestId) -> Payer {
+        let turn = control.turn.as_ref();
+        Payer {
+            key: self.key(),
+            owner: self.owner.clone(),
+            request: Some(request),
+            session_since: control.created_at,
+            turn_since: turn.map_or(control.created_at, |turn| turn.started),
         }
     }
 

@@ -161,6 +161,18 @@ pub struct Notice {
     pub retry: Option<(u32, u32, Duration, Code)>,
 }
 
+impl Notice {
+    /// A budget is about to bite.
+    pub(in crate::agent) fn of_budget(text: String, turn: TurnId) -> Self {
+        Self {
+            text,
+            code: "budget_warning".into(),
+            turn,
+            retry: None,
+        }
+    }
+}
+
 /// What somebody who joins is told first.
 pub struct Joined {
     /// Everything that comes after this view.

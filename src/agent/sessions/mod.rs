@@ -24,6 +24,7 @@ use tokio_util::task::TaskTracker;
 use self::refusal::{not_found, unreadable};
 use self::registry::SessionRegistry;
 use self::shared::Sharing;
+use super::budget::Budgets;
 use super::cluster::Cluster;
 use super::cluster::list_broadcast::ListBroadcast;
 use super::cluster::message::ClusterMessage;
@@ -310,6 +311,11 @@ impl Sessions {
     /// Forgets sessions that nobody watches and nobody needs; called now and then.
     pub fn sweep(&self) {
         self.0.slots().retain(|_, slot| !slot.is_forgotten());
+    }
+
+    /// What sessions may cost.
+    pub fn budgets(&self) -> &Budgets {
+        &self.0.factory.budgets
     }
 
     /// Sessions in memory, for `/metrics` and tests.

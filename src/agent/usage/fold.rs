@@ -126,6 +126,7 @@ impl UsageFold {
             usage: attempt.usage,
             cost: attempt.cost,
             price_version: facts.and_then(|facts| facts.price_version.clone()),
+            charged: facts.and_then(|facts| facts.charged),
             parts: facts.map(|facts| facts.parts.clone()).unwrap_or_default(),
         }
     }

@@ -64,6 +64,10 @@ pub struct Chat {
     /// How long a turn may go on without a person; `None` = as long as it takes.
     #[serde(rename = "turn_timeout_s", deserialize_with = "read::zero_is_never")]
     pub turn_limit: Option<Duration>,
+    /// What one turn may cost, in US dollars; 0 = no limit.
+    pub request_budget: f64,
+    /// What one session may cost, in US dollars; 0 = no limit.
+    pub session_budget: f64,
     /// What happens to history that does not fit, the first way that suffices.
     pub compaction_strategy: Vec<CompactionStrategy>,
     /// Tokens that one summary may take; 0 = none is written.
@@ -92,6 +96,8 @@ pub struct Llm {
     pub providers: BTreeMap<String, ProviderEntry>,
     /// The default provider's model, by its name for it.
     pub model: String,
+    /// What budgets count for a request whose price nobody knows, in US dollars; 0 = it is refused.
+    pub unpriced_request_usd: f64,
     /// Sent only when set (S0.45).
     pub temperature: Option<f64>,
     /// How much models think of which nothing else is said; `None` = as they do by themselves.

@@ -139,8 +139,6 @@ fn refuse_flags(sources: &Sources, problems: &mut Vec<Problem>) {
 
 /// Settings that say nothing beyond having been checked, or that the entries of the families hold.
 const NOT_IN_TREE: &[&str] = &[
-    "agent.chat.request_budget",
-    "agent.chat.session_budget",
     "agent.llm.api",
     "agent.llm.cache_ttl",
     "agent.llm.api_key",

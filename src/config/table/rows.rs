@@ -216,9 +216,9 @@ settings! { since "0.1":
     "agent.chat.titles" ["SPL_CHAT_TITLES"] OneOf(TITLES), Is("first-words"),
         "Who gives sessions their titles: `first-words` takes those of the first message; `model` asks the cheapest model of the session's own provider once, after the first answer, which costs a few hundred tokens for each session. A title that a person gave stays.";
     "agent.chat.request_budget" ["SPL_CHAT_REQUEST_BUDGET" "CHAT_REQUEST_BUDGET"] Number(0.0, 1e9), Is("0.0"),
-        "US dollars that one request may cost; 0 = no limit, and the only value of this version.";
+        "US dollars that one turn may cost, a person's message with everything that follows from it; 0 = no limit.";
     "agent.chat.session_budget" ["SPL_CHAT_SESSION_BUDGET" "CHAT_SESSION_BUDGET"] Number(0.0, 1e9), Is("0.0"),
-        "US dollars that one session may cost; 0 = no limit, and the only value of this version.";
+        "US dollars that one session may cost, unless an admin of its tenant says otherwise; 0 = no limit.";
     "agent.llm.provider" ["SPL_LLM_PROVIDER" "LLM_PROVIDER"] Provider,
         Words("the first of `openai`, `anthropic`, `gemini`, `mistral`, `cohere` with a key, `openai-compatible` with only a base URL, else `scripted`"),
         "Who runs the model unless a session chose otherwise: a kind, `mistral`, `cohere`, or a name of `agent.llm.providers`; `scripted` follows a script and needs no key.";
@@ -240,6 +240,8 @@ settings! { since "0.1":
     "agent.llm.model" ["SPL_LLM_MODEL" "LLM_MODEL"] Text,
         Words("`gpt-4o`, `claude-sonnet-4-5-20250929`, `gemini-2.0-flash-exp` or `scripted`; `openai-compatible` needs one"),
         "The default provider's model, by the provider's name for it.";
+    "agent.llm.unpriced_request_usd" ["SPL_LLM_UNPRICED_REQUEST_USD"] Number(0.0, 1e6), Is("0.0"),
+        "US dollars that budgets count for each request to a model whose price nobody knows; 0 = such a request is refused where a budget is set.";
     "agent.llm.temperature" ["SPL_LLM_TEMPERATURE" "LLM_TEMPERATURE"] Number(0.0, 2.0), Words("not sent"),
         "How freely the model chooses its words; sent only when set.";
     "agent.llm.effort" ["SPL_LLM_EFFORT" "LLM_EFFORT"] OneOf(EFFORTS), Words("as the model does by itself"),

@@ -20,11 +20,7 @@ fn what_comes_later_is_refused_rather_than_ignored() {
             check_refused(&env(&[(&name, "1")]), &[&name, "not in this version yet"]);
         }
     }
-    for (name, value) in [
-        ("SPL_CHAT_REQUEST_BUDGET", "0.5"),
-        ("SPL_CHAT_SESSION_BUDGET", "1"),
-        ("SPL_AUTH", "oidc"),
-    ] {
+    for (name, value) in [("SPL_AUTH", "oidc")] {
         check_refused(&env(&[(name, value)]), &[name, "not in this version yet"]);
     }
 }

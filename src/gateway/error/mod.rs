@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::access::Refused;
-use crate::agent::RowError;
+use crate::agent::{BudgetError, RowError};
 use crate::domain::{Code, Fault, RequestId};
 use crate::providers;
 use crate::session::Refusal;
@@ -341,6 +341,15 @@ impl From<RowError> for ApiError {
         match error {
             RowError::Refused(refusal) => refusal.into(),
             RowError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<BudgetError> for ApiError {
+    fn from(error: BudgetError) -> Self {
+        match error {
+            BudgetError::Refused(refusal) => refusal.into(),
+            BudgetError::Store(error) => error.into(),
         }
     }
 }

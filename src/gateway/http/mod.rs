@@ -1,6 +1,7 @@
 //! The REST door, one file per noun.
 
 mod auth;
+mod budgets;
 #[cfg(test)]
 mod fuzz;
 mod health;
@@ -51,6 +52,11 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .routes(routes!(shared::read_shared))
         .routes(routes!(system::read_system))
         .routes(routes!(usage::read_usage))
+        .routes(routes!(
+            budgets::read_budgets,
+            budgets::set_budget,
+            budgets::delete_budget
+        ))
         .merge(operation())
 }
 

@@ -346,8 +346,17 @@ fn deleted() -> Refusal {
 }
 
 fn ending(event: &Event) -> Option<Ending> {
-    if let Event::Answered { text, .. } = event {
-        Some(Ending::Answered(text.clone()))
+    if let Event::Answered {
+        text,
+        finish,
+        stop_detail,
+        ..
+    } = event
+    {
+        let code = Code::BudgetExhausted;
+        let why = stop_detail.iter().filter(|_| finish == code.as_str());
+        let cut = why.map(|why| Ending::Failed(code, format!("{text}\n\n{why}")));
+        cut.last().or_else(|| Some(Ending::Answered(text.clone())))
     } else if let Event::TurnFailed { code, text, .. } = event {
         Some(Ending::Failed(*code, text.clone()))
     } else if let Event::Cancelled { .. } = event {

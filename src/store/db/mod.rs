@@ -187,6 +187,31 @@ impl Db {
         }
     }
 
+    /// The same for statements each of which is right whatever others have written before it: they wait
+    /// for each other's rows, where serializable transactions would break each other off.
+    pub(super) async fn execute_in_turn(&self, statements: Vec<Statement>) -> Result<(), Error> {
+        match self {
+            Self::Sqlite(db) => db.execute_all(statements).await?,
+            Self::Postgres(db) => db.execute_in_turn(&statements).await?,
+        };
+        Ok(())
+    }
+
+    /// Reads rows and writes what follows from them, as one step: whoever names the same `turn` reads
+    /// only what the one before has written.
+    pub(super) async fn change_as_read<T: Row, A: Send>(
+        &self,
+        turn: &str,
+        (sql, args): (&'static str, Vec<Arg>),
+        follow: impl Fn(Vec<T>) -> (Vec<Statement>, A) + Send + Sync,
+    ) -> Result<A, Error> {
+        match self {
+            // There is one writer at a time anyway.
+            Self::Sqlite(db) => db.change_as_read((sql, args), follow).await,
+            Self::Postgres(db) => db.change_as_read(turn, (sql, args), follow).await,
+        }
+    }
+
     /// Asks for a sign of life.
     pub(super) async fn ping(&self) -> Result<(), Error> {
         let sql = "SELECT id FROM tenants LIMIT 0";

@@ -141,10 +141,45 @@ impl PostgresDb {
     }
 
     pub(super) async fn execute_all(&self, statements: &[Statement]) -> Result<Option<u64>, Error> {
+        self.execute(BEGIN, statements).await
+    }
+
+    pub(super) async fn execute_in_turn(
+        &self,
+        statements: &[Statement],
+    ) -> Result<Option<u64>, Error> {
+        self.execute(BEGIN_IN_TURN, statements).await
+    }
+
+    async fn execute(
+        &self,
+        begin: &'static str,
+        statements: &[Statement],
+    ) -> Result<Option<u64>, Error> {
         let mut tries = 0;
         loop {
             let mut lease = self.lease().await?;
-            let answer = within(execute(&mut lease, statements)).await;
+            let answer = within(execute(&mut lease, begin, statements)).await;
+            let answer = lease.settle(answer);
+            tries += 1;
+            match answer {
+                Err(error) if is_broken_off(&error) && tries < TRIES => step_aside().await,
+                Ok(_) | Err(_) => return answer,
+            }
+        }
+    }
+
+    pub(super) async fn change_as_read<T: Row, A: Send>(
+        &self,
+        turn: &str,
+        (sql, args): (&'static str, Vec<Arg>),
+        follow: impl Fn(Vec<T>) -> (Vec<Statement>, A) + Send + Sync,
+    ) -> Result<A, Error> {
+        let mut tries = 0;
+        loop {
+            let mut lease = self.lease().await?;
+            let read = (sql, args.clone());
+            let answer = within(change_as_read(&mut lease, turn, read, &follow)).await;
             let answer = lease.settle(answer);
             tries += 1;
             match answer {
@@ -252,6 +287,8 @@ async fn durable(
 }
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE";
+/// Each statement sees what others have written before it.
+const BEGIN_IN_TURN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 async fn change<T: Row>(
     connection: &mut PgConnection,
@@ -267,9 +304,10 @@ async fn change<T: Row>(
 
 async fn execute(
     connection: &mut PgConnection,
+    begin: &'static str,
     statements: &[Statement],
 ) -> Result<Option<u64>, sqlx::Error> {
-    let mut tx = connection.begin_with(BEGIN).await?;
+    let mut tx = connection.begin_with(begin).await?;
     let mut changed = 0;
     for statement in statements {
         let query = sqlx::query_with(statement.sql, bind(statement.args.clone())?);
@@ -282,6 +320,27 @@ async fn execute(
     }
     tx.commit().await?;
     Ok(Some(changed))
+}
+
+/// Those of the same turn come one after the other: each reads after it has got its turn, and so what
+/// the one before has written. Serializable transactions would break each other off instead.
+async fn change_as_read<T: Row, A>(
+    connection: &mut PgConnection,
+    turn: &str,
+    (sql, args): (&'static str, Vec<Arg>),
+    follow: impl Fn(Vec<T>) -> (Vec<Statement>, A),
+) -> Result<A, sqlx::Error> {
+    let mut tx = connection.begin_with(BEGIN_IN_TURN).await?;
+    let lock = "SELECT pg_advisory_xact_lock(hashtext('sepal'), hashtext($1))";
+    sqlx::query(lock).bind(turn).execute(&mut *tx).await?;
+    let query = sqlx::query_as_with::<Postgres, T, _>(sql, bind(args)?);
+    let (statements, answer) = follow(query.fetch_all(&mut *tx).await?);
+    for statement in statements {
+        let query = sqlx::query_with(statement.sql, bind(statement.args)?);
+        query.execute(&mut *tx).await?;
+    }
+    tx.commit().await?;
+    Ok(answer)
 }
 
 /// Whether the server undid a transaction because of another one: the same may work now.

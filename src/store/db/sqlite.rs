@@ -152,6 +152,20 @@ impl SqliteDb {
         Ok(changed?)
     }
 
+    pub(super) async fn change_as_read<T: Row, A: Send>(
+        &self,
+        (sql, args): (&'static str, Vec<Arg>),
+        follow: impl Fn(Vec<T>) -> (Vec<Statement>, A) + Send + Sync,
+    ) -> Result<A, Error> {
+        let args = bind(args)?;
+        let mut writing = self.writing().await?;
+        let changed = change_as_read(&mut writing.connection, (sql, args), follow).await;
+        if changed.is_ok() {
+            writing.keep();
+        }
+        changed
+    }
+
     pub(super) async fn close(&self) {
         self.read.close().await;
         let connection = self.write.lock().await.take();
@@ -181,6 +195,27 @@ async fn run_all(
     }
     tx.commit().await?;
     Ok(Some(changed))
+}
+
+/// Reads, and writes what follows from that; nothing is written where nothing follows.
+async fn change_as_read<T: Row, A>(
+    connection: &mut SqliteConnection,
+    (sql, args): (&'static str, SqliteArguments),
+    follow: impl Fn(Vec<T>) -> (Vec<Statement>, A),
+) -> Result<A, Error> {
+    let mut tx = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let query = sqlx::query_as_with::<_, T, _>(sql, args);
+    let (statements, answer) = follow(query.fetch_all(&mut *tx).await?);
+    if statements.is_empty() {
+        tx.rollback().await?;
+        return Ok(answer);
+    }
+    for statement in statements {
+        let query = sqlx::query_with(statement.sql, bind(statement.args)?);
+        query.execute(&mut *tx).await?;
+    }
+    tx.commit().await?;
+    Ok(answer)
 }
 
 /// Whether a connection can be used again after this. A statement that was refused leaves no more

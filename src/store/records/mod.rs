@@ -4,6 +4,7 @@
 mod admission;
 mod api_keys;
 mod attachments;
+mod budgets;
 mod calibrations;
 mod compaction_defaults;
 mod installation;
@@ -26,6 +27,7 @@ mod web_sessions;
 pub use admission::{Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
 pub use attachments::Attachments;
+pub use budgets::{Budgets, ListedBudget, Payer, Reserved};
 pub use calibrations::{CalibrationRow, Calibrations};
 pub use compaction_defaults::CompactionDefaults;
 pub use links::{LinkTarget, Links};
@@ -110,6 +112,8 @@ impl Records {
         tool_settings: ToolSettings,
         /// What was used.
         usage: Usage,
+        /// What may be spent, and what running requests hold of it.
+        budgets: Budgets,
         /// Which sandbox is whose.
         sandboxes: Sandboxes,
     }

@@ -1,6 +1,6 @@
 /** The requests that the page makes of the REST door. */
 import { request } from './request'
-import type { BulkAction, Compaction, ProviderChange, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ShareAudience, ToolDecision, UsageQuery } from './restTypes'
+import type { BudgetChange, BudgetWhose, BulkAction, Compaction, ProviderChange, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ShareAudience, ToolDecision, UsageQuery } from './restTypes'
 
 type Scope = 'own' | 'tenant' | 'installation'
 
@@ -64,5 +64,8 @@ export const rest = {
     request('put', '/api/mcp/{name}/tools/{tool}', { path: { name, tool }, body }) as Promise<ServerTool>,
   serverLogs: (name: string) => request('get', '/api/mcp/{name}/logs', { path: { name } }),
   usage: (query: UsageQuery) => request('get', '/api/usage', { query }),
+  budgets: (session?: string) => request('get', '/api/budgets', { query: session === undefined ? {} : { session } }),
+  setBudget: (body: BudgetChange) => request('put', '/api/budgets', { body }),
+  deleteBudget: (query: BudgetWhose) => request('delete', '/api/budgets', { query }),
   system: () => request('get', '/api/system'),
 }

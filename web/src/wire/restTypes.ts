@@ -42,6 +42,11 @@ export type RequestUsage = Schemas['RequestUsage']
 export type UsageQuery = NonNullable<paths['/api/usage']['get']['parameters']['query']>
 export type UsageParts = Schemas['UsageParts']
 
+export type BudgetItem = Schemas['BudgetItem']
+export type BudgetsPage = Schemas['BudgetsPage']
+export type BudgetChange = Schemas['SetBudgetRequest']
+export type BudgetWhose = NonNullable<paths['/api/budgets']['delete']['parameters']['query']>
+
 /** The entry of an MCP server as files and `/api/mcp` spell it (docs/mcp-servers.md). */
 export type ServerConfig = {
   transport?: Schemas['ServerTransport']

@@ -5,17 +5,26 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::meter::Subject;
+use super::meter::{Subject, seen};
 use super::summarising::{NoSummary, Summariser};
 use super::{Asked, ModelRequest, counting, cut};
+use crate::agent::budget::{Gate, Paced, Warn};
 use crate::agent::effects::watch::{Thinking, Watch};
+use crate::agent::feed::running_answer::RunningAnswer;
 use crate::agent::feed::{Notice, What};
 use crate::domain::{Code, CompactionStrategy, Fault, RequestParts, RequestPurpose, Weighed};
 use crate::history;
-use crate::llm;
 use crate::llm::tokens::Counter;
+use crate::llm::{self, Progress};
 use crate::providers::Candidate;
-use crate::session::{Answer, Command, Failure, ModelChoice, Refusal};
+use crate::session::{Answer, Command, Failure, ModelChoice, Reasoning, Refusal};
+
+/// Why one of those that were asked gave no answer.
+enum NoAnswer {
+    Failed(llm::Failed),
+    /// A budget is spent, and nothing was said.
+    Stopped(Failure),
+}
 
 /// What became of those that were asked in vain.
 struct Lost {
@@ -61,18 +70,14 @@ impl ModelRequest {
             Err(refusal) => return self.failed(unanswered(refusal)),
         };
         self.agent.tools.refresh().await;
+        let gate = self.agent.budgets.gate(self.payer.clone());
+        let gate = gate.as_ref();
         let mut first: Option<Lost> = None;
         for candidate in &candidates {
-            let counter = self.read_as(candidate).await;
-            let mut asked = match self.prepare(&candidate.choice, counter).await {
-                Ok(asked) => asked,
-                Err(failure) if first.is_none() => return self.failed(failure),
-                // A fallback with too small a window is none.
-                Err(_) => continue,
-            };
-            asked.body.contents = match self.contents(candidate, &asked.body).await {
-                Ok(contents) => contents,
-                Err(refusal) => return self.failed(unanswered(refusal)),
+            let (asked, counter) = match self.prepare(candidate, gate, first.is_none()).await {
+                Ok(Some(prepared)) => prepared,
+                Ok(None) => continue,
+                Err(failure) => return self.failed(failure),
             };
             self.meter
                 .asks(of_turn(&candidate.choice, &asked.parts), asked.tokens);
@@ -81,17 +86,19 @@ impl ModelRequest {
             } else {
                 self.meter.lose(self.lost, &self.agent);
             }
-            let failed = match self
-                .ask(candidate, asked.body, (&asked.shown, counter, &asked.parts))
-                .await
-            {
+            let of_what = (&asked.shown, counter, &asked.parts);
+            let answer = self.ask(candidate, asked.body, of_what, gate).await;
+            let request = self.request;
+            let failed = match answer {
                 Ok(mut answer) => {
                     answer.answered_by =
                         first.map(|lost| Box::new(candidate.instead(lost.error.to_string())));
-                    let request = self.request;
                     return Command::Answered { request, answer };
                 }
-                Err(failed) => failed,
+                Err(NoAnswer::Stopped(failure)) => {
+                    return Command::ModelFailed { request, failure };
+                }
+                Err(NoAnswer::Failed(failed)) => failed,
             };
             self.meter.fail(&failed.so_far, &self.agent);
             // What was set to help out is asked in any case, as long as no call may run twice.
@@ -111,17 +118,49 @@ impl ModelRequest {
         )
     }
 
+    /// The request to one of those that may answer, with what it takes reserved; none = a fallback with
+    /// too small a window, which is none.
+    async fn prepare(
+        &mut self,
+        candidate: &Candidate,
+        gate: Option<&Arc<Gate>>,
+        is_first: bool,
+    ) -> Result<Option<(Asked, Counter)>, Failure> {
+        let counter = self.read_as(candidate).await;
+        let mut asked = match self.with_summary(&candidate.choice, counter, gate).await {
+            Ok(asked) => asked,
+            Err(failure) if is_first => return Err(failure),
+            Err(_) => return Ok(None),
+        };
+        let contents = self.contents(candidate, &asked.body).await;
+        asked.body.contents = contents.map_err(unanswered)?;
+        if let Some(gate) = gate {
+            let of = (self.agent.describe(&candidate.choice), asked.tokens);
+            let warn = |text| self.warn(text);
+            let admitted = gate.admit(of, self.meter.cost(), &warn).await;
+            admitted.map_err(unanswered)?;
+        }
+        Ok(Some((asked, counter)))
+    }
+
     /// The request to that model, with the summary that is due. Where none can be had, the other
     /// strategies say what leaves.
-    async fn prepare(&mut self, choice: &ModelChoice, counter: Counter) -> Result<Asked, Failure> {
+    async fn with_summary(
+        &mut self,
+        choice: &ModelChoice,
+        counter: Counter,
+        gate: Option<&Arc<Gate>>,
+    ) -> Result<Asked, Failure> {
         let mut asked = self.request(choice, counter)?;
         let Some(due) = asked.shown.due.take() else {
             return Ok(asked);
         };
+        let warn = |text| self.warn(text);
         let summariser = Summariser {
             agent: &self.agent,
             choice: &self.choice,
             meter: &self.meter,
+            gate: gate.map(|gate| (gate, &warn as Warn<'_>)),
         };
         let (summary, by) = match summariser.summary(&due).await {
             Ok(written) => written,
@@ -201,9 +240,13 @@ impl ModelRequest {
         candidate: &Candidate,
         body: llm::Request,
         (shown, counter, parts): (&history::Window, Counter, &RequestParts),
-    ) -> Result<Answer, llm::Failed> {
+        gate: Option<&Arc<Gate>>,
+    ) -> Result<Answer, NoAnswer> {
         cut::log(shown);
-        let provider = Arc::clone(&candidate.provider);
+        let mut provider = Arc::clone(&candidate.provider);
+        if let Some(gate) = gate {
+            provider = Arc::new(Paced::new(provider, Arc::clone(gate)));
+        }
         let tools = body.tools.len();
         tracing::trace!(tools, "Formatting {tools} tools for provider.");
         let mut thinking = Thinking::default();
@@ -212,11 +255,19 @@ impl ModelRequest {
             watch.see(&progress);
             thinking.see(&progress);
             self.meter.see(&progress, &self.agent);
+            if let (Some(gate), Progress::Retry { .. }) = (gate, &progress) {
+                gate.again(self.meter.cost());
+            }
             self.show(progress);
         });
-        let answer = answer.await;
+        let answer = self.within_budget(answer, gate).await;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(refusal) => return self.stopped(&refusal, thinking.took_ms()),
+        };
         let first_token_ms = watch.end(&answer);
-        let (answer, choice) = (answer?, &candidate.choice);
+        let answer = answer.map_err(NoAnswer::Failed)?;
+        let choice = &candidate.choice;
         self.calibrate(choice, &answer, parts.total());
         let answer = self.answer(answer, choice, (shown, &thinking, counter));
         let answer = answer.await;
@@ -225,6 +276,62 @@ impl ModelRequest {
             request: Some(self.agent.facts(of_turn(choice, parts), &answer.usage)),
             ..answer
         })
+    }
+
+    /// Waits for an answer, as long as its budgets last.
+    async fn within_budget<T>(
+        &self,
+        answer: impl Future<Output = T>,
+        gate: Option<&Arc<Gate>>,
+    ) -> Result<T, Refusal> {
+        let warn = |text| self.warn(text);
+        match gate {
+            Some(gate) => gate.cover(answer, &warn).await,
+            None => Ok(answer.await),
+        }
+    }
+
+    /// An answer that a budget has cut: what was said of it is kept, and a person may let the model go
+    /// on from there. One of which nothing was said is none.
+    fn stopped(&self, refusal: &Refusal, took_ms: Option<u64>) -> Result<Answer, NoAnswer> {
+        tracing::info!(%refusal, "An answer is cut by a budget");
+        let said = self.feed.running_answer();
+        let said = said.filter(|said| said.request() == self.request);
+        let (text, thought) = said.map_or((None, None), RunningAnswer::into_parts);
+        let mut spent = self
+            .meter
+            .stop(&seen(text.as_deref(), thought.as_ref()), &self.agent);
+        let text = text.unwrap_or_default();
+        let own = if text.is_empty() { None } else { spent.pop() };
+        let Some(own) = own else {
+            return Err(NoAnswer::Stopped(Failure {
+                spent,
+                ..unanswered(refusal.clone())
+            }));
+        };
+        Ok(Answer {
+            text,
+            reasoning: thought.and_then(|thought| Reasoning::of(thought.text, took_ms)),
+            calls: Vec::new(),
+            dropped_calls: 0,
+            shortened: None,
+            native: None,
+            usage: own.usage,
+            cost: own.cost,
+            request: own.request,
+            first_token_ms: None,
+            finish: refusal.code.as_str().to_owned(),
+            stop_detail: Some(refusal.message.clone()),
+            answered_by: None,
+            spent,
+        })
+    }
+
+    /// Tells people that a budget is about to bite.
+    fn warn(&self, text: String) {
+        let turn = self.request.turn;
+        self.feed
+            .announce(What::Notice(Notice::of_budget(text, turn)));
     }
 
     /// Says whose answer follows, and why; what the one before said is void.

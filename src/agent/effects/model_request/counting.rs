@@ -55,8 +55,11 @@ impl SessionAgent {
             parts,
             purpose,
         } = subject;
-        let version = self.describe(choice).price_version();
+        let model = self.describe(choice);
+        let version = model.price_version();
+        let is_unpriced = model.price(usage).is_none();
         Arc::new(RequestFacts {
+            charged: self.budgets.charge().filter(|_| is_unpriced),
             provider: choice.provider.clone(),
             model: choice.model.clone(),
             price_version: version.map(ToOwned::to_owned),

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::agent::effects::session_agent::SessionAgent;
-use crate::domain::{RequestParts, RequestPurpose, TokenUsage};
+use crate::domain::{MicroUsd, RequestParts, RequestPurpose, TokenUsage};
 use crate::llm::{self, ModelEvent, Progress, SoFar};
 use crate::session::{ModelChoice, Reasoning, Spent};
 
@@ -128,7 +128,17 @@ impl Meter {
         self.metered().spent.clone()
     }
 
-    /// The same of a request that is stopped here, with the attempt that was under way.
+    /// What that cost, as budgets count it.
+    pub(in crate::agent) fn cost(&self) -> MicroUsd {
+        let metered = self.metered();
+        let costs = metered.spent.iter().map(|spent| {
+            let charged = spent.request.as_ref().and_then(|facts| facts.charged);
+            spent.cost.or(charged).map_or(0, |cost| cost.0)
+        });
+        MicroUsd(costs.fold(0, u64::saturating_add))
+    }
+
+    /// What became no answer of a request that is stopped here, with the attempt that was under way.
     pub(in crate::agent) fn stop(&self, so_far: &llm::Answer, agent: &SessionAgent) -> Vec<Spent> {
         let metered = self.metered();
         let mut spent = metered.spent.clone();

@@ -33,6 +33,7 @@ use crate::session::{
     Answer, Compaction, ContextSize, Cut, CutKind, Failure, Gap, ModelChoice, Proposal, Reasoning,
     Resolution, Shortened,
 };
+use crate::store::records::Payer;
 
 /// One model request of a turn.
 pub(in crate::agent) struct ModelRequest {
@@ -73,6 +74,8 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) trace: Option<TurnTrace>,
     /// Which request of the session it is.
     pub(in crate::agent) request: ModelRequestId,
+    /// Who pays for it.
+    pub(in crate::agent) payer: Payer,
     /// What it uses.
     pub(in crate::agent) meter: Arc<Meter>,
     /// How many gateways asked before and are gone.

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use super::meter::{Meter, Subject};
+use crate::agent::budget::{Gate, Paced, Warn};
 use crate::agent::effects::session_agent::SessionAgent;
 use crate::domain::{Entry, MicroUsd, RequestParts, RequestPurpose, TokenUsage, Weighed};
 use crate::history::{Due, Flaws};
-use crate::llm;
 use crate::llm::tokens::Counter;
+use crate::llm::{self, ModelEvent, Progress};
 use crate::providers::Candidate;
 use crate::session::{ModelChoice, SummarisedBy};
 
@@ -17,6 +18,8 @@ use crate::session::{ModelChoice, SummarisedBy};
 pub(super) enum NoSummary {
     #[error("it would take about {needed} tokens, and {budget} are allowed")]
     Budget { needed: u64, budget: u64 },
+    #[error("{0}")]
+    Unpaid(String),
     #[error("nobody can write it: {0}")]
     Nobody(String),
     #[error("the model that writes it failed: {0}")]
@@ -44,6 +47,8 @@ pub(super) struct Summariser<'a> {
     pub(super) choice: &'a ModelChoice,
     /// What counts it among what the request takes.
     pub(super) meter: &'a Meter,
+    /// What it has to pass where there is a budget, and who tells that one is about to bite.
+    pub(super) gate: Option<(&'a Arc<Gate>, Warn<'a>)>,
 }
 
 impl Summariser<'_> {
@@ -135,12 +140,34 @@ impl Summariser<'_> {
             parts: &parts,
             purpose: RequestPurpose::Compaction,
         };
+        let mut provider = Arc::clone(&writing.candidate.provider);
+        if let Some((gate, warn)) = self.gate {
+            let of = (agent.describe(choice), text);
+            let admitted = gate.admit(of, self.meter.cost(), warn).await;
+            admitted.map_err(|refusal| NoSummary::Unpaid(refusal.message))?;
+            provider = Arc::new(Paced::new(provider, Arc::clone(gate)));
+        }
         self.meter.asks(subject, text);
-        let provider = Arc::clone(&writing.candidate.provider);
+        let mut said = llm::Answer::default();
         let answer = llm::ask(provider, body, agent.retry, |progress| {
             self.meter.see(&progress, agent);
+            if let Progress::Event(ModelEvent::Text(piece)) = &progress {
+                said.text.push_str(piece);
+            } else if let (Some((gate, _)), Progress::Retry { .. }) = (self.gate, &progress) {
+                said.text.clear();
+                gate.again(self.meter.cost());
+            }
         });
-        let answer = answer.await.map_err(|failed| {
+        let answer = match self.gate {
+            Some((gate, warn)) => gate.cover(answer, warn).await,
+            None => Ok(answer.await),
+        };
+        let answer = answer.map_err(|refusal| {
+            self.meter
+                .spend(llm::tokens::estimated_of(text, &said), agent);
+            NoSummary::Unpaid(refusal.message)
+        })?;
+        let answer = answer.map_err(|failed| {
             self.meter.fail(&failed.so_far, agent);
             NoSummary::Failed(failed.error)
         })?;

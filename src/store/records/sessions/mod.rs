@@ -88,8 +88,7 @@ impl<'s> Sessions<'s> {
             let used = projected.used.statements(&projected.row.key);
             used.into_iter().chain([upsert(projected)])
         });
-        self.db.execute_all(statements.collect()).await?;
-        Ok(())
+        self.db.execute_in_turn(statements.collect()).await
     }
 
     /// The row of one session.
@@ -231,7 +230,9 @@ impl<'s> Sessions<'s> {
                         AND sessions.id = attachments.session)";
         let before = jiff::Timestamp::now().as_millisecond() - FORKING_MS;
         let orphaned = Statement::new(orphaned, args![key.tenant.as_str(), before]);
-        let rest = [texts, attached, shared].map(|sql| Statement::new(sql, whom()));
+        let limits = "DELETE FROM budgets WHERE tenant = $1 AND level IN ('own', 'session') \
+                      AND subject = $2";
+        let rest = [texts, attached, shared, limits].map(|sql| Statement::new(sql, whom()));
         let rest = rest.into_iter().chain([orphaned]);
         self.db.execute_all(rest.collect()).await?;
         // All that no session of the tenant holds, so that what an earlier deletion left goes too.

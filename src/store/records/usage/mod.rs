@@ -6,7 +6,7 @@ mod report;
 
 use super::super::Error;
 use super::super::db::{Arg, Db, Statement, args};
-use super::{session_id, tenant_id};
+use super::{budgets, session_id, tenant_id};
 use crate::domain::{
     CommitId, MicroUsd, RequestParts, RequestPurpose, SessionKey, Timestamp, TokenUsage, UserId,
 };
@@ -48,6 +48,8 @@ pub struct RequestRow {
     pub cost: Option<MicroUsd>,
     /// The price list that the cost is from.
     pub price_version: Option<String>,
+    /// What budgets count, where the price was unknown.
+    pub charged: Option<MicroUsd>,
     /// What the input was for, as far as the journal says it.
     pub parts: RequestParts,
 }
@@ -84,7 +86,10 @@ impl UsageRows {
         let tools = self.requests.iter().flat_map(|row| keep_tools(key, row));
         let requests = self.requests.iter().map(|row| keep_request(key, row));
         let calls = self.calls.iter().map(|row| keep_call(key, row));
-        requests.chain(tools).chain(calls).collect()
+        // In the same transaction: what was held of budgets until then is spent, or free again.
+        let ended = self.requests.iter().map(|row| (row.turn, row.iteration));
+        let settled = budgets::settle(key, ended);
+        requests.chain(tools).chain(calls).chain(settled).collect()
     }
 }
 
@@ -114,8 +119,7 @@ impl<'s> Usage<'s> {
              WHERE tenant = $1 AND id = $2 AND usage_version < $3",
             args![key.tenant.as_str(), key.session.as_str(), int(version)],
         ));
-        self.db.execute_all(statements).await?;
-        Ok(())
+        self.db.execute_in_turn(statements).await
     }
 
     /// How far the rows of a session are; `None` = it is not listed.
@@ -202,16 +206,17 @@ fn keep_request(key: &SessionKey, row: &RequestRow) -> Statement {
         int(parts.message),
         int(parts.attachments),
         int(parts.reasoning),
-        row.purpose.as_str()
+        row.purpose.as_str(),
+        Arg::Int(row.charged.map(|charged| int(charged.0)))
     ]);
     Statement::new(
         "INSERT INTO model_requests (tenant, session, commit_id, place, at, owner, turn, \
          iteration, attempt, is_answer, provider, model, input_tokens, cached_tokens, \
          cache_write_tokens, cache_write_long_tokens, output_tokens, reasoning_tokens, \
          is_estimated, cost, price_version, part_system, part_tools, part_history, part_results, \
-         part_message, part_attachments, part_reasoning, purpose) \
+         part_message, part_attachments, part_reasoning, purpose, charged) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, \
-         $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29) ON CONFLICT DO NOTHING",
+         $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30) ON CONFLICT DO NOTHING",
         values,
     )
 }

@@ -2,14 +2,14 @@
 import { i18n } from '@/locales'
 import { isSetting, type Entry } from '@/session/conversation/conversation'
 
-export type Remedy = 'key' | 'changeKey' | 'model' | 'context'
+export type Remedy = 'key' | 'changeKey' | 'model' | 'context' | 'budget'
 
 const REMEDIES: Readonly<Record<string, readonly Remedy[]>> = {
   missing_api_key: ['key', 'model'],
   provider_rejected: ['changeKey', 'model'],
   context_overflow: ['model', 'context'],
   max_iterations: ['model', 'context'],
-  budget_exhausted: ['model'],
+  budget_exhausted: ['budget', 'model'],
 }
 /** Asked again, these go on: there are new requests to spend, or a key was added elsewhere meanwhile. */
 const WORTH_ANOTHER: ReadonlySet<string> = new Set(['max_iterations', 'missing_api_key'])

@@ -1,5 +1,7 @@
 //! The rows of what was used: kept once, found where some are missing, and summed alike by each database.
 
+mod budgets;
+
 use sepal::domain::{
     CommitId, MicroUsd, RequestParts, RequestPurpose, TenantId, Timestamp, TokenUsage, UserId,
 };
@@ -33,6 +35,7 @@ fn request_row(session: u128, at: i64, change: impl FnOnce(&mut RequestRow)) -> 
         },
         cost: Some(MicroUsd(3)),
         price_version: None,
+        charged: None,
         parts: RequestParts {
             system: 4,
             tools: [("web".to_owned(), 5)].into(),

@@ -1,0 +1,173 @@
+//! What a model request has used so far, as far as one can tell while its answer streams. Pure.
+
+use crate::domain::{MicroUsd, Need, TokenUsage};
+use crate::llm::catalogue::Model;
+
+/// Tokens of an answer that are paid for at once where there is enough: so many requests at once hold
+/// little, however long their answers may become.
+const CHUNK: u64 = 1_024;
+/// With fewer than so many tokens of an answer ahead nothing is asked.
+const LEAST: u64 = 128;
+/// The answer is cut so many tokens before what was paid for is used up: what is on its way is paid for
+/// too.
+const MARGIN: u64 = 32;
+/// Percent by which providers may count more input than was counted here.
+const INPUT_MARGIN: u64 = 5;
+/// Bytes of one token of an answer: few enough for languages with long letters.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// What the attempt that is under way has used.
+#[derive(Debug, Clone)]
+pub(super) struct Gauge {
+    model: Model,
+    /// What it counts where the price is unknown.
+    charge: Option<MicroUsd>,
+    input_tokens: u64,
+    /// What earlier attempts cost.
+    earlier: MicroUsd,
+    said_bytes: u64,
+    /// What the provider has said that the attempt used.
+    reported: Option<TokenUsage>,
+}
+
+impl Gauge {
+    /// Of a request that is about to be sent; none = nobody knows what it may cost.
+    pub(super) fn new(
+        model: Model,
+        charge: Option<MicroUsd>,
+        input_tokens: u64,
+        earlier: MicroUsd,
+    ) -> Option<Self> {
+        let gauge = Self {
+            model,
+            charge,
+            input_tokens,
+            earlier,
+            said_bytes: 0,
+            reported: None,
+        };
+        gauge.cost(1).map(|_| gauge)
+    }
+
+    /// More of the answer has come.
+    pub(super) fn hear(&mut self, bytes: usize) {
+        self.said_bytes = self.said_bytes.saturating_add(bytes as u64);
+    }
+
+    /// The provider counted.
+    pub(super) fn report(&mut self, usage: TokenUsage) {
+        self.reported = Some(usage);
+    }
+
+    /// The attempt failed; the same is asked once more.
+    pub(super) fn again(&mut self, earlier: MicroUsd) {
+        self.earlier = earlier;
+        self.said_bytes = 0;
+        self.reported = None;
+    }
+
+    /// What all attempts cost if so many more tokens are said.
+    pub(super) fn needs(&self, more: u64) -> MicroUsd {
+        let own = self.cost(more).unwrap_or_default();
+        MicroUsd(self.earlier.0.saturating_add(own.0))
+    }
+
+    /// What is asked for at once.
+    pub(super) fn need(&self) -> Need {
+        Need {
+            least: self.needs(LEAST),
+            usual: self.needs(CHUNK),
+            begins: false,
+        }
+    }
+
+    /// Whether it is time to ask for more: half of a chunk is left.
+    pub(super) fn is_low(&self, paid: MicroUsd) -> bool {
+        self.needs(CHUNK / 2) > paid
+    }
+
+    /// Whether what was paid for is used up.
+    pub(super) fn is_over(&self, paid: MicroUsd) -> bool {
+        self.needs(MARGIN) > paid
+    }
+
+    fn cost(&self, more: u64) -> Option<MicroUsd> {
+        let said = self.said_bytes.div_ceil(BYTES_PER_TOKEN);
+        let counted = self.input_tokens.saturating_mul(100 + INPUT_MARGIN) / 100;
+        let usage = self.reported.unwrap_or(TokenUsage {
+            input_tokens: counted,
+            // What a vendor puts into its cache costs more, where it has such a price.
+            cache_write_tokens: counted,
+            ..TokenUsage::default()
+        });
+        let usage = TokenUsage {
+            output_tokens: usage.output_tokens.max(said).saturating_add(more),
+            ..usage
+        };
+        let plain = TokenUsage {
+            cache_write_tokens: 0,
+            ..usage
+        };
+        let costs = [usage, plain].map(|it| self.model.price(&it));
+        let cost = costs.into_iter().flatten();
+        cost.max().or(self.charge)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHUNK, Gauge, LEAST};
+    use crate::domain::{MicroUsd, TokenUsage};
+    use crate::llm::ProviderKind;
+    use crate::llm::catalogue::{Catalogue, Model, Overrides, Vendor};
+
+    fn gauge(input_tokens: u64) -> Gauge {
+        let catalogue = Catalogue::built_in();
+        let model = catalogue.describe(
+            Vendor::of(ProviderKind::OpenAi, None),
+            "gpt-4o",
+            &Overrides::default(),
+        );
+        Gauge::new(model, None, input_tokens, MicroUsd(0)).unwrap()
+    }
+
+    /// 2.50 USD for a million tokens in, 10 USD out.
+    fn cost(input: u64, output: u64) -> MicroUsd {
+        MicroUsd((input * 25 + output * 100).div_ceil(10))
+    }
+
+    #[test]
+    fn a_request_needs_its_input_and_a_piece_of_its_answer() {
+        let mut gauge = gauge(1_000);
+        assert_eq!(gauge.need().least, cost(1_050, LEAST));
+        assert_eq!(gauge.need().usual, cost(1_050, CHUNK));
+        let paid = gauge.need().usual;
+        assert!(!gauge.is_low(paid) && !gauge.is_over(paid));
+        gauge.hear(2_100);
+        assert!(gauge.is_low(paid) && !gauge.is_over(paid));
+        gauge.hear(2_000);
+        assert!(gauge.is_over(paid));
+        // What the provider says holds.
+        gauge.report(TokenUsage {
+            input_tokens: 900,
+            output_tokens: 3,
+            ..TokenUsage::default()
+        });
+        assert_eq!(gauge.needs(0), cost(900, 1_025));
+        gauge.again(MicroUsd(7));
+        assert_eq!(gauge.needs(0).0, cost(1_050, 0).0 + 7);
+    }
+
+    #[test]
+    fn a_model_without_a_price_has_a_ceiling_or_no_gauge() {
+        let unknown = || -> Model {
+            let catalogue = Catalogue::built_in();
+            catalogue.describe(Vendor::default(), "nobody-knows-it", &Overrides::default())
+        };
+        assert!(Gauge::new(unknown(), None, 10, MicroUsd(0)).is_none());
+        let mut gauge = Gauge::new(unknown(), Some(MicroUsd(50)), 10, MicroUsd(3)).unwrap();
+        gauge.hear(1_000_000);
+        assert_eq!(gauge.needs(1_000), MicroUsd(53));
+        assert!(!gauge.is_over(gauge.need().usual));
+    }
+}

@@ -1,0 +1,57 @@
+//! A provider whose answers go on only as far as they are paid for: nobody reads, and so nobody is shown,
+//! what no budget covers, however fast it comes.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::StreamExt as _;
+
+use super::gate::Gate;
+use crate::llm::{Error, ListedModel, ModelStream, Provider, ProviderKind, Request};
+
+/// Asks a provider; every attempt and every piece of its answer passes the gate.
+pub(in crate::agent) struct Paced {
+    provider: Arc<dyn Provider>,
+    gate: Arc<Gate>,
+}
+
+impl Paced {
+    pub(in crate::agent) fn new(provider: Arc<dyn Provider>, gate: Arc<Gate>) -> Self {
+        Self { provider, gate }
+    }
+}
+
+#[async_trait]
+impl Provider for Paced {
+    fn id(&self) -> &str {
+        self.provider.id()
+    }
+
+    fn kind(&self) -> ProviderKind {
+        self.provider.kind()
+    }
+
+    async fn stream(&self, request: Request) -> Result<ModelStream, Error> {
+        self.gate.be_paid().await;
+        let stream = self.provider.stream(request).await?;
+        let gate = Arc::clone(&self.gate);
+        let paced = stream.then(move |event| {
+            let gate = Arc::clone(&gate);
+            async move {
+                if let Ok(event) = &event {
+                    gate.hear(event);
+                    // What the provider says about an answer costs nothing.
+                    if event.is_said() {
+                        gate.be_paid().await;
+                    }
+                }
+                event
+            }
+        });
+        Ok(paced.boxed())
+    }
+
+    async fn models(&self) -> Result<Vec<ListedModel>, Error> {
+        self.provider.models().await
+    }
+}

@@ -1,0 +1,138 @@
+//! What people read of budgets: which one, how much, and who may raise it.
+
+use crate::domain::{
+    BudgetLevel, BudgetPeriod, BudgetSource, BudgetStanding, Code, MicroUsd, Need,
+};
+use crate::session::Refusal;
+
+/// Why a request is refused, or its answer is cut.
+pub(super) fn exhausted(standing: &BudgetStanding, need: Need) -> Refusal {
+    let (limit, used) = (usd(standing.budget.limit), usd(standing.used));
+    let spent = match standing.budget.level {
+        // What the others spent is theirs.
+        BudgetLevel::Tenant => String::new(),
+        _ => format!(
+            ": {used} USD are spent, and going on takes {} USD",
+            usd(need.least)
+        ),
+    };
+    let text = format!(
+        "the budget {} of {limit} USD is used up{spent}; {}",
+        whose(standing),
+        who_raises(standing)
+    );
+    Refusal::new(Code::BudgetExhausted, text)
+}
+
+/// Why a request did not get its turn.
+pub(super) fn held(standing: &BudgetStanding) -> Refusal {
+    let text = format!(
+        "other requests hold the rest of the budget {} of {} USD; try again when they are answered; {}",
+        whose(standing),
+        usd(standing.budget.limit),
+        who_raises(standing)
+    );
+    Refusal::new(Code::BudgetExhausted, text)
+}
+
+/// Why a model without a price is not asked.
+pub(super) fn unpriced(model: &str) -> Refusal {
+    let text = format!(
+        "a budget is set, and nobody knows what the model `{model}` costs; an administrator can say \
+         its price with the provider, or what each such request counts \
+         (`agent.llm.unpriced_request_usd`)"
+    );
+    Refusal::new(Code::BudgetExhausted, text)
+}
+
+/// What people are told before a budget bites.
+pub(super) fn warning(standing: &BudgetStanding) -> String {
+    let limit = usd(standing.budget.limit);
+    let then = if standing.budget.is_hard {
+        "what goes beyond is refused"
+    } else {
+        "nothing is refused"
+    };
+    format!(
+        "{} % of the budget {} of {limit} USD are spent; {then}",
+        standing.budget.warn_percent,
+        whose(standing)
+    )
+}
+
+fn whose(standing: &BudgetStanding) -> &'static str {
+    match (standing.budget.level, standing.budget.period) {
+        (BudgetLevel::Turn, _) => "of this turn",
+        (BudgetLevel::Own, _) => "that you set for this session",
+        (BudgetLevel::Session, _) => "of this session",
+        (BudgetLevel::Person, BudgetPeriod::Day) => "of your day (UTC)",
+        (BudgetLevel::Person, _) => "of your month (UTC)",
+        (BudgetLevel::Tenant, BudgetPeriod::Day) => "of your tenant's day (UTC)",
+        (BudgetLevel::Tenant, _) => "of your tenant's month (UTC)",
+    }
+}
+
+fn who_raises(standing: &BudgetStanding) -> &'static str {
+    match (standing.budget.level, standing.source) {
+        (BudgetLevel::Turn, _) => {
+            "send another message, or ask an operator to raise `agent.chat.request_budget`"
+        }
+        (BudgetLevel::Own, _) => "you can raise it",
+        (BudgetLevel::Session, BudgetSource::Settings) => {
+            "an admin of your tenant can raise it for this session, an operator for each \
+             (`agent.chat.session_budget`)"
+        }
+        (BudgetLevel::Session | BudgetLevel::Person | BudgetLevel::Tenant, _) => {
+            "an admin of your tenant can raise it"
+        }
+    }
+}
+
+/// Dollars and cents, and more digits where that is less than a cent.
+fn usd(amount: MicroUsd) -> String {
+    let MicroUsd(micro) = amount;
+    if micro >= 10_000 || micro == 0 {
+        return format!("{}.{:02}", micro / 1_000_000, micro % 1_000_000 / 10_000);
+    }
+    format!("0.{micro:06}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{exhausted, usd, warning};
+    use crate::domain::{
+        Budget, BudgetLevel, BudgetPeriod, BudgetSource, BudgetStanding, MicroUsd, Need,
+    };
+
+    #[test]
+    fn words_name_the_budget_how_much_and_who_raises_it() {
+        let standing = BudgetStanding {
+            budget: Budget {
+                period: BudgetPeriod::Month,
+                ..Budget::of_settings(BudgetLevel::Person, MicroUsd(5_000_000))
+            },
+            source: BudgetSource::Subject,
+            used: MicroUsd(4_990_000),
+            reserved: MicroUsd(0),
+            is_warned: false,
+        };
+        let need = Need {
+            least: MicroUsd(20_000),
+            usual: MicroUsd(30_000),
+            begins: true,
+        };
+        assert_eq!(
+            exhausted(&standing, need).message,
+            "the budget of your month (UTC) of 5.00 USD is used up: 4.99 USD are spent, and going on \
+             takes 0.02 USD; an admin of your tenant can raise it"
+        );
+        assert_eq!(
+            warning(&standing),
+            "80 % of the budget of your month (UTC) of 5.00 USD are spent; what goes beyond is refused"
+        );
+        assert_eq!(
+            (usd(MicroUsd(42)), usd(MicroUsd(0))),
+            ("0.000042".into(), "0.00".into())
+        );
+    }
+}

@@ -1,0 +1,259 @@
+//! Budgets: how they stand for the caller, and setting them.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::agent::{BudgetChange, BudgetView, BudgetWhose};
+use crate::domain::{BudgetLevel, BudgetPeriod, BudgetSource, Caller, Code, MicroUsd, SessionKey};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, Query, required};
+use crate::gateway::word_list;
+
+/// The most that a budget may be, in dollars.
+const MAX_USD: f64 = 1e6;
+
+/// Budgets.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct BudgetsPage {
+    /// What is in force for me, or for my session, the tightest first.
+    in_force: Vec<BudgetItem>,
+    /// All that admins of my tenant set; for admins.
+    set: Vec<BudgetItem>,
+}
+
+/// A budget, and how it stands.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct BudgetItem {
+    #[schema(value_type = word_list::BudgetLevel)]
+    level: &'static str,
+    /// The session or person that it names; none = each of the tenant, or the tenant.
+    subject: Option<String>,
+    /// The person's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[schema(value_type = word_list::BudgetPeriod)]
+    period: &'static str,
+    limit_usd: f64,
+    /// At which part of the limit people are warned.
+    warn_percent: u8,
+    /// Whether what goes beyond is refused; else people are only warned.
+    is_hard: bool,
+    #[schema(value_type = word_list::BudgetSource)]
+    source: &'static str,
+    /// What was spent; none where that is for admins.
+    used_usd: Option<f64>,
+    /// What running model requests hold.
+    reserved_usd: Option<f64>,
+    /// What may still be spent.
+    left_usd: Option<f64>,
+    /// Whether it is time to warn.
+    is_near: bool,
+    /// Whether nothing is left.
+    is_exhausted: bool,
+    /// When the period is over; none = it has no end.
+    resets_at: Option<String>,
+    /// Whether I may set another in its place.
+    may_change: bool,
+}
+
+impl BudgetItem {
+    fn of(view: BudgetView) -> Self {
+        let (standing, has_sums) = (view.standing, view.has_sums);
+        let sum = |amount: MicroUsd| has_sums.then(|| amount.as_usd());
+        let budget = &standing.budget;
+        Self {
+            level: budget.level.as_str(),
+            subject: Some(budget.subject.clone()).filter(|subject| !subject.is_empty()),
+            name: view.name,
+            period: budget.period.as_str(),
+            limit_usd: budget.limit.as_usd(),
+            warn_percent: budget.warn_percent,
+            is_hard: budget.is_hard,
+            source: match standing.source {
+                BudgetSource::Subject => "subject",
+                BudgetSource::Each => "each",
+                BudgetSource::Settings => "settings",
+            },
+            used_usd: sum(standing.used),
+            reserved_usd: sum(standing.reserved),
+            left_usd: sum(standing.left()),
+            is_near: standing.is_near(MicroUsd(0)),
+            is_exhausted: standing.used >= budget.limit,
+            resets_at: view.resets_at.map(crate::domain::Timestamp::to_rfc3339),
+            may_change: view.may_change,
+        }
+    }
+}
+
+/// Of what.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct BudgetsQuery {
+    /// One of my sessions: what is in force for it.
+    #[param(pattern = "^(ses_[0-9a-f]{32})?$")]
+    session: Option<String>,
+}
+
+/// Which budget.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct BudgetQuery {
+    /// `own` (a session of mine), `session`, `person` or `tenant`.
+    #[param(
+        required,
+        nullable = false,
+        pattern = "^(turn|own|session|person|tenant)$"
+    )]
+    level: Option<String>,
+    /// The session or person; none = each of the tenant, or the tenant.
+    subject: Option<String>,
+    /// `whole`, `day` or `month`.
+    #[param(required, nullable = false, pattern = "^(whole|day|month)$")]
+    period: Option<String>,
+}
+
+/// What a budget is to be.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SetBudgetRequest {
+    /// `own` (a session of mine), `session`, `person` or `tenant`.
+    #[schema(
+        required,
+        nullable = false,
+        pattern = "^(turn|own|session|person|tenant)$"
+    )]
+    level: Option<String>,
+    /// The session or person; none = each of the tenant, or the tenant.
+    subject: Option<String>,
+    /// `whole` (of sessions), `day` or `month` (of persons and the tenant).
+    #[schema(required, nullable = false, pattern = "^(whole|day|month)$")]
+    period: Option<String>,
+    /// US dollars.
+    #[schema(required, nullable = false, minimum = 0, maximum = 1_000_000)]
+    limit_usd: Option<f64>,
+    /// At which part of the limit people are warned; none = 80.
+    #[schema(minimum = 1, maximum = 100)]
+    warn_percent: Option<u8>,
+    /// Whether what goes beyond is refused; none = yes.
+    is_hard: Option<bool>,
+}
+
+/// How budgets stand: those in force for me or for a session of mine, and for admins all that was set.
+#[utoipa::path(get, path = "/api/budgets", tag = "budgets", params(BudgetsQuery), responses(
+    (status = 200, body = BudgetsPage), (status = 404, body = Problem),
+))]
+pub(super) async fn read_budgets(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Query(query): Query<BudgetsQuery>,
+) -> Result<Json<BudgetsPage>, ApiError> {
+    let budgets = state.sessions.budgets();
+    if budgets.has_any(&caller.tenant.id) {
+        // What was spent until now is in the sums.
+        state.sessions.listed().await;
+    }
+    let session = match query.session.filter(|id| !id.is_empty()) {
+        None => None,
+        Some(id) => Some(session_row(&state, &caller, &id).await?),
+    };
+    let mut in_force = budgets.in_force(&caller, session.as_ref()).await?;
+    in_force.sort_by_key(|view| view.standing.left());
+    let set = budgets.list(&caller).await?;
+    Ok(Json(BudgetsPage {
+        in_force: in_force.into_iter().map(BudgetItem::of).collect(),
+        set: set.into_iter().map(BudgetItem::of).collect(),
+    }))
+}
+
+async fn session_row(
+    state: &GatewayState,
+    caller: &Caller,
+    id: &str,
+) -> Result<crate::store::records::SessionRow, ApiError> {
+    let missing = || ApiError::new(Code::SessionNotFound, "there is no such session");
+    let key = SessionKey {
+        tenant: caller.tenant.id.clone(),
+        session: crate::domain::SessionId::parse(id).ok_or_else(missing)?,
+    };
+    let row = state.sessions.row(&key, caller).await?;
+    row.ok_or_else(missing)
+}
+
+/// Set a budget: of a session of mine, or as an admin of any session, of a person, or of the tenant. It
+/// is in force from the next model request on.
+#[utoipa::path(put, path = "/api/budgets", tag = "budgets", request_body = SetBudgetRequest,
+    responses((status = 204), (status = 400, body = Problem), (status = 403, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)),
+)]
+pub(super) async fn set_budget(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Body(body): Body<SetBudgetRequest>,
+) -> Result<StatusCode, ApiError> {
+    let whose = whose(body.level, body.subject, body.period)?;
+    let limit = required("limitUsd", body.limit_usd)?;
+    if !(0.0..=MAX_USD).contains(&limit) {
+        return Err(wrong("limitUsd", "a budget has 0 to 1000000 dollars"));
+    }
+    if body
+        .warn_percent
+        .is_some_and(|part| !(1..=100).contains(&part))
+    {
+        return Err(wrong("warnPercent", "`warnPercent` is 1 to 100"));
+    }
+    let change = BudgetChange {
+        limit: MicroUsd::from_usd(limit),
+        warn_percent: body.warn_percent,
+        is_hard: body.is_hard.unwrap_or(true),
+    };
+    state.sessions.listed().await;
+    let budgets = state.sessions.budgets();
+    budgets.put(&caller, &whose, &change).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Take a budget away.
+#[utoipa::path(delete, path = "/api/budgets", tag = "budgets", params(BudgetQuery),
+    responses((status = 204), (status = 400, body = Problem), (status = 403, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)),
+)]
+pub(super) async fn delete_budget(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Query(query): Query<BudgetQuery>,
+) -> Result<StatusCode, ApiError> {
+    let whose = whose(query.level, query.subject, query.period)?;
+    state.sessions.listed().await;
+    state.sessions.budgets().delete(&caller, &whose).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn whose(
+    level: Option<String>,
+    subject: Option<String>,
+    period: Option<String>,
+) -> Result<BudgetWhose, ApiError> {
+    let level = required("level", level)?;
+    let level = BudgetLevel::parse(&level).ok_or_else(|| {
+        let text = "`level` is `own`, `session`, `person` or `tenant`";
+        wrong("level", text)
+    })?;
+    let period = required("period", period)?;
+    let period = BudgetPeriod::parse(&period)
+        .ok_or_else(|| wrong("period", "`period` is `whole`, `day` or `month`"))?;
+    Ok(BudgetWhose {
+        level,
+        subject: subject.filter(|subject| !subject.is_empty()),
+        period,
+    })
+}
+
+fn wrong(field: &'static str, text: &str) -> ApiError {
+    ApiError::of_field(Code::InvalidArguments, field, text)
+}

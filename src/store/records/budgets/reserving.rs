@@ -1,0 +1,160 @@
+//! The step before a model request, and every step with which it goes on: one transaction reads how all
+//! levels stand, and keeps what was granted. Also how what is held is given back.
+
+use std::time::Duration;
+
+use super::super::super::Error;
+use super::super::super::db::{Statement, args};
+use super::Budgets;
+use super::payer::Payer;
+use super::row::{self, StandingRow};
+use crate::domain::{Budget, BudgetStanding, Grant, Need, SessionKey, Timestamp, grant, in_force};
+
+/// What became of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reserved {
+    pub grant: Grant,
+    /// Budgets of which people have to be warned now; they are told once in a period.
+    pub warnings: Vec<BudgetStanding>,
+    /// Whether a hard budget is in force.
+    pub is_limited: bool,
+}
+
+impl Budgets<'_> {
+    /// Grants a request what it needs, at every level or at none, and prolongs its lease. What it got
+    /// before stays its own, whatever is decided.
+    pub async fn reserve(
+        &self,
+        payer: &Payer,
+        (settings, need): (&[Budget], Need),
+        (now, lease): (Timestamp, Duration),
+    ) -> Result<Reserved, Error> {
+        let until = Timestamp(now.0.saturating_add(row::int(ms(lease))));
+        let values = row::args_of_standings(payer, settings, now);
+        let follow = |rows: Vec<StandingRow>| {
+            let standings = rows.into_iter().map(StandingRow::into_standing);
+            match standings.collect::<Result<Vec<_>, _>>() {
+                Ok(standings) => step(payer, in_force(standings), need, (now, until)),
+                Err(error) => (Vec::new(), Err(error)),
+            }
+        };
+        let tenant = payer.key.tenant.as_str();
+        self.db
+            .change_as_read(tenant, (row::STANDINGS, values), follow)
+            .await?
+    }
+
+    /// Ends the lease of a request at that time, or at once where it used nothing.
+    pub async fn give_back(&self, payer: &Payer, until: Option<Timestamp>) -> Result<(), Error> {
+        let mut values = args![
+            payer.key.tenant.as_str(),
+            payer.key.session.as_str(),
+            payer.turn(),
+            payer.iteration()
+        ];
+        let Some(until) = until else {
+            let sql = "DELETE FROM budget_reservations WHERE tenant = $1 AND session = $2 \
+                       AND turn = $3 AND iteration = $4";
+            self.db.execute(sql, values).await?;
+            return Ok(());
+        };
+        values.extend(args![until.0]);
+        let sql = "UPDATE budget_reservations SET until = $5 WHERE tenant = $1 AND session = $2 \
+                   AND turn = $3 AND iteration = $4 AND until > $5";
+        self.db.execute(sql, values).await?;
+        Ok(())
+    }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What is written, and what the request is told.
+fn step(
+    payer: &Payer,
+    standings: Vec<BudgetStanding>,
+    need: Need,
+    (now, until): (Timestamp, Timestamp),
+) -> (Vec<Statement>, Result<Reserved, Error>) {
+    let grant = grant(&standings, need);
+    let is_limited = standings.iter().any(|standing| standing.budget.is_hard);
+    let is_due = |standing: &BudgetStanding| !standing.is_warned && standing.is_near(need.least);
+    let warnings: Vec<BudgetStanding> = standings.into_iter().filter(is_due).collect();
+    let tenant = payer.key.tenant.as_str();
+    let mut statements = Vec::new();
+    if let Grant::Given(amount) = &grant {
+        // Nobody else gives back what a gateway held that was killed.
+        let expired = "DELETE FROM budget_reservations WHERE tenant = $1 AND until <= $2";
+        statements.push(Statement::new(expired, args![tenant, now.0]));
+        statements.push(Statement::new(
+            "INSERT INTO budget_reservations (tenant, session, turn, iteration, owner, amount, \
+             until) VALUES ($1, $2, $3, $4, $5, $6, $7) \
+             ON CONFLICT (tenant, session, turn, iteration) DO UPDATE SET \
+             amount = excluded.amount, until = excluded.until",
+            args![
+                tenant,
+                payer.key.session.as_str(),
+                payer.turn(),
+                payer.iteration(),
+                payer.owner.as_str(),
+                row::int(amount.0),
+                until.0
+            ],
+        ));
+    } else {
+        // Not with every try: a change is a sync to disk.
+        let half = now.0.saturating_add(until.0.saturating_sub(now.0) / 2);
+        statements.push(Statement::new(
+            "UPDATE budget_reservations SET until = $5 WHERE tenant = $1 AND session = $2 \
+             AND turn = $3 AND iteration = $4 AND until < $6",
+            args![
+                tenant,
+                payer.key.session.as_str(),
+                payer.turn(),
+                payer.iteration(),
+                until.0,
+                half
+            ],
+        ));
+    }
+    for standing in &warnings {
+        let budget = &standing.budget;
+        let (subject, since) = row::warned_as(budget, payer, now);
+        statements.push(Statement::new(
+            "INSERT INTO budget_warnings (tenant, level, subject, period, since) \
+             VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+            args![
+                tenant,
+                budget.level.as_str(),
+                subject.as_str(),
+                budget.period.as_str(),
+                since
+            ],
+        ));
+    }
+    let reserved = Reserved {
+        grant,
+        warnings,
+        is_limited,
+    };
+    (statements, Ok(reserved))
+}
+
+/// What the rows of a session's requests make superfluous: what those held.
+pub(in crate::store::records) fn settle(
+    key: &SessionKey,
+    requests: impl Iterator<Item = (u64, u64)>,
+) -> Option<Statement> {
+    let (turn, iteration) = requests.max()?;
+    Some(Statement::new(
+        "DELETE FROM budget_reservations WHERE tenant = $1 AND session = $2 \
+         AND (turn < $3 OR (turn = $3 AND iteration <= $4))",
+        args![
+            key.tenant.as_str(),
+            key.session.as_str(),
+            row::int(turn),
+            row::int(iteration)
+        ],
+    ))
+}
