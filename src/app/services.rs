@@ -90,18 +90,16 @@ impl Services {
         let servers = servers::open(settings, &store, (Arc::clone(&place), guard), &agents)?;
         follow(found, (&report, &servers), &store, &agents);
         let traces = open_traces(&settings.telemetry)?;
-        let budgets = open_budgets(settings, &store, &agents).await?;
         let factory = AgentFactory {
             traces: traces.clone(),
             ..factory(
                 settings,
                 (providers.clone(), reads),
                 (place, servers.clone(), store.records()),
-                budgets,
+                open_budgets(settings, &store, &agents).await?,
             )?
         };
-        let limits = session_limits(&settings.runtime.limits);
-        let sessions = start_sessions(&store, factory, limits, &agents).await?;
+        let sessions = start_sessions(&store, (settings, factory), &agents).await?;
         forget(&settings.store, &store, &agents);
         Ok(Self {
             installation,
@@ -191,15 +189,14 @@ fn attachment_limits(limits: &config::Limits) -> AttachmentLimits {
 /// Starts the registry, and goes on with what an earlier process left.
 async fn start_sessions(
     store: &Store,
-    factory: AgentFactory,
-    settings: SessionsSettings,
+    (settings, factory): (&Settings, AgentFactory),
     agents: &(TaskTracker, CancellationToken),
 ) -> anyhow::Result<Sessions> {
     let sessions = Sessions::start(
         (store.live(), store.cluster_bus()),
         store.records(),
         factory,
-        settings,
+        session_limits(&settings.runtime.limits),
         agents.clone(),
     );
     let unfinished = sessions.claim_unfinished().await?;

@@ -141,7 +141,7 @@ story('conversations of another program come in once, and a long one prints whol
 
 story('calls of tools can be read on paper', {}, async ({ context, page, session }) => {
   await session.say('run: echo hello')
-  await session.press('Approve')
+  await session.press('Approve once: Run a command')
   await session.answer()
   await context.addInitScript(() => {
     window.print = () => (window.wasPrinted = true)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::model_stub::Reply;
+use crate::model_stub::{Asked, Reply};
 use crate::rest::Client;
 use crate::support::{DEADLINE, Log, Said, TestApp, TestSocket};
 
@@ -666,10 +666,40 @@ async fn a_model_that_nobody_described_has_an_assumed_window() {
 }
 
 /// The names of the tools of a request, in their order.
-fn tools(asked: &Value) -> Vec<&str> {
+fn tools(asked: &Value) -> Vec<String> {
     let tools = asked["tools"].as_array().unwrap();
     let names = tools.iter().map(|tool| tool["function"]["name"].as_str());
-    names.map(Option::unwrap).collect()
+    names.map(|name| name.unwrap().to_owned()).collect()
+}
+
+/// The text of the first result in a request that is such a one.
+fn result(asked: &Value, of: fn(&str) -> bool) -> Option<String> {
+    let told = told(asked).into_iter();
+    let mut results = told.filter(|(role, text)| role == "tool" && of(text));
+    results.next().map(|(_, text)| text)
+}
+
+/// Requests that show something short offer the same tools, which begin with those before; gives these.
+fn check_tools(asked: &[Asked]) -> Vec<String> {
+    let first = tools(&asked[0].body);
+    assert!(!first.contains(&"read_more".to_owned()), "{first:?}");
+    let is_short = |body: &Value| result(body, |text| text.contains("read_more")).is_some();
+    let since = asked.iter().position(|request| is_short(&request.body));
+    for (at, request) in asked.iter().enumerate() {
+        let names = tools(&request.body);
+        assert_eq!(names[..first.len()], first);
+        let more: &[&str] = if at < since.unwrap() {
+            &[]
+        } else {
+            &["read_more"]
+        };
+        assert_eq!(
+            names[first.len()..],
+            *more,
+            "request {at}, short since {since:?}"
+        );
+    }
+    first
 }
 
 /// Asserts S2.9: what was shortened is read on out of the journal, nobody is asked, and the tools that the
@@ -680,11 +710,6 @@ async fn what_was_shortened_is_read_on_without_asking_anybody() {
     let mut ana = app.socket("acme").await;
     turn_of_calls(&app, &mut ana, ("what do they print?", 5)).await;
     let asked = app.model.requests();
-    let result = |body: &Value, of: fn(&str) -> bool| {
-        let told = told(body).into_iter();
-        let mut results = told.filter(|(role, text)| role == "tool" && of(text));
-        results.next().map(|(_, text)| text)
-    };
     let whole = result(&asked[1].body, |_| true).unwrap();
     let short = result(&asked[5].body, |text| text.contains("read_more")).unwrap();
     let (_, way) = short.split_once("with call `").unwrap();
@@ -697,25 +722,7 @@ async fn what_was_shortened_is_read_on_without_asking_anybody() {
         "it says where the rest begins"
     );
 
-    // The tools of requests that show something short are the same, and begin with those before.
-    let first = tools(&asked[0].body);
-    assert!(!first.contains(&"read_more"), "{first:?}");
-    let is_short = |body: &Value| result(body, |text| text.contains("read_more")).is_some();
-    let since = asked
-        .iter()
-        .position(|request| is_short(&request.body))
-        .unwrap();
-    for (at, request) in asked.iter().enumerate() {
-        let names = tools(&request.body);
-        assert_eq!(names[..first.len()], first);
-        let more: &[&str] = if at < since { &[] } else { &["read_more"] };
-        assert_eq!(
-            names[first.len()..],
-            *more,
-            "request {at}, short since {since}"
-        );
-    }
-
+    let first = check_tools(&asked);
     let args = json!({ "call": call, "offset": offset, "length": 100 });
     app.model
         .will_call("read_more", args.clone())
@@ -735,7 +742,7 @@ async fn what_was_shortened_is_read_on_without_asking_anybody() {
         .iter()
         .filter(|said| said.name == "tool:approval_required");
     assert!(cards.count() <= 5, "a person was asked");
-    assert_eq!(tools(&last).last(), Some(&"read_more"), "it stays");
+    assert_eq!(tools(&last).last().unwrap(), "read_more", "it stays");
 
     // What the context does not hold any more is not shown.
     assert_eq!(ana.ask("history:reset", &[json!({})]).await["ok"], true);

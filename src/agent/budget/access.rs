@@ -162,13 +162,11 @@ impl Budgets {
                 Ok(row.ok_or_else(no_session)?.key.session.to_string())
             }
             _ if !is_admin(caller) => Err(not_allowed("only admins set the budgets of others")),
-            BudgetLevel::Session => match subject {
-                None => Ok(String::new()),
-                Some(_) => {
-                    let row = self.session(caller, subject).await?;
-                    Ok(row.ok_or_else(no_session)?.key.session.to_string())
-                }
-            },
+            BudgetLevel::Session if subject.is_none() => Ok(String::new()),
+            BudgetLevel::Session => {
+                let row = self.session(caller, subject).await?;
+                Ok(row.ok_or_else(no_session)?.key.session.to_string())
+            }
             BudgetLevel::Person => self.person(caller, subject).await,
             BudgetLevel::Tenant if subject.is_some() => {
                 Err(wrong("subject", "the tenant is the caller's own").into())

@@ -74,7 +74,10 @@ impl Gate {
         *self.gauge() = Some(gauge);
         let since = Instant::now();
         loop {
-            let step = self.reserve(need, warn).await.map_err(away)?;
+            let step = self
+                .reserve(need, warn)
+                .await
+                .map_err(|error| away(&error))?;
             match step.grant {
                 Grant::Given(amount) => {
                     self.paid.send_replace(amount);
@@ -104,7 +107,10 @@ impl Gate {
             usual: earlier,
             begins: false,
         };
-        let step = self.reserve(need, warn).await.map_err(away)?;
+        let step = self
+            .reserve(need, warn)
+            .await
+            .map_err(|error| away(&error))?;
         if step.is_limited {
             return Err(unpriced(model));
         }
@@ -199,7 +205,7 @@ impl Gate {
                     // There is something left of what it has.
                     Grant::Exhausted(_) | Grant::Held(_) => AGAIN,
                 },
-                Err(error) if is_over => return away(error),
+                Err(error) if is_over => return away(&error),
                 Err(_) => AGAIN,
             };
         }
@@ -226,7 +232,7 @@ impl Drop for Gate {
 }
 
 /// Nothing is asked that cannot be counted.
-fn away(error: crate::store::Error) -> Stopped {
+fn away(error: &crate::store::Error) -> Stopped {
     tracing::warn!(?error, "A model request cannot reserve what it may cost");
     Refusal::new(
         Code::StoreUnavailable,

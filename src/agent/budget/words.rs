@@ -8,14 +8,12 @@ use crate::session::Refusal;
 /// Why a request is refused, or its answer is cut.
 pub(super) fn exhausted(standing: &BudgetStanding, need: Need) -> Refusal {
     let (limit, used) = (usd(standing.budget.limit), usd(standing.used));
-    let spent = match standing.budget.level {
+    let more = usd(need.least);
+    let mut spent = format!(": {used} USD are spent, and going on takes {more} USD");
+    if standing.budget.level == BudgetLevel::Tenant {
         // What the others spent is theirs.
-        BudgetLevel::Tenant => String::new(),
-        _ => format!(
-            ": {used} USD are spent, and going on takes {} USD",
-            usd(need.least)
-        ),
-    };
+        spent.clear();
+    }
     let text = format!(
         "the budget {} of {limit} USD is used up{spent}; {}",
         whose(standing),

@@ -239,9 +239,11 @@ pub fn grant(standings: &[BudgetStanding], need: Need) -> Grant {
     let Some(narrowest) = hard().min_by_key(|standing| standing.left()) else {
         return Grant::Given(need.usual);
     };
-    let wanted = match need.begins && narrowest.reserved > MicroUsd(0) {
-        true => need.usual.max(need.least),
-        false => need.least,
+    let is_shared = narrowest.reserved > MicroUsd(0);
+    let wanted = if need.begins && is_shared {
+        need.usual.max(need.least)
+    } else {
+        need.least
     };
     if wanted > narrowest.left() {
         return Grant::Held(Box::new(narrowest.clone()));

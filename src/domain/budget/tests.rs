@@ -72,11 +72,11 @@ fn a_request_is_given_what_is_left_waits_for_others_or_is_refused() {
 
 #[test]
 fn what_names_its_subject_goes_before_what_is_for_each_and_both_before_the_settings() {
+    use BudgetSource::{Each, Settings, Subject};
     let of = |source, limit| BudgetStanding {
         source,
         ..standing(BudgetLevel::Session, limit, 0, 0)
     };
-    use BudgetSource::{Each, Settings, Subject};
     for (sources, expected) in [
         (vec![Settings, Each, Subject], 3),
         (vec![Each, Settings], 2),

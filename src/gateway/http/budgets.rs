@@ -29,6 +29,10 @@ pub(super) struct BudgetsPage {
 /// A budget, and how it stands.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a form on the wire: each is a question of its own"
+)]
 struct BudgetItem {
     #[schema(value_type = word_list::BudgetLevel)]
     level: &'static str,

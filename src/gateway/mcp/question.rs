@@ -355,8 +355,9 @@ fn ending(event: &Event) -> Option<Ending> {
     {
         let code = Code::BudgetExhausted;
         let why = stop_detail.iter().filter(|_| finish == code.as_str());
-        let cut = why.map(|why| Ending::Failed(code, format!("{text}\n\n{why}")));
-        cut.last().or_else(|| Some(Ending::Answered(text.clone())))
+        let mut cut = why.map(|why| Ending::Failed(code, format!("{text}\n\n{why}")));
+        cut.next_back()
+            .or_else(|| Some(Ending::Answered(text.clone())))
     } else if let Event::TurnFailed { code, text, .. } = event {
         Some(Ending::Failed(*code, text.clone()))
     } else if let Event::Cancelled { .. } = event {

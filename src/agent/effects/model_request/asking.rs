@@ -263,7 +263,7 @@ impl ModelRequest {
         let answer = self.within_budget(answer, gate).await;
         let answer = match answer {
             Ok(answer) => answer,
-            Err(refusal) => return self.stopped(&refusal, thinking.took_ms()),
+            Err(refusal) => return self.stopped(&refusal, thinking.took_ms(), shown),
         };
         let first_token_ms = watch.end(&answer);
         let answer = answer.map_err(NoAnswer::Failed)?;
@@ -293,7 +293,12 @@ impl ModelRequest {
 
     /// An answer that a budget has cut: what was said of it is kept, and a person may let the model go
     /// on from there. One of which nothing was said is none.
-    fn stopped(&self, refusal: &Refusal, took_ms: Option<u64>) -> Result<Answer, NoAnswer> {
+    fn stopped(
+        &self,
+        refusal: &Refusal,
+        took_ms: Option<u64>,
+        shown: &history::Window,
+    ) -> Result<Answer, NoAnswer> {
         tracing::info!(%refusal, "An answer is cut by a budget");
         let said = self.feed.running_answer();
         let said = said.filter(|said| said.request() == self.request);
@@ -315,6 +320,7 @@ impl ModelRequest {
             calls: Vec::new(),
             dropped_calls: 0,
             shortened: None,
+            compacted: shown.compacted.clone(),
             native: None,
             usage: own.usage,
             cost: own.cost,

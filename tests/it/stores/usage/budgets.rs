@@ -11,6 +11,7 @@ use sepal::domain::{
 use sepal::store::Records;
 use sepal::store::records::{EventPlace, Payer, ProjectedRow, RequestRow, Reserved, UsageRows};
 use tokio::sync::Mutex;
+use tokio_util::task::TaskTracker;
 
 use super::request_row;
 use crate::stores::records::{row, with_records};
@@ -142,6 +143,7 @@ async fn two_hundred_at_once(gateways: Vec<Records>) {
         &budget(BudgetLevel::Person, BudgetPeriod::Month, 2_000_000),
     )
     .await;
+    let tasks = TaskTracker::new();
     let writers: Vec<_> = gateways
         .iter()
         .map(|records| Arc::new(Mutex::new(records.clone())))
@@ -149,7 +151,7 @@ async fn two_hundred_at_once(gateways: Vec<Records>) {
     let asks = (0..200_u128).map(|session| {
         let at = usize::try_from(session).unwrap() % gateways.len();
         let (writer, records) = (Arc::clone(&writers[at]), gateways[at].clone());
-        tokio::spawn(ask(writer, records, session + 1))
+        tasks.spawn(ask(writer, records, session + 1))
     });
     let asks: Vec<_> = asks.collect();
     let mut answered = 0;
@@ -201,7 +203,7 @@ async fn every_level_refuses_for_itself_and_a_refused_step_holds_nothing() {
         ] {
             let subject = match level {
                 Own => key(1, 5).session.to_string(),
-                _ => String::new(),
+                Session | Person | Tenant | BudgetLevel::Turn => String::new(),
             };
             let wide = budget(Tenant, Day, 1_000_000);
             set(&records, &wide).await;
@@ -275,7 +277,7 @@ async fn spending_is_counted_once_in_its_day_and_month_and_by_whom() {
         assert_eq!(stands(&records).await, (42, 0));
         // The same again, as an incomplete session is completed.
         let used = request_row(1, NOW.0, |row: &mut RequestRow| {
-            row.cost = Some(MicroUsd(30))
+            row.cost = Some(MicroUsd(30));
         });
         let rows = UsageRows {
             requests: vec![used],

@@ -128,6 +128,41 @@ fn dear_and_unknown() -> UsageRows {
     ])
 }
 
+/// What is summed apart, in which order and which page, and the names of the groups.
+type Grouping = (UsageBy, (Sorting, Direction), (usize, usize), &'static str);
+
+fn groupings() -> [Grouping; 10] {
+    let all = (0, 10);
+    let (up, down) = (Direction::Ascending, Direction::Descending);
+    [
+        (UsageBy::Day, (Sorting::Name, up), all, "0 1"),
+        (UsageBy::Day, (Sorting::Name, down), all, "1 0"),
+        (UsageBy::Day, (Sorting::Count, up), all, "0 1"),
+        (UsageBy::Model, (Sorting::Name, up), all, "dear m unknown"),
+        (UsageBy::Model, (Sorting::Name, down), all, "unknown m dear"),
+        (UsageBy::Model, (Sorting::Cost, down), all, "dear m unknown"),
+        (UsageBy::Model, (Sorting::Cost, down), (1, 1), "m"),
+        (
+            UsageBy::Purpose,
+            (Sorting::Cost, down),
+            all,
+            "compaction turn",
+        ),
+        (
+            UsageBy::Purpose,
+            (Sorting::Name, down),
+            all,
+            "turn compaction",
+        ),
+        (
+            UsageBy::DayAndModel,
+            (Sorting::Name, up),
+            all,
+            "m dear unknown",
+        ),
+    ]
+}
+
 /// The same groups in the same order from each database, with unknown prices and another tenant beside.
 #[tokio::test]
 async fn usage_is_grouped_filtered_and_sorted_alike() {
@@ -148,34 +183,8 @@ async fn usage_is_grouped_filtered_and_sorted_alike() {
             names.collect::<Vec<_>>().join(" ")
         };
         let all = (0, 10);
-        let (up, down) = (Direction::Ascending, Direction::Descending);
-        for (by, sorted, page, expected) in [
-            (UsageBy::Day, (Sorting::Name, up), all, "0 1"),
-            (UsageBy::Day, (Sorting::Name, down), all, "1 0"),
-            (UsageBy::Day, (Sorting::Count, up), all, "0 1"),
-            (UsageBy::Model, (Sorting::Name, up), all, "dear m unknown"),
-            (UsageBy::Model, (Sorting::Name, down), all, "unknown m dear"),
-            (UsageBy::Model, (Sorting::Cost, down), all, "dear m unknown"),
-            (UsageBy::Model, (Sorting::Cost, down), (1, 1), "m"),
-            (
-                UsageBy::Purpose,
-                (Sorting::Cost, down),
-                all,
-                "compaction turn",
-            ),
-            (
-                UsageBy::Purpose,
-                (Sorting::Name, down),
-                all,
-                "turn compaction",
-            ),
-            (
-                UsageBy::DayAndModel,
-                (Sorting::Name, up),
-                all,
-                "m dear unknown",
-            ),
-        ] {
+        let down = Direction::Descending;
+        for (by, sorted, page, expected) in groupings() {
             assert_eq!(names(by, sorted, page).await, expected, "{by:?} {sorted:?}");
         }
         let sums = usage.total_of_requests(&filter()).await.unwrap();
