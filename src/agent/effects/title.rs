@@ -121,8 +121,25 @@ impl TitleRequest {
             message: counter.counted(&entry),
             ..RequestParts::default()
         };
+        let request = self.request(choice, entry);
+        let subject = Subject {
+            choice,
+            parts: &parts,
+            purpose: RequestPurpose::Title,
+        };
+        let tokens = counter.corrected(parts.total());
+        let body = request.clone();
+        let answer = self.answer(candidate, body, (subject, tokens)).await?;
+        let usage = answer
+            .usage
+            .unwrap_or_else(|| llm::tokens::estimated_usage(&request, &answer));
+        self.meter.spend(usage, &self.agent);
+        Ok(answer)
+    }
+
+    fn request(&self, choice: &ModelChoice, entry: Arc<Weighed>) -> llm::Request {
         let longest = self.agent.longest_answer(choice);
-        let request = llm::Request {
+        llm::Request {
             model: choice.model.clone(),
             system: Some(SYSTEM.into()),
             entries: vec![entry].into(),
@@ -130,22 +147,25 @@ impl TitleRequest {
             max_tokens: Some(longest.map_or(MAX_TOKENS, |longest| longest.min(MAX_TOKENS))),
             max_output: longest,
             ..llm::Request::default()
-        };
-        let subject = Subject {
-            choice,
-            parts: &parts,
-            purpose: RequestPurpose::Title,
-        };
-        let tokens = counter.corrected(parts.total());
+        }
+    }
+
+    /// Asks as far as budgets cover it.
+    async fn answer(
+        &self,
+        candidate: &Candidate,
+        request: llm::Request,
+        (subject, tokens): (Subject<'_>, u64),
+    ) -> Result<llm::Answer, NoTitle> {
         let warn = |text| {
             let turn = self.payer.request.unwrap_or_default().turn;
-            self.feed
-                .announce(What::Notice(Notice::of_budget(text, turn)));
+            let notice = Notice::of_budget(text, turn);
+            self.feed.announce(What::Notice(notice));
         };
         let gate = self.agent.budgets.gate(self.payer.clone());
         let mut provider = Arc::clone(&candidate.provider);
         if let Some(gate) = &gate {
-            let of = (self.agent.describe(choice), tokens);
+            let of = (self.agent.describe(subject.choice), tokens);
             let admitted = gate.admit(of, self.meter.cost(), &warn).await;
             admitted.map_err(NoTitle::Unpaid)?;
             provider = Arc::new(Paced::new(provider, Arc::clone(gate)));
@@ -155,7 +175,7 @@ impl TitleRequest {
             max_retries: self.agent.retry.max_retries.min(1),
             ..self.agent.retry
         };
-        let asked = llm::ask(provider, request.clone(), retry, |progress| {
+        let asked = llm::ask(provider, request, retry, |progress| {
             self.meter.see(&progress, &self.agent);
             if let (Some(gate), Progress::Retry { .. }) = (&gate, &progress) {
                 gate.again(self.meter.cost());
@@ -165,12 +185,7 @@ impl TitleRequest {
             Some(gate) => gate.cover(asked, &warn).await.map_err(NoTitle::Unpaid)?,
             None => asked.await,
         };
-        let answer = asked.map_err(NoTitle::Failed)?;
-        let usage = answer
-            .usage
-            .unwrap_or_else(|| llm::tokens::estimated_usage(&request, &answer));
-        self.meter.spend(usage, &self.agent);
-        Ok(answer)
+        asked.map_err(NoTitle::Failed)
     }
 }
 

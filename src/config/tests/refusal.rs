@@ -20,9 +20,8 @@ fn what_comes_later_is_refused_rather_than_ignored() {
             check_refused(&env(&[(&name, "1")]), &[&name, "not in this version yet"]);
         }
     }
-    for (name, value) in [("SPL_AUTH", "oidc")] {
-        check_refused(&env(&[(name, value)]), &[name, "not in this version yet"]);
-    }
+    let (name, value) = ("SPL_AUTH", "oidc");
+    check_refused(&env(&[(name, value)]), &[name, "not in this version yet"]);
 }
 
 /// A piece of a file, and what the report must hold.

@@ -184,9 +184,9 @@ fn answer(
     let last = last_answer(event);
     let answer = last.or_else(|| answer_with_calls(event, proposals(rest)))?;
     Some(Answer {
-        spent,
-        compacted,
         shortened,
+        compacted,
+        spent,
         ..answer
     })
 }

@@ -11,7 +11,7 @@ use crate::history::{Due, Flaws};
 use crate::llm::tokens::Counter;
 use crate::llm::{self, ModelEvent, Progress};
 use crate::providers::Candidate;
-use crate::session::{ModelChoice, SummarisedBy};
+use crate::session::{ModelChoice, Refusal, SummarisedBy};
 
 /// Why there is no summary.
 #[derive(Debug, thiserror::Error)]
@@ -116,9 +116,30 @@ impl Summariser<'_> {
             let budget = writing.left;
             return Err(NoSummary::Budget { needed, budget });
         }
-        let longest = agent.longest_answer(choice);
+        let subject = Subject {
+            choice,
+            parts: &parts,
+            purpose: RequestPurpose::Compaction,
+        };
+        let body = self.body(choice, (system, question));
+        let answer = self.ask(&writing.candidate, body, (subject, text)).await?;
+        let usage = answer.usage;
+        let usage = usage.unwrap_or_else(|| llm::tokens::estimated_of(text, &answer));
+        let spent = self.meter.spend(usage, agent);
+        writing.left = writing.left.saturating_sub(usage.total());
+        writing.by.usage = writing.by.usage.and(usage);
+        let cost = spent.and_then(|spent| spent.cost);
+        writing.by.cost = match (writing.by.cost, cost) {
+            (Some(before), Some(cost)) => Some(MicroUsd(before.0.saturating_add(cost.0))),
+            (before, cost) => before.or(cost),
+        };
+        Ok(answer.text)
+    }
+
+    fn body(&self, choice: &ModelChoice, (system, question): (String, String)) -> llm::Request {
+        let longest = self.agent.longest_answer(choice);
         let at_most = |most: u32| longest.map_or(most, |longest| most.min(longest));
-        let body = llm::Request {
+        llm::Request {
             model: choice.model.clone(),
             system: Some(system.into()),
             entries: vec![Weighed::new(Entry::User {
@@ -132,22 +153,28 @@ impl Summariser<'_> {
             deferral: None,
             temperature: None,
             effort: None,
-            max_tokens: agent.max_tokens.map(at_most),
+            max_tokens: self.agent.max_tokens.map(at_most),
             max_output: longest,
-        };
-        let subject = Subject {
-            choice,
-            parts: &parts,
-            purpose: RequestPurpose::Compaction,
-        };
-        let mut provider = Arc::clone(&writing.candidate.provider);
+        }
+    }
+
+    /// Asks as far as budgets cover it. What failed is counted.
+    async fn ask(
+        &self,
+        candidate: &Candidate,
+        body: llm::Request,
+        (subject, tokens): (Subject<'_>, u64),
+    ) -> Result<llm::Answer, NoSummary> {
+        let agent = self.agent;
+        let unpaid = |refusal: Refusal| NoSummary::Unpaid(refusal.message);
+        let mut provider = Arc::clone(&candidate.provider);
         if let Some((gate, warn)) = self.gate {
-            let of = (agent.describe(choice), text);
+            let of = (agent.describe(subject.choice), tokens);
             let admitted = gate.admit(of, self.meter.cost(), warn).await;
-            admitted.map_err(|refusal| NoSummary::Unpaid(refusal.message))?;
+            admitted.map_err(unpaid)?;
             provider = Arc::new(Paced::new(provider, Arc::clone(gate)));
         }
-        self.meter.asks(subject, text);
+        self.meter.asks(subject, tokens);
         let mut said = llm::Answer::default();
         let answer = llm::ask(provider, body, agent.retry, |progress| {
             self.meter.see(&progress, agent);
@@ -163,24 +190,13 @@ impl Summariser<'_> {
             None => Ok(answer.await),
         };
         let answer = answer.map_err(|refusal| {
-            self.meter
-                .spend(llm::tokens::estimated_of(text, &said), agent);
-            NoSummary::Unpaid(refusal.message)
+            let used = llm::tokens::estimated_of(tokens, &said);
+            self.meter.spend(used, agent);
+            unpaid(refusal)
         })?;
-        let answer = answer.map_err(|failed| {
+        answer.map_err(|failed| {
             self.meter.fail(&failed.so_far, agent);
             NoSummary::Failed(failed.error)
-        })?;
-        let usage = answer.usage;
-        let usage = usage.unwrap_or_else(|| llm::tokens::estimated_of(text, &answer));
-        let spent = self.meter.spend(usage, agent);
-        writing.left = writing.left.saturating_sub(usage.total());
-        writing.by.usage = writing.by.usage.and(usage);
-        let cost = spent.and_then(|spent| spent.cost);
-        writing.by.cost = match (writing.by.cost, cost) {
-            (Some(before), Some(cost)) => Some(MicroUsd(before.0.saturating_add(cost.0))),
-            (before, cost) => before.or(cost),
-        };
-        Ok(answer.text)
+        })
     }
 }
