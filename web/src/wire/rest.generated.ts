@@ -124,6 +124,36 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How budgets stand: those in force for me or for a session of mine, and for admins all that was set.
+         * @description How budgets stand: those in force for me or for a session of mine, and for admins all that was set.
+         */
+        get: operations["read_budgets"];
+        /**
+         * Set a budget: of a session of mine, or as an admin of any session, of a person, or of the tenant. It
+         *     is in force from the next model request on.
+         * @description Set a budget: of a session of mine, or as an admin of any session, of a person, or of the tenant. It
+         *     is in force from the next model request on.
+         */
+        put: operations["set_budget"];
+        post?: never;
+        /**
+         * Take a budget away.
+         * @description Take a budget away.
+         */
+        delete: operations["delete_budget"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/mcp": {
         parameters: {
             query?: never;
@@ -642,6 +672,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import conversations: ChatGPT's `conversations.json` or the zip archive it comes in, JSON exports of
+         *     LibreChat, Open WebUI and Sepal, as the body. Each becomes a session with its title, times and
+         *     messages. The same conversation is imported once, however often it comes.
+         * @description Import conversations: ChatGPT's `conversations.json` or the zip archive it comes in, JSON exports of
+         *     LibreChat, Open WebUI and Sepal, as the body. Each becomes a session with its title, times and
+         *     messages. The same conversation is imported once, however often it comes.
+         */
+        post: operations["import_sessions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{id}": {
         parameters: {
             query?: never;
@@ -870,6 +924,98 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The ways in which a session is shared.
+         * @description The ways in which a session is shared.
+         */
+        get: operations["list_shares"];
+        put?: never;
+        /**
+         * Let others read a session as it is now: `tenant` whoever is signed in to the tenant, `link` whoever
+         *     has the link, where the tenant allows links.
+         * @description Let others read a session as it is now: `tenant` whoever is signed in to the tenant, `link` whoever
+         *     has the link, where the tenant allows links.
+         */
+        post: operations["share_session"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/shares/{share}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Stop sharing a session in that way, at once.
+         * @description Stop sharing a session in that way, at once.
+         */
+        delete: operations["stop_sharing"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/shared/{word}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A session that somebody shared, as a page of HTML that runs nothing. The word is that of a link, or
+         *     the id of what is shared with the caller's tenant.
+         * @description A session that somebody shared, as a page of HTML that runs nothing. The word is that of a link, or
+         *     the id of what is shared with the caller's tenant.
+         */
+        get: operations["read_shared"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sharing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Whether people of the tenant may share sessions by link.
+         * @description Whether people of the tenant may share sessions by link.
+         */
+        get: operations["read_sharing"];
+        /**
+         * Let people of the tenant share sessions by link, or no longer: then links open nothing. Admins only.
+         * @description Let people of the tenant share sessions by link, or no longer: then links open nothing. Admins only.
+         */
+        put: operations["put_sharing"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/system": {
         parameters: {
             query?: never;
@@ -1057,6 +1203,70 @@ export interface components {
             models: components["schemas"]["AvailableModel"][];
             /** @description What is wrong with which provider; its models may be missing. */
             problems: components["schemas"]["ProviderProblem"][];
+        };
+        /** @description A budget, and how it stands. */
+        BudgetItem: {
+            level: components["schemas"]["BudgetLevel"];
+            /** @description The session or person that it names; none = each of the tenant, or the tenant. */
+            subject?: string | null;
+            /** @description The person's name. */
+            name?: string | null;
+            period: components["schemas"]["BudgetPeriod"];
+            /** Format: double */
+            limitUsd: number;
+            /**
+             * Format: int32
+             * @description At which part of the limit people are warned.
+             */
+            warnPercent: number;
+            /** @description Whether what goes beyond is refused; else people are only warned. */
+            isHard: boolean;
+            source: components["schemas"]["BudgetSource"];
+            /**
+             * Format: double
+             * @description What was spent; none where that is for admins.
+             */
+            usedUsd?: number | null;
+            /**
+             * Format: double
+             * @description What running model requests hold.
+             */
+            reservedUsd?: number | null;
+            /**
+             * Format: double
+             * @description What may still be spent.
+             */
+            leftUsd?: number | null;
+            /** @description Whether it is time to warn. */
+            isNear: boolean;
+            /** @description Whether nothing is left. */
+            isExhausted: boolean;
+            /** @description When the period is over; none = it has no end. */
+            resetsAt?: string | null;
+            /** @description Whether I may set another in its place. */
+            mayChange: boolean;
+        };
+        /**
+         * @description Whose spending a budget limits.
+         * @enum {string}
+         */
+        BudgetLevel: "turn" | "own" | "session" | "person" | "tenant";
+        /**
+         * @description In which time a budget may be spent, in UTC.
+         * @enum {string}
+         */
+        BudgetPeriod: "whole" | "day" | "month";
+        /**
+         * @description Where a budget is from: set for this one, set for each, or a setting.
+         * @enum {string}
+         */
+        BudgetSource: "subject" | "each" | "settings";
+        /** @description Budgets. */
+        BudgetsPage: {
+            /** @description What is in force for me, or for my session, the tightest first. */
+            inForce: components["schemas"]["BudgetItem"][];
+            /** @description All that admins of my tenant set; for admins. */
+            set: components["schemas"]["BudgetItem"][];
         };
         /**
          * @description What to do with sessions.
@@ -1361,6 +1571,20 @@ export interface components {
             at: string;
             /** @description What stands around it, piece by piece: plain text, never markup. */
             snippet: components["schemas"]["PieceItem"][];
+        };
+        /** @description What became of the conversations of a file. */
+        ImportDone: {
+            /** @description Sessions that are new. */
+            imported: components["schemas"]["ImportedItem"][];
+            /** @description Conversations that were imported before; nothing was changed in their sessions. */
+            alreadyThere: components["schemas"]["ImportedItem"][];
+            /** @description What was not imported. */
+            skipped: components["schemas"]["SkippedItem"][];
+        };
+        /** @description A session that was made of a conversation. */
+        ImportedItem: {
+            sessionId: string;
+            title: string;
         };
         /** @description Which Sepal this is. */
         Installation: {
@@ -1686,6 +1910,10 @@ export interface components {
             /** @description For a trial: the model to ask. */
             model?: string | null;
         };
+        /** @description Whether links may be made and opened. */
+        PutSharingRequest: {
+            linksAllowed: boolean;
+        };
         /** @description Whether commands would be accepted. */
         Readiness: {
             /** @description `ready` or `not_ready`. */
@@ -2002,6 +2230,27 @@ export interface components {
             /** @description For `cursor`, if there is more. */
             nextCursor?: string | null;
         };
+        /** @description What a budget is to be. */
+        SetBudgetRequest: {
+            /** @description `own` (a session of mine), `session`, `person` or `tenant`. */
+            level: string;
+            /** @description The session or person; none = each of the tenant, or the tenant. */
+            subject?: string | null;
+            /** @description `whole` (of sessions), `day` or `month` (of persons and the tenant). */
+            period: string;
+            /**
+             * Format: double
+             * @description US dollars.
+             */
+            limitUsd: number;
+            /**
+             * Format: int32
+             * @description At which part of the limit people are warned; none = 80.
+             */
+            warnPercent?: number | null;
+            /** @description Whether what goes beyond is refused; none = yes. */
+            isHard?: boolean | null;
+        };
         /** @description What is to leave the contexts of a tenant's sessions. */
         SetCompactionRequest: {
             /** @description The first that suffices; `none` only by itself. */
@@ -2026,6 +2275,51 @@ export interface components {
             password: string;
         };
         /**
+         * @description Who may read what is shared: whoever is signed in to the tenant, or whoever has the link.
+         * @enum {string}
+         */
+        ShareAudience: "tenant" | "link";
+        /** @description With whom, and for how long. */
+        ShareSessionRequest: {
+            /** @description Who may read. */
+            audience: components["schemas"]["ShareAudience"];
+            /**
+             * Format: int32
+             * @description Days after which it ends; none = it is ended by hand.
+             */
+            expiresInDays?: number | null;
+        };
+        /** @description One way in which a session is shared. */
+        SharedItem: {
+            id: string;
+            /** @description Who may read. */
+            audience: components["schemas"]["ShareAudience"];
+            /** @description Path of the page that shows it; of a link only once, when it is made. */
+            path?: string | null;
+            /**
+             * Format: int64
+             * @description `seq` of the last event that is shown.
+             */
+            seq: number;
+            /** @description When it was made (RFC 3339). */
+            createdAt: string;
+            /** @description When it ends (RFC 3339), if it does by itself. */
+            expiresAt?: string | null;
+        };
+        /** @description The ways in which a session is shared. */
+        SharedItems: {
+            /** @description The newest first, 50 at most. */
+            items: components["schemas"]["SharedItem"][];
+            /** @description Whether the tenant allows links: those that there are open nothing while it does not. */
+            linksAllowed: boolean;
+        };
+        /** @description Whether links may be made and opened in the tenant. */
+        Sharing: {
+            linksAllowed: boolean;
+            /** @description Whether the caller may change that. */
+            mayChange: boolean;
+        };
+        /**
          * @description How people sign in.
          * @enum {string}
          */
@@ -2038,6 +2332,13 @@ export interface components {
             password: string;
             /** @description The tenant; the default one if missing. */
             tenant?: string | null;
+        };
+        /** @description A conversation that was not imported. */
+        SkippedItem: {
+            /** @description As far as it has one. */
+            title: string;
+            /** @description Why not. */
+            reason: string;
         };
         /** @description Where sessions are kept. */
         StorageInfo: {
@@ -2162,7 +2463,7 @@ export interface components {
             session?: string | null;
             /** @description The title of the caller's own session, while there is such a session. */
             title?: string | null;
-            /** @description Why models were asked: `turn`, or `compaction` for summaries of what left the context. */
+            /** @description What models were asked for: `turn`, `title`, or `compaction` for summaries of what left the context. */
             purpose?: string | null;
             server?: string | null;
             tool?: string | null;
@@ -2716,6 +3017,310 @@ export interface operations {
             };
             /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_budgets: {
+        parameters: {
+            query?: {
+                /** @description One of my sessions: what is in force for it. */
+                session?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Budgets. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BudgetsPage"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_budget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetBudgetRequest"];
+            };
+        };
+        responses: {
+            /** @description It is done; there is nothing to say about it. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The present state stands against it; `code` says what. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_budget: {
+        parameters: {
+            query: {
+                /** @description `own` (a session of mine), `session`, `person` or `tenant`. */
+                level: string;
+                /** @description The session or person; none = each of the tenant, or the tenant. */
+                subject?: string;
+                /** @description `whole`, `day` or `month`. */
+                period: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is done; there is nothing to say about it. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The present state stands against it; `code` says what. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5791,6 +6396,112 @@ export interface operations {
             };
         };
     };
+    import_sessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The file, 64 MiB at most. */
+        requestBody: {
+            content: {
+                "application/octet-stream": number[];
+            };
+        };
+        responses: {
+            /** @description What became of the conversations of a file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportDone"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     read_session: {
         parameters: {
             query?: never;
@@ -6514,6 +7225,8 @@ export interface operations {
                  *     contents of attachments).
                  */
                 format?: string;
+                /** @description Whether a browser shows it instead of saving it; `html` only. */
+                show?: boolean;
             };
             header?: never;
             path: {
@@ -7077,6 +7790,551 @@ export interface operations {
             };
             /** @description There is no such thing for this caller. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_shares: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The ways in which a session is shared. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharedItems"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    share_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ShareSessionRequest"];
+            };
+        };
+        responses: {
+            /** @description One way in which a session is shared. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharedItem"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    stop_sharing: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+                /** @description The share of the address. */
+                share: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is done; there is nothing to say about it. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_shared: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The word of the address. */
+                word: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_sharing: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Whether links may be made and opened in the tenant. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sharing"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_sharing: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutSharingRequest"];
+            };
+        };
+        responses: {
+            /** @description Whether links may be made and opened in the tenant. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sharing"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
