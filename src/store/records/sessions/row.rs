@@ -64,7 +64,7 @@ pub struct SessionRow {
     /// Where it was forked from, if it was.
     #[serde(default)]
     pub forked_from: Option<ForkOrigin>,
-    /// Not of the journal: [`Sessions::project`] leaves them as they are.
+    /// Not of the journal: [`Sessions::project`](super::Sessions::project) leaves them as they are.
     #[serde(default)]
     pub marks: Marks,
 }
