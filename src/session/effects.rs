@@ -1,7 +1,8 @@
 //! What has to run now. The shell compares this with what does run, starts and stops.
 
 use super::call::CallStatus;
-use super::state::{Control, Phase, Titling};
+use super::state::{Control, Phase};
+use super::title::Titling;
 use crate::domain::{CallId, ModelRequestId};
 
 /// One thing that has to run.

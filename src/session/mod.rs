@@ -15,6 +15,7 @@ mod policy;
 mod reasoning;
 mod replay;
 mod state;
+mod title;
 
 #[cfg(test)]
 mod fuzz;
@@ -38,6 +39,7 @@ pub use policy::{PolicyEffect, Rule, Rules};
 pub use reasoning::{MAX_REASONING, Reasoning};
 pub use replay::{Difference, Replay, ReplayFigures, Replayed};
 pub use state::{
-    Activity, Control, Ending, PastDecision, Phase, RepeatedCalls, SessionState, TitleSource,
-    Titling, Turn, WaitingMessage,
+    Activity, Control, Ending, PastDecision, Phase, RepeatedCalls, SessionState, Turn,
+    WaitingMessage,
 };
+pub use title::{TitleSource, Titling};

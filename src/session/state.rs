@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::call::Call;
 use super::event::compaction::{Compaction, Gap};
 use super::model::{ModelChoice, RequestFacts};
+use super::title::{TitleSource, Titling};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, CompactionStrategy, Digest, Effort, EngineId, ForkOrigin,
     GatewayId, Iteration, JournalId, ModelRequestId, SandboxId, Timestamp, TokenUsage, ToolRef,
@@ -165,43 +166,6 @@ pub struct PastDecision {
     pub equal: Digest,
     /// Whether there were changes.
     pub is_edited: bool,
-}
-
-/// Who gave a session its title.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TitleSource {
-    /// Nobody: it is the first words of the first message.
-    FirstWords,
-    Model,
-    Person,
-}
-
-/// How far a model is with the title of a session. It is asked once.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Titling {
-    /// Nobody has asked it.
-    #[default]
-    Unasked,
-    /// It is asked since that turn was answered.
-    Asked(TurnId),
-    /// It has answered, or cannot.
-    Over,
-}
-
-impl Titling {
-    /// The turn whose answer it is asked after.
-    pub fn turn(self) -> Option<TurnId> {
-        match self {
-            Self::Asked(turn) => Some(turn),
-            Self::Unasked | Self::Over => None,
-        }
-    }
-
-    fn is_unasked(&self) -> bool {
-        *self == Self::Unasked
-    }
 }
 
 /// How the last turn ended.

@@ -3,7 +3,8 @@
 use crate::domain::{CommitId, Iteration, Timestamp, TokenUsage, TurnId};
 use crate::session::command::Genesis;
 use crate::session::event::{Commit, Event, SCHEMA};
-use crate::session::state::{SessionState, TitleSource};
+use crate::session::state::SessionState;
+use crate::session::title::TitleSource;
 
 /// Who said something elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use crate::domain::{Code, TurnId};
 use crate::session::command::Refusal;
 use crate::session::event::Event;
 use crate::session::model::Spent;
-use crate::session::state::{TitleSource, Titling};
+use crate::session::title::{TitleSource, Titling};
 
 /// Characters of the first message that become the title.
 const TITLE_CHARS: usize = 60;

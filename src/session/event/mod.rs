@@ -1,5 +1,6 @@
 //! What happened: the events of the journal and the commits that hold them.
 
+mod commit;
 pub(super) mod compaction;
 
 use std::sync::Arc;
@@ -7,21 +8,17 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use commit::{Commit, CommitError, SCHEMA};
+
 use self::compaction::{Compacted, ContextSize};
 use super::call::{Call, Decider, Outcome, SaidCall, Verdict};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts};
 use super::reasoning::Reasoning;
-use super::state::{TitleSource, Titling};
+use super::title::{TitleSource, Titling};
 use crate::domain::{
-    Actor, Attachment, BlobId, CallId, Code, CommitId, CompactionStrategy, Digest, Effort,
-    EngineId, ForkOrigin, GatewayId, Iteration, JournalId, MicroUsd, Native, SandboxId, Timestamp,
-    TokenUsage, TurnId,
+    Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, EngineId,
+    ForkOrigin, GatewayId, Iteration, JournalId, MicroUsd, Native, SandboxId, TokenUsage, TurnId,
 };
-
-/// Room for the stored form of most commits.
-const COMMIT: usize = 2048;
-/// The schema that this release writes. Older ones are upcast when they are read.
-pub const SCHEMA: u32 = 1;
 
 /// The `finish` of an answer that might not have its calls run (S3.29).
 pub(super) const MAX_ITERATIONS: &str = "max_iterations";
@@ -312,91 +309,5 @@ impl Event {
                 | Self::CallStopRequested { .. }
                 | Self::TitlingMoved { .. }
         )
-    }
-}
-
-/// What one decision appended, atomically.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Commit {
-    /// Dense per session, from 1.
-    pub version: u64,
-    /// Read back after a time-out.
-    pub commit_id: CommitId,
-    /// Schema of the events.
-    pub schema: u32,
-    /// When it was decided.
-    pub at: Timestamp,
-    /// `seq` of the last shown event before this commit.
-    pub seq: u64,
-    pub events: Vec<Event>,
-    /// Whether this happened in the session that this one was forked from: it was paid for there.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_inherited: bool,
-}
-
-/// A stored commit cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum CommitError {
-    /// Written by a newer release.
-    #[error("schema {0} of a journal entry is newer than this release")]
-    NewerSchema(u32),
-    /// Not what this release or an older one writes.
-    #[error("a journal entry cannot be read")]
-    Malformed(#[from] serde_json::Error),
-}
-
-impl Commit {
-    /// `seq` of the last shown event after this commit.
-    pub fn last_seq(&self) -> u64 {
-        let shown = self.events.iter().filter(|event| event.is_shown()).count();
-        self.seq.saturating_add(shown as u64)
-    }
-
-    /// Whether another process runs the session's effects from this commit on.
-    pub fn hands_over(&self) -> bool {
-        let mut events = self.events.iter();
-        events.any(|event| matches!(event, Event::OwnerChanged { .. }))
-    }
-
-    /// Whether a turn runs after this commit: turns begin and end by these events only.
-    pub fn is_active_after(&self, was_active: bool) -> bool {
-        let mut is_active = was_active;
-        for event in &self.events {
-            if matches!(event, Event::Thinking { .. }) {
-                is_active = true;
-            } else if matches!(
-                event,
-                Event::Answered { .. } | Event::TurnFailed { .. } | Event::Cancelled { .. }
-            ) {
-                is_active = false;
-            }
-        }
-        is_active
-    }
-
-    /// The shown events with their `seq`.
-    pub fn shown(&self) -> impl Iterator<Item = (u64, &Event)> {
-        let numbers = (1..).map(|place: u64| self.seq.saturating_add(place));
-        numbers.zip(self.events.iter().filter(|event| event.is_shown()))
-    }
-
-    /// The stored form.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, CommitError> {
-        let mut bytes = Vec::with_capacity(COMMIT);
-        serde_json::to_writer(&mut bytes, self)?;
-        Ok(bytes)
-    }
-
-    /// Reads the stored form of this or an older release.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, CommitError> {
-        #[derive(Deserialize)]
-        struct Head {
-            schema: u32,
-        }
-        let head: Head = serde_json::from_slice(bytes)?;
-        if head.schema > SCHEMA {
-            return Err(CommitError::NewerSchema(head.schema));
-        }
-        Ok(serde_json::from_slice(bytes)?)
     }
 }

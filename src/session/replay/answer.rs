@@ -14,7 +14,8 @@ use crate::session::command::{Answer, Command, Cut, Failure, Shortened};
 use crate::session::event::compaction::{Compacted, CutKind};
 use crate::session::event::{Event, MAX_ITERATIONS};
 use crate::session::model::Spent;
-use crate::session::state::{Control, Phase, TitleSource, Titling};
+use crate::session::state::{Control, Phase};
+use crate::session::title::{TitleSource, Titling};
 
 /// The request that the model is asked with.
 pub(super) fn request(control: &Control) -> Option<ModelRequestId> {

@@ -12,7 +12,8 @@ use crate::domain::{Actor, CallId, TurnId};
 use crate::session::call::{Call, Decider, Verdict};
 use crate::session::command::{Command, Decision, Edit};
 use crate::session::event::{EditedArgs, Event};
-use crate::session::state::{Control, TitleSource};
+use crate::session::state::Control;
+use crate::session::title::TitleSource;
 
 /// Commands that may have led to the beginning of these events, the likeliest first.
 pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {

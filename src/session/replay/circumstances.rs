@@ -13,7 +13,8 @@ use crate::session::command::Genesis;
 use crate::session::decide::{Gateway, Inputs};
 use crate::session::event::{Event, MAX_ITERATIONS};
 use crate::session::policy::{PolicyEffect, Rule, Rules};
-use crate::session::state::{Control, Titling};
+use crate::session::state::Control;
+use crate::session::title::Titling;
 
 /// What a call says of the rule that made it ask.
 const ASKED_BY: &str = "Asked by rule \"";
