@@ -269,11 +269,7 @@ async fn write(
     let rows = rows.into_iter().map(|row| row.row);
     let rows = rows.filter(|row| gone.iter().all(|(key, _)| *key != row.key));
     match projected {
-        Ok(()) => {
-            for row in rows {
-                written.extend(as_listed(records, row).await.map(ListUpdate::Changed));
-            }
-        }
+        Ok(()) => written.extend(as_listed(records, rows.collect()).await),
         Err(error) => {
             tracing::warn!(%error, "The session list was not brought up to date");
             left.extend(rows.map(|row| (row.key.clone(), ListUpdate::Changed(row))));
@@ -309,11 +305,20 @@ fn after(mut earlier: ProjectedRow, later: ProjectedRow) -> ProjectedRow {
     }
 }
 
-/// The row with what its person keeps beside the journal; `None` if it is on no list.
-async fn as_listed(records: &Records, row: SessionRow) -> Option<SessionRow> {
-    match records.sessions().find(&row.key).await {
-        Ok(listed) => listed.filter(|listed| listed.marks.delete_at.is_none()),
-        // Whoever shows it reads the list again sooner or later.
-        Err(_) => Some(row),
-    }
+/// The rows with what their people keep beside the journals, of those that are on a list.
+async fn as_listed(
+    records: &Records,
+    rows: Vec<SessionRow>,
+) -> impl Iterator<Item = ListUpdate> + use<> {
+    let keys = rows.iter().map(|row| &row.key);
+    let mut listed = match records.sessions().find_all(keys).await {
+        Ok(mut listed) => {
+            listed.retain(|listed| listed.marks.delete_at.is_none());
+            listed
+        }
+        // Whoever shows them reads the list again sooner or later.
+        Err(_) => rows,
+    };
+    listed.sort_by(|one, other| one.key.cmp(&other.key));
+    listed.into_iter().map(ListUpdate::Changed)
 }

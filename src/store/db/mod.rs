@@ -4,6 +4,7 @@
 mod address;
 mod hold;
 mod postgres;
+mod sql;
 mod sqlite;
 
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use address::Address;
 
 pub(super) use hold::Hold;
 pub(super) use postgres::{PostgresDb, within};
+pub(super) use sql::{PerRow, Sql};
 pub(super) use sqlite::{SqliteDb, copy, newest_schema};
 
 /// The database's name in the data folder.
@@ -92,16 +94,16 @@ pub(super) use args;
 /// One writing statement of a transaction.
 #[derive(Debug, Clone)]
 pub(super) struct Statement {
-    sql: &'static str,
+    sql: Sql,
     args: Vec<Arg>,
     must_change: bool,
 }
 
 impl Statement {
     /// A statement that may change nothing.
-    pub(super) fn new(sql: &'static str, args: Vec<Arg>) -> Self {
+    pub(super) fn new(sql: impl Into<Sql>, args: Vec<Arg>) -> Self {
         Self {
-            sql,
+            sql: sql.into(),
             args,
             must_change: false,
         }
@@ -137,9 +139,10 @@ impl Db {
     /// All rows.
     pub(super) async fn fetch_all<T: Row>(
         &self,
-        sql: &'static str,
+        sql: impl Into<Sql> + Send,
         args: Vec<Arg>,
     ) -> Result<Vec<T>, Error> {
+        let sql = sql.into();
         match self {
             Self::Sqlite(db) => db.fetch_all(sql, args).await,
             Self::Postgres(db) => db.fetch_all(sql, args).await,

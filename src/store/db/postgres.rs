@@ -11,7 +11,7 @@ use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{Arguments as _, Connection as _, PgConnection, Postgres};
 
 use super::super::Error;
-use super::{Arg, Row, Statement, address};
+use super::{Arg, Row, Sql, Statement, address};
 
 /// How long a server may take to let us in.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -102,7 +102,7 @@ impl PostgresDb {
 
     pub(super) async fn fetch_all<T: Row>(
         &self,
-        sql: &'static str,
+        sql: Sql,
         args: Vec<Arg>,
     ) -> Result<Vec<T>, Error> {
         let query = sqlx::query_as_with::<Postgres, T, _>(sql, bind(args)?);
@@ -310,7 +310,7 @@ async fn execute(
     let mut tx = connection.begin_with(begin).await?;
     let mut changed = 0;
     for statement in statements {
-        let query = sqlx::query_with(statement.sql, bind(statement.args.clone())?);
+        let query = sqlx::query_with(statement.sql.clone(), bind(statement.args.clone())?);
         let rows = query.execute(&mut *tx).await?.rows_affected();
         if rows == 0 && statement.must_change {
             tx.rollback().await?;

@@ -14,7 +14,7 @@ use sqlx::{Arguments as _, Connection as _, Sqlite, SqliteConnection};
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::super::{Error, data_dir};
-use super::{Arg, Row, Statement};
+use super::{Arg, Row, Sql, Statement};
 
 /// Every change of the tables since the first release.
 static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
@@ -105,7 +105,7 @@ impl SqliteDb {
 
     pub(super) async fn fetch_all<T: Row>(
         &self,
-        sql: &'static str,
+        sql: Sql,
         args: Vec<Arg>,
     ) -> Result<Vec<T>, Error> {
         let query = sqlx::query_as_with::<_, T, _>(sql, bind(args)?);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::super::super::Error;
-use super::super::super::db::{Statement, args};
+use super::super::super::db::{PerRow, Statement, args};
 use super::Budgets;
 use super::payer::Payer;
 use super::row::{self, StandingRow};
@@ -141,20 +141,25 @@ fn step(
     (statements, Ok(reserved))
 }
 
-/// What the rows of a session's requests make superfluous: what those held.
-pub(in crate::store::records) fn settle(
-    key: &SessionKey,
-    requests: impl Iterator<Item = (u64, u64)>,
-) -> Option<Statement> {
-    let (turn, iteration) = requests.max()?;
-    Some(Statement::new(
-        "DELETE FROM budget_reservations WHERE tenant = $1 AND session = $2 \
-         AND (turn < $3 OR (turn = $3 AND iteration <= $4))",
+/// What the rows of sessions' requests make superfluous: what those held, up to the last one of each
+/// session.
+pub(in crate::store::records) fn settle<'k>(
+    ended: impl Iterator<Item = (&'k SessionKey, (u64, u64))>,
+) -> impl Iterator<Item = Statement> {
+    const SETTLE: PerRow = PerRow {
+        before: "DELETE FROM budget_reservations WHERE ",
+        row: "(tenant = ? AND session = ? AND (turn < ? OR (turn = ? AND iteration <= ?)))",
+        between: " OR ",
+        after: "",
+    };
+    SETTLE.statements(ended.map(|(key, (turn, iteration))| {
+        let turn = row::int(turn);
         args![
             key.tenant.as_str(),
             key.session.as_str(),
-            row::int(turn),
+            turn,
+            turn,
             row::int(iteration)
-        ],
-    ))
+        ]
+    }))
 }

@@ -11,7 +11,8 @@ use self::marks::tag_pattern;
 use self::row::{Row, upsert};
 use crate::domain::{SessionId, SessionKey, TenantId, Timestamp, UserId};
 use crate::store::Error;
-use crate::store::db::{Db, Statement, args};
+use crate::store::db::{Db, PerRow, Statement, args};
+use crate::store::records::usage;
 
 /// The most rows of one page.
 pub(super) const MAX_ROWS: usize = 200;
@@ -84,11 +85,10 @@ impl<'s> Sessions<'s> {
         if rows.is_empty() {
             return Ok(());
         }
-        let statements = rows.iter().flat_map(|projected| {
-            let used = projected.used.statements(&projected.row.key);
-            used.into_iter().chain([upsert(projected)])
-        });
-        self.db.execute_in_turn(statements.collect()).await
+        let used = rows.iter().map(|row| (&row.row.key, &row.used));
+        let mut statements = usage::keep(used);
+        statements.extend(rows.iter().map(upsert));
+        self.db.execute_in_turn(statements).await
     }
 
     /// The row of one session.
@@ -101,6 +101,28 @@ impl<'s> Sessions<'s> {
             )
             .await?;
         row.map(Row::into_row).transpose()
+    }
+
+    /// The rows of those sessions that are kept, in no order.
+    pub async fn find_all<'k>(
+        &self,
+        keys: impl Iterator<Item = &'k SessionKey>,
+    ) -> Result<Vec<SessionRow>, Error> {
+        const FIND: PerRow = PerRow {
+            before: "SELECT * FROM sessions WHERE ",
+            row: "(tenant = ? AND id = ?)",
+            between: " OR ",
+            after: "",
+        };
+        let keys = keys.map(|key| args![key.tenant.as_str(), key.session.as_str()]);
+        let mut found = Vec::new();
+        for (sql, args) in FIND.queries(keys) {
+            let rows: Vec<Row> = self.db.fetch_all(sql, args).await?;
+            for row in rows {
+                found.push(row.into_row()?);
+            }
+        }
+        Ok(found)
     }
 
     /// Every session whose row says that something runs or waits in it.

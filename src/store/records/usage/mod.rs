@@ -5,7 +5,7 @@ mod query;
 mod report;
 
 use super::super::Error;
-use super::super::db::{Arg, Db, Statement, args};
+use super::super::db::{Arg, Db, PerRow, Statement, args};
 use super::{budgets, session_id, tenant_id};
 use crate::domain::{
     CommitId, MicroUsd, RequestParts, RequestPurpose, SessionKey, Timestamp, TokenUsage, UserId,
@@ -80,17 +80,28 @@ impl UsageRows {
         self.requests.append(&mut later.requests);
         self.calls.append(&mut later.calls);
     }
+}
 
-    /// What keeps them.
-    pub(super) fn statements(&self, key: &SessionKey) -> Vec<Statement> {
-        let tools = self.requests.iter().flat_map(|row| keep_tools(key, row));
-        let requests = self.requests.iter().map(|row| keep_request(key, row));
-        let calls = self.calls.iter().map(|row| keep_call(key, row));
-        // In the same transaction: what was held of budgets until then is spent, or free again.
-        let ended = self.requests.iter().map(|row| (row.turn, row.iteration));
-        let settled = budgets::settle(key, ended);
-        requests.chain(tools).chain(calls).chain(settled).collect()
-    }
+/// What keeps the rows of those sessions: a few statements for all of them.
+pub(super) fn keep<'r>(
+    used: impl Iterator<Item = (&'r SessionKey, &'r UsageRows)> + Clone,
+) -> Vec<Statement> {
+    let requests = || {
+        let of_all = used.clone();
+        of_all.flat_map(|(key, rows)| rows.requests.iter().map(move |row| (key, row)))
+    };
+    let calls = used.clone();
+    let calls = calls.flat_map(|(key, rows)| rows.calls.iter().map(move |row| (key, row)));
+    let kept = KEEP_REQUESTS
+        .statements(requests().map(args_of_request))
+        .chain(KEEP_TOOLS.statements(requests().flat_map(args_of_tools)))
+        .chain(KEEP_CALLS.statements(calls.map(args_of_call)));
+    // In the same transaction: what was held of budgets until then is spent, or free again.
+    let ended = used.clone().filter_map(|(key, rows)| {
+        let ended = rows.requests.iter().map(|row| (row.turn, row.iteration));
+        Some((key, ended.max()?))
+    });
+    kept.chain(budgets::settle(ended)).collect()
 }
 
 /// How far the rows of a session are.
@@ -113,7 +124,7 @@ impl<'s> Usage<'s> {
 
     /// Keeps what a session's journal says up to that version, all of it from where the rows ended.
     pub async fn add(&self, key: &SessionKey, rows: &UsageRows, version: u64) -> Result<(), Error> {
-        let mut statements = rows.statements(key);
+        let mut statements = keep(std::iter::once((key, rows)));
         statements.push(Statement::new(
             "UPDATE sessions SET usage_version = $3 \
              WHERE tenant = $1 AND id = $2 AND usage_version < $3",
@@ -180,7 +191,18 @@ fn int(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-fn keep_request(key: &SessionKey, row: &RequestRow) -> Statement {
+const KEEP_REQUESTS: PerRow = PerRow {
+    before: "INSERT INTO model_requests (tenant, session, commit_id, place, at, owner, turn, \
+        iteration, attempt, is_answer, provider, model, input_tokens, cached_tokens, \
+        cache_write_tokens, cache_write_long_tokens, output_tokens, reasoning_tokens, \
+        is_estimated, cost, price_version, part_system, part_tools, part_history, part_results, \
+        part_message, part_attachments, part_reasoning, purpose, charged) VALUES ",
+    row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    between: ", ",
+    after: " ON CONFLICT DO NOTHING",
+};
+
+fn args_of_request((key, row): (&SessionKey, &RequestRow)) -> Vec<Arg> {
     let (usage, parts) = (&row.usage, &row.parts);
     let mut values = args_of_place(key, &row.place);
     values.extend(args![
@@ -209,31 +231,34 @@ fn keep_request(key: &SessionKey, row: &RequestRow) -> Statement {
         row.purpose.as_str(),
         Arg::Int(row.charged.map(|charged| int(charged.0)))
     ]);
-    Statement::new(
-        "INSERT INTO model_requests (tenant, session, commit_id, place, at, owner, turn, \
-         iteration, attempt, is_answer, provider, model, input_tokens, cached_tokens, \
-         cache_write_tokens, cache_write_long_tokens, output_tokens, reasoning_tokens, \
-         is_estimated, cost, price_version, part_system, part_tools, part_history, part_results, \
-         part_message, part_attachments, part_reasoning, purpose, charged) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, \
-         $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30) ON CONFLICT DO NOTHING",
-        values,
-    )
+    values
 }
 
-fn keep_tools(key: &SessionKey, row: &RequestRow) -> impl Iterator<Item = Statement> {
+const KEEP_TOOLS: PerRow = PerRow {
+    before: "INSERT INTO request_tools (tenant, session, commit_id, place, at, owner, server, \
+        tokens) VALUES ",
+    row: "(?, ?, ?, ?, ?, ?, ?, ?)",
+    between: ", ",
+    after: " ON CONFLICT DO NOTHING",
+};
+
+fn args_of_tools((key, row): (&SessionKey, &RequestRow)) -> impl Iterator<Item = Vec<Arg>> {
     row.parts.tools.iter().map(move |(server, tokens)| {
         let mut values = args_of_place(key, &row.place);
         values.extend(args![server.as_str(), int(*tokens)]);
-        Statement::new(
-            "INSERT INTO request_tools (tenant, session, commit_id, place, at, owner, server, \
-             tokens) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
-            values,
-        )
+        values
     })
 }
 
-fn keep_call(key: &SessionKey, row: &CallRow) -> Statement {
+const KEEP_CALLS: PerRow = PerRow {
+    before: "INSERT INTO tool_calls (tenant, session, commit_id, place, at, owner, server, tool, \
+        status, duration_ms, result_tokens) VALUES ",
+    row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    between: ", ",
+    after: " ON CONFLICT DO NOTHING",
+};
+
+fn args_of_call((key, row): (&SessionKey, &CallRow)) -> Vec<Arg> {
     let mut values = args_of_place(key, &row.place);
     values.extend(args![
         row.server.as_str(),
@@ -242,12 +267,7 @@ fn keep_call(key: &SessionKey, row: &CallRow) -> Statement {
         int(row.duration_ms),
         int(row.result_tokens)
     ]);
-    Statement::new(
-        "INSERT INTO tool_calls (tenant, session, commit_id, place, at, owner, server, tool, \
-         status, duration_ms, result_tokens) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING",
-        values,
-    )
+    values
 }
 
 fn args_of_place(key: &SessionKey, place: &EventPlace) -> Vec<Arg> {
