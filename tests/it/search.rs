@@ -1,5 +1,7 @@
 //! What people find in their sessions, over REST.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, SqliteConnection};
@@ -17,7 +19,6 @@ async fn ask(app: &TestApp, person: &Person, path: &str) -> (u16, Value) {
 async fn search(app: &TestApp, person: &Person, query: &str) -> Vec<Value> {
     let looking = async {
         loop {
-            app.sessions.listed().await;
             let (status, page) = ask(app, person, &format!("/api/search?q={query}")).await;
             assert_eq!(status, 200, "{page}");
             if page["isIndexing"] == false {
@@ -175,14 +176,33 @@ async fn an_installation_from_before_the_search_is_taken_up_at_its_next_start() 
     // As the migration leaves it, or a gateway that ended before it came to that.
     let app = app
         .restart_after(async |folder| {
-            let file = folder.join("sepal.db");
-            let options = SqliteConnectOptions::new().filename(file);
-            let mut db = SqliteConnection::connect_with(&options).await.unwrap();
-            for sql in ["DELETE FROM texts", "UPDATE sessions SET indexed = 0"] {
+            let mut db = database(folder).await;
+            for sql in [
+                "DELETE FROM texts",
+                "UPDATE sessions SET indexed = 0, updated_at = updated_at - 60000",
+            ] {
                 sqlx::query(sql).execute(&mut db).await.unwrap();
             }
             db.close().await.unwrap();
         })
         .await;
+    // Nobody searches meanwhile.
+    let mut db = database(&app.folder.path().join("data")).await;
+    let taking_up = async {
+        loop {
+            let sql = "SELECT COUNT(*) FROM sessions WHERE indexed < version";
+            let (behind,): (i64,) = sqlx::query_as(sql).fetch_one(&mut db).await.unwrap();
+            if behind == 0 {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, taking_up).await.unwrap();
     assert_eq!(search(&app, &ana, "lapwing").await.len(), 1);
+}
+
+async fn database(folder: &Path) -> SqliteConnection {
+    let options = SqliteConnectOptions::new().filename(folder.join("sepal.db"));
+    SqliteConnection::connect_with(&options).await.unwrap()
 }

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use sepal::domain::{SearchQuery, SessionId, SessionKey, TenantId, Timestamp, UserId};
 use sepal::store::records::{
-    ListFilter, Marks, MarksChange, NewText, ProjectedRow, SessionRow, SessionState, TextChange,
-    TextKind,
+    Behind, ListFilter, Marks, MarksChange, NewText, ProjectedRow, SessionRow, SessionState,
+    TakenUp, TextChange, TextKind,
 };
 use sepal::store::{Access, Records, Settings, Store};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
@@ -136,11 +136,17 @@ async fn fill_texts(records: &Records) {
             })
         });
         let texts: Vec<_> = texts.collect();
-        let versions = (0, u64::from(TEXTS));
-        let kept = records
-            .texts()
-            .keep((&key(session), &owner), versions, &texts)
-            .await;
+        let taken = TakenUp {
+            session: Behind {
+                key: key(session),
+                owner: owner.clone(),
+                indexed: 0,
+                version: u64::from(TEXTS),
+            },
+            to: u64::from(TEXTS),
+            changes: texts,
+        };
+        let kept = records.texts().keep(&[taken]).await;
         assert!(kept.unwrap());
     }
 }

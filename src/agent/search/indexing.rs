@@ -1,5 +1,6 @@
-//! Brings the index of texts up to the journals, in the background: what the rows of the session list
-//! say is further than the index, whatever the reason, a commit of now or an old installation.
+//! Brings the index of texts up to the journals: what the rows of the session list say is further than
+//! the index, whatever the reason, a commit of now or an old installation. Sessions in which nothing
+//! happens any more are taken up in the background; those of somebody who searches before they search.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,27 +10,31 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::commit_texts::changes;
-use crate::domain::SessionKey;
+use crate::domain::{SessionKey, TenantId, Timestamp, UserId};
 use crate::session::Commit;
-use crate::store::records::{Behind, Records, TextChange};
+use crate::store::clock::now;
+use crate::store::records::{Behind, Records, TakenUp, TextChange};
 use crate::store::{Error, LiveStore, Record};
 
-/// From a row that was written to the look at its journal: commits of a turn follow each other.
-const PAUSE: Duration = Duration::from_secs(1);
+/// How long nothing changes in a session before it is taken up in the background: a busy one would be
+/// taken up with each of its commits.
+const QUIET: Duration = Duration::from_secs(10);
 /// How often it looks without being told, for what another gateway left.
 const EVERY: Duration = Duration::from_mins(1);
 /// How often it says how far it is, where there is much to do.
 const TELL_EVERY: Duration = Duration::from_secs(30);
 /// Sessions that are worth saying so.
 const MANY: u64 = 100;
-/// Sessions of one round.
+/// Sessions of one round, and the most of one transaction.
 const SESSIONS: usize = 32;
-/// Commits of one transaction: others wait for the turn to write meanwhile.
+/// Commits of one session in one transaction: others wait for the turn to write meanwhile.
 const COMMITS: usize = 50;
-/// Texts after which a transaction ends, whatever comes.
+/// Characters of texts after which a transaction takes no further session, whatever comes.
 const CHARS: usize = 512 * 1024;
-/// How many times as long as it worked it rests: a fifth of one processor at most.
-const REST: u32 = 4;
+/// How many times as long as it worked it rests: a twentieth of one processor at most.
+const REST: u32 = 19;
+/// The longest that a search waits for what it takes up first.
+const SEARCH_WAIT: Duration = Duration::from_millis(150);
 
 /// Brings sessions up to date.
 #[derive(Clone)]
@@ -61,7 +66,7 @@ impl Indexing {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 tokio::select! {
-                    () = self.bell.notified() => tokio::time::sleep(PAUSE).await,
+                    () = self.bell.notified() => tokio::time::sleep(QUIET).await,
                     _ = ticks.tick() => {}
                 }
                 if let Err(error) = self.catch_up().await {
@@ -73,12 +78,14 @@ impl Indexing {
         let _: Option<()> = stop.run_until_cancelled(working).await;
     }
 
-    /// Everything that is behind, in rounds.
+    /// Everything that is behind and quiet, in rounds.
     async fn catch_up(&self) -> Result<(), Error> {
         let texts = self.records.texts();
         let mut told: Option<Instant> = None;
         loop {
-            let behind = texts.behind(SESSIONS).await?;
+            let quiet = i64::try_from(QUIET.as_millis()).unwrap_or(i64::MAX);
+            let before = Timestamp(now().0.saturating_sub(quiet));
+            let behind = texts.behind(before, SESSIONS).await?;
             let is_last = behind.len() < SESSIONS;
             if !is_last && told.is_none_or(|told| told.elapsed() > TELL_EVERY) {
                 let left = texts.count_behind(None).await?;
@@ -87,9 +94,7 @@ impl Indexing {
                 }
                 told = Some(Instant::now());
             }
-            for session in behind {
-                self.bring_up(session, REST).await?;
-            }
+            self.bring_up(behind, REST).await?;
             if is_last {
                 if told.is_some() {
                     tracing::info!("The search has every session");
@@ -101,57 +106,101 @@ impl Indexing {
 
     /// One session, now.
     pub(in crate::agent) async fn index(&self, key: &SessionKey) -> Result<(), Error> {
-        match self.records.texts().behind_of(key).await? {
-            Some(session) => self.bring_up(session, 0).await,
-            None => Ok(()),
-        }
+        let behind = self.records.texts().behind_of(key).await?;
+        self.bring_up(Vec::from_iter(behind), 0).await
     }
 
-    async fn bring_up(&self, mut session: Behind, rest: u32) -> Result<(), Error> {
-        while session.indexed < session.version {
+    /// What a person did last, now, as far as that is soon done.
+    pub(in crate::agent) async fn index_of(
+        &self,
+        whose: (&TenantId, &UserId),
+    ) -> Result<(), Error> {
+        let taking_up = async {
+            let texts = self.records.texts();
+            let behind = texts.behind_of_person(whose, SESSIONS).await?;
+            self.bring_up(behind, 0).await
+        };
+        // What is not done by then is done in the background; the answer says that there is more.
+        tokio::time::timeout(SEARCH_WAIT, taking_up)
+            .await
+            .unwrap_or(Ok(()))
+    }
+
+    /// Takes all of these up, and rests after each transaction `rest` times as long as it took.
+    async fn bring_up(&self, mut left: Vec<Behind>, rest: u32) -> Result<(), Error> {
+        while !left.is_empty() {
             let began = Instant::now();
-            let (key, from) = (&session.key, session.indexed);
-            let records = self.store.read_after_version(key, from, COMMITS).await?;
-            let (to, changes) = Self::changes_of(&session, &records);
-            let whose = (key, &session.owner);
-            if !self
-                .records
-                .texts()
-                .keep(whose, (from, to), &changes)
-                .await?
-            {
-                // Another gateway is at it, or the session is gone.
-                return Ok(());
+            let mut taken = Vec::new();
+            let mut chars = 0;
+            for session in &left {
+                if chars > CHARS {
+                    break;
+                }
+                let (key, from) = (&session.key, session.indexed);
+                let records = self.store.read_after_version(key, from, COMMITS).await?;
+                let (more, next) = take_up(session, &records);
+                chars += more;
+                taken.push(next);
             }
-            session.indexed = to;
+            let later = left.split_off(taken.len());
+            left = later;
+            for taken in self.keep(taken).await? {
+                let session = Behind {
+                    indexed: taken.to,
+                    ..taken.session
+                };
+                if session.indexed < session.version {
+                    left.push(session);
+                }
+            }
             tokio::time::sleep(began.elapsed() * rest).await;
         }
         Ok(())
     }
 
-    /// What these records change, and up to which version. A journal that is gone, or that cannot be
-    /// read, is not tried for ever.
-    fn changes_of(session: &Behind, records: &[Record]) -> (u64, Vec<TextChange>) {
-        let (mut to, mut chars) = (session.version, 0);
-        let mut found = Vec::new();
-        for record in records {
-            let commit = match Commit::from_bytes(&record.body) {
-                Ok(commit) => commit,
-                Err(error) => {
-                    tracing::warn!(session.id = %session.key.session, %error, "A session is found only up to a commit that cannot be read");
-                    return (session.version.max(record.version), found);
-                }
-            };
-            to = record.version;
-            let new = changes(&commit);
-            chars += new.iter().map(length).sum::<usize>();
-            found.extend(new);
-            if chars > CHARS {
-                break;
+    /// Those that were kept: all of them, or each that nobody else was faster with.
+    async fn keep(&self, taken: Vec<TakenUp>) -> Result<Vec<TakenUp>, Error> {
+        let texts = self.records.texts();
+        if texts.keep(&taken).await? {
+            return Ok(taken);
+        }
+        let mut kept = Vec::new();
+        for taken in taken {
+            if texts.keep(std::slice::from_ref(&taken)).await? {
+                kept.push(taken);
             }
         }
-        (to, found)
+        Ok(kept)
     }
+}
+
+/// What these records change, and how many characters that has. A journal that is gone, or that cannot
+/// be read, is not tried for ever.
+fn take_up(session: &Behind, records: &[Record]) -> (usize, TakenUp) {
+    let mut taken = TakenUp {
+        session: session.clone(),
+        to: session.version,
+        changes: Vec::new(),
+    };
+    let mut chars = 0;
+    for record in records {
+        let commit = match Commit::from_bytes(&record.body) {
+            Ok(commit) => commit,
+            Err(error) => {
+                tracing::warn!(session.id = %session.key.session, %error, "A session is found only up to a commit that cannot be read");
+                taken.to = session.version.max(record.version);
+                break;
+            }
+        };
+        taken.to = record.version;
+        let new = changes(&commit);
+        chars += new.iter().map(length).sum::<usize>();
+        taken.changes.extend(new);
+        if chars > CHARS {
+            break;
+        }
+    }
+    (chars, taken)
 }
 
 fn length(change: &TextChange) -> usize {

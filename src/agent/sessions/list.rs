@@ -134,13 +134,19 @@ impl Sessions {
         Ok(&caller.user.id)
     }
 
-    /// Looks for words in everything that the caller's sessions have, newest first, below that hit.
+    /// Looks for words in everything that the caller's sessions have, newest first, below that hit. The
+    /// first page has what was acknowledged just now, unless there is much of it.
     pub async fn search(
         &self,
         caller: &Caller,
         query: &SearchQuery,
         below: Option<i64>,
     ) -> Result<FoundPage, store::Error> {
+        if below.is_none() {
+            self.listed().await;
+            let whose = (&caller.tenant.id, &caller.user.id);
+            self.0.indexing.index_of(whose).await?;
+        }
         let stores = (&self.0.store, &self.0.factory.place.records);
         finding::find(stores, caller, query, below).await
     }

@@ -42,7 +42,7 @@ pub use sessions::{
 };
 pub use shared_sessions::{Audience, SharedSession, SharedSessions};
 pub use tenants::Tenants;
-pub use texts::{Behind, Hit, NewText, TextChange, TextKind, Texts};
+pub use texts::{Behind, Hit, NewText, TakenUp, TextChange, TextKind, Texts};
 pub use tool_definitions::{DefinitionChange, ToolDefinitions};
 pub use tool_settings::{ToolSetting, ToolSettings};
 pub use usage::{

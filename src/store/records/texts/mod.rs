@@ -6,10 +6,10 @@ mod row;
 
 use std::collections::BTreeSet;
 
-pub use self::row::{Behind, Hit, NewText, TextChange, TextKind};
+pub use self::row::{Behind, Hit, NewText, TakenUp, TextChange, TextKind};
 use self::row::{BehindRow, HitRow, PLACE_BITS};
 use crate::domain::search::{MAX_TEXT_WORDS, words};
-use crate::domain::{SearchQuery, SessionKey, TenantId, UserId};
+use crate::domain::{SearchQuery, SessionKey, TenantId, Timestamp, UserId};
 use crate::store::Error;
 use crate::store::db::{Arg, Db, Statement, args};
 
@@ -26,17 +26,34 @@ impl<'s> Texts<'s> {
         Self { db }
     }
 
-    /// Sessions that are behind, what changed last first.
-    pub async fn behind(&self, limit: usize) -> Result<Vec<Behind>, Error> {
-        let rows: Vec<BehindRow> = self
-            .db
-            .fetch_all(
-                "SELECT tenant, id, owner, indexed, version FROM sessions \
-                 WHERE indexed < version ORDER BY updated_at DESC LIMIT $1",
-                args![i64::try_from(limit).unwrap_or(i64::MAX)],
-            )
-            .await?;
+    /// Sessions that are behind and did not change since `before`, what changed last first.
+    pub async fn behind(&self, before: Timestamp, limit: usize) -> Result<Vec<Behind>, Error> {
+        let sql = "SELECT tenant, id, owner, indexed, version FROM sessions \
+                   WHERE indexed < version AND updated_at <= $1 ORDER BY updated_at DESC LIMIT $2";
+        self.all_behind(sql, args![before.0, Self::limit(limit)])
+            .await
+    }
+
+    /// Sessions of a person that are behind, what changed last first.
+    pub async fn behind_of_person(
+        &self,
+        (tenant, owner): (&TenantId, &UserId),
+        limit: usize,
+    ) -> Result<Vec<Behind>, Error> {
+        let sql = "SELECT tenant, id, owner, indexed, version FROM sessions \
+                   WHERE indexed < version AND tenant = $1 AND owner = $2 \
+                   ORDER BY updated_at DESC LIMIT $3";
+        let whose = args![tenant.as_str(), owner.as_str(), Self::limit(limit)];
+        self.all_behind(sql, whose).await
+    }
+
+    async fn all_behind(&self, sql: &'static str, args: Vec<Arg>) -> Result<Vec<Behind>, Error> {
+        let rows: Vec<BehindRow> = self.db.fetch_all(sql, args).await?;
         rows.into_iter().map(BehindRow::into_behind).collect()
+    }
+
+    fn limit(limit: usize) -> i64 {
+        i64::try_from(limit).unwrap_or(i64::MAX)
     }
 
     /// That session, if it is behind.
@@ -68,21 +85,24 @@ impl<'s> Texts<'s> {
         Ok(count.map_or(0, |(count,)| u64::try_from(count).unwrap_or(0)))
     }
 
-    /// Takes up what `versions` of a session's journal changed, in one transaction. `false`, and
-    /// nothing, where the index of the session is not at the first of them: somebody else was faster.
-    pub async fn keep(
-        &self,
-        (key, owner): (&SessionKey, &UserId),
-        (from, to): (u64, u64),
-        changes: &[TextChange],
-    ) -> Result<bool, Error> {
+    /// Takes up what sessions' journals changed, in one transaction. `false`, and nothing of any, where
+    /// the index of one is not where its changes begin: somebody else was faster.
+    pub async fn keep(&self, taken: &[TakenUp]) -> Result<bool, Error> {
+        let statements = taken.iter().flat_map(|taken| self.statements(taken));
+        let kept = self.db.execute_all(statements.collect()).await?;
+        Ok(kept.is_some())
+    }
+
+    fn statements(&self, taken: &TakenUp) -> Vec<Statement> {
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let (key, owner) = (&taken.session.key, &taken.session.owner);
         let (tenant, session) = (key.tenant.as_str(), key.session.as_str());
+        let (from, to) = (number(taken.session.indexed), number(taken.to));
         let mut statements = vec![Statement::required(
             "UPDATE sessions SET indexed = $3 WHERE tenant = $1 AND id = $2 AND indexed = $4",
-            args![tenant, session, number(to), number(from)],
+            args![tenant, session, to, from],
         )];
-        for change in changes {
+        for change in &taken.changes {
             match change {
                 TextChange::Put(text) => {
                     statements.push(Statement::new(
@@ -98,7 +118,7 @@ impl<'s> Texts<'s> {
                 )),
             }
         }
-        Ok(self.db.execute_all(statements).await?.is_some())
+        statements
     }
 
     fn put(&self, key: &SessionKey, owner: &UserId, text: &NewText) -> Vec<Statement> {

@@ -107,6 +107,15 @@ pub struct Behind {
     pub version: u64,
 }
 
+/// What a session's journal has up to a version, from where the index ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TakenUp {
+    pub session: Behind,
+    /// The version up to which `changes` go.
+    pub to: u64,
+    pub changes: Vec<TextChange>,
+}
+
 #[derive(sqlx::FromRow)]
 pub(super) struct BehindRow {
     tenant: String,

@@ -1,8 +1,8 @@
 //! The index of texts finds the same on every kind of database, and only for whose they are.
 
-use sepal::domain::{SearchQuery, TenantId, Timestamp, UserId};
+use sepal::domain::{SearchQuery, SessionKey, TenantId, Timestamp, UserId};
 use sepal::store::Records;
-use sepal::store::records::{NewText, SessionRow, TextChange, TextKind};
+use sepal::store::records::{Behind, NewText, SessionRow, TakenUp, TextChange, TextKind};
 
 use super::{row, with_records};
 use crate::stores::key;
@@ -22,6 +22,24 @@ fn text(seq: u64, text: &str) -> TextChange {
 
 fn query(text: &str) -> SearchQuery {
     SearchQuery::parse(text).unwrap()
+}
+
+/// What these versions of a session's journal changed.
+fn taken(
+    (key, owner): (&SessionKey, &UserId),
+    (from, to): (u64, u64),
+    changes: &[TextChange],
+) -> TakenUp {
+    TakenUp {
+        session: Behind {
+            key: key.clone(),
+            owner: owner.clone(),
+            indexed: from,
+            version: to,
+        },
+        to,
+        changes: changes.to_vec(),
+    }
 }
 
 /// The events of session 1 that its owner finds, newest first.
@@ -60,7 +78,13 @@ async fn texts_are_found_by_their_words_newest_first() {
             text(4, "搜索引擎 works"),
             text(5, "a 'quoted' \"text\" with \\ and \0 :* & | ! ( )"),
         ];
-        assert!(records.texts().keep(session, (0, 9), &texts).await.unwrap());
+        assert!(
+            records
+                .texts()
+                .keep(&[taken(session, (0, 9), &texts)])
+                .await
+                .unwrap()
+        );
         for (text, expected) in [
             ("read", &[3, 1][..]),
             ("READ main", &[3, 1]),
@@ -117,7 +141,13 @@ async fn texts_of_others_are_not_found() {
                 .unwrap();
             let session = (&row.key, &row.owner);
             let said = [text(1, "a secret")];
-            assert!(records.texts().keep(session, (0, 1), &said).await.unwrap());
+            assert!(
+                records
+                    .texts()
+                    .keep(&[taken(session, (0, 1), &said)])
+                    .await
+                    .unwrap()
+            );
         }
         assert_eq!(found(&records, "secret").await, [1]);
         let texts = records.texts();
@@ -143,7 +173,7 @@ async fn a_version_is_taken_up_once_and_a_session_leaves_with_its_texts() {
         let texts = records.texts();
         let (session, said) = ((&key(1, 1), &owner), [text(1, "hello"), text(2, "world")]);
         assert!(
-            !texts.keep(session, (0, 1), &said).await.unwrap(),
+            !texts.keep(&[taken(session, (0, 1), &said)]).await.unwrap(),
             "no such session"
         );
         records
@@ -151,11 +181,11 @@ async fn a_version_is_taken_up_once_and_a_session_leaves_with_its_texts() {
             .project(&[row(1, 2).into()])
             .await
             .unwrap();
-        let behind = texts.behind(9).await.unwrap();
+        let behind = texts.behind(Timestamp(i64::MAX), 9).await.unwrap();
         assert_eq!((behind[0].indexed, behind[0].version), (0, 2));
-        assert!(texts.keep(session, (0, 1), &said).await.unwrap());
+        assert!(texts.keep(&[taken(session, (0, 1), &said)]).await.unwrap());
         assert!(
-            !texts.keep(session, (0, 1), &said).await.unwrap(),
+            !texts.keep(&[taken(session, (0, 1), &said)]).await.unwrap(),
             "taken up twice"
         );
         assert_eq!(
@@ -164,7 +194,12 @@ async fn a_version_is_taken_up_once_and_a_session_leaves_with_its_texts() {
         );
         assert_eq!(found(&records, "hello").await, [1]);
         let changes = [text(1, "other"), TextChange::Remove { seq: 2 }];
-        assert!(texts.keep(session, (1, 2), &changes).await.unwrap());
+        assert!(
+            texts
+                .keep(&[taken(session, (1, 2), &changes)])
+                .await
+                .unwrap()
+        );
         assert_eq!(texts.count_behind(None).await.unwrap(), 0);
         assert_eq!(found(&records, "hello").await, [0; 0]);
         assert_eq!(found(&records, "world").await, [0; 0]);
@@ -187,11 +222,69 @@ async fn a_version_is_taken_up_once_and_a_session_leaves_with_its_texts() {
         assert_eq!(found(&records, "other").await, [0; 0]);
         assert!(
             texts
-                .keep(session, (0, 1), &[text(1, "again")])
+                .keep(&[taken(session, (0, 1), &[text(1, "again")])])
                 .await
                 .unwrap()
         );
         assert_eq!(found(&records, "again").await, [1]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn sessions_are_taken_up_together_or_not_at_all() {
+    with_records(async |records| {
+        let owner = UserId::from_bits(1);
+        let rows = [row(1, 1), row(2, 1)].map(Into::into);
+        records.sessions().project(&rows).await.unwrap();
+        let texts = records.texts();
+        let (one, two) = ((&key(1, 1), &owner), (&key(1, 2), &owner));
+        let said = [text(1, "hello")];
+        let stale = [taken(one, (0, 1), &said), taken(two, (1, 2), &said)];
+        assert!(!texts.keep(&stale).await.unwrap());
+        assert_eq!(
+            texts.find_in(one, &query("hello"), 9).await.unwrap(),
+            [0; 0]
+        );
+        let both = [one, two].map(|session| taken(session, (0, 1), &said));
+        assert!(texts.keep(&both).await.unwrap());
+        for session in [one, two] {
+            assert_eq!(
+                texts.find_in(session, &query("hello"), 9).await.unwrap(),
+                [1]
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_behind_is_known_by_its_age_and_by_its_person() {
+    with_records(async |records| {
+        let other = SessionRow {
+            owner: UserId::from_bits(2),
+            ..row(2, 1)
+        };
+        let later = SessionRow {
+            updated_at: Timestamp(row(3, 1).updated_at.0 + 1_000),
+            ..row(3, 1)
+        };
+        let rows = [row(1, 1), other, later.clone()].map(Into::into);
+        records.sessions().project(&rows).await.unwrap();
+        let texts = records.texts();
+        let keys = |behind: Vec<Behind>| {
+            let keys = behind.into_iter().map(|behind| behind.key);
+            keys.collect::<std::collections::BTreeSet<_>>()
+        };
+        let before = Timestamp(later.updated_at.0 - 1);
+        let old = keys(texts.behind(before, 9).await.unwrap());
+        assert_eq!(old, [key(1, 1), key(1, 2)].into());
+        let own = (&TenantId::from_bits(1), &UserId::from_bits(1));
+        let own = texts.behind_of_person(own, 9).await.unwrap();
+        assert_eq!(own[0].key, later.key, "what changed last comes first");
+        assert_eq!(keys(own), [key(1, 1), key(1, 3)].into());
+        let stranger = (&TenantId::from_bits(2), &UserId::from_bits(1));
+        assert_eq!(texts.behind_of_person(stranger, 9).await.unwrap(), []);
     })
     .await;
 }
