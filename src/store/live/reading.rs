@@ -7,14 +7,19 @@ use crate::store::Error;
 use crate::store::db::{Db, args};
 
 /// Finds, as `high` of the last row of `search`, the first version of which that is true; the one after
-/// the head if there is none. Versions are dense and `last_seq` never falls, so it is a search by halves,
-/// and appends need no index for it.
+/// the head if there is none, and no row if there is no journal. Versions are dense and `last_seq` never
+/// falls, so it is a search by halves, and appends need no index for it. Nothing is searched for the end,
+/// which is what people open.
 macro_rules! search {
     ($is_past:literal) => {
         concat!(
-            "WITH RECURSIVE search (low, high) AS (\
-             SELECT CAST(0 AS BIGINT), coalesce(max(version), 0) + 1 FROM journal \
-             WHERE tenant = $1 AND session = $2 \
+            "WITH RECURSIVE head (version, last_seq) AS (\
+             SELECT version, last_seq FROM journal \
+             WHERE tenant = $1 AND session = $2 ORDER BY version DESC LIMIT 1), \
+             search (low, high) AS (\
+             SELECT CASE WHEN ",
+            $is_past,
+            " THEN CAST(0 AS BIGINT) ELSE version END, version + 1 FROM head \
              UNION ALL \
              SELECT CASE WHEN ",
             $is_past,
