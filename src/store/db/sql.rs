@@ -119,10 +119,12 @@ mod tests {
                     (1..=args.len() / 2).map(|row| format!("(${}, ${})", row * 2 - 1, row * 2));
                 let places = places.collect::<Vec<_>>().join(", ");
                 assert_eq!(sql, format!("{}{places}{}", KEEP.before, KEEP.after));
-                numbers.extend(args.into_iter().map(|arg| match arg {
-                    Arg::Int(Some(number)) => number,
-                    other => panic!("{other:?}"),
-                }));
+                for arg in args {
+                    let Arg::Int(Some(number)) = arg else {
+                        panic!("{arg:?}");
+                    };
+                    numbers.push(number);
+                }
             }
             let expected: Vec<i64> = (0..count).flat_map(|row| [row, -row]).collect();
             assert_eq!(numbers, expected, "{count} rows");

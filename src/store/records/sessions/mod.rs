@@ -86,7 +86,7 @@ impl<'s> Sessions<'s> {
             return Ok(());
         }
         let used = rows.iter().map(|row| (&row.row.key, &row.used));
-        let mut statements = usage::keep(used);
+        let mut statements = usage::keep(&used.collect::<Vec<_>>());
         statements.extend(rows.iter().map(upsert));
         self.db.execute_in_turn(statements).await
     }

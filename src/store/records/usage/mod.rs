@@ -83,23 +83,21 @@ impl UsageRows {
 }
 
 /// What keeps the rows of those sessions: a few statements for all of them.
-pub(super) fn keep<'r>(
-    used: impl Iterator<Item = (&'r SessionKey, &'r UsageRows)> + Clone,
-) -> Vec<Statement> {
+pub(super) fn keep(used: &[(&SessionKey, &UsageRows)]) -> Vec<Statement> {
+    let of_all = used.iter().copied();
     let requests = || {
-        let of_all = used.clone();
+        let of_all = used.iter().copied();
         of_all.flat_map(|(key, rows)| rows.requests.iter().map(move |row| (key, row)))
     };
-    let calls = used.clone();
-    let calls = calls.flat_map(|(key, rows)| rows.calls.iter().map(move |row| (key, row)));
+    let calls = of_all.flat_map(|(key, rows)| rows.calls.iter().map(move |row| (key, row)));
     let kept = KEEP_REQUESTS
         .statements(requests().map(args_of_request))
         .chain(KEEP_TOOLS.statements(requests().flat_map(args_of_tools)))
         .chain(KEEP_CALLS.statements(calls.map(args_of_call)));
     // In the same transaction: what was held of budgets until then is spent, or free again.
-    let ended = used.clone().filter_map(|(key, rows)| {
+    let ended = used.iter().filter_map(|(key, rows)| {
         let ended = rows.requests.iter().map(|row| (row.turn, row.iteration));
-        Some((key, ended.max()?))
+        Some((*key, ended.max()?))
     });
     kept.chain(budgets::settle(ended)).collect()
 }
@@ -124,7 +122,7 @@ impl<'s> Usage<'s> {
 
     /// Keeps what a session's journal says up to that version, all of it from where the rows ended.
     pub async fn add(&self, key: &SessionKey, rows: &UsageRows, version: u64) -> Result<(), Error> {
-        let mut statements = keep(std::iter::once((key, rows)));
+        let mut statements = keep(&[(key, rows)]);
         statements.push(Statement::new(
             "UPDATE sessions SET usage_version = $3 \
              WHERE tenant = $1 AND id = $2 AND usage_version < $3",
