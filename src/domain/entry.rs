@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Attachment, CallId, Encoding, Memo, Weights};
+use super::{Attachment, CallId, Encoding, Memo, Timestamp, Weights};
 
 /// One call as the model asked for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,12 +69,56 @@ pub enum Entry {
     Note { text: String },
 }
 
-/// An entry that remembers how many tokens it counts: every request and every figure of what is used
-/// goes through all of them.
+impl Entry {
+    /// A message in words: of a person where the role is `user`, of the model where it is `assistant`,
+    /// else a remark (S4.20).
+    pub fn message(role: &str, text: impl Into<String>) -> Self {
+        let text = text.into();
+        match role {
+            "user" => Self::User {
+                seq: 0,
+                text,
+                attachments: Vec::new(),
+            },
+            "assistant" => Self::Assistant {
+                text,
+                calls: Vec::new(),
+                native: None,
+            },
+            _ => Self::Note { text },
+        }
+    }
+}
+
+/// Where an entry comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// `seq` of the shown event that made it, or of the last one before.
+    pub seq: u64,
+    /// Which of several that it made, from 1; 0 = the only one.
+    #[serde(default, skip_serializing_if = "is_only")]
+    pub nth: u32,
+    /// When that was decided.
+    pub at: Timestamp,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out references"
+)]
+fn is_only(nth: &u32) -> bool {
+    *nth == 0
+}
+
+/// An entry that remembers where it comes from and how many tokens it counts: every request and every
+/// figure of what is used goes through all of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
 pub struct Weighed {
+    #[serde(flatten)]
     entry: Entry,
+    /// None = nobody says it: words that stand for something else, and snapshots of early releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stamp: Option<Stamp>,
     #[serde(skip)]
     weights: Weights,
     /// Of what only the vendor reads, which is no text and has one count.
@@ -85,11 +129,27 @@ pub struct Weighed {
 impl Weighed {
     /// To be shared.
     pub fn new(entry: Entry) -> Arc<Self> {
+        Self::stamped(entry, None)
+    }
+
+    /// The same of an entry that comes from there.
+    pub fn stamped(entry: Entry, stamp: Option<Stamp>) -> Arc<Self> {
         Arc::new(Self {
             entry,
+            stamp,
             weights: Weights::default(),
             native: Memo::default(),
         })
+    }
+
+    /// Another form of this entry, which comes from where this one does.
+    pub fn reworded(&self, entry: Entry) -> Arc<Self> {
+        Self::stamped(entry, self.stamp)
+    }
+
+    /// Where it comes from.
+    pub fn stamp(&self) -> Option<Stamp> {
+        self.stamp
     }
 
     /// Its tokens by `count`, of which there is one for each encoding.

@@ -35,7 +35,7 @@ pub use compaction_strategy::{CompactionStrategy, UnknownStrategy};
 pub use digest::Digest;
 pub use effort::{Effort, UnknownEffort};
 pub use encoding::{ByEncoding, Encoding, Weights};
-pub use entry::{Entry, ModelCall, Native, Weighed};
+pub use entry::{Entry, ModelCall, Native, Stamp, Weighed};
 pub use fault::Fault;
 pub use file_facts::{FileFacts, written_path};
 pub use fork::ForkOrigin;

@@ -13,7 +13,7 @@ pub(super) const SHORTEST: usize = 400;
 const WORDS: usize = 400;
 
 /// The result with `most` bytes of its ends; none = it is no result, or not longer than that.
-pub(super) fn shorten(entry: &Entry, most: usize) -> Option<Arc<Weighed>> {
+pub(super) fn shorten(entry: &Weighed, most: usize) -> Option<Arc<Weighed>> {
     let Entry::ToolResult {
         call_id,
         provider_id,
@@ -21,7 +21,7 @@ pub(super) fn shorten(entry: &Entry, most: usize) -> Option<Arc<Weighed>> {
         text,
         is_error,
         attachments,
-    } = entry
+    } = &**entry
     else {
         return None;
     };
@@ -33,7 +33,7 @@ pub(super) fn shorten(entry: &Entry, most: usize) -> Option<Arc<Weighed>> {
             format!("{text}\n[pictures that were left out here: {pictures}]")
         }
     };
-    Some(Weighed::new(Entry::ToolResult {
+    Some(entry.reworded(Entry::ToolResult {
         call_id: call_id.clone(),
         provider_id: provider_id.clone(),
         name: name.clone(),

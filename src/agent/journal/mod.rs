@@ -24,7 +24,7 @@ const PAGE: usize = 500;
 const MAX_CREATED_BYTES: usize = 256 * 1024 * 1024;
 
 /// The form of a snapshot's body; another one is ignored, which costs time and no data.
-const SNAPSHOT_SCHEMA: u32 = 2;
+const SNAPSHOT_SCHEMA: u32 = 3;
 
 /// States that are serialized at the same time. Many sessions may come to rest together, and every
 /// further thread would only wait for a processor, with memory of its own.

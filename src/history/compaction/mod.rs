@@ -287,13 +287,13 @@ pub(super) fn form(entry: &Arc<Weighed>, place: u64, by: &Compaction) -> Arc<Wei
 
 /// An answer without what only its vendor reads: thoughts and their signatures, which vendors want
 /// back for the running turn only. None = it has none.
-fn unthinking(entry: &Entry) -> Option<Arc<Weighed>> {
-    match entry {
+fn unthinking(entry: &Weighed) -> Option<Arc<Weighed>> {
+    match &**entry {
         Entry::Assistant {
             text,
             calls,
             native: Some(_),
-        } => Some(Weighed::new(Entry::Assistant {
+        } => Some(entry.reworded(Entry::Assistant {
             text: text.clone(),
             calls: calls.clone(),
             native: None,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::{CallId, Entry, Weighed};
+use crate::domain::{CallId, Entry, Stamp, Timestamp, Weighed};
 use crate::session::call::Outcome;
 use crate::session::event::Event;
 use crate::session::event::compaction::{Gap, drops_nothing};
@@ -34,7 +34,16 @@ impl SessionState {
         clippy::wildcard_enum_match_arm,
         reason = "most events leave the context alone; the fold of the control state is exhaustive"
     )]
-    pub(super) fn evolve_entries(&mut self, event: &Event) {
+    pub(super) fn evolve_entries(&mut self, event: &Event, at: Timestamp) {
+        // The event gets its own `seq` when the control state changes.
+        let shown = self.control.seq + u64::from(event.is_shown());
+        let stamp = |nth| {
+            Some(Stamp {
+                seq: shown,
+                nth,
+                at,
+            })
+        };
         match event {
             Event::Thinking { took, is_retry, .. } => {
                 if *is_retry {
@@ -55,7 +64,9 @@ impl SessionState {
                     text: m.text.clone(),
                     attachments: m.attachments.clone(),
                 });
-                self.entries.extend(notes.chain(messages).map(Weighed::new));
+                let numbered = notes.chain(messages).zip(1..);
+                let taken = numbered.map(|(entry, nth)| Weighed::stamped(entry, stamp(nth)));
+                self.entries.extend(taken);
             }
             Event::Queued { calls } => {
                 if let Some(Entry::Assistant { calls: asked, .. }) = self
@@ -67,22 +78,24 @@ impl SessionState {
                 }
             }
             Event::Said { text, native, .. } | Event::Answered { text, native, .. } => {
-                self.entries.push(Weighed::new(Entry::Assistant {
+                let said = Entry::Assistant {
                     text: text.clone(),
                     calls: Vec::new(),
                     native: native.clone(),
-                }));
+                };
+                self.entries.push(Weighed::stamped(said, stamp(0)));
             }
             Event::Cancelled {
                 text: Some(text), ..
             } if !text.is_empty() => {
-                self.entries.push(Weighed::new(Entry::Assistant {
+                let said = Entry::Assistant {
                     text: format!("{text}\n[stopped here by the person]"),
                     calls: Vec::new(),
                     native: None,
-                }));
+                };
+                self.entries.push(Weighed::stamped(said, stamp(0)));
             }
-            Event::Ended { call, outcome, .. } => self.pair(call, outcome),
+            Event::Ended { call, outcome, .. } => self.pair(call, outcome, stamp(0)),
             Event::ContextReset => {
                 self.entries.clear();
                 self.left_out = 0;
@@ -96,7 +109,7 @@ impl SessionState {
     }
 
     /// Adds the one result of a call.
-    fn pair(&mut self, id: &CallId, outcome: &Outcome) {
+    fn pair(&mut self, id: &CallId, outcome: &Outcome, stamp: Option<Stamp>) {
         let Some(call) = self.control.turn.as_ref().and_then(|turn| turn.call(id)) else {
             return;
         };
@@ -107,14 +120,15 @@ impl SessionState {
                 call.args
             );
         }
-        self.entries.push(Weighed::new(Entry::ToolResult {
+        let result = Entry::ToolResult {
             call_id: call.id.clone(),
             provider_id: call.provider_id.clone(),
             name: call.model_name().to_owned(),
             text,
             is_error: outcome.is_error(),
             attachments: outcome.attachments().to_vec(),
-        }));
+        };
+        self.entries.push(Weighed::stamped(result, stamp));
     }
 
     /// A retry replaces the final answer; calls and their results stay.

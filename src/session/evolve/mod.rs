@@ -22,7 +22,7 @@ impl SessionState {
     pub fn apply(&mut self, commit: &Commit) {
         let totals = self.control.totals;
         for event in &commit.events {
-            self.evolve_entries(event);
+            self.evolve_entries(event, commit.at);
             self.control.evolve(event, commit.at);
         }
         if commit.is_inherited {

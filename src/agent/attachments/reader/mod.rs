@@ -106,12 +106,12 @@ impl Reader {
         entries.iter().map(read).collect()
     }
 
-    fn worded(self, entry: &Entry, placed: &Placed) -> Option<Arc<Weighed>> {
+    fn worded(self, entry: &Weighed, placed: &Placed) -> Option<Arc<Weighed>> {
         let Entry::User {
             seq,
             text,
             attachments,
-        } = entry
+        } = &**entry
         else {
             return None;
         };
@@ -128,7 +128,7 @@ impl Reader {
             let _ = write!(text, "[{attachment}: {lack}; the file is at `{path}`]");
         }
         (read.len() < attachments.len()).then(|| {
-            Weighed::new(Entry::User {
+            entry.reworded(Entry::User {
                 seq: *seq,
                 text,
                 attachments: read,
