@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     command::{self, Groups, Progress},
     failure::Failure,
-    files::{self, Incoming, Part, Workspace},
+    files::{self, Incoming, InstructionsParams, Part, Workspace},
     settings::Settings,
     stops::Stops,
     tools::{self, ExecuteCommand},
@@ -37,6 +37,9 @@ const FILE_FACTS: &str = "sepal/fileFacts";
 
 /// How the gateway puts what people attached into the workspace. No tool either.
 const PLACE_ATTACHMENT: &str = "sepal/placeAttachment";
+
+/// What the gateway asks for before it asks a model. No tool either, and it changes nothing.
+const WORKSPACE_INSTRUCTIONS: &str = "sepal/workspaceInstructions";
 
 /// The parameters of [`FILE_FACTS`].
 #[derive(Deserialize)]
@@ -92,6 +95,13 @@ impl Server {
         let params: FileFactsParams = params(request)?;
         let workspace = Arc::clone(&self.workspace);
         answer(move || files::facts(&workspace, &params.path)).await
+    }
+
+    async fn on_instructions(&self, request: &CustomRequest) -> Result<CustomResult, ErrorData> {
+        let params: InstructionsParams = params(request)?;
+        let workspace = Arc::clone(&self.workspace);
+        let read = move || files::instructions(&workspace, &params);
+        answer(move || read().map(|files| json!({ "files": files }))).await
     }
 
     async fn on_attachment(&self, request: &CustomRequest) -> Result<CustomResult, ErrorData> {
@@ -194,6 +204,9 @@ impl ServerHandler for Server {
     ) -> Result<CustomResult, ErrorData> {
         if request.method == FILE_FACTS {
             return self.on_file_facts(&request).await;
+        }
+        if request.method == WORKSPACE_INSTRUCTIONS {
+            return self.on_instructions(&request).await;
         }
         if request.method == PLACE_ATTACHMENT {
             return self.on_attachment(&request).await;

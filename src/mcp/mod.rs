@@ -5,7 +5,6 @@
 pub mod config;
 mod connection;
 mod error;
-mod file_facts;
 #[cfg(test)]
 mod fuzz;
 mod mask;
@@ -15,6 +14,7 @@ mod sending;
 mod standstill;
 mod tools;
 mod wire;
+mod workspace_files;
 
 pub use connection::{Connection, ToolCall, ToolProgress};
 pub use error::Error;
@@ -26,3 +26,4 @@ pub use tools::filter::is_offered;
 pub use tools::result::ToolAnswer;
 pub use tools::toolbox::{Naming, Offer, Toolbox, ToolboxError, ToolboxTool};
 pub use wire::oversized::Size;
+pub use workspace_files::InstructionsFile;

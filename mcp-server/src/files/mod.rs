@@ -5,6 +5,7 @@
 mod facts;
 #[cfg(test)]
 mod fuzz;
+mod instructions;
 mod list;
 mod name;
 mod place;
@@ -22,6 +23,7 @@ use cap_std::{ambient_authority, fs::Dir};
 
 pub(crate) use self::{
     facts::facts,
+    instructions::{InstructionsParams, instructions},
     list::list,
     place::{Incoming, Part, place},
     read::read,
