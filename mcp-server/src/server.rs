@@ -101,7 +101,7 @@ impl Server {
         let params: InstructionsParams = params(request)?;
         let workspace = Arc::clone(&self.workspace);
         let read = move || files::instructions(&workspace, &params);
-        answer(move || read().map(|files| json!({ "files": files }))).await
+        answer(move || Ok(json!({ "files": read() }))).await
     }
 
     async fn on_attachment(&self, request: &CustomRequest) -> Result<CustomResult, ErrorData> {

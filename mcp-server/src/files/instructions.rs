@@ -6,7 +6,6 @@ use std::io::{self, Read as _};
 use serde::{Deserialize, Serialize};
 
 use super::{Workspace, read};
-use crate::failure::Failure;
 
 /// Names that one question may hold.
 const MAX_NAMES: usize = 8;
@@ -38,13 +37,13 @@ pub(crate) struct Instructions {
 pub(crate) fn instructions(
     workspace: &Workspace,
     params: &InstructionsParams,
-) -> Result<Vec<Instructions>, Failure> {
+) -> Vec<Instructions> {
     let names = params.names.iter().take(MAX_NAMES);
     let names = names.filter(|name| !name.contains('/') && !name.starts_with('.'));
     let most = params.max_bytes.min(MAX_BYTES);
-    Ok(names
+    names
         .filter_map(|name| one(workspace, name, most))
-        .collect())
+        .collect()
 }
 
 /// `None` where there is no such file, or none that is text.
@@ -80,7 +79,7 @@ mod tests {
     fn read(folder: &std::path::Path, names: &[&str], max_bytes: u64) -> Vec<Instructions> {
         let workspace = Workspace::open(folder).unwrap();
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        instructions(&workspace, &InstructionsParams { names, max_bytes }).unwrap()
+        instructions(&workspace, &InstructionsParams { names, max_bytes })
     }
 
     fn told(name: &str, content: &str, bytes: u64) -> Instructions {
