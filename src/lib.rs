@@ -15,6 +15,8 @@ pub mod servers;
 
 pub mod providers;
 
+pub mod context;
+
 pub mod history;
 
 pub mod llm;

@@ -45,7 +45,7 @@ fn exposed(settings: &Settings, has_page: bool, admits_local: bool) -> Arc<Expos
 /// Whether prompts read what was asked (D17).
 pub(super) fn input(settings: &Settings, purpose: Purpose) -> Input<'_> {
     match purpose {
-        Purpose::Gateway => Input::Apart,
+        Purpose::Gateway => Input::Apart(&settings.tool.argument_name),
         Purpose::Daemon => Input::Named(&settings.tool.argument_name),
     }
 }

@@ -10,13 +10,14 @@ use tokio_util::task::TaskTracker;
 
 use super::{Parts, deferred_engine, disk, doctor, model, sandboxes, servers};
 use crate::agent::{
-    self, AgentFactory, AttachmentLimits, Attachments, BudgetSettings, Budgets, Prompts, Sessions,
+    self, AgentFactory, AttachmentLimits, Attachments, BudgetSettings, Budgets, ContextSources, Sessions,
     SessionsSettings,
 };
 use crate::config::{self, Settings};
+use crate::context::SystemPromptProvider;
 use crate::domain::MicroUsd;
 use crate::gateway::System;
-use crate::history::{self, Input, SystemPrompt};
+use crate::history::{self, Input};
 use crate::llm::Catalogue;
 use crate::net::{self, Guard};
 use crate::providers::Providers;
@@ -280,10 +281,10 @@ fn factory(
     Ok(AgentFactory {
         providers,
         catalogue: Catalogue::built_in(),
-        prompts: Arc::new(Prompts::new(SystemPrompt::new(
-            &llm.prompt_template,
-            reads,
-        )?)),
+        context: ContextSources {
+            system_prompt: SystemPromptProvider::new(&llm.prompt_template, reads)?,
+            ..ContextSources::default()
+        },
         history: history::ContextRules {
             limits,
             strategies: chat.compaction_strategy.as_slice().into(),

@@ -44,6 +44,9 @@ pub struct RequestParts {
     /// Definitions of tools, by server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, u64>,
+    /// What context providers gave beside the history, by source.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub context: BTreeMap<String, u64>,
     /// What people and the model said before the newest message.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub history: u64,
@@ -76,10 +79,17 @@ impl RequestParts {
         tools.fold(0, |sum, tokens| sum.saturating_add(*tokens))
     }
 
+    /// Tokens of all that context providers gave beside the history.
+    pub fn all_context(&self) -> u64 {
+        let context = self.context.values();
+        context.fold(0, |sum, tokens| sum.saturating_add(*tokens))
+    }
+
     /// All of them together.
     pub fn total(&self) -> u64 {
         let others = [
             self.system,
+            self.all_context(),
             self.history,
             self.results,
             self.message,
@@ -130,7 +140,8 @@ impl RequestParts {
             &mut self.attachments,
             &mut self.reasoning,
         ];
-        others.into_iter().chain(self.tools.values_mut())
+        let named = self.tools.values_mut().chain(self.context.values_mut());
+        others.into_iter().chain(named)
     }
 }
 

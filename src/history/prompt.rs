@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use minijinja::Environment;
+use minijinja::{Environment, UndefinedBehavior};
 
-use crate::domain::{Entry, Tool, Weighed};
+use crate::domain::{Entry, Tool, ToolAnnotations, Weighed};
 
 /// Work that a template may cost; a runaway loop is an error, not a hang.
 const FUEL: u64 = 100_000;
@@ -18,19 +18,24 @@ const BARE: &str = "system prompt without an input";
 /// Whether a template reads what was asked (D17).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input<'a> {
-    /// No: a web chat's input is a message of its own, and `{{input}}` is empty.
-    Apart,
+    /// No: a web chat's input is a message of its own, and `{{input}}` is empty. So is the argument of
+    /// the agent's tool, which has this name: one template serves both ways.
+    Apart(&'a str),
     /// Yes, as `{{input}}` and under this name, the argument of the agent's tool (S0.4).
     Named(&'a str),
 }
 
 /// A system prompt template that renders.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct SystemPrompt {
-    /// Holds the template, compiled, and the same without its placeholders of the input.
-    environment: Environment<'static>,
-    /// Another name of the input; `None` where it stays empty.
-    input: Option<String>,
+    /// Holds the template, compiled, and the same without its placeholders of the input; `None` = the
+    /// prompt is empty.
+    environment: Option<Environment<'static>>,
+    template: String,
+    /// Another name of the input.
+    name: String,
+    /// Whether the input is filled in.
+    reads_input: bool,
 }
 
 /// A template does not render.
@@ -39,59 +44,84 @@ pub struct SystemPrompt {
 pub struct PromptError(#[from] minijinja::Error);
 
 impl SystemPrompt {
-    /// Tries the template once, so that a mistake stops the start and not a turn.
+    /// Tries the template, so that a mistake stops the start and not a turn: a placeholder that nothing
+    /// fills in is one, and so is work without an end.
     pub fn new(template: &str, input: Input<'_>) -> Result<Self, PromptError> {
+        let (name, reads_input) = match input {
+            Input::Apart(name) => (name, false),
+            Input::Named(name) => (name, true),
+        };
         let mut environment = Environment::new();
         environment.set_fuel(Some(FUEL));
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.add_template_owned(NAME, template.to_owned())?;
-        let named = match input {
-            Input::Apart => None,
-            Input::Named(name) => Some(name),
-        };
-        let bare = without_input(template, named);
-        environment.add_template_owned(BARE, bare)?;
+        environment.add_template_owned(BARE, without_input(template, name))?;
         let prompt = Self {
-            environment,
-            input: named.map(ToOwned::to_owned),
+            environment: Some(environment),
+            template: template.to_owned(),
+            name: name.to_owned(),
+            reads_input,
         };
         prompt.render(&[], "")?;
+        prompt.render(&[sample()], "sample")?;
         Ok(prompt)
     }
 
     /// Whether the prompt is another one for another input.
     pub fn reads_input(&self) -> bool {
-        self.input.is_some()
+        self.reads_input
+    }
+
+    /// The template as it was written.
+    pub fn template(&self) -> &str {
+        &self.template
     }
 
     /// The prompt with `{{tools}}` filled in, and `{{input}}` where the template reads it. Without an
     /// input, a placeholder of it goes with the full stop that follows.
     pub fn render(&self, tools: &[Tool], input: &str) -> Result<String, PromptError> {
+        let Some(environment) = &self.environment else {
+            return Ok(String::new());
+        };
         let tools: Vec<String> = tools
             .iter()
             .map(|tool| format!("- {}: {}", tool.name, tool.description))
             .collect();
-        let mut values = BTreeMap::from([("tools".to_owned(), tools.join("\n"))]);
-        values.insert("input".to_owned(), String::new());
-        if let Some(name) = &self.input {
-            values.insert("input".to_owned(), input.to_owned());
-            values.insert(name.clone(), input.to_owned());
-        }
-        let is_bare = self.input.is_none() || input.trim().is_empty();
-        let name = if is_bare { BARE } else { NAME };
-        let text = self.environment.get_template(name)?.render(values)?;
+        let tools = tools.join("\n");
+        let input = if self.reads_input { input } else { "" };
+        // The names that are ours win.
+        let values = BTreeMap::from([
+            (self.name.clone(), input.to_owned()),
+            ("input".to_owned(), input.to_owned()),
+            ("tools".to_owned(), tools),
+        ]);
+        let name = if input.trim().is_empty() { BARE } else { NAME };
+        let text = environment.get_template(name)?.render(values)?;
         Ok(text.trim().to_owned())
+    }
+}
+
+/// A tool to try templates with.
+fn sample() -> Tool {
+    Tool {
+        name: "sample".to_owned(),
+        title: None,
+        description: "A sample.".to_owned(),
+        input_schema: serde_json::Value::Null,
+        annotations: ToolAnnotations::default(),
+        needs_tasks: false,
     }
 }
 
 /// The template without `{{input}}`, or the placeholder of that other name: with what would end its
 /// sentence, and one of the spaces around it. "Be kind. {{input}}. Tools: …" is not to say "Be kind. .
 /// Tools: …". Whatever else a template does with the input is its own.
-fn without_input(template: &str, named: Option<&str>) -> String {
+fn without_input(template: &str, named: &str) -> String {
     let mut bare = String::with_capacity(template.len());
     let mut rest = template;
     while let Some((before, inner, after)) = placeholder(rest) {
         bare.push_str(before);
-        if inner == "input" || Some(inner) == named {
+        if inner == "input" || inner == named {
             rest = after.strip_prefix(['.', '!', '?']).unwrap_or(after);
             if bare.ends_with(' ') || bare.is_empty() {
                 rest = rest.strip_prefix(' ').unwrap_or(rest);
@@ -140,19 +170,19 @@ mod tests {
         };
         let bare = "You are a helpful assistant. Available tools:";
         let named = Input::Named("query");
-        check(usual, Input::Apart, "why", bare);
+        check(usual, Input::Apart("query"), "why", bare);
         check(usual, named, "", bare);
         check(usual, named, " ", bare);
         let whole = "You are a helpful assistant. why. Available tools:";
         check(usual, named, "why", whole);
-        check("{{ input }}! Go.", Input::Apart, "", "Go.");
-        check("Now {{- input -}}.", Input::Apart, "", "Now");
+        check("{{ input }}! Go.", Input::Apart("query"), "", "Go.");
+        check("Now {{- input -}}.", Input::Apart("query"), "", "Now");
         check("Answer {{query}}", named, "", "Answer");
-        check("Say {{ input|upper }}.", Input::Apart, "", "Say .");
+        check("Say {{ input|upper }}.", Input::Apart("query"), "", "Say .");
         check("{% if input %}Q: {{input}}{% endif %}A", named, "", "A");
         check(
             "{% raw %}{{x}}{% endraw %} {{input}}.",
-            Input::Apart,
+            Input::Apart("query"),
             "",
             "{{x}}",
         );
@@ -175,13 +205,31 @@ mod tests {
             prompt.render(std::slice::from_ref(&tool), "why?").unwrap()
         };
         assert_eq!(
-            render(Input::Apart),
+            render(Input::Apart("query")),
             "Be brief. |\n- read_file: Read a file."
         );
         let named = render(Input::Named("query"));
         assert_eq!(named, "Be brief. why?|why?\n- read_file: Read a file.");
-        let new = |text| SystemPrompt::new(text, Input::Apart);
+        let new = |text| SystemPrompt::new(text, Input::Apart("query"));
         assert!(new("{{ unclosed").is_err());
         assert!(new("{% for i in range(9999999) %}x{% endfor %}").is_err());
+    }
+
+    /// Asserts S0.4: a placeholder that nothing fills in is a mistake, wherever it stands.
+    #[test]
+    fn a_template_is_strict() {
+        let check = |template, is_right| {
+            for input in [Input::Apart("query"), Input::Named("query")] {
+                let made = SystemPrompt::new(template, input);
+                assert_eq!(made.is_ok(), is_right, "{template}: {made:?}");
+            }
+        };
+        check("{{ inputs }}", false);
+        check("{{ question }}", false);
+        check("{% if tools %}{{ tool }}{% endif %}", false);
+        check("{{ tools.first }}", false);
+        check("{{ query }} {{ input }} {{ tools }}", true);
+        check("{% if query %}{{ query|upper }}{% endif %}", true);
+        check("{{ other|default('none') }}", true);
     }
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::Offer;
-use crate::domain::{Code, Entry};
-use crate::llm::{self, Request, RetryConfig};
+use crate::context::{self, Assembled, Context, Manner};
+use crate::domain::Code;
+use crate::llm::{self, RetryConfig};
 
 /// How long a provider may take to list its models.
 const LIST_PATIENCE: Duration = Duration::from_secs(10);
@@ -84,28 +85,17 @@ impl Offer {
         if let Some(first) = self.keys().first() {
             first.hasten();
         }
-        let entry = Entry::User {
-            seq: 1,
-            text: "Say OK.".to_owned(),
-            attachments: vec![],
-        };
-        let request = Request {
+        let manner = Manner {
             model: model.to_owned(),
-            system: None,
-            entries: [entry].into(),
-            tools: Arc::new([]),
-            temperature: None,
-            effort: None,
             max_tokens: Some(ANSWER_TOKENS),
-            max_output: None,
-            contents: crate::llm::Contents::default(),
-            deferral: None,
+            ..Manner::default()
         };
+        let request = Assembled::of([Context::user("Say OK.")], manner);
         let once = RetryConfig {
             max_retries: 0,
             ..RetryConfig::default()
         };
-        let asked = llm::ask(Arc::clone(&self.provider), request, once, |_| {});
+        let asked = context::ask(Arc::clone(&self.provider), request, once, |_| {});
         match timeout(ANSWER_PATIENCE, asked).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(failed)) => Err(told(&failed.error)),

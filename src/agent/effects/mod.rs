@@ -1,7 +1,7 @@
 //! What runs for a session now, brought in line with what has to run.
 
+pub(super) mod context_sources;
 pub(super) mod model_request;
-pub(super) mod prompts;
 pub(super) mod session_agent;
 mod title;
 pub(super) mod tool_call;
@@ -23,6 +23,7 @@ use self::title::TitleRequest;
 use super::feed::{Feed, What};
 use super::journal::Journal;
 use super::mailbox::Message;
+use crate::context::Arranged;
 use crate::domain::{CallId, Iteration, ModelRequestId, Weighed};
 use crate::session::{Command, Control, Effect, Gap, ModelChoice, effects};
 
@@ -209,6 +210,7 @@ impl Running {
             choice: wanted.choice.clone(),
             effort: turn.and_then(|turn| turn.effort),
             said: wanted.entries.to_vec(),
+            arranged: Arranged::default(),
             entries: Vec::new(),
             placed: wanted.control.placed.clone(),
             outcomes: self.outcomes(),
@@ -222,6 +224,7 @@ impl Running {
             is_limit_lowered: turn.is_some_and(|turn| turn.is_limit_lowered),
             strategies: wanted.agent.strategies(wanted.control),
             is_unused: wanted.control.used_tools.is_empty(),
+            has_files: wanted.control.engine.is_some(),
             trace: turn.and_then(|turn| {
                 let agent = wanted.agent;
                 agent.trace(turn.id, turn.started)

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::prompts::{PromptWeights, Prompts};
+use super::context_sources::ContextSources;
 use super::tool_call::SessionTools;
 use crate::agent::attachments::{Attachments, Reader, Sight};
 use crate::agent::budget::Budgets;
+use crate::context::{Arranged, Assembler, PromptWeights, SystemText};
 use crate::domain::{
     CompactionStrategy, Effort, ModelRequestId, SandboxId, SessionId, SessionKey, TenantId,
     TokenUsage, Tool, UserId,
@@ -34,6 +35,8 @@ const TYPICAL_RATIO: u64 = 10;
 pub(in crate::agent) struct Reads<'a> {
     /// What was asked, for prompts that say it.
     pub(in crate::agent) input: &'a str,
+    /// What the session's providers gave.
+    pub(in crate::agent) arranged: &'a Arranged,
     /// Those of the session.
     pub(in crate::agent) limits: history::Limits,
     /// Whether results are in a short form, or were so in a request before.
@@ -42,7 +45,7 @@ pub(in crate::agent) struct Reads<'a> {
 
 /// What every request of a session says beside its history.
 pub(in crate::agent) struct RequestBase {
-    pub(in crate::agent) system: Arc<str>,
+    pub(in crate::agent) system: SystemText,
     pub(in crate::agent) tools: Arc<[Tool]>,
     /// What a vendor that searches tools by itself is told instead of them.
     pub(in crate::agent) deferral: Option<Deferral>,
@@ -50,9 +53,9 @@ pub(in crate::agent) struct RequestBase {
     pub(in crate::agent) limits: history::Limits,
     /// What would fit if the session read the whole window of the model.
     pub(in crate::agent) whole: history::Limits,
-    /// Tokens of prompt and tools.
+    /// Tokens of prompt and tools, and of whatever providers gave beside the history.
     pub(in crate::agent) tokens: u64,
-    /// The same one by one, before the provider's reports corrected it.
+    /// Those of prompt and tools one by one, before the provider's reports corrected them.
     pub(in crate::agent) weights: Arc<PromptWeights>,
     /// Tokens that the model can read, if somebody said so.
     pub(in crate::agent) window: Option<u64>,
@@ -63,7 +66,7 @@ pub(in crate::agent) struct RequestBase {
 pub struct AgentFactory {
     pub providers: Providers,
     pub catalogue: Catalogue,
-    pub prompts: Arc<Prompts>,
+    pub context: ContextSources,
     /// Limits of the working context, and what makes room in it.
     pub history: history::ContextRules,
     /// Tokens that one summary of what leaves the context may take; 0 = none is written.
@@ -106,7 +109,8 @@ pub struct SessionAgent {
     pub(in crate::agent) budgets: Budgets,
     pub(in crate::agent) providers: Providers,
     pub(in crate::agent) catalogue: Catalogue,
-    pub(in crate::agent) prompts: Arc<Prompts>,
+    /// Gathers what its requests are made of.
+    pub(in crate::agent) context: Assembler,
     pub(in crate::agent) history: history::ContextRules,
     pub(in crate::agent) summary_budget: u64,
     pub(in crate::agent) retry: RetryConfig,
@@ -133,6 +137,7 @@ impl SessionAgent {
     ) -> Result<RequestBase, PromptError> {
         let Reads {
             input,
+            arranged,
             limits,
             has_short_results,
         } = reads;
@@ -145,8 +150,8 @@ impl SessionAgent {
         // The prompt names what is told in any case: only the provider knows who searches.
         let told = searchable.as_ref().map(|searchable| &searchable.told);
         let told = told.filter(|told| !told.is_empty()).unwrap_or(&tools);
-        let rendered = self.prompts.with(told, input)?;
-        let tokens = rendered.tokens(&tools, counter);
+        let system = arranged.system(told, input)?;
+        let tokens = system.tokens(&tools, counter);
         let answer = self.max_tokens.map_or_else(
             // Not told: an answer of ordinary length, or what a small model can spare.
             || ORDINARY_ANSWER.min(window / 4),
@@ -168,8 +173,8 @@ impl SessionAgent {
             limits: fits(limits),
             whole: fits(history::Limits::default()),
             window: (!model.is_window_assumed).then_some(window),
-            weights: rendered.weights(&tools, counter),
-            system: rendered.system,
+            weights: system.weights(&tools, counter),
+            system,
             tools,
             deferral: searchable.map(|searchable| Deferral {
                 searchable,
@@ -199,6 +204,17 @@ impl AgentFactory {
         owner: &UserId,
         sandbox: &SandboxId,
     ) -> SessionAgent {
+        let tools = Arc::new(SessionTools::new(
+            self.servers.clone(),
+            Arc::clone(&self.place),
+            SandboxAssignment::new(
+                Arc::clone(&self.place),
+                key.clone(),
+                owner.clone(),
+                sandbox.clone(),
+            ),
+            self.attachments.clone(),
+        ));
         SessionAgent {
             tenant: key.tenant.clone(),
             session: key.session.clone(),
@@ -206,7 +222,7 @@ impl AgentFactory {
             budgets: self.budgets.clone(),
             providers: self.providers.clone(),
             catalogue: self.catalogue,
-            prompts: Arc::clone(&self.prompts),
+            context: self.context.of_session(&tools),
             history: self.history.clone(),
             summary_budget: self.summary_budget,
             retry: self.retry,
@@ -216,17 +232,7 @@ impl AgentFactory {
             tool_search: self.tool_search,
             max_tokens: self.max_tokens,
             turn_limit: self.turn_limit,
-            tools: Arc::new(SessionTools::new(
-                self.servers.clone(),
-                Arc::clone(&self.place),
-                SandboxAssignment::new(
-                    Arc::clone(&self.place),
-                    key.clone(),
-                    owner.clone(),
-                    sandbox.clone(),
-                ),
-                self.attachments.clone(),
-            )),
+            tools,
             attachments: self.attachments.clone(),
             traces: self.traces.clone(),
             agent_name: Arc::clone(&self.agent_name),

@@ -8,6 +8,7 @@ use super::model_request::meter::{Meter, Subject};
 use super::session_agent::SessionAgent;
 use crate::agent::budget::Paced;
 use crate::agent::feed::{Feed, Notice, What};
+use crate::context::{self, Assembled, Context, Manner};
 use crate::domain::{Effort, Entry, RequestParts, RequestPurpose, Weighed};
 use crate::llm::{self, Progress, RetryConfig};
 use crate::providers::Candidate;
@@ -111,17 +112,12 @@ impl TitleRequest {
     async fn ask_one(&self, candidate: &Candidate, text: &str) -> Result<llm::Answer, NoTitle> {
         let choice = &candidate.choice;
         let counter = self.agent.counter(choice);
-        let entry = Weighed::new(Entry::User {
-            seq: 0,
-            text: text.to_owned(),
-            attachments: Vec::new(),
-        });
+        let request = self.request(choice, text);
         let parts = RequestParts {
             system: counter.text(SYSTEM),
-            message: counter.counted(&entry),
+            message: counter.counted(&Weighed::new(Entry::message("user", text))),
             ..RequestParts::default()
         };
-        let request = self.request(choice, entry);
         let subject = Subject {
             choice,
             parts: &parts,
@@ -137,24 +133,23 @@ impl TitleRequest {
         Ok(answer)
     }
 
-    fn request(&self, choice: &ModelChoice, entry: Arc<Weighed>) -> llm::Request {
+    fn request(&self, choice: &ModelChoice, text: &str) -> Assembled {
         let longest = self.agent.longest_answer(choice);
-        llm::Request {
+        let manner = Manner {
             model: choice.model.clone(),
-            system: Some(SYSTEM.into()),
-            entries: vec![entry].into(),
             effort: Some(Effort::Off),
             max_tokens: Some(longest.map_or(MAX_TOKENS, |longest| longest.min(MAX_TOKENS))),
             max_output: longest,
-            ..llm::Request::default()
-        }
+            ..Manner::default()
+        };
+        Assembled::of([Context::user(text), Context::system(SYSTEM)], manner)
     }
 
     /// Asks as far as budgets cover it.
     async fn answer(
         &self,
         candidate: &Candidate,
-        request: llm::Request,
+        request: Assembled,
         (subject, tokens): (Subject<'_>, u64),
     ) -> Result<llm::Answer, NoTitle> {
         let warn = |text| {
@@ -175,7 +170,7 @@ impl TitleRequest {
             max_retries: self.agent.retry.max_retries.min(1),
             ..self.agent.retry
         };
-        let asked = llm::ask(provider, request, retry, |progress| {
+        let asked = context::ask(provider, request, retry, |progress| {
             self.meter.see(&progress, &self.agent);
             if let (Some(gate), Progress::Retry { .. }) = (&gate, &progress) {
                 gate.again(self.meter.cost());

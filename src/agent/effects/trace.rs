@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::session_agent::SessionAgent;
+use crate::context::Assembled;
 use crate::domain::{Code, Iteration, Timestamp, TurnId};
 use crate::llm::{self, ProviderKind};
 use crate::session::{Call, CallStatus, Decider, ModelChoice, Outcome};
@@ -163,7 +164,7 @@ impl RequestSpan {
         turn: TurnTrace,
         kind: ProviderKind,
         (choice, iteration): (&ModelChoice, Iteration),
-        request: &llm::Request,
+        request: &Assembled,
     ) -> Self {
         // A clock that went back since the turn began must not put its parts before it.
         let begun = now().max(turn.started);

@@ -1,17 +1,16 @@
 //! The session as somebody who joins sees it.
 
-use std::sync::Arc;
-
 use super::replica::Replica;
 use crate::agent::cluster::presence::HasSite as _;
 use crate::agent::effects::model_request::meter::Meter;
 use crate::agent::effects::session_agent::Reads;
 use crate::agent::feed::{GoingOn, Joined, LeftOut, QueueState, SessionView, TurnView, UsageState};
-use crate::domain::{RequestParts, Weighed};
+use crate::context::{Arranged, ContextSession};
+use crate::domain::RequestParts;
 use crate::history::{self, Past};
 use crate::llm;
 use crate::llm::tokens::Counter;
-use crate::session::{Activity, ModelChoice, Phase, Spent};
+use crate::session::{Activity, Gap, ModelChoice, Phase, Spent};
 
 impl Replica {
     pub(super) fn queue(&self) -> QueueState {
@@ -70,43 +69,53 @@ impl Replica {
         let own = self.agent.turn_limits(&self.state.control);
         let entries = self.state.entries.iter().map(|entry| &**entry);
         let counter = self.agent.counter(choice).at_hand(entries);
-        let Ok(base) = self.agent.request_base(choice, self.reads(own), counter) else {
+        let arranged = self.arranged();
+        let reads = self.reads(&arranged, own);
+        let Ok(base) = self.agent.request_base(choice, reads, counter) else {
             return (0, RequestParts::default());
         };
-        let entries = self.read_by(choice, own);
-        let shown = self.window(&entries, base.limits, counter);
+        let shown = self.window((&arranged, choice), (own, base.limits), counter);
         let of_what = (shown.entries.as_slice(), self.state.control.question);
         let parts = self.agent.parts(&base, of_what, counter);
         (base.tokens + shown.tokens, parts)
     }
 
+    /// What the providers give for the next request, as far as it is known.
+    fn arranged(&self) -> Arranged {
+        let turn = self.state.control.turn.as_ref().map(|turn| turn.id);
+        let entries = &self.state.entries;
+        let session = ContextSession::of(&self.key, entries, turn.unwrap_or_default());
+        self.agent.context.at_hand(&session).arranged(&session)
+    }
+
     /// What the next request reads within these limits.
-    fn reads(&self, limits: history::Limits) -> Reads<'_> {
+    fn reads<'a>(&'a self, arranged: &'a Arranged, limits: history::Limits) -> Reads<'a> {
         Reads {
             input: history::last_input(&self.state.entries),
+            arranged,
             limits,
             has_short_results: self.state.control.has_short_results,
         }
     }
 
-    /// The entries as that model reads them.
-    fn read_by(&self, choice: &ModelChoice, limits: history::Limits) -> Vec<Arc<Weighed>> {
-        let reader = self.agent.reader(choice, limits);
-        reader.entries(&self.state.entries, &self.state.control.placed)
-    }
-
-    /// What a request with these limits shows of those entries.
+    /// What a request to that model shows of the history: within `limits`, where the session lets it
+    /// read `own`.
     fn window(
         &self,
-        entries: &[Arc<Weighed>],
-        limits: history::Limits,
+        (arranged, choice): (&Arranged, &ModelChoice),
+        (own, limits): (history::Limits, history::Limits),
         counter: Counter,
     ) -> history::Window {
-        let strategies = self.agent.strategies(&self.state.control);
-        let past = Past {
-            entries,
+        let reader = self.agent.reader(choice, own);
+        let entries = reader.entries(arranged.history(), &self.state.control.placed);
+        let mut past = Past {
+            entries: &entries,
             ..Past::of(&self.state)
         };
+        if !arranged.is_whole() {
+            (past.gap, past.compaction) = (Gap::default(), None);
+        }
+        let strategies = self.agent.strategies(&self.state.control);
         history::window(past, limits, &strategies, |entry| counter.of_entry(entry))
     }
 
@@ -115,19 +124,23 @@ impl Replica {
     fn next_request(&self) -> (LeftOut, Option<u64>) {
         let own = self.agent.turn_limits(&self.state.control);
         let counter = self.counter();
-        let base = self
-            .agent
-            .request_base(self.choice(), self.reads(own), counter);
+        let arranged = self.arranged();
+        let reads = self.reads(&arranged, own);
+        let base = self.agent.request_base(self.choice(), reads, counter);
         let base = base.ok();
         // The request itself says what is wrong with the prompt.
         let usual = (own, history::Limits::default());
         let (limits, whole) = base
             .as_ref()
             .map_or(usual, |base| (base.limits, base.whole));
-        let entries = self.read_by(self.choice(), own);
-        let shown = self.window(&entries, limits, counter);
+        let shown = self.window((&arranged, self.choice()), (own, limits), counter);
+        let hidden = self
+            .state
+            .entries
+            .len()
+            .saturating_sub(arranged.history().len());
         let left_out = LeftOut {
-            messages: self.state.left_out + shown.left_out,
+            messages: self.state.left_out + shown.left_out + hidden as u64,
             from_seq: shown.from_seq,
             whole_reads_more: !whole.are_within(limits),
         };

@@ -115,6 +115,7 @@ fn request_value(request: &RequestFacts) -> Value {
         "parts": {
             "system": parts.system,
             "tools": parts.tools,
+            "context": parts.context,
             "history": parts.history,
             "results": parts.results,
             "message": parts.message,

@@ -1,5 +1,6 @@
 //! The rules of ARCHITECTURE.md for the tree of modules, held against every file below `src`.
 
+mod roads;
 mod rules;
 mod source;
 
@@ -18,6 +19,7 @@ const LAYERS: &[&[&str]] = &[
     &["agent"],
     &["servers"],
     &["providers"],
+    &["context"],
     &["history", "llm", "mcp", "sandbox", "tenancy"],
     &["store"],
     &["net"],

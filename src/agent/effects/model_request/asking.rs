@@ -12,6 +12,7 @@ use crate::agent::budget::{Gate, Paced, Warn};
 use crate::agent::effects::watch::{Thinking, Watch};
 use crate::agent::feed::running_answer::RunningAnswer;
 use crate::agent::feed::{Notice, What};
+use crate::context::{self, Assembled};
 use crate::domain::{Code, CompactionStrategy, Fault, RequestParts, RequestPurpose, Weighed};
 use crate::history;
 use crate::llm::tokens::Counter;
@@ -70,6 +71,7 @@ impl ModelRequest {
             Err(refusal) => return self.failed(unanswered(refusal)),
         };
         self.agent.tools.refresh().await;
+        self.gather().await;
         let gate = self.agent.budgets.gate(self.payer.clone());
         let gate = gate.as_ref();
         let mut first: Option<Lost> = None;
@@ -133,7 +135,7 @@ impl ModelRequest {
             Err(_) => return Ok(None),
         };
         let contents = self.contents(candidate, &asked.body).await;
-        asked.body.contents = contents.map_err(unanswered)?;
+        asked.body = asked.body.with_contents(contents.map_err(unanswered)?);
         if let Some(gate) = gate {
             let of = (self.agent.describe(&candidate.choice), asked.tokens);
             let warn = |text| self.warn(text);
@@ -178,7 +180,8 @@ impl ModelRequest {
         if let Some(note) = asked.shown.entries.first() {
             counting::add(&mut asked.parts, (note, false), counter);
         }
-        asked.body.entries = asked.shown.entries.clone().into();
+        let turn = self.past().newest_turn();
+        asked.body = asked.body.showing(&asked.shown.entries, turn);
         Ok(asked)
     }
 
@@ -226,7 +229,7 @@ impl ModelRequest {
     async fn contents(
         &self,
         candidate: &Candidate,
-        body: &llm::Request,
+        body: &Assembled,
     ) -> Result<llm::Contents, Refusal> {
         let agent = &self.agent;
         let sight = agent.reader(&candidate.choice, self.limits).sight();
@@ -238,7 +241,7 @@ impl ModelRequest {
     async fn ask(
         &self,
         candidate: &Candidate,
-        body: llm::Request,
+        body: Assembled,
         (shown, counter, parts): (&history::Window, Counter, &RequestParts),
         gate: Option<&Arc<Gate>>,
     ) -> Result<Answer, NoAnswer> {
@@ -251,7 +254,7 @@ impl ModelRequest {
         tracing::trace!(tools, "Formatting {tools} tools for provider.");
         let mut thinking = Thinking::default();
         let mut watch = Watch::start(provider.kind(), self.span(candidate, &body));
-        let answer = llm::ask(provider, body, self.agent.retry, |progress| {
+        let answer = context::ask(provider, body, self.agent.retry, |progress| {
             watch.see(&progress);
             thinking.see(&progress);
             self.meter.see(&progress, &self.agent);

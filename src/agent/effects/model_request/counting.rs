@@ -25,6 +25,7 @@ impl SessionAgent {
     ) -> RequestParts {
         let mut parts = RequestParts {
             system: base.weights.system,
+            context: base.system.sources(counter),
             ..RequestParts::default()
         };
         for (tool, tokens) in base.tools.iter().zip(&base.weights.tools) {

@@ -22,6 +22,7 @@ use crate::agent::attachments::Placed;
 use crate::agent::feed::running_answer::DeltaKind;
 use crate::agent::feed::{Feed, Notice, Ticket, What};
 use crate::agent::journal::Journal;
+use crate::context::{Arranged, Assembled, Manner};
 use crate::domain::{
     Code, CompactionStrategy, Effort, ModelRequestId, READ_MORE, RequestParts, TokenUsage, Weighed,
 };
@@ -45,6 +46,8 @@ pub(in crate::agent) struct ModelRequest {
     /// How much thinking the turn's message wants.
     pub(in crate::agent) effort: Option<Effort>,
     pub(in crate::agent) said: Vec<Arc<Weighed>>,
+    /// What the session's providers gave, with that history; nothing before they are asked.
+    pub(in crate::agent) arranged: Arranged,
     /// The same as the model that is asked now reads it.
     pub(in crate::agent) entries: Vec<Arc<Weighed>>,
     /// Which attachments are in the workspace.
@@ -70,6 +73,8 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) strategies: Vec<CompactionStrategy>,
     /// Whether no tool has run in the session.
     pub(in crate::agent) is_unused: bool,
+    /// Whether its workspace may hold files.
+    pub(in crate::agent) has_files: bool,
     /// Where it is told, if anybody wants to know.
     pub(in crate::agent) trace: Option<TurnTrace>,
     /// Which request of the session it is.
@@ -84,7 +89,7 @@ pub(in crate::agent) struct ModelRequest {
 
 /// A request to one model.
 pub(super) struct Asked {
-    pub(super) body: llm::Request,
+    pub(super) body: Assembled,
     /// What of the past it holds.
     pub(super) shown: history::Window,
     /// About how many tokens it takes.
@@ -104,9 +109,13 @@ impl ModelRequest {
     }
 
     fn window(&self, past: Past<'_>, limits: Limits, counter: Counter) -> history::Window {
-        history::window(past, limits, &self.strategies, |entry| {
-            counter.of_entry(entry)
-        })
+        let count = |entry: &Weighed| counter.of_entry(entry);
+        let mut shown = history::window(past, limits, &self.strategies, count);
+        if !self.arranged.is_whole() {
+            // Its places are not those of the session.
+            shown.compacted = None;
+        }
+        shown
     }
 
     /// The request again with half of the tokens: by shorter results if that is enough, else by what the
@@ -128,6 +137,8 @@ impl ModelRequest {
         };
         let kept = match kind {
             CutKind::Shortening | CutKind::LowerLimit => self.entries.len(),
+            // What the providers chose of the history says nothing of the rest.
+            CutKind::FreshContext if !self.arranged.is_whole() => return None,
             CutKind::FreshContext => again.entries.len(),
         };
         (again.tokens < shown.tokens).then(|| Cut {
@@ -148,6 +159,7 @@ impl ModelRequest {
     ) -> Result<(RequestBase, history::Window), history::PromptError> {
         let mut reads = Reads {
             input: history::last_input(&self.entries),
+            arranged: &self.arranged,
             limits: self.limits,
             has_short_results: self.has_short_results,
         };
@@ -188,8 +200,8 @@ impl ModelRequest {
         if let Some(window) = window.filter(|window| needed > *window) {
             // The newest message alone, or the tools alone, are too large: no cut can help.
             let text = format!(
-                "the request needs about {needed} tokens ({tokens} of them for the system prompt \
-                 and the tools), and the model `{}` reads {window}; shorten the message, switch \
+                "the request needs about {needed} tokens ({tokens} of them for the system prompt, \
+                 the tools and what stands beside the history), and the model `{}` reads {window}; shorten the message, switch \
                  servers off, or choose a model with a larger window",
                 choice.model
             );
@@ -197,11 +209,8 @@ impl ModelRequest {
         }
         let longest = self.agent.longest_answer(choice);
         let at_most = |most: u32| longest.map_or(most, |longest| most.min(longest));
-        let request = llm::Request {
+        let manner = Manner {
             model: choice.model.clone(),
-            system: (!system.is_empty()).then_some(system),
-            entries: shown.entries.clone().into(),
-            contents: llm::Contents::default(),
             tools,
             deferral,
             temperature: self.agent.temperature,
@@ -209,19 +218,16 @@ impl ModelRequest {
             max_tokens: self.agent.max_tokens.map(at_most),
             max_output: longest,
         };
+        let turn = self.past().newest_turn();
         Ok(Asked {
-            body: request,
+            body: Assembled::new(&system, (&shown.entries, turn), manner),
             shown,
             tokens: needed,
             parts,
         })
     }
 
-    pub(super) fn span(
-        &self,
-        candidate: &Candidate,
-        request: &llm::Request,
-    ) -> Option<RequestSpan> {
+    pub(super) fn span(&self, candidate: &Candidate, request: &Assembled) -> Option<RequestSpan> {
         let trace = self.trace.clone()?;
         let asked = (&candidate.choice, self.request.iteration);
         Some(RequestSpan::begin(

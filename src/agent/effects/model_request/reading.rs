@@ -6,13 +6,41 @@ use std::sync::Arc;
 
 use super::ModelRequest;
 use crate::agent::effects::tool_call::placing::Workspace;
-use crate::domain::{Attachment, Entry};
+use crate::agent::feed::{Notice, What};
+use crate::context::ContextSession;
+use crate::domain::{Attachment, CompactionStrategy, Entry};
 use crate::llm;
 use crate::llm::tokens::Counter;
 use crate::providers::Candidate;
-use crate::session::{Command, ModelChoice, Refusal};
+use crate::session::{Command, Gap, ModelChoice, Refusal};
 
 impl ModelRequest {
+    /// Asks the session's providers what the model may read. One that fails costs the turn what it
+    /// would have given, and people are told.
+    pub(super) async fn gather(&mut self) {
+        let key = self.agent.key();
+        let session = ContextSession::of(&key, &self.said, self.request.turn);
+        let session = session.with_files(self.has_files);
+        let gathered = self.agent.context.gather(&session).await;
+        for (provider, error) in &gathered.failures {
+            tracing::warn!(context.provider = %provider, %error, "A context provider failed");
+            self.feed.announce(What::Notice(Notice {
+                text: format!("Not read for this turn: {provider}: {error}"),
+                code: "context_unavailable".into(),
+                turn: self.request.turn,
+                retry: None,
+            }));
+        }
+        self.arranged = gathered.arranged(&session);
+        self.said = self.arranged.history().to_vec();
+        if !self.arranged.is_whole() {
+            // What the session says of its history is not about a part of it.
+            (self.gap, self.compaction) = (Gap::default(), None);
+            let is_summary = |it: &CompactionStrategy| *it == CompactionStrategy::PartialSummary;
+            self.strategies.retain(|strategy| !is_summary(strategy));
+        }
+    }
+
     /// Makes the entries what that model reads; what counts their tokens.
     pub(super) async fn read_as(&mut self, candidate: &Candidate) -> Counter {
         let reader = self.agent.reader(&candidate.choice, self.limits);
@@ -71,10 +99,11 @@ impl ModelRequest {
     /// Counts what was never counted, beside the async threads where that takes a while.
     async fn weigh(&self, choice: &ModelChoice) -> Counter {
         let counter = self.agent.counter(choice);
-        if counter.is_quick(self.entries.iter().map(|entry| &**entry)) {
+        let all = || self.entries.iter().chain(self.arranged.beside());
+        if counter.is_quick(all().map(|entry| &**entry)) {
             return counter;
         }
-        let entries = self.entries.clone();
+        let entries: Vec<_> = all().cloned().collect();
         let weighed = tokio::task::spawn_blocking(move || {
             for entry in &entries {
                 counter.of_entry(entry);

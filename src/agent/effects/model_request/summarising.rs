@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::meter::{Meter, Subject};
 use crate::agent::budget::{Gate, Paced, Warn};
 use crate::agent::effects::session_agent::SessionAgent;
-use crate::domain::{Entry, MicroUsd, RequestParts, RequestPurpose, TokenUsage, Weighed};
+use crate::context::{self, Assembled, Context, Manner};
+use crate::domain::{MicroUsd, RequestParts, RequestPurpose, TokenUsage};
 use crate::history::{Due, Flaws};
 use crate::llm::tokens::Counter;
 use crate::llm::{self, ModelEvent, Progress};
@@ -136,33 +137,23 @@ impl Summariser<'_> {
         Ok(answer.text)
     }
 
-    fn body(&self, choice: &ModelChoice, (system, question): (String, String)) -> llm::Request {
+    fn body(&self, choice: &ModelChoice, (system, question): (String, String)) -> Assembled {
         let longest = self.agent.longest_answer(choice);
         let at_most = |most: u32| longest.map_or(most, |longest| most.min(longest));
-        llm::Request {
+        let manner = Manner {
             model: choice.model.clone(),
-            system: Some(system.into()),
-            entries: vec![Weighed::new(Entry::User {
-                seq: 0,
-                text: question,
-                attachments: Vec::new(),
-            })]
-            .into(),
-            contents: llm::Contents::default(),
-            tools: Vec::new().into(),
-            deferral: None,
-            temperature: None,
-            effort: None,
             max_tokens: self.agent.max_tokens.map(at_most),
             max_output: longest,
-        }
+            ..Manner::default()
+        };
+        Assembled::of([Context::user(question), Context::system(system)], manner)
     }
 
     /// Asks as far as budgets cover it. What failed is counted.
     async fn ask(
         &self,
         candidate: &Candidate,
-        body: llm::Request,
+        body: Assembled,
         (subject, tokens): (Subject<'_>, u64),
     ) -> Result<llm::Answer, NoSummary> {
         let agent = self.agent;
@@ -176,7 +167,7 @@ impl Summariser<'_> {
         }
         self.meter.asks(subject, tokens);
         let mut said = llm::Answer::default();
-        let answer = llm::ask(provider, body, agent.retry, |progress| {
+        let answer = context::ask(provider, body, agent.retry, |progress| {
             self.meter.see(&progress, agent);
             if let Progress::Event(ModelEvent::Text(piece)) = &progress {
                 said.text.push_str(piece);

@@ -3,6 +3,7 @@
 
 pub(in crate::agent) mod broken;
 pub(in crate::agent) mod connections;
+pub(super) mod instructions;
 pub(in crate::agent) mod outcome;
 pub(super) mod placing;
 pub(super) mod proposal;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
-use crate::domain::Entry;
-use crate::llm::{self, Provider, ProviderKind, Refusal, Request, RetryConfig};
+use crate::context::{self, Assembled, Context, Manner};
+use crate::llm::{self, Provider, ProviderKind, Refusal, RetryConfig};
 
 /// Requests at the same time, of everybody together.
 const SIDE_BY_SIDE: usize = 4;
@@ -59,7 +59,7 @@ impl Prober {
             ..RetryConfig::default()
         };
         let request = request(provider.kind(), model);
-        let asked = llm::ask(Arc::clone(provider), request, once, |_| {});
+        let asked = context::ask(Arc::clone(provider), request, once, |_| {});
         let (problem, is_unknown) = match timeout(PATIENCE, asked).await {
             Ok(Ok(_)) => (None, false),
             Ok(Err(llm::Failed { error, .. })) => {
@@ -85,20 +85,9 @@ impl Prober {
     }
 }
 
-fn request(kind: ProviderKind, model: &str) -> Request {
-    let entry = Entry::User {
-        seq: 1,
-        text: "Say OK.".to_owned(),
-        attachments: vec![],
-    };
-    Request {
+fn request(kind: ProviderKind, model: &str) -> Assembled {
+    let manner = Manner {
         model: model.to_owned(),
-        system: None,
-        entries: [entry].into(),
-        tools: Arc::new([]),
-        deferral: None,
-        temperature: None,
-        effort: None,
         max_tokens: Some(match kind {
             // Its reasoning models refuse less.
             ProviderKind::OpenAi => 16,
@@ -107,7 +96,7 @@ fn request(kind: ProviderKind, model: &str) -> Request {
             | ProviderKind::OpenAiCompatible
             | ProviderKind::Scripted => 1,
         }),
-        max_output: None,
-        contents: crate::llm::Contents::default(),
-    }
+        ..Manner::default()
+    };
+    Assembled::of([Context::user("Say OK.")], manner)
 }

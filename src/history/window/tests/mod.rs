@@ -225,7 +225,7 @@ fn results_are_shortened_before_the_question_or_half_of_the_past_goes() {
     check("ucr5cr5cr5aucr3cr3", 9_000, "cRaucrcr");
 }
 
-/// Asserts S0.14, S3.12, S3.13.
+/// Asserts S0.14, S3.12, S3.13, S4.24.
 #[test]
 fn the_first_turn_and_the_newest_stay_and_a_note_says_what_is_missing() {
     fn check(all: &str, (tokens, messages): (u64, Option<usize>), expected: &str) {

@@ -219,7 +219,8 @@ fn args_of_request((key, row): (&SessionKey, &RequestRow)) -> Vec<Arg> {
         usage.is_estimated,
         Arg::Int(row.cost.map(|cost| int(cost.0))),
         row.price_version.as_deref(),
-        int(parts.system),
+        // Of what is before the history, the table tells only the tools apart.
+        int(parts.system.saturating_add(parts.all_context())),
         int(parts.all_tools()),
         int(parts.history),
         int(parts.results),

@@ -234,6 +234,7 @@ impl RequestsRow {
             cost: MicroUsd(count(self.cost)),
             unpriced_requests: count(self.unpriced_requests),
             parts: RequestParts {
+                context: std::collections::BTreeMap::new(),
                 system: count(self.part_system),
                 tools: [(String::new(), count(self.part_tools))].into(),
                 history: count(self.part_history),

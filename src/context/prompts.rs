@@ -1,5 +1,5 @@
-//! What every request says beside its history, written once for all sessions that are offered the
-//! same tools: the prompt's text and how many tokens it takes with them.
+//! A system prompt, filled in once for all sessions that are offered the same tools, and how many tokens
+//! it takes with them.
 
 use std::sync::Arc;
 
@@ -8,35 +8,33 @@ use crate::history::{PromptError, SystemPrompt};
 use crate::llm::RequestCache;
 use crate::llm::tokens::Counter;
 
-/// The system prompt of an installation, rendered as sessions need it.
+/// A system prompt, rendered as sessions need it.
+#[derive(Debug)]
 pub struct Prompts {
     prompt: SystemPrompt,
     kept: RequestCache<Rendered>,
 }
 
 /// The prompt for one offer of tools.
-#[derive(Clone)]
-pub(in crate::agent) struct Rendered {
-    pub(in crate::agent) system: Arc<str>,
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rendered {
+    pub(super) system: Arc<str>,
     weights: Arc<ByEncoding<Arc<PromptWeights>>>,
 }
 
-/// Tokens of a prompt and of the tools that it was rendered for.
-pub(in crate::agent) struct PromptWeights {
-    pub(in crate::agent) system: u64,
+/// Tokens of a prompt and of the tools that it was rendered for, before the provider's reports correct
+/// them.
+#[derive(Debug)]
+pub struct PromptWeights {
+    /// Of the template, filled in.
+    pub system: u64,
     /// In the order of the tools.
-    pub(in crate::agent) tools: Vec<u64>,
+    pub tools: Vec<u64>,
 }
 
 impl Rendered {
-    /// Tokens of the prompt and of the tools that it was rendered for.
-    pub(in crate::agent) fn tokens(&self, tools: &[Tool], counter: Counter) -> u64 {
-        let weights = self.weights(tools, counter);
-        counter.corrected(weights.system + weights.tools.iter().sum::<u64>())
-    }
-
-    /// The same one by one, before the provider's reports correct it.
-    pub(in crate::agent) fn weights(&self, tools: &[Tool], counter: Counter) -> Arc<PromptWeights> {
+    /// Its tokens and those of the tools that it was rendered for.
+    pub(super) fn weights(&self, tools: &[Tool], counter: Counter) -> Arc<PromptWeights> {
         self.weights.get(counter.encoding(), || {
             let tools = tools.iter().map(|tool| counter.tool(tool));
             Arc::new(PromptWeights {
@@ -56,12 +54,13 @@ impl Prompts {
         }
     }
 
+    /// The template as it was written.
+    pub fn template(&self) -> &str {
+        self.prompt.template()
+    }
+
     /// The prompt with these tools, for what was asked.
-    pub(in crate::agent) fn with(
-        &self,
-        tools: &Arc<[Tool]>,
-        input: &str,
-    ) -> Result<Rendered, PromptError> {
+    pub(super) fn with(&self, tools: &Arc<[Tool]>, input: &str) -> Result<Rendered, PromptError> {
         if self.prompt.reads_input() {
             return self.render(tools, input);
         }
@@ -100,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_prompt_is_rendered_once_for_an_offer_and_anew_for_another() {
-        let prompts = Prompts::new(SystemPrompt::new("{{tools}}", Input::Apart).unwrap());
+        let prompts = Prompts::new(SystemPrompt::new("{{tools}}", Input::Apart("query")).unwrap());
         let (one, two) = (tools("one"), tools("two"));
         let first = prompts.with(&one, "").unwrap();
         assert_eq!(&*first.system, "- one:");

@@ -1,0 +1,205 @@
+//! Asks the providers in their order and hands over what they gave, told apart by what a request does
+//! with it.
+
+mod arranged;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::provider::{ContextError, ContextProvider, ContextSession};
+use super::system_prompt::SystemPromptProvider;
+use super::value::{Body, Context};
+use crate::domain::TurnId;
+use crate::store::clock::now;
+
+pub use self::arranged::{Arranged, SystemText};
+pub use self::request::{Assembled, Manner, ask};
+
+/// How long a provider may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of text that a request takes of one provider, what the session itself holds not counted.
+const MAX_BYTES: usize = 256 * 1024;
+
+/// Collects what a session's requests are made of (S4.19).
+#[derive(Clone, Default)]
+pub struct ContextBuilder {
+    system_prompt: SystemPromptProvider,
+    providers: Vec<Arc<dyn ContextProvider>>,
+}
+
+impl ContextBuilder {
+    /// The system prompt comes from there; without it there is none.
+    #[must_use]
+    pub fn with_system_prompt(self, system_prompt: SystemPromptProvider) -> Self {
+        Self {
+            system_prompt,
+            ..self
+        }
+    }
+
+    /// Adds providers, in the order in which a request shows what they give. What stands before the
+    /// history stays the same from turn to turn, for the sake of prompt caches; what stands behind it is
+    /// shown right before the newest question.
+    #[must_use]
+    pub fn with_context_providers(
+        mut self,
+        providers: impl IntoIterator<Item = Arc<dyn ContextProvider>>,
+    ) -> Self {
+        self.providers.extend(providers);
+        self
+    }
+
+    /// The assembler of one session.
+    pub fn build(self) -> Assembler {
+        let system_prompt: Arc<dyn ContextProvider> = Arc::new(self.system_prompt);
+        let providers = std::iter::once(system_prompt).chain(self.providers);
+        Assembler {
+            providers: providers.collect(),
+            given: Arc::default(),
+        }
+    }
+}
+
+/// Asks the providers of one session. Clones share what was given.
+#[derive(Clone)]
+pub struct Assembler {
+    providers: Arc<[Arc<dyn ContextProvider>]>,
+    /// Never held across an await.
+    given: Arc<Mutex<Given>>,
+}
+
+/// What those gave that are asked once for a turn.
+#[derive(Default)]
+struct Given {
+    turn: Option<TurnId>,
+    /// By the place of the provider; empty for those that are asked each time.
+    contexts: Vec<Vec<Context>>,
+}
+
+/// What all providers gave.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    /// In the order of the providers, each list the newest first.
+    lists: Vec<Vec<Context>>,
+    /// Who gave nothing, or not all of it, and why; each is told in one request of a turn.
+    pub failures: Vec<(String, ContextError)>,
+}
+
+impl Assembler {
+    /// What everybody has for the next request of the session.
+    pub async fn gather(&self, session: &ContextSession<'_>) -> Gathered {
+        let mut failures = Vec::new();
+        if self.given().turn != Some(session.turn()) {
+            let asked = self
+                .providers
+                .iter()
+                .map(|provider| ask_one(&**provider, session));
+            let mut contexts = Vec::with_capacity(self.providers.len());
+            for (provider, given) in self
+                .providers
+                .iter()
+                .zip(futures::future::join_all(asked).await)
+            {
+                let name = provider.name();
+                let given = given.unwrap_or_else(|error| {
+                    failures.push((name.to_owned(), error));
+                    Vec::new()
+                });
+                let (given, is_cut) = within_limit(given);
+                if is_cut {
+                    let limit = MAX_BYTES / 1024;
+                    let why = format!("it gave more than {limit} KiB; the oldest was left out");
+                    failures.push((name.to_owned(), ContextError::new(why)));
+                }
+                let filled = given.into_iter().zip(1_u32..);
+                contexts.push(filled.map(|(it, nth)| filled_in(it, name, nth)).collect());
+            }
+            *self.given() = Given {
+                turn: Some(session.turn()),
+                contexts,
+            };
+        }
+        Gathered {
+            failures,
+            ..self.at_hand(session)
+        }
+    }
+
+    /// The same without waiting, for estimates: of those that are asked once for a turn, what they gave
+    /// last.
+    pub fn at_hand(&self, session: &ContextSession<'_>) -> Gathered {
+        let given = self.given();
+        let providers = self.providers.iter().enumerate();
+        let lists = providers.map(|(place, provider)| {
+            let at_hand = provider.at_hand(session);
+            at_hand.unwrap_or_else(|| given.contexts.get(place).cloned().unwrap_or_default())
+        });
+        Gathered {
+            lists: lists.collect(),
+            failures: Vec::new(),
+        }
+    }
+
+    fn given(&self) -> MutexGuard<'_, Given> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a provider that is asked once for a turn has; of the others nothing.
+async fn ask_one(
+    provider: &dyn ContextProvider,
+    session: &ContextSession<'_>,
+) -> Result<Vec<Context>, ContextError> {
+    if provider.at_hand(session).is_some() {
+        return Ok(Vec::new());
+    }
+    let provided = tokio::time::timeout(PATIENCE, provider.provide(session)).await;
+    provided.unwrap_or_else(|_| {
+        let seconds = PATIENCE.as_secs();
+        Err(ContextError::new(format!(
+            "it took longer than {seconds} s"
+        )))
+    })
+}
+
+/// The newest that fit, and whether something did not.
+fn within_limit(mut contexts: Vec<Context>) -> (Vec<Context>, bool) {
+    let all = contexts.len();
+    let mut left = MAX_BYTES;
+    let fits = contexts.iter().take_while(|context| {
+        let length = match context.body() {
+            Body::Text(text) => text.text.len(),
+            Body::Template(_) | Body::Entry(..) => 0,
+        };
+        let rest = left.checked_sub(length);
+        left = rest.unwrap_or_default();
+        rest.is_some()
+    });
+    let fitting = fits.count();
+    contexts.truncate(fitting);
+    (contexts, fitting < all)
+}
+
+/// A text with what metadata always say (S4.12), where its provider does not say it.
+fn filled_in(context: Context, provider: &str, nth: u32) -> Context {
+    if !matches!(context.body(), Body::Text(_)) {
+        return context;
+    }
+    let usual: [(&str, Value); 3] = [
+        ("source", provider.into()),
+        ("entry_id", format!("{provider}:{nth}").into()),
+        ("timestamp", now().to_rfc3339().into()),
+    ];
+    let missing = usual.into_iter();
+    missing.fold(context, |context, (name, value)| {
+        if context.added(name).is_some() {
+            return context;
+        }
+        context.with_metadata(name, value)
+    })
+}

@@ -1,0 +1,112 @@
+//! The request itself: nothing else makes one, and nothing else can be asked.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::arranged::{Arranged, SystemText};
+use crate::context::Context;
+use crate::domain::{Effort, Tool, Weighed};
+use crate::llm::{
+    self, Answer, Contents, Deferral, Failed, Progress, Provider, Request, RetryConfig,
+};
+
+/// How a model is asked, beside what it reads.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Manner {
+    /// The model's name at the provider.
+    pub model: String,
+    /// The tools that the model may ask for.
+    pub tools: Arc<[Tool]>,
+    /// What a vendor that searches tools by itself is told instead of them.
+    pub deferral: Option<Deferral>,
+    /// Sent only when set (S0.45).
+    pub temperature: Option<f64>,
+    /// How much the model may think; none = as much as it does by itself.
+    pub effort: Option<Effort>,
+    /// The longest answer; sent only when set and not 0 (S0.67).
+    pub max_tokens: Option<u32>,
+    /// What somebody said of the longest answer that the model can give.
+    pub max_output: Option<u32>,
+}
+
+/// A model request that was built of contexts: there is no other way to one. It can be read like the
+/// request that it is.
+#[derive(Debug, Clone)]
+pub struct Assembled {
+    request: Request,
+    before: Vec<Arc<Weighed>>,
+    after: Vec<Arc<Weighed>>,
+}
+
+impl Assembled {
+    /// A request that shows these entries of a history, of which the last `turn` are the newest turn.
+    pub fn new(
+        system: &SystemText,
+        (shown, turn): (&[Arc<Weighed>], usize),
+        manner: Manner,
+    ) -> Self {
+        let made = Self {
+            request: Request {
+                model: manner.model,
+                system: (!system.text.is_empty()).then(|| Arc::clone(&system.text)),
+                tools: manner.tools,
+                deferral: manner.deferral,
+                temperature: manner.temperature,
+                effort: manner.effort,
+                max_tokens: manner.max_tokens,
+                max_output: manner.max_output,
+                ..Request::default()
+            },
+            before: system.before.clone(),
+            after: system.after.clone(),
+        };
+        made.showing(shown, turn)
+    }
+
+    /// A request about something, such as a title: of these contexts alone, the newest first.
+    pub fn of(contexts: impl IntoIterator<Item = Context>, manner: Manner) -> Self {
+        let arranged = Arranged::of(contexts);
+        // Without a template nothing is filled in, and so nothing fails.
+        let system = arranged.system(&manner.tools, "").unwrap_or_default();
+        Self::new(&system, (&[], 0), manner)
+    }
+
+    /// The same with other entries of the history.
+    #[must_use]
+    pub fn showing(mut self, shown: &[Arc<Weighed>], turn: usize) -> Self {
+        let (earlier, newest) = shown.split_at(shown.len().saturating_sub(turn));
+        let parts = [&self.before, earlier, &self.after, newest];
+        let mut entries = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
+        for part in parts {
+            entries.extend_from_slice(part);
+        }
+        self.request.entries = entries.into();
+        self
+    }
+
+    /// The same with what is attached to its entries.
+    #[must_use]
+    pub fn with_contents(mut self, contents: Contents) -> Self {
+        self.request.contents = contents;
+        self
+    }
+}
+
+impl Deref for Assembled {
+    type Target = Request;
+
+    fn deref(&self) -> &Request {
+        &self.request
+    }
+}
+
+/// Asks a model; the only way to one. `on` is told what happens on the way, and dropping it ends the
+/// request ([`llm::ask`]).
+pub async fn ask(
+    provider: Arc<dyn Provider>,
+    request: Assembled,
+    retry: RetryConfig,
+    on: impl FnMut(Progress) + Send,
+) -> Result<Answer, Failed> {
+    llm::ask(provider, request.request, retry, on).await
+}

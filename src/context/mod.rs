@@ -1,0 +1,25 @@
+//! The one road from sources to a model request: providers give [`Context`]s, the assembler makes an
+//! [`Assembled`] request of them, and only what is assembled can be asked.
+
+mod assembler;
+mod conversion;
+mod filter;
+mod history;
+mod kind;
+mod prompts;
+mod provider;
+mod record;
+mod system_prompt;
+mod value;
+
+pub use assembler::{
+    Arranged, Assembled, Assembler, ContextBuilder, Gathered, Manner, SystemText, ask,
+};
+pub use conversion::Metadata;
+pub use filter::{ContextFilter, Filtered, Relevance};
+pub use history::HistoryProvider;
+pub use kind::ContextKind;
+pub use prompts::{PromptWeights, Prompts};
+pub use provider::{ContextError, ContextProvider, ContextSession};
+pub use system_prompt::SystemPromptProvider;
+pub use value::Context;
