@@ -1,6 +1,7 @@
 //! The composition root: builds every part once, serves, and stops in order.
 
 mod agent;
+mod contexts;
 mod deferred_engine;
 mod disk;
 mod doctor;

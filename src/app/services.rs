@@ -8,13 +8,12 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Parts, deferred_engine, disk, doctor, model, sandboxes, servers};
+use super::{Parts, contexts, deferred_engine, disk, doctor, model, sandboxes, servers};
 use crate::agent::{
-    self, AgentFactory, AttachmentLimits, Attachments, BudgetSettings, Budgets, ContextSources, Sessions,
-    SessionsSettings,
+    self, AgentFactory, AttachmentLimits, Attachments, BudgetSettings, Budgets, ContextSources,
+    Sessions, SessionsSettings,
 };
 use crate::config::{self, Settings};
-use crate::context::SystemPromptProvider;
 use crate::domain::MicroUsd;
 use crate::gateway::System;
 use crate::history::{self, Input};
@@ -88,6 +87,7 @@ impl Services {
         let janitor = deferred_engine::janitor(&place, &store).await?;
         let found = place.clone();
         let place = Arc::new(place.for_sessions(&settings.sandbox, store.records()));
+        let context = contexts::open(settings, reads, &guard)?;
         let servers = servers::open(settings, &store, (Arc::clone(&place), guard), &agents)?;
         follow(found, (&report, &servers), &store, &agents);
         let traces = open_traces(&settings.telemetry)?;
@@ -95,10 +95,10 @@ impl Services {
             traces: traces.clone(),
             ..factory(
                 settings,
-                (providers.clone(), reads),
+                (providers.clone(), context),
                 (place, servers.clone(), store.records()),
                 open_budgets(settings, &store, &agents).await?,
-            )?
+            )
         };
         let sessions = start_sessions(&store, (settings, factory), &agents).await?;
         forget(&settings.store, &store, &agents);
@@ -267,10 +267,10 @@ fn hashed(parts: &[&[u8]]) -> String {
 
 fn factory(
     settings: &Settings,
-    (providers, reads): (Providers, Input<'_>),
+    (providers, context): (Providers, ContextSources),
     (place, servers, records): (Arc<SandboxHost>, Servers, Records),
     budgets: Budgets,
-) -> anyhow::Result<AgentFactory> {
+) -> AgentFactory {
     let (chat, llm) = (&settings.chat, &settings.llm);
     let limits = history::Limits {
         max_tokens: chat.max_tokens.map(|most| u64::from(most.get())),
@@ -278,13 +278,10 @@ fn factory(
             .max_messages
             .and_then(|most| usize::try_from(most.get()).ok()),
     };
-    Ok(AgentFactory {
+    AgentFactory {
         providers,
         catalogue: Catalogue::built_in(),
-        context: ContextSources {
-            system_prompt: SystemPromptProvider::new(&llm.prompt_template, reads)?,
-            ..ContextSources::default()
-        },
+        context,
         history: history::ContextRules {
             limits,
             strategies: chat.compaction_strategy.as_slice().into(),
@@ -303,5 +300,5 @@ fn factory(
         budgets,
         traces: Traces::default(),
         agent_name: settings.agent.name.as_str().into(),
-    })
+    }
 }

@@ -9,6 +9,7 @@ mod kind;
 mod prompts;
 mod provider;
 mod record;
+pub mod sources;
 mod system_prompt;
 mod value;
 

@@ -1,5 +1,6 @@
 //! Members of the sections with free names: read from the file, laid over by the environment.
 
+pub(super) mod contexts;
 mod of_models;
 mod presets;
 pub(super) mod providers;
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::check::{Raw, accepts, check, quote};
-use super::table::{Family, Field, FieldKind, SERVERS};
+use super::table::{Family, Field, FieldKind};
 use super::value::Resolved;
 use super::{Problem, Source};
 
@@ -30,9 +31,9 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Whether it is an MCP server.
-    pub(super) fn is_server(&self) -> bool {
-        self.family == SERVERS.key
+    /// Whether it is one of that family.
+    pub(super) fn is_of(&self, family: &Family) -> bool {
+        self.family == family.key
     }
 }
 

@@ -1,6 +1,7 @@
 //! The settings as the other modules get them: one struct per concern, checked and typed.
 
 mod agent;
+mod context;
 mod of_models;
 mod read;
 mod runtime;
@@ -18,6 +19,7 @@ pub use agent::{
     ProviderKind, Retry, Titles, Tool, ToolSearch,
 };
 pub(in crate::config) use agent::{fallback, listed};
+pub use context::{Context, ContextKind, ContextPosition, ContextProviderEntry, ContextRole};
 pub use of_models::ModelPrice;
 pub(in crate::config) use of_models::{model_effort, model_max_output, model_price, model_window};
 pub use runtime::{
@@ -37,6 +39,8 @@ pub struct Settings {
     pub agent: Agent,
     /// What the model is shown of a session, and how often it is asked.
     pub chat: Chat,
+    /// What models read beside the conversation.
+    pub context: Context,
     /// The model and its providers.
     pub llm: Llm,
     /// The one tool of the agent as an MCP server.
@@ -74,6 +78,7 @@ struct AgentTree {
     tool: Tool,
     approval: Vec<ApprovalWay>,
     chat: Chat,
+    context: Context,
     llm: Llm,
     connections: Connections,
 }
@@ -96,6 +101,7 @@ impl Settings {
                 version: tree.agent.version,
             },
             chat: tree.agent.chat,
+            context: tree.agent.context,
             llm: tree.agent.llm,
             tool: tree.agent.tool,
             approval: tree.agent.approval,

@@ -78,7 +78,7 @@ const WORKSPACES: FieldKind = FieldKind::One(Kind::OneOf(&[
 ]));
 
 /// Every family.
-pub const FAMILIES: &[Family] = &[PROVIDERS, SERVERS];
+pub const FAMILIES: &[Family] = &[PROVIDERS, CONTEXTS, SERVERS];
 
 /// `agent.llm.providers`.
 pub const PROVIDERS: Family = Family {
@@ -149,6 +149,91 @@ pub const PROVIDERS: Family = Family {
             "prices",
             FieldKind::Texts,
             "What single models cost in US dollars per million tokens, as `model=input/output`, then perhaps `/cached`, `/cache write` and `/long cache write`; goes before the catalogue.",
+        ),
+    ],
+    env: &[],
+};
+
+/// `agent.context.providers`.
+pub const CONTEXTS: Family = Family {
+    key: "agent.context.providers",
+    shown: "agent.context.providers.<name>",
+    doc: "What else models read (`docs/context.md`). Each is asked once for a turn; what fails is told in the \
+          session, and the turn goes on without it. A name is 1 to 64 letters, digits, `_` or `-`.",
+    fields: &[
+        field(
+            "kind",
+            FieldKind::One(Kind::OneOf(&[
+                Word::Is("file"),
+                Word::Is("database"),
+                Word::Is("rest"),
+            ])),
+            "What it reads.",
+        ),
+        field(
+            "path",
+            TEXT,
+            "The file, on the gateway's machine, of at most 128 KiB (`file`).",
+        ),
+        field(
+            "role",
+            FieldKind::One(Kind::OneOf(&[Word::Is("system"), Word::Is("material")])),
+            "Whether the file is part of the system prompt; `material` without it (`file`).",
+        ),
+        field(
+            "database_url",
+            FieldKind::One(Kind::Database),
+            "Where the database is: SQLite or PostgreSQL (`database`).",
+        ),
+        field(
+            "query",
+            TEXT,
+            "A `SELECT`, the newest rows first; `$1` is the tenant's id, `$2` the question (`database`).",
+        ),
+        field(
+            "url",
+            FieldKind::One(Kind::Url),
+            "The address that is read; a private one only where `runtime.outgoing.allow` has it (`rest`).",
+        ),
+        field(
+            "headers",
+            FieldKind::Map,
+            "What is sent with every request (`rest`).",
+        ),
+        field(
+            "input_parameter",
+            TEXT,
+            "The parameter of the address in which the question is sent; without it it is not (`rest`).",
+        ),
+        field(
+            "pointer",
+            TEXT,
+            "The JSON pointer of the part of the answer that counts, for example `/items` (`rest`).",
+        ),
+        field(
+            "limit",
+            FieldKind::One(Kind::Whole(1, 1_000)),
+            "Records at most; 20 without it (`database`, `rest`).",
+        ),
+        field(
+            "relevant",
+            FieldKind::One(Kind::Whole(1, 1_000)),
+            "Of the records only so many, those that share most words with the question.",
+        ),
+        field(
+            "max_age_s",
+            FieldKind::One(Kind::Whole(1, u32::MAX as u64)),
+            "Only records whose `timestamp` is not older than so many seconds.",
+        ),
+        field(
+            "tenants",
+            FieldKind::Texts,
+            "The ids of the tenants whose sessions read it; everybody's without it.",
+        ),
+        field(
+            "position",
+            FieldKind::One(Kind::OneOf(&[Word::Is("before"), Word::Is("after")])),
+            "`before` the conversation, or `after` it, right before the newest question; without it files stand before it and the others after.",
         ),
     ],
     env: &[],

@@ -6,7 +6,7 @@ mod families;
 mod rows;
 
 pub(super) use families::provider_kind;
-pub use families::{FAMILIES, Family, Field, FieldKind, PROVIDERS, SERVERS};
+pub use families::{CONTEXTS, FAMILIES, Family, Field, FieldKind, PROVIDERS, SERVERS};
 pub use rows::{LATER, SETTINGS};
 
 /// What values a setting takes.

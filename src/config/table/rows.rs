@@ -219,6 +219,10 @@ settings! { since "0.1":
         "US dollars that one turn may cost, a person's message with everything that follows from it; 0 = no limit.";
     "agent.chat.session_budget" ["SPL_CHAT_SESSION_BUDGET" "CHAT_SESSION_BUDGET"] Number(0.0, 1e9), Is("0.0"),
         "US dollars that one session may cost, unless an admin of its tenant says otherwise; 0 = no limit.";
+    "agent.context.workspace_instructions" ["SPL_CONTEXT_WORKSPACE_INSTRUCTIONS"] Flag, Is("true"),
+        "Whether models read `AGENTS.md` and `CLAUDE.md` at the top of a session's workspace, once there may be files.";
+    "agent.context.workspace_instructions_kb" ["SPL_CONTEXT_WORKSPACE_INSTRUCTIONS_KB"] Whole(1, 256), Is("32"),
+        "KiB that models read of each of these files.";
     "agent.llm.provider" ["SPL_LLM_PROVIDER" "LLM_PROVIDER"] Provider,
         Words("the first of `openai`, `anthropic`, `gemini`, `mistral`, `cohere` with a key, `openai-compatible` with only a base URL, else `scripted`"),
         "Who runs the model unless a session chose otherwise: a kind, `mistral`, `cohere`, or a name of `agent.llm.providers`; `scripted` follows a script and needs no key.";

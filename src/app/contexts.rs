@@ -1,0 +1,122 @@
+//! What the contexts of sessions come from, by the settings.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::agent::ContextSources;
+use crate::config::{self, ContextKind, ContextPosition, ContextProviderEntry, ContextRole};
+use crate::context::sources::{ApiProvider, DatabaseProvider, FileProvider, FileRole, OfTenants};
+use crate::context::{ContextFilter, ContextProvider, Filtered, Relevance, SystemPromptProvider};
+use crate::domain::TenantId;
+use crate::history::Input;
+use crate::net::{self, Guard};
+
+/// How long a source on the network may be silent.
+const SILENCE: Duration = Duration::from_secs(8);
+/// Records that a source gives where the settings do not say how many.
+const USUAL_RECORDS: usize = 20;
+
+/// The system prompt and every provider; refuses what can never work.
+pub(super) fn open(
+    settings: &config::Settings,
+    reads: Input<'_>,
+    guard: &Guard,
+) -> anyhow::Result<ContextSources> {
+    let said = &settings.context;
+    let template = &settings.llm.prompt_template;
+    let mut sources = ContextSources {
+        system_prompt: SystemPromptProvider::new(template, reads)?,
+        workspace_instructions: said
+            .workspace_instructions
+            .then(|| u64::from(said.workspace_instructions_kb) * 1024),
+        ..ContextSources::default()
+    };
+    for (name, entry) in &said.providers {
+        let provider = provider(name, entry, guard)
+            .with_context(|| format!("`agent.context.providers.{name}` cannot be used"))?;
+        match entry.position() {
+            ContextPosition::Before => sources.before.push(provider),
+            ContextPosition::After => sources.after.push(provider),
+        }
+    }
+    Ok(sources)
+}
+
+fn provider(
+    name: &str,
+    entry: &ContextProviderEntry,
+    guard: &Guard,
+) -> anyhow::Result<Arc<dyn ContextProvider>> {
+    let most = entry.limit.map_or(USUAL_RECORDS, |most| most as usize);
+    let mut provider: Arc<dyn ContextProvider> = match entry.kind {
+        ContextKind::File => {
+            let role = match entry.role {
+                ContextRole::System => FileRole::System,
+                ContextRole::Material => FileRole::Material,
+            };
+            let path = entry.path.as_deref().unwrap_or_default();
+            Arc::new(FileProvider::new(name, path, role))
+        }
+        ContextKind::Database => {
+            let url = entry.database_url.clone().unwrap_or_default();
+            let query = entry.query.as_deref().unwrap_or_default();
+            Arc::new(DatabaseProvider::new(name, &url, (query, most))?)
+        }
+        ContextKind::Rest => {
+            let http = net::guarded_client(
+                &net::Settings {
+                    read_timeout: Some(SILENCE),
+                    ..net::Settings::default()
+                },
+                guard,
+            )?;
+            let url = entry.url.clone().context("`url` is missing")?;
+            let rest = ApiProvider::new(name, http, url)
+                .headers(headers(entry)?)
+                .input_parameter(entry.input_parameter.clone())
+                .pointer(entry.pointer.clone())
+                .most(most);
+            Arc::new(rest)
+        }
+    };
+    let mut filter = None;
+    if let Some(seconds) = entry.max_age_s {
+        let age = Duration::from_secs(seconds.into());
+        filter = Some(ContextFilter::default().newer_than(age));
+    }
+    if let Some(most) = entry.relevant {
+        let relevance = Relevance {
+            most: most as usize,
+        };
+        filter = Some(filter.unwrap_or_default().relevance(relevance));
+    }
+    if let Some(filter) = filter {
+        provider = Arc::new(Filtered::new(provider, filter));
+    }
+    if entry.tenants.is_empty() {
+        return Ok(provider);
+    }
+    let tenants = entry.tenants.iter().map(|tenant| {
+        TenantId::parse(tenant).with_context(|| format!("`{tenant}` is no id of a tenant"))
+    });
+    let tenants: BTreeSet<TenantId> = tenants.collect::<anyhow::Result<_>>()?;
+    Ok(Arc::new(OfTenants::new(provider, tenants)))
+}
+
+/// What is sent with each request; values are secret, so no error repeats one.
+fn headers(entry: &ContextProviderEntry) -> anyhow::Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &entry.headers {
+        let key: HeaderName = name.parse().with_context(|| format!("header `{name}`"))?;
+        let mut value: HeaderValue = value
+            .parse()
+            .with_context(|| format!("the value of header `{name}`"))?;
+        value.set_sensitive(true);
+        headers.insert(key, value);
+    }
+    Ok(headers)
+}
