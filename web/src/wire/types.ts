@@ -184,6 +184,8 @@ export interface ContextParts {
   system: number
   /** By server. */
   tools: Record<string, number>
+  /** What was read beside the conversation, by source; the gateway before this release says nothing of it. */
+  context?: Record<string, number>
   history: number
   results: number
   message: number

@@ -4,11 +4,12 @@ import type { ContextUse } from '@/wire/types'
 
 const PARTS = ['history', 'results', 'message', 'attachments', 'reasoning'] as const
 
-/** Part by part, servers one by one; nothing where the journal does not say it. */
+/** Part by part, servers and sources one by one; nothing where the journal does not say it. */
 export function contextParts({ request }: ContextUse): { name: string; tokens: number }[] {
   if (!request) return []
-  const { tools, system, ...others } = request.parts
+  const { tools, system, context, ...others } = request.parts
   const servers = Object.entries(tools).map(([server, tokens]) => ({ name: t('session.contextTools', { server }), tokens }))
+  const given = Object.entries(context ?? {}).map(([source, tokens]) => ({ name: t('session.contextGiven', { source }), tokens }))
   const named = PARTS.map((part) => ({ name: t(`usage.part.${part}`), tokens: others[part] }))
-  return [{ name: t('usage.part.system'), tokens: system }, ...servers, ...named].filter(({ tokens }) => tokens > 0)
+  return [{ name: t('usage.part.system'), tokens: system }, ...servers, ...given, ...named].filter(({ tokens }) => tokens > 0)
 }

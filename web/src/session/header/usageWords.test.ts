@@ -40,12 +40,13 @@ describe('the cost', () => {
   })
 })
 
-it('tells the parts of the last request, servers one by one, and nothing of an old journal', () => {
-  const parts = { system: 1_200, tools: { sandbox: 800, web: 0 }, history: 0, results: 30, message: 5, attachments: 0, reasoning: 0 }
+it('tells the parts of the last request, servers and sources one by one, and nothing of an old journal', () => {
+  const parts = { system: 1_200, tools: { sandbox: 800, web: 0 }, context: { 'AGENTS.md': 90 }, history: 0, results: 30, message: 5, attachments: 0, reasoning: 0 }
   const context = { used: 1, window: null, request: { provider: 'p', model: 'm', parts } }
   expect(contextParts(context)).toEqual([
     { name: 'System prompt', tokens: 1_200 },
     { name: 'Definitions of tools: sandbox', tokens: 800 },
+    { name: 'Read for this conversation: AGENTS.md', tokens: 90 },
     { name: 'Results of tools', tokens: 30 },
     { name: 'Newest message', tokens: 5 },
   ])
