@@ -18,6 +18,7 @@ mod burst;
 mod compose;
 mod containers;
 mod context;
+mod context_providers;
 mod damage;
 mod database;
 mod disk_pressure;

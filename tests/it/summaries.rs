@@ -88,7 +88,7 @@ async fn check_totals(client: &Client, ana: &mut TestSocket, of_summary: u64) {
     }
 }
 
-/// S0.15.
+/// S0.15, S4.24.
 #[tokio::test]
 async fn what_leaves_is_summarised_by_the_cheapest_model_and_the_summary_is_an_event() {
     let app = app_with_a_cheap_model().await;
