@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::contexts::OwnContexts;
 use super::services::Services;
 use super::{Parts, STOP_LIMIT};
 use crate::agent::Sessions;
@@ -63,7 +64,9 @@ pub struct AgentApp {
 impl AgentApp {
     /// Builds everything but doors.
     pub async fn build(settings: &Settings) -> anyhow::Result<Self> {
-        let services = Services::open(settings, None, input(settings, Purpose::Daemon)).await?;
+        let own = OwnContexts::default();
+        let reads = (input(settings, Purpose::Daemon), &own);
+        let services = Services::open(settings, None, reads).await?;
         let entered = services.tenancy.setup().anonymous_caller().await;
         let entered = entered.context("the local user cannot be found")?;
         Ok(Self {

@@ -20,10 +20,19 @@ const SILENCE: Duration = Duration::from_secs(8);
 /// Records that a source gives where the settings do not say how many.
 const USUAL_RECORDS: usize = 20;
 
-/// The system prompt and every provider; refuses what can never work.
+/// Context providers of a program that embeds the gateway.
+#[derive(Clone, Default)]
+pub struct OwnContexts {
+    /// Shown before the conversation: what seldom changes.
+    pub before: Vec<Arc<dyn ContextProvider>>,
+    /// Shown right before the newest question: what changes from turn to turn.
+    pub after: Vec<Arc<dyn ContextProvider>>,
+}
+
+/// The system prompt and every provider, those of the settings first; refuses what can never work.
 pub(super) fn open(
     settings: &config::Settings,
-    reads: Input<'_>,
+    (reads, own): (Input<'_>, &OwnContexts),
     guard: &Guard,
 ) -> anyhow::Result<ContextSources> {
     let said = &settings.context;
@@ -43,6 +52,8 @@ pub(super) fn open(
             ContextPosition::After => sources.after.push(provider),
         }
     }
+    sources.before.extend(own.before.iter().cloned());
+    sources.after.extend(own.after.iter().cloned());
     Ok(sources)
 }
 

@@ -24,6 +24,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceBuilder;
 
 pub use agent::{AgentApp, Purpose};
+pub use contexts::OwnContexts;
 pub use doctor::examine;
 pub use listen::address::{AddressInUse, base_url, bind};
 pub use services::store_settings;
@@ -97,12 +98,22 @@ impl App {
         listener: TcpListener,
         purpose: Purpose,
     ) -> anyhow::Result<Self> {
+        Self::build_with(settings, listener, (purpose, &OwnContexts::default())).await
+    }
+
+    /// The same with context providers of a program that embeds the gateway: every session asks them
+    /// beside those of the settings.
+    pub async fn build_with(
+        settings: &Settings,
+        listener: TcpListener,
+        (purpose, own): (Purpose, &OwnContexts),
+    ) -> anyhow::Result<Self> {
         let address = listener
             .local_addr()
             .context("the listener has no address")?;
         let url = base_url(settings, address);
-        let services =
-            Services::open(settings, Some(&url), agent::input(settings, purpose)).await?;
+        let reads = (agent::input(settings, purpose), own);
+        let services = Services::open(settings, Some(&url), reads).await?;
         let setup = match settings.auth.mode {
             AuthMode::Password => services.tenancy.setup().start(&url).await?,
             AuthMode::None => None,

@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::contexts::OwnContexts;
 use super::{Parts, contexts, deferred_engine, disk, doctor, model, sandboxes, servers};
 use crate::agent::{
     self, AgentFactory, AttachmentLimits, Attachments, BudgetSettings, Budgets, ContextSources,
@@ -52,7 +53,7 @@ impl Services {
     pub(super) async fn open(
         settings: &Settings,
         url: Option<&str>,
-        reads: Input<'_>,
+        reads: (Input<'_>, &OwnContexts),
     ) -> anyhow::Result<Self> {
         let writer = (TaskTracker::new(), CancellationToken::new());
         let agents = (TaskTracker::new(), CancellationToken::new());
@@ -101,7 +102,6 @@ impl Services {
             )
         };
         let sessions = start_sessions(&store, (settings, factory), &agents).await?;
-        forget(&settings.store, &store, &agents);
         Ok(Self {
             installation,
             store,
@@ -208,6 +208,7 @@ async fn start_sessions(
         );
     }
     agents.0.spawn(sweep(sessions.clone(), agents.1.clone()));
+    forget(&settings.store, store, agents);
     Ok(sessions)
 }
 

@@ -31,7 +31,7 @@ impl HistoryProvider {
 
 #[async_trait]
 impl ContextProvider for HistoryProvider {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "history"
     }
 

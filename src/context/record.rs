@@ -13,36 +13,34 @@ impl Context {
     pub fn from_record(record: &Value) -> Self {
         let (kind, content) = known(record).unwrap_or_else(|| {
             let kind = text(record, "type").unwrap_or("record");
-            let content = match record {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
+            let words = record.as_str().map(ToOwned::to_owned);
+            let content = words.unwrap_or_else(|| record.to_string());
             (ContextKind::from(kind), content)
         });
-        let mut context = Self::new(kind, content);
+        let mut made = Self::new(kind, content);
         let added = record.get("metadata").and_then(Value::as_object);
         for (name, value) in added.into_iter().flatten() {
-            context = context.with_metadata(name.as_str(), value.clone());
+            made = made.with_metadata(name.as_str(), value.clone());
         }
         let id = ["entry_id", "id"].into_iter().find_map(|at| record.get(at));
         if let Some(id) = id.filter(|id| id.is_string() || id.is_number()) {
             let id = id
                 .as_str()
                 .map_or_else(|| id.to_string(), ToOwned::to_owned);
-            context = context.with_metadata("entry_id", id);
+            made = made.with_metadata("entry_id", id);
         }
         if let Some(at) = record.get("timestamp").filter(|at| at.is_string()) {
-            context = context.with_metadata("timestamp", at.clone());
+            made = made.with_metadata("timestamp", at.clone());
         }
         for name in ["tool", "tool_name"] {
             if let Some(tool) = text(record, name) {
-                context = context.with_metadata("tool_name", tool);
+                made = made.with_metadata("tool_name", tool);
             }
         }
         if let Some(success) = record.get("success").and_then(Value::as_bool) {
-            context = context.with_metadata("success", success);
+            made = made.with_metadata("success", success);
         }
-        context
+        made
     }
 }
 
@@ -87,10 +85,10 @@ mod tests {
     use crate::context::Context;
 
     fn check(record: &Value, kind: &str, content: &str) -> Context {
-        let context = Context::from_record(record);
-        assert_eq!(context.kind().as_str(), kind, "{record}");
-        assert_eq!(context.content(), content, "{record}");
-        context
+        let made = Context::from_record(record);
+        assert_eq!(made.kind().as_str(), kind, "{record}");
+        assert_eq!(made.content(), content, "{record}");
+        made
     }
 
     /// Asserts S4.5, S4.6, S4.7, S4.8, S4.9.

@@ -37,7 +37,7 @@ impl Default for SystemPromptProvider {
 
 #[async_trait]
 impl ContextProvider for SystemPromptProvider {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "system-prompt"
     }
 

@@ -98,11 +98,10 @@ impl Context {
     /// not speak as the operator, a person or the model.
     #[must_use]
     pub fn as_material(self, name: &str) -> Self {
-        let kind = ContextKind::from(name);
-        let kind = match kind {
-            ContextKind::Custom(_) => kind,
-            _ => ContextKind::Custom("material".into()),
-        };
+        let mut kind = ContextKind::from(name);
+        if !matches!(kind, ContextKind::Custom(_)) {
+            kind = ContextKind::Custom("material".into());
+        }
         Self { kind, ..self }
     }
 

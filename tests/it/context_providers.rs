@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use async_trait::async_trait;
+use sepal::app::OwnContexts;
 use sepal::config::{ContextKind, ContextProviderEntry, ContextRole, Settings};
 use sepal::context::sources::DatabaseProvider;
-use sepal::context::{ContextProvider as _, ContextSession};
+use sepal::context::{Context, ContextError, ContextProvider, ContextSession};
 use sepal::domain::{SessionId, SessionKey, TenantId};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
@@ -268,6 +272,64 @@ async fn what_the_settings_name_is_read_and_what_fails_is_told() {
     let sources = sources(&mut ana).await;
     let names: Vec<_> = sources.as_object().unwrap().keys().cloned().collect();
     assert_eq!(names, ["opening", "rules"]);
+}
+
+/// Knows each session's tenant, and how often it was asked.
+struct Greeting(AtomicUsize);
+
+#[async_trait]
+impl ContextProvider for Greeting {
+    fn name(&self) -> &'static str {
+        "greeting"
+    }
+
+    async fn provide(&self, session: &ContextSession<'_>) -> Result<Vec<Context>, ContextError> {
+        let asked = self.0.fetch_add(1, Ordering::Relaxed);
+        let text = format!(
+            "{} asked `{}`, {asked} before",
+            session.tenant(),
+            session.input()
+        );
+        Ok(vec![Context::new("greeting", text)])
+    }
+}
+
+/// Asserts S4.18, S4.19.
+#[tokio::test]
+async fn a_provider_of_ones_own_is_asked_once_a_turn_and_shown_before_the_question() {
+    let own = OwnContexts {
+        before: Vec::new(),
+        after: vec![Arc::new(Greeting(AtomicUsize::new(0)))],
+    };
+    let app = TestApp::start_embedded(&[("SPL_SANDBOX", "none")], &own).await;
+    let mut ana = app.socket("acme").await;
+    turn(&app, &mut ana, "one").await;
+    let first = messages(&app);
+    assert!(
+        first[1].contains("asked `one`, 0 before\\n</context>"),
+        "{first:?}"
+    );
+    turn(&app, &mut ana, "two").await;
+    let second = messages(&app);
+    let newest = second.last().unwrap();
+    assert!(newest.contains("asked `two`, 1 before"), "{second:?}");
+    assert!(
+        newest.ends_with("two\""),
+        "right before the question: {second:?}"
+    );
+    assert_eq!(
+        second.concat().matches("</context>").count(),
+        1,
+        "{second:?}"
+    );
+    let mut ben = app.socket("other").await;
+    turn(&app, &mut ben, "three").await;
+    let tenant = |told: &str| {
+        let at = told.find("ten_").unwrap();
+        told[at..at + 36].to_owned()
+    };
+    let others = messages(&app).concat();
+    assert_ne!(tenant(&others), tenant(&second.concat()), "each its own");
 }
 
 /// Asserts S4.22: the tenant's own rows, of any type, and nothing is ever written.

@@ -224,7 +224,7 @@ impl Running {
             is_limit_lowered: turn.is_some_and(|turn| turn.is_limit_lowered),
             strategies: wanted.agent.strategies(wanted.control),
             is_unused: wanted.control.used_tools.is_empty(),
-            has_files: wanted.control.engine.is_some(),
+            files_at: wanted.control.engine.clone(),
             trace: turn.and_then(|turn| {
                 let agent = wanted.agent;
                 agent.trace(turn.id, turn.started)

@@ -158,8 +158,8 @@ async fn ask_one(
     if provider.at_hand(session).is_some() {
         return Ok(Vec::new());
     }
-    let provided = tokio::time::timeout(PATIENCE, provider.provide(session)).await;
-    provided.unwrap_or_else(|_| {
+    let asked = tokio::time::timeout(PATIENCE, provider.provide(session));
+    asked.await.unwrap_or_else(|_| {
         let seconds = PATIENCE.as_secs();
         Err(ContextError::new(format!(
             "it took longer than {seconds} s"

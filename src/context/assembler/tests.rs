@@ -381,13 +381,13 @@ async fn fifty_messages_are_gathered_without_a_copy() {
         session.add_entry(Entry::message(role, "x".repeat(2_000)), Timestamp(at));
     }
     let assembler = assembler(vec![Arc::new(HistoryProvider::whole())]);
-    let began = std::time::Instant::now();
-    let rounds = 200;
-    for _ in 0..rounds {
+    let mut least = std::time::Duration::MAX;
+    for _ in 0..100 {
+        let began = std::time::Instant::now();
         let arranged = assembler.gather(&session).await.arranged(&session);
+        least = least.min(began.elapsed());
         assert!(arranged.is_whole());
     }
-    let each = began.elapsed() / rounds;
-    assert!(each.as_micros() < 2_000, "{each:?}, unoptimised");
-    eprintln!("{each:?}");
+    // Unoptimised, and with room for a slow machine: optimised it is a small part of that.
+    assert!(least.as_micros() < 1_000, "{least:?}");
 }

@@ -82,7 +82,7 @@ impl ApiProvider {
         let answer = request.send().await.map_err(|error| {
             net::blocked(&error).map_or_else(
                 || hidden("its source cannot be reached", &error),
-                |blocked| ContextError::new(blocked),
+                ContextError::new,
             )
         })?;
         let status = answer.status();
@@ -119,7 +119,9 @@ impl ApiProvider {
             Value::Array(records) => records,
             Value::Null => Vec::new(),
             Value::String(text) if text.is_empty() => Vec::new(),
-            record => vec![record],
+            record @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
+                vec![record]
+            }
         })
     }
 }

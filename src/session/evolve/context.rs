@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::domain::{CallId, Entry, Stamp, Timestamp, Weighed};
+use crate::domain::{CallId, Entry, Native, Stamp, Timestamp, Weighed};
 use crate::session::call::Outcome;
 use crate::session::event::Event;
 use crate::session::event::compaction::{Gap, drops_nothing};
-use crate::session::state::SessionState;
+use crate::session::state::{Control, SessionState};
 
 impl SessionState {
     /// Leaves these entries in the working context, with that gap between them.
@@ -49,24 +49,7 @@ impl SessionState {
                 if *is_retry {
                     self.drop_last_answer();
                 }
-                let notes = self
-                    .control
-                    .notes
-                    .iter()
-                    .map(|text| Entry::Note { text: text.clone() });
-                let messages = self
-                    .control
-                    .waiting
-                    .iter()
-                    .filter(|m| took.contains(&m.seq));
-                let messages = messages.map(|m| Entry::User {
-                    seq: m.seq,
-                    text: m.text.clone(),
-                    attachments: m.attachments.clone(),
-                });
-                let numbered = notes.chain(messages).zip(1..);
-                let taken = numbered.map(|(entry, nth)| Weighed::stamped(entry, stamp(nth)));
-                self.entries.extend(taken);
+                self.take_in(took, stamp);
             }
             Event::Queued { calls } => {
                 if let Some(Entry::Assistant { calls: asked, .. }) = self
@@ -78,22 +61,13 @@ impl SessionState {
                 }
             }
             Event::Said { text, native, .. } | Event::Answered { text, native, .. } => {
-                let said = Entry::Assistant {
-                    text: text.clone(),
-                    calls: Vec::new(),
-                    native: native.clone(),
-                };
-                self.entries.push(Weighed::stamped(said, stamp(0)));
+                self.say(text.clone(), native.clone(), stamp(0));
             }
             Event::Cancelled {
                 text: Some(text), ..
             } if !text.is_empty() => {
-                let said = Entry::Assistant {
-                    text: format!("{text}\n[stopped here by the person]"),
-                    calls: Vec::new(),
-                    native: None,
-                };
-                self.entries.push(Weighed::stamped(said, stamp(0)));
+                let text = format!("{text}\n[stopped here by the person]");
+                self.say(text, None, stamp(0));
             }
             Event::Ended { call, outcome, .. } => self.pair(call, outcome, stamp(0)),
             Event::ContextReset => {
@@ -106,6 +80,31 @@ impl SessionState {
             Event::ContextCut { kept, .. } => self.keep_newest(*kept),
             _ => {}
         }
+    }
+
+    /// Adds the remarks and messages that a model request takes.
+    fn take_in(&mut self, took: &[u64], stamp: impl Fn(u32) -> Option<Stamp>) {
+        let Control { notes, waiting, .. } = &self.control;
+        let notes = notes.iter().map(|text| Entry::Note { text: text.clone() });
+        let messages = waiting.iter().filter(|m| took.contains(&m.seq));
+        let messages = messages.map(|m| Entry::User {
+            seq: m.seq,
+            text: m.text.clone(),
+            attachments: m.attachments.clone(),
+        });
+        let numbered = notes.chain(messages).zip(1..);
+        let taken = numbered.map(|(entry, nth)| Weighed::stamped(entry, stamp(nth)));
+        self.entries.extend(taken);
+    }
+
+    /// Adds what the model said.
+    fn say(&mut self, text: String, native: Option<Native>, stamp: Option<Stamp>) {
+        let said = Entry::Assistant {
+            text,
+            calls: Vec::new(),
+            native,
+        };
+        self.entries.push(Weighed::stamped(said, stamp));
     }
 
     /// Adds the one result of a call.

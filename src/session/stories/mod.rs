@@ -32,6 +32,17 @@ fn a_plain_turn_makes_two_commits() {
     world.answer("hi", vec![]);
     assert_eq!(world.journal.len(), 2);
     assert!(world.state.control.turn.is_none());
+    let stamps = world.state.entries.iter().map(|entry| entry.stamp());
+    let stamps: Vec<(u64, i64)> = stamps
+        .map(|it| it.map(|it| (it.seq, it.at.0)).unwrap())
+        .collect();
+    let [(asked, since), (said, at)] = stamps[..] else {
+        panic!("{stamps:?}");
+    };
+    assert!(
+        asked < said && since <= at,
+        "each says where it comes from: {stamps:?}"
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use secrecy::ExposeSecret as _;
 use sepal::agent::Sessions;
-use sepal::app::App;
+use sepal::app::{App, OwnContexts, Purpose};
 use sepal::config::{self, Settings, Sources};
 use sepal::domain::{Role, TenantId};
 use sepal::tenancy::{NewPerson, Tenancy};
@@ -193,10 +193,22 @@ impl TestApp {
         model
     }
 
-    async fn open(
+    /// The same with context providers of a program that embeds the gateway.
+    pub(crate) async fn start_embedded(extra: &[(&str, &str)], own: &OwnContexts) -> Self {
+        let folder = TempDir::new().unwrap();
+        let how: (Extra, fn(&mut Settings)) = (owned(extra), |_| {});
+        Self::open_with(folder, ModelStub::start().await, how, own).await
+    }
+
+    async fn open(folder: TempDir, model: ModelStub, how: (Extra, fn(&mut Settings))) -> Self {
+        Self::open_with(folder, model, how, &OwnContexts::default()).await
+    }
+
+    async fn open_with(
         folder: TempDir,
         model: ModelStub,
         (extra, tune): (Extra, fn(&mut Settings)),
+        own: &OwnContexts,
     ) -> Self {
         let data_dir = folder.path().join("data");
         let mut env = vec![
@@ -234,7 +246,8 @@ impl TestApp {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut settings = settings(&env);
         tune(&mut settings);
-        let app = Box::pin(App::build(&settings, listener)).await.unwrap();
+        let app = App::build_with(&settings, listener, (Purpose::Gateway, own));
+        let app = Box::pin(app).await.unwrap();
         let (address, tenancy, sessions) = (app.address, app.tenancy.clone(), app.sessions.clone());
         let (installation, metrics) = (app.installation.clone(), app.metrics);
         let (stop, serving) = (CancellationToken::new(), TaskTracker::new());

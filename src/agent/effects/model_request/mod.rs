@@ -24,7 +24,8 @@ use crate::agent::feed::{Feed, Notice, Ticket, What};
 use crate::agent::journal::Journal;
 use crate::context::{Arranged, Assembled, Manner};
 use crate::domain::{
-    Code, CompactionStrategy, Effort, ModelRequestId, READ_MORE, RequestParts, TokenUsage, Weighed,
+    Code, CompactionStrategy, Effort, EngineId, ModelRequestId, READ_MORE, RequestParts,
+    TokenUsage, Weighed,
 };
 use crate::history::{self, Limits, Past};
 use crate::llm::tokens::Counter;
@@ -73,8 +74,8 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) strategies: Vec<CompactionStrategy>,
     /// Whether no tool has run in the session.
     pub(in crate::agent) is_unused: bool,
-    /// Whether its workspace may hold files.
-    pub(in crate::agent) has_files: bool,
+    /// The engine that keeps its files, if there may be any.
+    pub(in crate::agent) files_at: Option<EngineId>,
     /// Where it is told, if anybody wants to know.
     pub(in crate::agent) trace: Option<TurnTrace>,
     /// Which request of the session it is.

@@ -20,7 +20,7 @@ impl ModelRequest {
     pub(super) async fn gather(&mut self) {
         let key = self.agent.key();
         let session = ContextSession::of(&key, &self.said, self.request.turn);
-        let session = session.with_files(self.has_files);
+        let session = session.with_files(self.files_at.is_some());
         let gathered = self.agent.context.gather(&session).await;
         for (provider, error) in &gathered.failures {
             tracing::warn!(context.provider = %provider, %error, "A context provider failed");

@@ -64,12 +64,11 @@ impl ContextProvider for WorkspaceInstructions {
             return Ok(Vec::new());
         };
         let running = self.tools.link(BUNDLED).and_then(|link| link.held());
-        let opened = match running {
-            Some(opened) => opened,
-            None => {
-                let opened = self.tools.open(server).await;
-                opened.map_err(|outcome| ContextError::new(outcome.text()))?
-            }
+        let opened = if let Some(opened) = running {
+            opened
+        } else {
+            let opened = self.tools.open(server).await;
+            opened.map_err(|outcome| ContextError::new(outcome.text()))?
         };
         let asked = opened
             .connection
