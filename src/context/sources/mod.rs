@@ -61,9 +61,9 @@ fn contexts(name: &str, records: &[Value], most: usize) -> Vec<Context> {
         .collect()
 }
 
-/// An error of a library whose words may hold addresses and passwords: the log has them, people do not.
+/// An error whose words may name machines of the operator: the log has them, people do not.
 fn hidden(told: &str, error: &(dyn std::error::Error + 'static)) -> ContextError {
-    tracing::debug!(error, "{told}");
+    tracing::warn!(error, "A context provider fails: {told}");
     ContextError::new(told)
 }
 

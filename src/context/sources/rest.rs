@@ -14,6 +14,10 @@ use crate::net;
 /// Bytes of an answer that are read.
 const MAX_BYTES: usize = 512 * 1024;
 
+/// What people are told where the guard refuses.
+const PRIVATE: &str = "its address is private or reserved, which only the installation may allow \
+                       (`runtime.outgoing.allow`, SPL_OUTGOING_ALLOW)";
+
 /// Gives what an address answers: each item of a JSON list, else the answer as one record.
 pub struct ApiProvider {
     name: String,
@@ -80,10 +84,11 @@ impl ApiProvider {
             .header(ACCEPT, "application/json, text/plain;q=0.5")
             .headers(self.headers.clone());
         let answer = request.send().await.map_err(|error| {
-            net::blocked(&error).map_or_else(
-                || hidden("its source cannot be reached", &error),
-                ContextError::new,
-            )
+            if let Some(blocked) = net::blocked(&error) {
+                return hidden(PRIVATE, blocked);
+            }
+            // The address may hold the question, or a key.
+            hidden("its source cannot be reached", &error.without_url())
         })?;
         let status = answer.status();
         if !status.is_success() {
@@ -92,7 +97,8 @@ impl ApiProvider {
         let mut content = Vec::new();
         let mut pieces = answer.bytes_stream();
         while let Some(piece) = pieces.next().await {
-            let piece = piece.map_err(|error| hidden("its source broke off", &error))?;
+            let piece =
+                piece.map_err(|error| hidden("its source broke off", &error.without_url()))?;
             if content.len() + piece.len() > MAX_BYTES {
                 let most = MAX_BYTES / 1024;
                 return Err(ContextError::new(format!(

@@ -184,7 +184,7 @@ export interface ContextParts {
   system: number
   /** By server. */
   tools: Record<string, number>
-  /** What was read beside the conversation, by source; the gateway before this release says nothing of it. */
+  /** What was read beside the conversation, by source; journals of early releases do not say it. */
   context?: Record<string, number>
   history: number
   results: number
