@@ -117,6 +117,17 @@ pub struct Request {
     pub max_tokens: Option<u32>,
     /// What somebody said of the longest answer that the model can give; wins over the catalogue.
     pub max_output: Option<u32>,
+    /// What budgets cover of the answer, where that is less than its longest: it shortens whatever is sent
+    /// otherwise, and lengthens nothing.
+    pub affordable: Option<u32>,
+}
+
+impl Request {
+    /// The longest answer that is asked for; none = nobody wants a limit.
+    pub(in crate::llm) fn longest_answer(&self) -> Option<u32> {
+        let told = self.max_tokens.filter(|&limit| limit > 0);
+        told.into_iter().chain(self.affordable).min()
+    }
 }
 
 /// Entries of a request, oldest first; the session goes on sharing each of them.

@@ -59,6 +59,7 @@ fn request(entries: Vec<Entry>) -> Request {
         effort: None,
         max_tokens: None,
         max_output: None,
+        affordable: None,
     }
 }
 

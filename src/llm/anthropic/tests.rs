@@ -74,6 +74,7 @@ fn a_limit_of_the_answer_is_always_sent_and_never_more_than_the_model_can() {
             effort: None,
             max_tokens: wanted,
             max_output,
+            affordable: None,
             contents: crate::llm::Contents::default(),
             deferral: None,
         };

@@ -44,7 +44,7 @@ fn is_asked(request: &Request, part: Part) -> bool {
         Part::Effort => request.effort.is_some(),
         Part::ToolChoice | Part::Strict => !request.tools.is_empty(),
         Part::ToolSearch => request.deferral.is_some(),
-        Part::MaxTokens => request.max_tokens.is_some_and(|limit| limit > 0),
+        Part::MaxTokens => request.longest_answer().is_some(),
         Part::StreamOptions | Part::Summary | Part::Encrypted | Part::Thoughts | Part::CacheKey => {
             true
         }

@@ -188,6 +188,7 @@ mod tests {
             effort: None,
             max_tokens: None,
             max_output: None,
+            affordable: None,
             contents: crate::llm::Contents::default(),
         }
     }

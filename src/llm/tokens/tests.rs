@@ -108,6 +108,7 @@ fn an_estimate_of_usage_counts_the_request_and_the_answer() {
         effort: None,
         max_tokens: None,
         max_output: None,
+        affordable: None,
         contents: crate::llm::Contents::default(),
     };
     let asked = |args| AskedCall {

@@ -119,6 +119,7 @@ fn request(vendor: Vendor, entries: Vec<Entry>) -> Request {
         effort: None,
         max_tokens: None,
         max_output: None,
+        affordable: None,
     }
 }
 

@@ -155,7 +155,10 @@ pub(in crate::llm::anthropic) fn plan(
     } else {
         DEFAULT_MAX_TOKENS
     };
-    let at_most = |tokens: u32| longest.map_or(tokens, |longest| tokens.min(longest));
+    let at_most = |tokens: u32| {
+        let limits = longest.into_iter().chain(request.affordable);
+        limits.fold(tokens, u32::min)
+    };
     let mut plan = Plan {
         max_tokens: at_most(wanted.unwrap_or(usual)),
         ..Plan::default()

@@ -102,6 +102,19 @@ fn a_model_is_told_not_to_think_only_in_a_form_that_it_takes() {
 }
 
 #[test]
+fn what_a_budget_of_money_covers_shortens_an_answer_and_lengthens_none() {
+    for (covered, effort, limit) in [
+        (300, None, 300),
+        (30_000, None, 8_192),
+        (2_000, Some(Effort::Max), 2_000),
+    ] {
+        let mut request = request("claude-sonnet-4-5", effort);
+        request.affordable = Some(covered);
+        assert_eq!(planned(&request, &[]).max_tokens, limit, "{covered}");
+    }
+}
+
+#[test]
 fn a_budget_stays_below_the_longest_answer_or_is_left_out() {
     for (limit, expected) in [
         (64_000, Some(59_904)),

@@ -62,7 +62,7 @@ pub(in crate::llm::gemini) fn plan(request: &Request, refused: &BTreeSet<Part>) 
     let model = &request.model;
     let mut plan = Plan {
         temperature: request.temperature,
-        max_output_tokens: request.max_tokens.filter(|&limit| limit > 0),
+        max_output_tokens: request.longest_answer(),
         ..Plan::default()
     };
     if plan.temperature.is_some() && refused.contains(&Part::Temperature) {

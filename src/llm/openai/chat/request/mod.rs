@@ -51,7 +51,7 @@ pub(super) fn body<'a>(
 ) -> Body<'a> {
     let Dialect { omitted, host, .. } = dialect;
     let takes = |part| !omitted.has(part) && !host.refuses(part);
-    let max_tokens = request.max_tokens.filter(|&limit| limit > 0);
+    let max_tokens = request.longest_answer();
     let has_new_name = dialect.is_vendor || omitted.has(omitted::Part::MaxTokens);
     Body {
         model: &request.model,

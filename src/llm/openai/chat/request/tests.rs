@@ -29,6 +29,7 @@ fn request(entries: Vec<Entry>) -> Request {
         effort: None,
         max_tokens: None,
         max_output: None,
+        affordable: None,
         contents: crate::llm::Contents::default(),
     }
 }
@@ -95,6 +96,21 @@ fn limits_are_named_as_the_server_knows_them_and_zero_is_none() {
             .get("max_completion_tokens")
             .is_none()
     );
+}
+
+#[test]
+fn what_a_budget_covers_shortens_an_answer_and_lengthens_none() {
+    let mut request = request(vec![]);
+    for (told, covered, limit) in [
+        (None, Some(300), json!(300)),
+        (Some(9), Some(300), json!(9)),
+        (Some(400), Some(300), json!(300)),
+        (Some(0), None, Value::Null),
+    ] {
+        (request.max_tokens, request.affordable) = (told, covered);
+        let own = sent(&request, vendor(&Omitted::default()));
+        assert_eq!(own["max_completion_tokens"], limit, "{told:?} {covered:?}");
+    }
 }
 
 /// Asserts S3.8, S3.21, S3.33, S3.46.

@@ -39,7 +39,7 @@ pub(super) fn body<'a>(
 ) -> Body<'a> {
     let has = |part: Part| !omitted.has(part);
     let system = request.system.as_deref();
-    let max_tokens = request.max_tokens.filter(|&limit| limit > 0);
+    let max_tokens = request.longest_answer();
     Body {
         model: &request.model,
         instructions: system.filter(|text| !text.is_empty()),
