@@ -28,7 +28,7 @@ pub use access::{Actor, Caller, Role, Scope, Tenant, User};
 pub use attachment::{Attachment, BlobId, MediaType};
 pub use budget::{
     Budget, BudgetLevel, BudgetPeriod, BudgetSource, BudgetStanding, Days, Grant, Need,
-    WARN_PERCENT, grant, in_force,
+    WARN_PERCENT, grant, in_force, tightest,
 };
 pub use code::Code;
 pub use compaction_strategy::{CompactionStrategy, UnknownStrategy};

@@ -8,10 +8,11 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use super::ceiling::Ceiling;
 use super::gauge::Gauge;
 use super::words::{exhausted, held, unpriced, warning};
 use super::{Budgets, RENEW, Return};
-use crate::domain::{Code, Grant, MicroUsd, Need};
+use crate::domain::{BudgetStanding, Code, Grant, MicroUsd, Need};
 use crate::llm::ModelEvent;
 use crate::llm::catalogue::Model;
 use crate::session::Refusal;
@@ -55,13 +56,13 @@ impl Gate {
     }
 
     /// Reserves what it takes to ask this model, beside what earlier attempts cost. Waits for what other
-    /// requests hold.
+    /// requests hold. The hard budget that leaves the least, if there is one.
     pub(in crate::agent) async fn admit(
         &self,
         (model, input_tokens): (Model, u64),
         earlier: MicroUsd,
         warn: Warn<'_>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<Option<BudgetStanding>, Stopped> {
         let name = model.id.clone();
         let gauge = Gauge::new(model, self.budgets.charge(), input_tokens, earlier);
         let Some(gauge) = gauge else {
@@ -81,7 +82,7 @@ impl Gate {
             match step.grant {
                 Grant::Given(amount) => {
                     self.paid.send_replace(amount);
-                    return Ok(());
+                    return Ok(step.tightest);
                 }
                 Grant::Exhausted(standing) => return Err(exhausted(&standing, need)),
                 Grant::Held(standing) if since.elapsed() > PATIENCE => return Err(held(&standing)),
@@ -100,7 +101,7 @@ impl Gate {
         model: &str,
         earlier: MicroUsd,
         warn: Warn<'_>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<Option<BudgetStanding>, Stopped> {
         *self.gauge() = None;
         let need = Need {
             least: earlier,
@@ -111,10 +112,23 @@ impl Gate {
             .reserve(need, warn)
             .await
             .map_err(|error| away(&error))?;
-        if step.is_limited {
+        if step.tightest.is_some() {
             return Err(unpriced(model));
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Where the budget ends the answer, if it covers less than the longest one: the provider is told, so
+    /// that nothing is thought or said beyond. What other requests hold may come back, and shortens nothing.
+    pub(in crate::agent) fn ceiling(
+        &self,
+        tightest: Option<BudgetStanding>,
+        longest: u32,
+    ) -> Option<Ceiling> {
+        let standing = tightest?;
+        let gauge = self.gauge();
+        let tokens = gauge.as_ref()?.covered(standing.left_at_most(), longest)?;
+        Some(Ceiling { tokens, standing })
     }
 
     async fn reserve(&self, need: Need, warn: Warn<'_>) -> Result<Reserved, crate::store::Error> {

@@ -91,6 +91,25 @@ impl Gauge {
         self.needs(MARGIN) > paid
     }
 
+    /// Tokens that the answer can have if all attempts together may cost so much; none = as many as its
+    /// longest answer has.
+    pub(super) fn covered(&self, left: MicroUsd, longest: u32) -> Option<u32> {
+        let is_covered = |tokens: u32| self.needs(u64::from(tokens) + MARGIN) <= left;
+        if is_covered(longest) {
+            return None;
+        }
+        let (mut covered, mut beyond) = (0, longest);
+        while beyond - covered > 1 {
+            let middle = covered + (beyond - covered) / 2;
+            if is_covered(middle) {
+                covered = middle;
+            } else {
+                beyond = middle;
+            }
+        }
+        Some(covered)
+    }
+
     fn cost(&self, more: u64) -> Option<MicroUsd> {
         let said = self.said_bytes.div_ceil(BYTES_PER_TOKEN);
         let counted = self.input_tokens.saturating_mul(100 + INPUT_MARGIN) / 100;
@@ -116,7 +135,7 @@ impl Gauge {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHUNK, Gauge, LEAST};
+    use super::{CHUNK, Gauge, LEAST, MARGIN};
     use crate::domain::{MicroUsd, TokenUsage};
     use crate::llm::ProviderKind;
     use crate::llm::catalogue::{Catalogue, Model, Overrides, Vendor};
@@ -159,6 +178,20 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_is_as_long_as_what_is_left_covers() {
+        let gauge = gauge(1_000);
+        let check = |left: MicroUsd, longest: u32, covered: Option<u32>| {
+            assert_eq!(gauge.covered(left, longest), covered);
+        };
+        check(cost(1_050, 5_000 + MARGIN), 5_000, None);
+        check(cost(1_050, 4_999 + MARGIN), 5_000, Some(4_999));
+        check(cost(1_050, 700 + MARGIN), 16_384, Some(700));
+        // What is asked at all has so much of an answer.
+        let least = u32::try_from(LEAST - MARGIN).unwrap();
+        check(gauge.need().least, 16_384, Some(least));
+    }
+
+    #[test]
     fn a_model_without_a_price_has_a_ceiling_or_no_gauge() {
         let unknown = || -> Model {
             let catalogue = Catalogue::built_in();
@@ -169,5 +202,6 @@ mod tests {
         gauge.hear(1_000_000);
         assert_eq!(gauge.needs(1_000), MicroUsd(53));
         assert!(!gauge.is_over(gauge.need().usual));
+        assert_eq!(gauge.covered(MicroUsd(53), 1_000_000), None);
     }
 }

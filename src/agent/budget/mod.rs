@@ -2,6 +2,7 @@
 //! streams, and given back when it is over. Where nobody set a budget, nothing of this runs.
 
 mod access;
+mod ceiling;
 mod gate;
 mod gauge;
 mod paced;
@@ -15,6 +16,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 pub use access::{BudgetChange, BudgetError, BudgetView, BudgetWhose};
+pub(in crate::agent) use ceiling::Ceiling;
 pub(in crate::agent) use gate::{Gate, Warn};
 pub(in crate::agent) use paced::Paced;
 

@@ -22,6 +22,37 @@ pub(super) fn exhausted(standing: &BudgetStanding, need: Need) -> Refusal {
     Refusal::new(Code::BudgetExhausted, text)
 }
 
+/// What people are told of an answer that may be only so long.
+pub(super) fn covers(standing: &BudgetStanding, tokens: u32) -> String {
+    let how = if standing.budget.level == BudgetLevel::Tenant {
+        // How much the others left is theirs.
+        "this answer has to be a short one".to_owned()
+    } else {
+        format!("this answer may take {tokens} tokens at most")
+    };
+    format!(
+        "{how}: no more is left of the budget {} of {} USD",
+        whose(standing),
+        usd(standing.budget.limit)
+    )
+}
+
+/// Why an answer ended there.
+pub(super) fn limited(standing: &BudgetStanding, tokens: u32) -> Refusal {
+    let much = if standing.budget.level == BudgetLevel::Tenant {
+        "no more of this answer".to_owned()
+    } else {
+        format!("{tokens} tokens of this answer and no more")
+    };
+    let text = format!(
+        "the budget {} of {} USD covered {much}; {}",
+        whose(standing),
+        usd(standing.budget.limit),
+        who_raises(standing)
+    );
+    Refusal::new(Code::BudgetExhausted, text)
+}
+
 /// Why a request did not get its turn.
 pub(super) fn held(standing: &BudgetStanding) -> Refusal {
     let text = format!(
@@ -97,7 +128,7 @@ fn usd(amount: MicroUsd) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{exhausted, usd, warning};
+    use super::{covers, exhausted, limited, usd, warning};
     use crate::domain::{
         Budget, BudgetLevel, BudgetPeriod, BudgetSource, BudgetStanding, MicroUsd, Need,
     };
@@ -128,6 +159,30 @@ mod tests {
             warning(&standing),
             "80 % of the budget of your month (UTC) of 5.00 USD are spent; what goes beyond is refused"
         );
+        assert_eq!(
+            covers(&standing, 300),
+            "this answer may take 300 tokens at most: no more is left of the budget of your month \
+             (UTC) of 5.00 USD"
+        );
+        assert_eq!(
+            limited(&standing, 300).message,
+            "the budget of your month (UTC) of 5.00 USD covered 300 tokens of this answer and no more; \
+             an admin of your tenant can raise it"
+        );
+        let of_all = BudgetStanding {
+            budget: Budget {
+                level: BudgetLevel::Tenant,
+                ..standing.budget.clone()
+            },
+            ..standing.clone()
+        };
+        for words in [
+            covers(&of_all, 300),
+            limited(&of_all, 300).message,
+            exhausted(&of_all, need).message,
+        ] {
+            assert!(!words.contains("300") && !words.contains("4.99"), "{words}");
+        }
         assert_eq!(
             (usd(MicroUsd(42)), usd(MicroUsd(0))),
             ("0.000042".into(), "0.00".into())

@@ -84,6 +84,13 @@ impl Assembled {
         self
     }
 
+    /// The same with an answer of at most so many tokens, because no more is paid for.
+    #[must_use]
+    pub fn with_affordable(mut self, tokens: Option<u32>) -> Self {
+        self.request.affordable = tokens;
+        self
+    }
+
     /// The same with what is attached to its entries.
     #[must_use]
     pub fn with_contents(mut self, contents: Contents) -> Self {

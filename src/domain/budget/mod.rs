@@ -184,8 +184,8 @@ impl BudgetStanding {
     }
 
     /// What may still be spent if every other request gave back all that it holds.
-    fn left_at_most(&self) -> u64 {
-        self.budget.limit.0.saturating_sub(self.used.0)
+    pub fn left_at_most(&self) -> MicroUsd {
+        MicroUsd(self.budget.limit.0.saturating_sub(self.used.0))
     }
 
     /// Whether so much more makes it time to warn.
@@ -226,17 +226,25 @@ pub enum Grant {
     Exhausted(Box<BudgetStanding>),
 }
 
+fn hard(standings: &[BudgetStanding]) -> impl Iterator<Item = &BudgetStanding> {
+    standings.iter().filter(|standing| standing.budget.is_hard)
+}
+
+/// The hard budget of which the least is left if every other request gave back all that it holds.
+pub fn tightest(standings: &[BudgetStanding]) -> Option<&BudgetStanding> {
+    hard(standings).min_by_key(|standing| standing.left_at_most())
+}
+
 /// Decides what a request may use, against every budget that is in force for it.
 pub fn grant(standings: &[BudgetStanding], need: Need) -> Grant {
-    let hard = || standings.iter().filter(|standing| standing.budget.is_hard);
-    let Some(tightest) = hard().min_by_key(|standing| standing.left_at_most()) else {
+    let Some(tightest) = tightest(standings) else {
         return Grant::Given(need.usual);
     };
     // What costs nothing is never refused.
-    if need.least.0 > tightest.left_at_most() {
+    if need.least > tightest.left_at_most() {
         return Grant::Exhausted(Box::new(tightest.clone()));
     }
-    let Some(narrowest) = hard().min_by_key(|standing| standing.left()) else {
+    let Some(narrowest) = hard(standings).min_by_key(|standing| standing.left()) else {
         return Grant::Given(need.usual);
     };
     let is_shared = narrowest.reserved > MicroUsd(0);

@@ -1,6 +1,7 @@
 //! Budgets: what a turn, a session, a person and a tenant may spend, at the doors of the page and of REST.
 
 mod burst;
+mod ceiling;
 mod doors;
 
 use bytes::Bytes;
@@ -21,7 +22,12 @@ const PRICED: [(&str, &str); 5] = [
 ];
 
 /// An answer of which the provider counts so many tokens.
-fn counted(text: &str, (input, output): (u64, u64)) -> Reply {
+fn counted(text: &str, usage: (u64, u64)) -> Reply {
+    counted_until("stop", text, usage)
+}
+
+/// An answer that ends for that reason.
+fn counted_until(finish: &str, text: &str, (input, output): (u64, u64)) -> Reply {
     let pieces: Vec<&str> = text.split_inclusive(' ').collect();
     let choice = |delta: Value, reason: Value| {
         json!({"object": "chat.completion.chunk", "usage": null,
@@ -31,7 +37,7 @@ fn counted(text: &str, (input, output): (u64, u64)) -> Reply {
         .iter()
         .map(|piece| choice(json!({"content": piece}), Value::Null))
         .collect();
-    chunks.push(choice(json!({}), json!("stop")));
+    chunks.push(choice(json!({}), json!(finish)));
     chunks.push(json!({"choices": [], "usage": {"prompt_tokens": input,
         "completion_tokens": output, "total_tokens": input + output}}));
     let frames = chunks.iter().map(|chunk| format!("data: {chunk}\n\n"));
@@ -61,6 +67,17 @@ fn counted_call(input: u64) -> Reply {
 async fn set(client: &Client, budget: Value) {
     let answer = client.put("/api/budgets", budget).await;
     assert_eq!(answer.status, 204, "{}", answer.text);
+}
+
+/// What all of the caller's sessions cost so far.
+async fn cost(client: &Client) -> f64 {
+    let usage = client.get("/api/usage").await.ok(200);
+    usage["totals"]["costUsd"].as_f64().unwrap()
+}
+
+/// A budget of a session, as its person sets it.
+fn own(session: &str, limit_usd: f64) -> Value {
+    json!({"level": "own", "subject": session, "period": "whole", "limitUsd": limit_usd})
 }
 
 /// The budget of that level that is in force.
@@ -110,8 +127,7 @@ async fn an_answer_is_cut_where_the_budget_ends_and_goes_on_once_it_is_raised() 
     socket.say("hello").await;
     socket.wait_for_answer().await;
     let session = socket.session();
-    let own = |limit: f64| json!({"level": "own", "subject": session.as_str(), "period": "whole", "limitUsd": limit});
-    set(&client, own(0.02)).await;
+    set(&client, own(&session, 0.02)).await;
     // Some 12,000 tokens, which would cost 0.12 USD.
     app.model
         .will(counted(&"word ".repeat(10_000), (100, 10_000)));
@@ -136,7 +152,7 @@ async fn an_answer_is_cut_where_the_budget_ends_and_goes_on_once_it_is_raised() 
     socket.say("go on").await;
     let error = socket.wait_for("agent:error").await;
     assert_eq!(error.rest()["code"], "budget_exhausted", "{error:?}");
-    set(&client, own(0.5)).await;
+    set(&client, own(&session, 0.5)).await;
     app.model.will(counted("and so on", (100, 3)));
     assert_eq!(socket.ask("turn:retry", &[json!({})]).await["ok"], true);
     assert_eq!(socket.wait_for_answer().await, "and so on");

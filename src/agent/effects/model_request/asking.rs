@@ -5,12 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::meter::{Subject, seen};
+use super::meter::Subject;
+use super::paying::{self, NoAnswer, unanswered};
 use super::summarising::{NoSummary, Summariser};
 use super::{Asked, ModelRequest, counting, cut};
 use crate::agent::budget::{Gate, Paced, Warn};
 use crate::agent::effects::watch::{Thinking, Watch};
-use crate::agent::feed::running_answer::RunningAnswer;
 use crate::agent::feed::{Notice, What};
 use crate::context::{self, Assembled};
 use crate::domain::{Code, CompactionStrategy, Fault, RequestParts, RequestPurpose, Weighed};
@@ -18,14 +18,7 @@ use crate::history;
 use crate::llm::tokens::Counter;
 use crate::llm::{self, Progress};
 use crate::providers::Candidate;
-use crate::session::{Answer, Command, Failure, ModelChoice, Reasoning, Refusal};
-
-/// Why one of those that were asked gave no answer.
-enum NoAnswer {
-    Failed(llm::Failed),
-    /// A budget is spent, and nothing was said.
-    Stopped(Failure),
-}
+use crate::session::{Answer, Command, Failure, ModelChoice, Refusal};
 
 /// What became of those that were asked in vain.
 struct Lost {
@@ -76,7 +69,7 @@ impl ModelRequest {
         let gate = gate.as_ref();
         let mut first: Option<Lost> = None;
         for candidate in &candidates {
-            let (asked, counter) = match self.prepare(candidate, gate, first.is_none()).await {
+            let (mut asked, counter) = match self.prepare(candidate, gate, first.is_none()).await {
                 Ok(Some(prepared)) => prepared,
                 Ok(None) => continue,
                 Err(failure) => return self.failed(failure),
@@ -88,8 +81,7 @@ impl ModelRequest {
             } else {
                 self.meter.lose(self.lost, &self.agent);
             }
-            let of_what = (&asked.shown, counter, &asked.parts);
-            let answer = self.ask(candidate, asked.body, of_what, gate).await;
+            let answer = self.ask(candidate, &mut asked, counter, gate).await;
             let request = self.request;
             let failed = match answer {
                 Ok(mut answer) => {
@@ -137,10 +129,17 @@ impl ModelRequest {
         let contents = self.contents(candidate, &asked.body).await;
         asked.body = asked.body.with_contents(contents.map_err(unanswered)?);
         if let Some(gate) = gate {
-            let of = (self.agent.describe(&candidate.choice), asked.tokens);
+            let model = self.agent.describe(&candidate.choice);
+            let longest = u32::try_from(model.max_output).unwrap_or(u32::MAX);
             let warn = |text| self.warn(text);
+            let of = (model, asked.tokens);
             let admitted = gate.admit(of, self.meter.cost(), &warn).await;
-            admitted.map_err(unanswered)?;
+            let tightest = admitted.map_err(unanswered)?;
+            let told = asked.body.max_tokens.filter(|&limit| limit > 0);
+            asked.ceiling = gate.ceiling(tightest, told.unwrap_or(longest));
+            let tokens = asked.ceiling.as_ref().map(|ceiling| ceiling.tokens);
+            asked.body = asked.body.with_affordable(tokens);
+            paying::tell(self, asked.ceiling.as_ref());
         }
         Ok(Some((asked, counter)))
     }
@@ -241,10 +240,12 @@ impl ModelRequest {
     async fn ask(
         &self,
         candidate: &Candidate,
-        body: Assembled,
-        (shown, counter, parts): (&history::Window, Counter, &RequestParts),
+        asked: &mut Asked,
+        counter: Counter,
         gate: Option<&Arc<Gate>>,
     ) -> Result<Answer, NoAnswer> {
+        let body = asked.body.clone();
+        let Asked { shown, parts, .. } = &*asked;
         cut::log(shown);
         let mut provider = Arc::clone(&candidate.provider);
         if let Some(gate) = gate {
@@ -266,18 +267,19 @@ impl ModelRequest {
         let answer = self.within_budget(answer, gate).await;
         let answer = match answer {
             Ok(answer) => answer,
-            Err(refusal) => return self.stopped(&refusal, thinking.took_ms(), shown),
+            Err(refusal) => return paying::cut(self, &refusal, thinking.took_ms(), shown),
         };
         let first_token_ms = watch.end(&answer);
         let answer = answer.map_err(NoAnswer::Failed)?;
         let choice = &candidate.choice;
         self.calibrate(choice, &answer, parts.total());
+        let limit = paying::limit(self, asked, &answer)?;
         let answer = self.answer(answer, choice, (shown, &thinking, counter));
         let answer = answer.await;
         Ok(Answer {
             first_token_ms,
             request: Some(self.agent.facts(of_turn(choice, parts), &answer.usage)),
-            ..answer
+            ..paying::ended_by(limit, answer)
         })
     }
 
@@ -292,48 +294,6 @@ impl ModelRequest {
             Some(gate) => gate.cover(answer, &warn).await,
             None => Ok(answer.await),
         }
-    }
-
-    /// An answer that a budget has cut: what was said of it is kept, and a person may let the model go
-    /// on from there. One of which nothing was said is none.
-    fn stopped(
-        &self,
-        refusal: &Refusal,
-        took_ms: Option<u64>,
-        shown: &history::Window,
-    ) -> Result<Answer, NoAnswer> {
-        tracing::info!(%refusal, "An answer is cut by a budget");
-        let said = self.feed.running_answer();
-        let said = said.filter(|said| said.request() == self.request);
-        let (text, thought) = said.map_or((None, None), RunningAnswer::into_parts);
-        let mut spent = self
-            .meter
-            .stop(&seen(text.as_deref(), thought.as_ref()), &self.agent);
-        let text = text.unwrap_or_default();
-        let own = if text.is_empty() { None } else { spent.pop() };
-        let Some(own) = own else {
-            return Err(NoAnswer::Stopped(Failure {
-                spent,
-                ..unanswered(refusal.clone())
-            }));
-        };
-        Ok(Answer {
-            text,
-            reasoning: thought.and_then(|thought| Reasoning::of(thought.text, took_ms)),
-            calls: Vec::new(),
-            dropped_calls: 0,
-            shortened: None,
-            compacted: shown.compacted.clone(),
-            native: None,
-            usage: own.usage,
-            cost: own.cost,
-            request: own.request,
-            first_token_ms: None,
-            finish: refusal.code.as_str().to_owned(),
-            stop_detail: Some(refusal.message.clone()),
-            answered_by: None,
-            spent,
-        })
     }
 
     /// Tells people that a budget is about to bite.
@@ -367,16 +327,6 @@ impl ModelRequest {
             turn: self.request.turn,
             retry: Some((1, attempts, Duration::ZERO, lost.error.code())),
         }));
-    }
-}
-
-/// Why nobody can be asked: asking again helps once there is a key, or another choice.
-fn unanswered(refusal: Refusal) -> Failure {
-    Failure {
-        code: refusal.code,
-        text: refusal.message,
-        is_retryable: true,
-        spent: Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@ mod asking;
 mod counting;
 mod cut;
 pub(in crate::agent) mod meter;
+mod paying;
 mod reading;
 mod results;
 mod summarising;
@@ -19,6 +20,7 @@ use super::tool_call::written_files;
 use super::trace::{RequestSpan, TurnTrace};
 use super::watch::Thinking;
 use crate::agent::attachments::Placed;
+use crate::agent::budget::Ceiling;
 use crate::agent::feed::running_answer::DeltaKind;
 use crate::agent::feed::{Feed, Notice, Ticket, What};
 use crate::agent::journal::Journal;
@@ -97,6 +99,8 @@ pub(super) struct Asked {
     pub(super) tokens: u64,
     /// What they are for, before the provider's reports correct them.
     pub(super) parts: RequestParts,
+    /// Where a budget ends the answer before its longest.
+    pub(super) ceiling: Option<Ceiling>,
 }
 
 impl ModelRequest {
@@ -225,6 +229,7 @@ impl ModelRequest {
             shown,
             tokens: needed,
             parts,
+            ceiling: None,
         })
     }
 

@@ -8,7 +8,9 @@ use super::super::super::db::{PerRow, Statement, args};
 use super::Budgets;
 use super::payer::Payer;
 use super::row::{self, StandingRow};
-use crate::domain::{Budget, BudgetStanding, Grant, Need, SessionKey, Timestamp, grant, in_force};
+use crate::domain::{
+    Budget, BudgetStanding, Grant, Need, SessionKey, Timestamp, grant, in_force, tightest,
+};
 
 /// What became of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,8 +18,8 @@ pub struct Reserved {
     pub grant: Grant,
     /// Budgets of which people have to be warned now; they are told once in a period.
     pub warnings: Vec<BudgetStanding>,
-    /// Whether a hard budget is in force.
-    pub is_limited: bool,
+    /// The hard budget that leaves the least; none = nothing is refused.
+    pub tightest: Option<BudgetStanding>,
 }
 
 impl Budgets<'_> {
@@ -78,7 +80,7 @@ fn step(
     (now, until): (Timestamp, Timestamp),
 ) -> (Vec<Statement>, Result<Reserved, Error>) {
     let grant = grant(&standings, need);
-    let is_limited = standings.iter().any(|standing| standing.budget.is_hard);
+    let tightest = tightest(&standings).cloned();
     let is_due = |standing: &BudgetStanding| !standing.is_warned && standing.is_near(need.least);
     let warnings: Vec<BudgetStanding> = standings.into_iter().filter(is_due).collect();
     let tenant = payer.key.tenant.as_str();
@@ -136,7 +138,7 @@ fn step(
     let reserved = Reserved {
         grant,
         warnings,
-        is_limited,
+        tightest,
     };
     (statements, Ok(reserved))
 }
