@@ -14,16 +14,21 @@ use crate::support::postgres::new_database;
 use crate::support::{DEADLINE, Server, TestApp, TestSocket, person};
 
 /// As many sessions at once as there is room for in memory.
-const CROWD: [(&str, &str); 4] = [
+pub(super) const CROWD: [(&str, &str); 4] = [
     ("SPL_LIMIT_NEW_SESSIONS_PER_USER", "0"),
     ("SPL_LIMIT_SESSIONS_PER_USER", "0"),
     ("SPL_LIMIT_CONNECTIONS_PER_ADDRESS", "0"),
     ("SPL_LLM_MAX_TOKENS", "16000"),
 ];
 
-/// Says something in so many sessions at once; waits until all of them are at rest. How many were
-/// answered.
-async fn say_in(client: &Client, sessions: usize) -> usize {
+/// A model whose answers may have 32,000 tokens: 2 USD for a million tokens in, 8 USD out.
+const LONG: [(&str, &str); 2] = [
+    ("SPL_LLM_MODEL", "gpt-4.1"),
+    ("SPL_LLM_MAX_TOKENS", "32000"),
+];
+
+/// Says something in so many new sessions at once.
+pub(super) async fn begin(client: &Client, sessions: usize) {
     let begins = (0..sessions).map(|_| async {
         let session = client.post("/api/sessions", json!({})).await.ok(201);
         let id = session["id"].as_str().unwrap().to_owned();
@@ -32,6 +37,12 @@ async fn say_in(client: &Client, sessions: usize) -> usize {
         assert!(said.status < 300, "{}", said.text);
     });
     futures::future::join_all(begins).await;
+}
+
+/// Says something in so many sessions at once; waits until all of them are at rest. How many were
+/// answered.
+async fn say_in(client: &Client, sessions: usize) -> usize {
+    begin(client, sessions).await;
     let resting = async {
         loop {
             let (failed, idle) = tokio::join!(at_rest(client, "failed"), at_rest(client, "idle"));
@@ -44,7 +55,7 @@ async fn say_in(client: &Client, sessions: usize) -> usize {
 }
 
 /// The sessions in that state.
-async fn at_rest(client: &Client, state: &str) -> HashSet<String> {
+pub(super) async fn at_rest(client: &Client, state: &str) -> HashSet<String> {
     let mut found = HashSet::new();
     let mut cursor = String::new();
     loop {
@@ -94,14 +105,13 @@ async fn two_hundred_turns_at_once_spend_one_dollar_in_postgres_too() {
     two_hundred_turns(&[("DATABASE_URL", &database)]).await;
 }
 
-/// Asserts S1.12: each may say 16,000 tokens, which would be 16 USD for all of them.
-#[tokio::test]
-async fn a_hundred_turns_at_once_that_could_become_long_are_all_answered() {
-    let app = TestApp::start_with(&[&PRICED[..], &CROWD].concat()).await;
+/// Each may say 32,000 tokens, which would be 25.60 USD for all of them, and says 300.
+async fn a_hundred_long_turns(extra: &[(&str, &str)]) {
+    let app = TestApp::start_with(&[&PRICED[..], &CROWD, &LONG, extra].concat()).await;
     let (_, boss) = client(&app, "acme", Role::Admin).await;
     set(
         &boss,
-        json!({"level": "tenant", "period": "day", "limitUsd": 10}),
+        json!({"level": "tenant", "period": "day", "limitUsd": 25}),
     )
     .await;
     for _ in 0..100 {
@@ -109,7 +119,25 @@ async fn a_hundred_turns_at_once_that_could_become_long_are_all_answered() {
     }
     assert_eq!(say_in(&boss, 100).await, 100);
     let stands = all_back(&boss, "", "tenant").await;
-    assert_eq!(stands["usedUsd"], 0.325, "{stands}");
+    assert_eq!(stands["usedUsd"], 0.26, "{stands}");
+    let asked = app.model.requests();
+    assert_eq!(asked.len(), 100);
+    for request in asked {
+        assert_eq!(request.body["max_tokens"], 32_000);
+    }
+}
+
+/// S1.12.
+#[tokio::test]
+async fn a_hundred_turns_at_once_that_could_become_long_are_all_answered() {
+    a_hundred_long_turns(&[]).await;
+}
+
+/// S1.12.
+#[tokio::test]
+async fn a_hundred_turns_at_once_that_could_become_long_are_all_answered_in_postgres_too() {
+    let database = new_database().await;
+    a_hundred_long_turns(&[("DATABASE_URL", &database)]).await;
 }
 
 /// Asserts S1.12: nothing is held beyond its lease, and nothing is counted twice.

@@ -1,8 +1,10 @@
 //! Budgets: what a turn, a session, a person and a tenant may spend, at the doors of the page and of REST.
 
+mod aside;
 mod burst;
 mod ceiling;
 mod doors;
+mod two_gateways;
 
 use bytes::Bytes;
 use sepal::domain::Role;
