@@ -93,6 +93,14 @@ async fn an_edited_message_takes_another_way_and_the_old_one_stays() {
         totals.push(ready["state"]["usage"]["totalTokens"].as_u64().unwrap());
     }
     assert!(0 < totals[0] && totals[0] < totals[1], "{totals:?}");
+    // The rows say the same of each.
+    for (id, total) in [&forked, &session].into_iter().zip(totals) {
+        let usage = client
+            .get(&format!("/api/usage?session={id}"))
+            .await
+            .ok(200);
+        assert_eq!(usage["totals"]["totalTokens"], total, "{usage}");
+    }
 }
 
 #[tokio::test]

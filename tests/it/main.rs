@@ -34,6 +34,7 @@ mod late_engine;
 mod lists;
 mod llm;
 mod logs;
+mod loops;
 mod metrics;
 mod model_stub;
 mod people;
