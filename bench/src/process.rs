@@ -17,6 +17,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a program is looked at while something of it is awaited.
 const LOOK: Duration = Duration::from_micros(200);
 
+/// Whom a gateway asks, without the address; its command line beside it reads the same settings.
+const MODEL: [(&str, &str); 2] = [
+    ("SPL_LLM_PROVIDER", "openai-compatible"),
+    ("SPL_LLM_MODEL", "bench"),
+];
+
 /// A program that listens; dropping it ends it.
 pub(crate) struct Program {
     child: Child,
@@ -73,8 +79,7 @@ impl Program {
         let mut command = sepal(path, folder);
         command
             .env("SPL_LOG_LEVEL", "warn")
-            .env("SPL_LLM_PROVIDER", "openai-compatible")
-            .env("SPL_LLM_MODEL", "bench")
+            .envs(MODEL)
             .env("SPL_LIMIT_SOCKETS", "0")
             .env("SPL_LIMIT_SOCKETS_PER_USER", "0")
             .env("SPL_LIMIT_SESSIONS", "0")
@@ -236,7 +241,7 @@ impl Drop for Program {
     }
 }
 
-/// The command line beside a running gateway.
+/// The command line beside a gateway.
 pub(crate) struct Admin<'a> {
     /// The program.
     pub(crate) sepal: &'a Path,
@@ -259,14 +264,26 @@ impl Admin<'_> {
         Ok(key.lines().last().unwrap_or_default().to_owned())
     }
 
+    /// Decides every session once more; whether all went as before, and what it says.
+    pub(crate) fn replay_all(&self) -> Result<(bool, String)> {
+        let mut command = self.command();
+        let output = command.envs(MODEL).args(["replay", "--all"]).output()?;
+        let said = [output.stdout, output.stderr].concat();
+        Ok((output.status.success(), String::from_utf8(said)?))
+    }
+
     fn run(&self, args: &[&str]) -> Result<String> {
-        let mut command = sepal(self.sepal, self.folder);
-        command.envs(self.env.iter().map(|(name, value)| (name, value)));
-        let output = command.arg("admin").args(args).output()?;
+        let output = self.command().arg("admin").args(args).output()?;
         if !output.status.success() {
             bail!("{}", String::from_utf8_lossy(&output.stderr));
         }
         Ok(String::from_utf8(output.stdout)?)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = sepal(self.sepal, self.folder);
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
     }
 }
 

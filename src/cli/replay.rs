@@ -91,7 +91,11 @@ async fn replay_all(beside: &Beside) -> anyhow::Result<ExitCode> {
         let Some(end) = page.last() else { break };
         last = Some(end.key.clone());
         for key in page.into_iter().map(|progress| progress.key) {
-            let commits = read(&live, &key).await?;
+            let commits = commits_of(&live, &key).await?;
+            if commits.is_empty() {
+                // Deleted since it was listed, or listed and never told anything.
+                continue;
+            }
             sessions += 1;
             let difference = match replayed(&commits) {
                 Ok(replayed) if replayed.recorded == replayed.replayed => continue,
@@ -129,19 +133,9 @@ fn key(tenant: &TenantId, session: &str) -> anyhow::Result<SessionKey> {
     })
 }
 
-/// Every commit of a session.
+/// Every commit of a session that has some.
 async fn read(live: &Arc<dyn LiveStore>, key: &SessionKey) -> anyhow::Result<Vec<Commit>> {
-    let mut commits: Vec<Commit> = Vec::new();
-    loop {
-        let after = commits.last().map_or(0, |commit| commit.version);
-        let records = live.read_after_version(key, after, PAGE).await?;
-        if records.is_empty() {
-            break;
-        }
-        for record in records {
-            commits.push(Commit::from_bytes(&record.body)?);
-        }
-    }
+    let commits = commits_of(live, key).await?;
     if commits.is_empty() {
         bail!(
             "the tenant has no session `{}` with anything in it",
@@ -149,6 +143,20 @@ async fn read(live: &Arc<dyn LiveStore>, key: &SessionKey) -> anyhow::Result<Vec
         );
     }
     Ok(commits)
+}
+
+async fn commits_of(live: &Arc<dyn LiveStore>, key: &SessionKey) -> anyhow::Result<Vec<Commit>> {
+    let mut commits: Vec<Commit> = Vec::new();
+    loop {
+        let after = commits.last().map_or(0, |commit| commit.version);
+        let records = live.read_after_version(key, after, PAGE).await?;
+        if records.is_empty() {
+            return Ok(commits);
+        }
+        for record in records {
+            commits.push(Commit::from_bytes(&record.body)?);
+        }
+    }
 }
 
 /// What is said otherwise, as lines that only one of them has.

@@ -63,6 +63,9 @@ pub(crate) struct Options {
     /// Only these stores; `replicas` needs a PostgreSQL in `SEPAL_TEST_POSTGRES`.
     #[arg(long, value_delimiter = ',')]
     store: Vec<Store>,
+    /// Fail if fewer sessions than that were decided once more from their journals at the end.
+    #[arg(long, default_value_t = 0)]
+    replays: u64,
 }
 
 /// Runs; success if everything held.
@@ -112,6 +115,7 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
     phase.finish.cancel();
     check::end::all_leave(&worlds, &people).await;
     let report = check::end::end(&worlds, &mut watched).await;
+    check::replay::check_count(&ledger, options.replays);
     write(options, seed, &ledger, &report)?;
     Ok(verdict(options, &ledger))
 }

@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::archive;
 use super::flat::{left_over, new_names};
+use super::replay;
 use crate::soak::installation::gateway::Gateway;
 use crate::soak::installation::vitals::{DROPPED, Vitals, groups_of, of_sandboxes};
 use crate::soak::watch::{Life, Watched};
@@ -67,7 +68,7 @@ pub(crate) async fn end(worlds: &[Arc<World>], watched: &mut [Watched]) -> Value
     join_all(ends).await.into()
 }
 
-/// All sessions that stayed read as before.
+/// All sessions that stayed read as before, and are decided again as before.
 async fn start_again(world: &World) {
     let (name, gateways) = (world.installation.name, &world.installation.gateways);
     for gateway in gateways {
@@ -87,6 +88,7 @@ async fn start_again(world: &World) {
     for gateway in gateways {
         stop(world, gateway);
     }
+    tokio::task::block_in_place(|| replay::replay(world));
 }
 
 fn report(one: &Watched, settled: Option<&Vitals>) -> Value {

@@ -5,3 +5,4 @@ pub(super) mod audit;
 pub(super) mod end;
 pub(super) mod flat;
 pub(super) mod ledger;
+pub(super) mod replay;

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use rustix::process::Signal;
 
 use super::lock;
-use crate::process::{Program, free_address};
+use crate::process::{Admin, Program, free_address};
 
 /// How long a killed gateway may take until it serves again: what it needs may be away as well.
 const REVIVAL: Duration = Duration::from_mins(1);
@@ -107,6 +107,17 @@ impl Gateway {
         }
         self.era.fetch_add(1, Ordering::SeqCst);
         Ok(())
+    }
+
+    /// Decides every session once more from its journal; whether all went as before, and what the program
+    /// says.
+    pub(crate) fn replay_all(&self) -> Result<(bool, String)> {
+        let admin = Admin {
+            sepal: &self.sepal,
+            folder: &self.folder,
+            env: &self.env,
+        };
+        admin.replay_all()
     }
 
     /// The time that it is.
