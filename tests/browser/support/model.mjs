@@ -2,6 +2,8 @@
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 
+const USAGE = [11, 7]
+
 export class ModelStandIn {
   constructor(server) {
     this.server = server
@@ -22,14 +24,14 @@ export class ModelStandIn {
     return { LLM_PROVIDER: 'openai-compatible', OPENAI_BASE_URL: `http://127.0.0.1:${port}/v1`, SPL_LLM_MODEL: 'stub' }
   }
 
-  /** Pieces of text, one chunk each, `paceMs` apart; then the calls `[name, args]`. */
-  willStream(pieces, { calls = [], paceMs = 0 } = {}) {
-    this.replies.push({ pieces, calls, paceMs })
+  /** Pieces of text, one chunk each, `paceMs` apart; then the calls `[name, args]`. `usage`: tokens in and out. */
+  willStream(pieces, { calls = [], paceMs = 0, usage = USAGE } = {}) {
+    this.replies.push({ pieces, calls, paceMs, usage })
     return this
   }
 
-  willSay(text) {
-    return this.willStream([text])
+  willSay(text, usage = USAGE) {
+    return this.willStream([text], { usage })
   }
 
   willCall(...calls) {
@@ -45,7 +47,8 @@ export class ModelStandIn {
       return
     }
     this.requests.push(JSON.parse(body))
-    const { pieces, calls, paceMs } = this.replies.shift() ?? { pieces: ['I have nothing more to say.'], calls: [], paceMs: 0 }
+    const { pieces, calls, paceMs, usage } = this.replies.shift() ?? { pieces: ['I have nothing more to say.'], calls: [], paceMs: 0, usage: USAGE }
+    const [prompt_tokens, completion_tokens] = usage
     response.writeHead(200, { 'Content-Type': 'text/event-stream' })
     const chunk = (delta, reason = null) =>
       write(response, { object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason: reason }] })
@@ -58,7 +61,7 @@ export class ModelStandIn {
       chunk({ tool_calls: [{ index, id: `call_stub_${index}`, type: 'function', function: { name, arguments: JSON.stringify(args) } }] })
     })
     chunk({}, calls.length > 0 ? 'tool_calls' : 'stop')
-    write(response, { choices: [], usage: { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 } })
+    write(response, { choices: [], usage: { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens } })
     response.end('data: [DONE]\n\n')
   }
 

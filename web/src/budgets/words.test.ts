@@ -35,6 +35,8 @@ it.each([
 it('says what is left, or only the limit where the sum is for others', () => {
   expect(leftWords(budget({}))).toBe('$6.00 left of $10.00')
   expect(leftWords(budget({ isExhausted: true }))).toBe('$10.00 are used up')
+  expect(leftWords(budget({ leftUsd: 1, isNear: true }))).toBe('Only $1.00 left of $10.00')
+  expect(leftWords(budget({ leftUsd: null, isNear: true }))).toBe('Limit $10.00, nearly used up')
   expect(leftWords(budget({ leftUsd: null, usedUsd: null }))).toBe('Limit $10.00')
   expect([shareOf(budget({})), shareOf(budget({ usedUsd: null })), shareOf(budget({ limitUsd: 0 }))]).toEqual([0.4, null, 1])
 })

@@ -12,10 +12,11 @@ export function nameOf({ level, period, subject, name, source }: BudgetItem): st
 }
 
 /** What is left, where that may be told. */
-export function leftWords({ leftUsd = null, limitUsd, isExhausted }: BudgetItem): string {
+export function leftWords({ leftUsd = null, limitUsd, isNear, isExhausted }: BudgetItem): string {
   const limit = money(limitUsd)
   if (isExhausted) return t('budgets.spent', { limit })
-  return leftUsd === null ? t('budgets.limit', { limit }) : t('budgets.left', { left: money(leftUsd), limit })
+  if (leftUsd === null) return t(isNear ? 'budgets.limitNear' : 'budgets.limit', { limit })
+  return t(isNear ? 'budgets.leftNear' : 'budgets.left', { left: money(leftUsd), limit })
 }
 
 export function resetWords({ resetsAt }: BudgetItem): string {

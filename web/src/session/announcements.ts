@@ -29,6 +29,13 @@ export function announceSession(session: ReturnType<typeof useSession>): void {
     },
   )
   watch(
+    () => session.budgetWord,
+    (word) => {
+      // Of what a budget warns, the words above the message are told.
+      if (word?.code === 'answer_limited') announce(word.text)
+    },
+  )
+  watch(
     () => session.conversation.entries.at(-1),
     (entry, before) => {
       // Opening a session is not news; a turn that ends while the page is open is.

@@ -64,7 +64,7 @@ export function useEventStream(state: SessionState, connection: Connection, deli
         if (ready.value) ready.value = { ...ready.value, sandbox: data.sandbox as SandboxState }
         return
       case 'system:message':
-        return showRetry(data)
+        return data.code === 'model_retry' ? showRetry(data) : noteBudget(data, args[0])
     }
     if (typeof data.seq === 'number') receive({ seq: data.seq, at: String(data.at ?? ''), event, args })
     else if (event === 'agent:error') state.trouble.value = { code: String(data.code ?? ''), text: String(args[0] ?? '') }
@@ -121,10 +121,14 @@ export function useEventStream(state: SessionState, connection: Connection, deli
 
   function showRetry(data: JsonObject): void {
     const { running } = conversation.value
-    if (data.code !== 'model_retry' || !running) return
+    if (!running) return
     const [attempt, maxAttempts] = [Number(data.attempt), Number(data.maxAttempts)]
     const retry = { attempt, maxAttempts, until: Date.now() + Number(data.delayMs) }
     conversation.value = { ...conversation.value, running: { ...running, retry } }
+  }
+
+  function noteBudget({ code }: JsonObject, text: unknown): void {
+    if (code === 'budget_warning' || code === 'answer_limited') state.budgetWord.value = { code, text: String(text) }
   }
 
   function tellRail(event: StoredEvent): void {

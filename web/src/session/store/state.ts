@@ -11,6 +11,12 @@ export interface Trouble {
   text: string
 }
 
+/** What the server says of a budget while a turn runs: `budget_warning` or `answer_limited`, in words. */
+export interface BudgetWord {
+  code: string
+  text: string
+}
+
 /** The socket of the open session. After each opening it is another one, so it is asked for at each use. */
 export interface Connection {
   link: SessionLink | null
@@ -28,6 +34,7 @@ export function createSessionState(typist: string) {
     conversation: shallowRef(EMPTY),
     queue: shallowRef<QueueCall[]>([]),
     usage: shallowRef<SessionUsage | null>(null),
+    budgetWord: shallowRef<BudgetWord | null>(null),
     progress: shallowRef<Record<string, string>>({}),
     unsent: shallowRef<Unsent[]>([]),
     hasOlder: ref(false),
@@ -58,6 +65,7 @@ export function clearSessionState(state: SessionState): void {
   state.conversation.value = EMPTY
   state.queue.value = []
   state.usage.value = null
+  state.budgetWord.value = null
   state.progress.value = {}
   state.unsent.value = []
   state.hasOlder.value = false
