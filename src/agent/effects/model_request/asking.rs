@@ -69,7 +69,7 @@ impl ModelRequest {
         let gate = gate.as_ref();
         let mut first: Option<Lost> = None;
         for candidate in &candidates {
-            let (mut asked, counter) = match self.prepare(candidate, gate, first.is_none()).await {
+            let (asked, counter) = match self.prepare(candidate, gate, first.is_none()).await {
                 Ok(Some(prepared)) => prepared,
                 Ok(None) => continue,
                 Err(failure) => return self.failed(failure),
@@ -81,7 +81,7 @@ impl ModelRequest {
             } else {
                 self.meter.lose(self.lost, &self.agent);
             }
-            let answer = self.ask(candidate, &mut asked, counter, gate).await;
+            let answer = self.ask(candidate, &asked, counter, gate).await;
             let request = self.request;
             let failed = match answer {
                 Ok(mut answer) => {
@@ -240,12 +240,12 @@ impl ModelRequest {
     async fn ask(
         &self,
         candidate: &Candidate,
-        asked: &mut Asked,
+        asked: &Asked,
         counter: Counter,
         gate: Option<&Arc<Gate>>,
     ) -> Result<Answer, NoAnswer> {
         let body = asked.body.clone();
-        let Asked { shown, parts, .. } = &*asked;
+        let Asked { shown, parts, .. } = asked;
         cut::log(shown);
         let mut provider = Arc::clone(&candidate.provider);
         if let Some(gate) = gate {
