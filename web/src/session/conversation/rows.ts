@@ -3,8 +3,8 @@ import { exitCodeOf } from '@/approval/call/callStatus'
 import type { CallStatus } from '@/wire/types'
 import type { CallEntry, Entry, Running, SaidEntry } from './conversation'
 
-/** The most transcript entries that are in the DOM at once. */
-export const WINDOW = 150
+/** The most transcript entries that are in the DOM at once: of 150, one place is the answer's that is being written. */
+export const WINDOW = 147
 /** A run of more finished calls than this is one row until it is opened. */
 export const FOLDED_CALLS = 5
 

@@ -16,16 +16,20 @@ export interface Drawing {
   /** The row that was led to. */
   marked: Ref<string | null>
   drawAround: (index: number) => void
+  /** So many entries were read on the way, which are not new. */
+  skip: (entries: number) => void
   /** Shows the version of an answer that has it. */
   look: (group: string, n: number) => void
 }
 
 export async function leadTo(seq: Seq, session: ReturnType<typeof useSession>, drawing: Drawing): Promise<void> {
-  const { scroller, rows, undrawn, isFollowing, marked, drawAround, look } = drawing
+  const { scroller, rows, undrawn, isFollowing, marked, drawAround, skip, look } = drawing
   await loadMarkdown()
+  const before = session.conversation.entries.length
   await session.loadBackTo(seq)
   const key = session.entryAt(seq)
   const { entries } = session.conversation
+  skip(entries.length - before)
   const index = entries.findIndex((entry) => entry.key === key)
   const entry = entries[index]
   if (!entry) return

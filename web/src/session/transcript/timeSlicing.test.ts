@@ -4,10 +4,13 @@ import { defineComponent, h, nextTick, ref } from 'vue'
 import { nextSlice, useSlices } from './timeSlicing'
 
 const total = ref(0)
+/** The number of the first row, which older ones make smaller. */
+const first = ref(0)
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'requestAnimationFrame', 'cancelAnimationFrame', 'performance'] })
   total.value = 0
+  first.value = 0
 })
 afterEach(() => vi.useRealTimers())
 
@@ -16,7 +19,7 @@ function show() {
   const page = mount(
     defineComponent(() => {
       const undrawn = useSlices(
-        () => total.value,
+        () => Array.from({ length: total.value }, (_, at) => ({ key: String(first.value + at) })),
         async (change) => {
           change()
           await nextTick()
@@ -49,6 +52,20 @@ it('draws what is added at the end at once', async () => {
   await vi.runAllTimersAsync()
   total.value = 152
   await nextTick()
+  expect(undrawn()).toBe(0)
+  page.unmount()
+})
+
+it('keeps what was drawn when older rows come above it', async () => {
+  const { page, undrawn } = show()
+  first.value = 100
+  total.value = 80
+  await vi.runAllTimersAsync()
+  first.value = 30
+  total.value = 150
+  await nextTick()
+  expect(undrawn()).toBe(70)
+  await vi.runAllTimersAsync()
   expect(undrawn()).toBe(0)
   page.unmount()
 })

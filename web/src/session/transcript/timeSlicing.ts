@@ -16,26 +16,35 @@ export function nextSlice(rows: number, tookMs: number): number {
   return Math.max(1, Math.min(rows * 2, Math.floor((rows * SLICE_MS) / Math.max(tookMs, 0.5))))
 }
 
-/** How many rows are not drawn yet, from the first. `draw` makes the change, and may keep the reader's place. */
-export function useSlices(total: () => number, draw: (change: () => void) => Promise<void>): Readonly<Ref<number>> {
+interface Keyed {
+  key: string
+}
+
+/**
+ * How many rows are not drawn yet, from the first. `draw` makes the change, and may keep the reader's place. What was
+ * drawn stays so, whatever comes above it: somebody may be reading it.
+ */
+export function useSlices(rows: () => readonly Keyed[], draw: (change: () => void) => Promise<void>): Readonly<Ref<number>> {
   const left = ref(0)
   let run = 0
 
   async function fill(own: number): Promise<void> {
-    let rows = FIRST / 2
+    let size = FIRST / 2
     while (left.value > 0) {
       await nextFrame()
       if (own !== run) return
       const began = performance.now()
-      await draw(() => (left.value = Math.max(0, left.value - rows)))
-      rows = nextSlice(rows, performance.now() - began)
+      await draw(() => (left.value = Math.max(0, left.value - size)))
+      size = nextSlice(size, performance.now() - began)
     }
   }
 
-  function begin(now: number, before: number): void {
-    if (now < before) left.value = Math.min(left.value, now)
-    if (now - before <= FIRST) return
-    left.value = now - FIRST
+  function begin(now: readonly Keyed[], before: readonly Keyed[]): void {
+    if (now.length < before.length) left.value = Math.min(left.value, now.length)
+    if (now.length - before.length <= FIRST) return
+    const first = before[left.value]?.key
+    const kept = first === undefined ? -1 : now.findIndex(({ key }) => key === first)
+    left.value = kept < 0 ? now.length - FIRST : kept
     run += 1
     void fill(run)
   }
@@ -46,8 +55,8 @@ export function useSlices(total: () => number, draw: (change: () => void) => Pro
     await nextTick()
   }
 
-  watch(total, begin)
-  begin(total(), 0)
+  watch(rows, begin)
+  begin(rows(), [])
   onMounted(() => addEventListener('beforeprint', drawAll))
   onBeforeUnmount(() => {
     run += 1
