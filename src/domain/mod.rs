@@ -38,7 +38,7 @@ pub use encoding::{ByEncoding, Encoding, Weights};
 pub use entry::{Entry, ModelCall, Native, Stamp, Weighed};
 pub use fault::Fault;
 pub use file_facts::{FileFacts, written_path};
-pub use fork::ForkOrigin;
+pub use fork::{ForkOrigin, NoCopy, WorkspaceCopy};
 pub use id::{
     ApiKeyId, CallId, CommitId, EngineId, GatewayId, Iteration, JournalId, ModelRequestId,
     RequestId, SandboxId, SessionId, SessionKey, SharedSessionId, TenantId, TurnId, UserId,

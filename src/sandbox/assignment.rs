@@ -51,6 +51,11 @@ impl SandboxAssignment {
         }
     }
 
+    /// Where sandboxes are.
+    pub(super) fn place(&self) -> &SandboxHost {
+        &self.place
+    }
+
     /// Whose it is.
     pub(crate) fn tenant(&self) -> &TenantId {
         &self.key.tenant

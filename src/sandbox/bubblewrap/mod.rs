@@ -37,9 +37,10 @@ use self::identity::Identity;
 use self::limits::cgroup::Cgroups;
 use self::limits::project_quota::ProjectQuota;
 use self::spawner::Spawner;
+use super::workspace::{Workspaces, copy};
 use super::{
-    Access, DiskMonitor, Error, Image, ImageId, Launch, Limits, Network, Program, Running, Runtime,
-    count_start, workspace::Workspaces,
+    Access, Copied, CopyOrder, DiskMonitor, Error, Image, ImageId, Launch, Limits, Network,
+    Program, Running, Runtime, count_start,
 };
 use crate::domain::{Enforcement, EngineId, SandboxId, SandboxKind};
 
@@ -119,15 +120,24 @@ impl Bubblewrap {
         self.settings.data_dir.join("sandbox-etc")
     }
 
-    async fn launch(&self, launch: Launch) -> Result<Running, Error> {
-        let workspace = self.workspaces.provide(&launch.sandbox)?;
+    /// The folder of a sandbox that may be written.
+    async fn provide(&self, sandbox: &SandboxId, limit: u64) -> Result<PathBuf, Error> {
+        let workspace = self.workspaces.provide(sandbox)?;
         if let Some(quota) = &self.quota
-            && launch.workspace == Access::ReadWrite
-            && let Err(error) = quota.hold(&workspace, launch.bounds.workspace_bytes).await
+            && let Err(error) = quota.hold(&workspace, limit).await
         {
             // The watch holds it all the same.
             tracing::warn!(%error, "A workspace has no project quota");
         }
+        Ok(workspace)
+    }
+
+    async fn launch(&self, launch: Launch) -> Result<Running, Error> {
+        let limit = launch.bounds.workspace_bytes;
+        let workspace = match launch.workspace {
+            Access::ReadWrite => self.provide(&launch.sandbox, limit).await?,
+            Access::ReadOnly | Access::None => self.workspaces.provide(&launch.sandbox)?,
+        };
         let mark = leftovers::mark(&self.settings.installation, launch.sandbox.as_str());
         let arguments = Arguments::new(&Plan {
             launch: &launch,
@@ -250,6 +260,22 @@ impl Runtime for Bubblewrap {
     async fn workspaces(&self) -> Result<Vec<SandboxId>, Error> {
         let workspaces = self.workspaces.clone();
         blocking(move || workspaces.all()).await
+    }
+
+    async fn copy_workspace(&self, order: CopyOrder) -> Result<Copied, Error> {
+        let limit = order.bounds.workspace_bytes;
+        let to = self.provide(&order.to, limit).await?;
+        let workspaces = self.workspaces.clone();
+        // A task, so that what is given up half-way is removed all the same.
+        let copying = self.supervisors.spawn(async move {
+            let folders = (workspaces.path(&order.from), to.clone());
+            let copied = copy::copy(folders, limit, order.watch).await;
+            if !matches!(copied, Ok(Copied::Whole(_))) {
+                blocking(move || workspaces.remove(&order.to)).await?;
+            }
+            copied.map_err(|source| Error::Workspace { path: to, source })
+        });
+        copying.await.map_err(io::Error::other)?
     }
 
     async fn remove_workspace(&self, sandbox: &SandboxId) -> Result<(), Error> {

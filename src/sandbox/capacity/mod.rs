@@ -25,7 +25,8 @@ use self::fairness::{idlest, is_next};
 use super::runtime::running::Kill;
 use super::usage::Usage;
 use super::{
-    Access, DiskMonitor, Error, Image, ImageId, Launch, Life, Limits, Network, Running, Runtime,
+    Access, Copied, CopyOrder, DiskMonitor, Error, Image, ImageId, Launch, Life, Limits, Network,
+    Running, Runtime,
 };
 use crate::domain::{EngineId, Holder, Ledger, Most, Reached, SandboxId, SandboxKind, Whose};
 use crate::telemetry::{Present, instruments};
@@ -357,11 +358,8 @@ impl Runtime for Capacity {
     }
 
     async fn start(&self, launch: Launch) -> Result<Running, Error> {
-        if launch.workspace == Access::ReadWrite && self.disk.is_pressed() {
-            return Err(Error::DiskFull {
-                free: self.disk.free().unwrap_or_default(),
-                floor: self.disk.floor(),
-            });
+        if launch.workspace == Access::ReadWrite {
+            self.disk.check()?;
         }
         let place = self.take_place(&launch).await?;
         let mut running = self.inner.start(launch.clone()).await?;
@@ -381,6 +379,11 @@ impl Runtime for Capacity {
 
     async fn workspaces(&self) -> Result<Vec<SandboxId>, Error> {
         self.inner.workspaces().await
+    }
+
+    async fn copy_workspace(&self, order: CopyOrder) -> Result<Copied, Error> {
+        self.disk.check()?;
+        self.inner.copy_workspace(order).await
     }
 
     async fn remove_workspace(&self, sandbox: &SandboxId) -> Result<(), Error> {

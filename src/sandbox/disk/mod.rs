@@ -22,6 +22,7 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
+use super::Error;
 use crate::telemetry::instruments;
 
 /// Between two looks while something runs that may write. A fast disk takes some hundred megabytes
@@ -145,6 +146,17 @@ impl DiskMonitor {
     /// Bytes below which there is pressure; 0 = there is none.
     pub fn floor(&self) -> u64 {
         self.0.floor
+    }
+
+    /// Refuses where nothing may begin that writes a workspace.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        if !self.is_pressed() {
+            return Ok(());
+        }
+        Err(Error::DiskFull {
+            free: self.free().unwrap_or_default(),
+            floor: self.floor(),
+        })
     }
 
     /// Whether whatever may write a workspace stands still.

@@ -6,6 +6,7 @@
 
 mod attach;
 mod container;
+mod copying;
 mod engine;
 mod making;
 mod owned;
@@ -34,8 +35,8 @@ use self::owned::Owned;
 use self::pool::Pool;
 use self::startup::DockerShared;
 use super::{
-    DiskMonitor, Error, Image, ImageId, Launch, Limits, Network, Peers, Running, Runtime,
-    count_start,
+    Copied, CopyOrder, DiskMonitor, Error, Image, ImageId, Launch, Limits, Network, Peers, Running,
+    Runtime, count_start,
 };
 use crate::domain::{Enforcement, EngineId, SandboxId, SandboxKind};
 
@@ -271,12 +272,18 @@ impl Runtime for Docker {
         Ok(found)
     }
 
+    async fn copy_workspace(&self, order: CopyOrder) -> Result<Copied, Error> {
+        let shared = Arc::clone(&self.shared);
+        // A task, so that what is given up half-way is removed all the same.
+        let copying = self
+            .shared
+            .tasks
+            .spawn(async move { shared.copy(order).await });
+        copying.await.map_err(io::Error::other)?
+    }
+
     async fn remove_workspace(&self, sandbox: &SandboxId) -> Result<(), Error> {
-        let label = format!("{}={sandbox}", container::SANDBOX);
-        let listed = self.shared.engine.containers(&label).await?;
-        self.shared.remove_all(listed.iter()).await?;
-        let volume = container::volume(sandbox);
-        Ok(self.shared.engine.remove_volume(&volume).await?)
+        self.shared.remove_workspace(sandbox).await
     }
 
     async fn close(&self) {

@@ -1,6 +1,9 @@
 //! What starts of a Docker runtime share, and how one program is brought up.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use bollard::container::AttachContainerResults;
 use tokio::sync::watch;
@@ -15,8 +18,8 @@ use super::pool::Pool;
 use super::supervisor::Supervisor;
 use super::workspace::{Job, Measuring, Volume};
 use super::{DockerProblem, DockerSettings, attach};
-use crate::domain::Enforcement;
-use crate::sandbox::workspace::trim;
+use crate::domain::{Enforcement, SandboxId};
+use crate::sandbox::workspace::{Size, trim};
 use crate::sandbox::{
     Access, Ended, Error, Image, ImageId, Launch, Life, Limits, Program, Running,
 };
@@ -53,13 +56,7 @@ impl DockerShared {
     pub(super) async fn bring_up(&self, launch: &Launch) -> Result<Running, Error> {
         let name = container::name(launch);
         let owner = self.owned.own(name.clone());
-        let plan = Plan {
-            launch,
-            installation: &self.settings.installation,
-            gateway: self.settings.peers.own(),
-            image: &self.settings.image,
-            runtime: self.settings.runtime.as_deref(),
-        };
+        let plan = self.plan(launch);
         self.maker.check(&launch.program).await?;
         let workspace = self.workspace(&plan).await?.map(Arc::new);
         if let Some(home) = workspace.as_ref().and_then(|workspace| workspace.home()) {
@@ -103,6 +100,17 @@ impl DockerShared {
         })
     }
 
+    /// Everything that decides the container of that launch.
+    pub(super) fn plan<'p>(&'p self, launch: &'p Launch) -> Plan<'p> {
+        Plan {
+            launch,
+            installation: &self.settings.installation,
+            gateway: self.settings.peers.own(),
+            image: &self.settings.image,
+            runtime: self.settings.runtime.as_deref(),
+        }
+    }
+
     /// Makes and starts the container, and holds its streams.
     async fn begin(&self, plan: &Plan<'_>) -> Result<Begun, Error> {
         let (name, body) = (container::name(plan.launch), plan.body());
@@ -133,30 +141,17 @@ impl DockerShared {
     }
 
     /// Makes the volume where the launch sees it; what has to be counted of it.
-    async fn workspace(&self, plan: &Plan<'_>) -> Result<Option<Volume>, Error> {
+    pub(super) async fn workspace(&self, plan: &Plan<'_>) -> Result<Option<Volume>, Error> {
         let launch = plan.launch;
         if launch.workspace == Access::None {
             return Ok(None);
         }
-        let (volume, name) = (container::volume(&launch.sandbox), container::name(launch));
+        let volume = container::volume(&launch.sandbox);
         let ceiling = trim::ceiling(launch.bounds.workspace_bytes);
         let most = (self.limits.workspace == Enforcement::Quota).then_some(ceiling);
         let labels = plan.labels();
         let mountpoint = self.engine.provide_volume(&volume, labels, most).await?;
-        let measuring = Measuring {
-            maker: self.maker.clone(),
-            count: Job {
-                name: format!("{name}.measure"),
-                body: plan.measuring(),
-            },
-            trim: Job {
-                name: container::trimmer(&launch.sandbox),
-                body: plan.trimming(),
-            },
-            owned: self.owned.clone(),
-            runs: self.tasks.clone(),
-            pumps: self.pumps.clone(),
-        };
+        let measuring = self.measuring(plan);
         if matches!(launch.program, Program::Image { .. }) {
             // An empty volume takes the owner of the folder it is first seen at, and only our
             // image is known to have the right one.
@@ -169,6 +164,40 @@ impl DockerShared {
         let is_counted = launch.workspace == Access::ReadWrite;
         let by_runs = self.settings.counts_by_runs;
         Ok(is_counted.then(|| Volume::at(mountpoint, measuring, by_runs)))
+    }
+
+    fn measuring(&self, plan: &Plan<'_>) -> Measuring {
+        Measuring {
+            maker: self.maker.clone(),
+            count: Job {
+                name: format!("{}.measure", container::name(plan.launch)),
+                body: plan.measuring(),
+            },
+            trim: Job {
+                name: container::trimmer(&plan.launch.sandbox),
+                body: plan.trimming(),
+            },
+            owned: self.owned.clone(),
+            runs: self.tasks.clone(),
+            pumps: self.pumps.clone(),
+        }
+    }
+
+    /// Counts a workspace by a run, up to a little more than its limit; `None` if that took too long.
+    pub(super) async fn count(&self, launch: &Launch) -> Option<Size> {
+        let run = Volume::There(Arc::new(self.measuring(&self.plan(launch))), Duration::ZERO);
+        run.count(launch.bounds.workspace_bytes).await
+    }
+
+    /// Deletes a workspace, and what runs on it.
+    pub(super) async fn remove_workspace(&self, sandbox: &SandboxId) -> Result<(), Error> {
+        let label = format!("{}={sandbox}", container::SANDBOX);
+        let listed = self.engine.containers(&label).await?;
+        self.remove_all(listed.iter()).await?;
+        Ok(self
+            .engine
+            .remove_volume(&container::volume(sandbox))
+            .await?)
     }
 
     /// Removes those; how many there were.

@@ -87,9 +87,14 @@ impl Volume {
     /// The folder of this machine that all volumes of the engine are in; `None` where it cannot be
     /// seen.
     pub(super) fn home(&self) -> Option<&Path> {
+        // `…/volumes/<name>/_data`
+        self.folder().and_then(|folder| folder.ancestors().nth(2))
+    }
+
+    /// Its folder, where that is seen from here.
+    pub(super) fn folder(&self) -> Option<&Path> {
         match self {
-            // `…/volumes/<name>/_data`
-            Self::Here(folder) => folder.ancestors().nth(2),
+            Self::Here(folder) => Some(folder),
             Self::There(..) => None,
         }
     }

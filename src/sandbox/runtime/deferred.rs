@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use async_trait::async_trait;
 
 use crate::domain::{EngineId, SandboxId, SandboxKind};
-use crate::sandbox::{Error, Image, ImageId, Launch, Limits, Network, Off, Running, Runtime};
+use crate::sandbox::{
+    Copied, CopyOrder, Error, Image, ImageId, Launch, Limits, Network, Off, Running, Runtime,
+};
 
 /// A place for a runtime that comes later. It comes once and stays.
 pub struct DeferredRuntime {
@@ -100,6 +102,13 @@ impl Runtime for DeferredRuntime {
 
     async fn workspaces(&self) -> Result<Vec<SandboxId>, Error> {
         self.runtime().workspaces().await
+    }
+
+    async fn copy_workspace(&self, order: CopyOrder) -> Result<Copied, Error> {
+        if let Some(lack) = self.lack() {
+            return Err(lack);
+        }
+        self.runtime().copy_workspace(order).await
     }
 
     async fn remove_workspace(&self, sandbox: &SandboxId) -> Result<(), Error> {

@@ -1,5 +1,6 @@
 //! The seam: what every kind of sandbox can do.
 
+pub(super) mod copying;
 pub(super) mod deferred;
 pub(super) mod image;
 pub(super) mod launch;
@@ -10,7 +11,7 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 
-use super::{Error, Image, ImageId, Launch, Running};
+use super::{Copied, CopyOrder, Error, Image, ImageId, Launch, Running};
 use crate::domain::{Enforcement, EngineId, SandboxId, SandboxKind};
 
 /// A way to run programs in sealed places.
@@ -88,6 +89,11 @@ pub trait Runtime: Send + Sync {
     /// The workspaces that exist for sessions, for the janitor to compare with the store. Those that
     /// another living gateway made are that one's to look at.
     async fn workspaces(&self) -> Result<Vec<SandboxId>, Error>;
+
+    /// Makes a workspace that has what another one has now. Where that fails, is too large or is given
+    /// up, nothing is left of it but what the janitor finds: nobody may start anything in a sandbox
+    /// whose copy has not come back.
+    async fn copy_workspace(&self, order: CopyOrder) -> Result<Copied, Error>;
 
     /// Deletes a workspace for good. Its programs must have ended; one that is gone is no error.
     async fn remove_workspace(&self, sandbox: &SandboxId) -> Result<(), Error>;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::domain::{SandboxId, SandboxKind};
-use crate::sandbox::{Error, Launch, Limits, Network, Running, Runtime};
+use crate::sandbox::{Copied, CopyOrder, Error, Launch, Limits, Network, Running, Runtime};
 
 /// The runtime of an installation that has none.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,6 +37,10 @@ impl Runtime for Off {
 
     async fn workspaces(&self) -> Result<Vec<SandboxId>, Error> {
         Ok(Vec::new())
+    }
+
+    async fn copy_workspace(&self, _order: CopyOrder) -> Result<Copied, Error> {
+        Err(Error::Off)
     }
 
     async fn remove_workspace(&self, _sandbox: &SandboxId) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 //! Everything below a workspace was written by a model's commands. So nothing here follows a
 //! symbolic link, recurses on the stack, or holds more descriptors than a fixed number.
 
+pub(super) mod copy;
 pub(super) mod measure;
 pub(super) mod quota;
 pub(super) mod trim;
@@ -48,9 +49,14 @@ impl Workspaces {
         Ok(workspaces)
     }
 
+    /// Where the folder of `sandbox` is, or would be.
+    pub(super) fn path(&self, sandbox: &SandboxId) -> PathBuf {
+        self.folder.join(sandbox.as_str())
+    }
+
     /// The folder of `sandbox`, made when it is missing.
     pub(super) fn provide(&self, sandbox: &SandboxId) -> Result<PathBuf, Error> {
-        let path = self.folder.join(sandbox.as_str());
+        let path = self.path(sandbox);
         private_folder(&path)
             .and_then(|()| {
                 self.owner
@@ -74,7 +80,7 @@ impl Workspaces {
     }
 
     pub(super) fn remove(&self, sandbox: &SandboxId) -> Result<(), Error> {
-        let path = self.folder.join(sandbox.as_str());
+        let path = self.path(sandbox);
         match remove_tree(&path) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(Error::Workspace {

@@ -5,6 +5,7 @@
 mod calls;
 mod capacity;
 mod containers;
+mod copies;
 mod disk;
 mod endings;
 mod escape;

@@ -1,0 +1,311 @@
+//! Makes a copy of a workspace, without trusting what is in it: its commands may go on meanwhile.
+//!
+//! Files share their blocks with the first ones where the file system can do that (`FICLONE` on
+//! Btrfs, XFS and others), and are written anew elsewhere, with their holes. Links are copied as
+//! links and never followed. Sockets and devices are left out: without their program they are
+//! nothing, and no sandbox can make the others.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    ffi::CStr,
+    fs::File,
+    io,
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+        unix::fs::FileExt as _,
+    },
+    path::Path,
+};
+
+use rustix::{
+    fs::{
+        AtFlags, Dir, FileType, Gid, Mode, OFlags, SeekFrom, Stat, Timespec, Timestamps, Uid,
+        chmod, chownat, fchmod, fchown, fstat, ftruncate, futimens, ioctl_ficlone, mkdirat,
+        mknodat, open, openat, readlinkat, seek, statat, symlinkat, utimensat,
+    },
+    io::Errno,
+    process::geteuid,
+};
+use tokio::sync::Semaphore;
+
+use super::{FOLDER, MAX_DEPTH, Size, enter, entry_bytes, is_self_or_parent, measure};
+use crate::sandbox::runtime::copying::{Copied, CopyWatch};
+
+/// Copies that are made at the same time, by whatever means; others wait.
+pub(in crate::sandbox) static COPIES: Semaphore = Semaphore::const_new(2);
+/// Bytes that are read at once.
+const BUFFER_BYTES: usize = 256 << 10;
+/// How a file is opened whose kind is not known for certain.
+const READ: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::CLOEXEC);
+const WRITE: OFlags = OFlags::WRONLY
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// Copies what is in one folder of this machine into another, which is there and empty. Whatever it
+/// does not give [`Copied::Whole`] for has to be removed.
+pub(in crate::sandbox) async fn copy(
+    (from, to): (std::path::PathBuf, std::path::PathBuf),
+    limit: u64,
+    watch: CopyWatch,
+) -> io::Result<Copied> {
+    // The semaphore is never closed.
+    let _place = COPIES.acquire().await;
+    let copying = tokio::task::spawn_blocking(move || copy_tree((&from, &to), limit, &watch));
+    Ok(copying.await.map_err(io::Error::other)??)
+}
+
+fn copy_tree((from, to): (&Path, &Path), limit: u64, watch: &CopyWatch) -> Result<Copied, Errno> {
+    let root = match open(from, FOLDER, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(Copied::Missing),
+        opened => opened?,
+    };
+    match measure(from, limit)? {
+        Size::Bytes(bytes) if bytes <= limit => {}
+        Size::Bytes(_) | Size::Uncountable => return Ok(Copied::TooLarge),
+    }
+    let copying = Copying {
+        limit,
+        watch,
+        may_give: geteuid().is_root(),
+    };
+    if copying.run(root, open(to, FOLDER, Mode::empty())?)? {
+        return Ok(Copied::Whole(watch.bytes()));
+    }
+    Ok(Copied::TooLarge)
+}
+
+/// A folder whose entries are being copied.
+struct Level {
+    from: Dir,
+    to: OwnedFd,
+    /// How it was found.
+    found: Stat,
+}
+
+struct Copying<'a> {
+    limit: u64,
+    watch: &'a CopyWatch,
+    /// Only root may give files to others.
+    may_give: bool,
+}
+
+impl Copying<'_> {
+    /// Whether everything fitted: a program may have written meanwhile.
+    fn run(&self, from: OwnedFd, to: OwnedFd) -> Result<bool, Errno> {
+        let mut levels = vec![Level::of(from, to)?];
+        while let Some(level) = levels.last_mut() {
+            if self.watch.is_stopped() {
+                return Err(Errno::CANCELED);
+            }
+            let Some(entry) = level.from.read() else {
+                if let Some(done) = levels.pop() {
+                    self.dress(done.to.as_fd(), &done.found)?;
+                }
+                continue;
+            };
+            let entry = entry?;
+            let name = entry.file_name();
+            if is_self_or_parent(name) {
+                continue;
+            }
+            match self.copy_entry(level, name) {
+                Ok(Some(_)) if levels.len() == MAX_DEPTH => return Ok(false),
+                Ok(Some(inner)) => levels.push(inner),
+                // Or its program removed it, or put something else in its place.
+                Ok(None) | Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::NXIO) => {}
+                Err(Errno::FBIG) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+            if self.watch.bytes() > self.limit {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Copies one entry; a folder is to be gone through.
+    fn copy_entry(&self, level: &Level, name: &CStr) -> Result<Option<Level>, Errno> {
+        let folder = level.from.fd()?;
+        let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let to = level.to.as_fd();
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::Directory => {
+                let from = enter(folder, name)?;
+                mkdirat(to, name, Mode::RWXU)?;
+                let made = openat(to, name, FOLDER, Mode::empty())?;
+                self.count(0);
+                return Ok(Some(Level {
+                    from: Dir::new(from)?,
+                    to: made,
+                    found,
+                }));
+            }
+            FileType::RegularFile => self.copy_file((folder, to), name)?,
+            FileType::Symlink => {
+                let target = readlinkat(folder, name, Vec::new())?;
+                symlinkat(&target, to, name)?;
+                self.count(found.st_blocks);
+                self.dress_unopened(to, name, &found)?;
+            }
+            FileType::Fifo => {
+                mknodat(to, name, FileType::Fifo, mode(&found), 0)?;
+                self.count(0);
+                self.dress_unopened(to, name, &found)?;
+            }
+            FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => {}
+        }
+        Ok(None)
+    }
+
+    fn copy_file(
+        &self,
+        (folder, to): (BorrowedFd<'_>, BorrowedFd<'_>),
+        name: &CStr,
+    ) -> Result<(), Errno> {
+        let from = open_file(folder, name)?;
+        let found = fstat(&from)?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+            return Ok(());
+        }
+        let made = openat(to, name, WRITE, Mode::RUSR | Mode::WUSR)?;
+        if ioctl_ficlone(&made, &from).is_ok() {
+            self.count(found.st_blocks);
+        } else {
+            self.count(0);
+            let (from, made) = (File::from(from), File::from(made));
+            self.copy_content(&from, &made, &found)?;
+            return self.dress(made.as_fd(), &found);
+        }
+        self.dress(made.as_fd(), &found)
+    }
+
+    /// Writes the content anew, with its holes.
+    fn copy_content(&self, from: &File, made: &File, found: &Stat) -> Result<(), Errno> {
+        let size = u64::try_from(found.st_size).unwrap_or_default();
+        let mut buffer = vec![0; BUFFER_BYTES];
+        let mut at = 0;
+        while at < size {
+            let data = match seek(from, SeekFrom::Data(at)) {
+                Ok(data) => data,
+                // Nothing but a hole is left.
+                Err(Errno::NXIO) => break,
+                // The file system does not tell of holes.
+                Err(_) => at,
+            };
+            let end = seek(from, SeekFrom::Hole(data)).unwrap_or(size).min(size);
+            at = data;
+            while at < end {
+                if self.watch.is_stopped() {
+                    return Err(Errno::CANCELED);
+                }
+                let room = usize::try_from(end - at).unwrap_or(usize::MAX);
+                let part = buffer.get_mut(..room.min(BUFFER_BYTES)).unwrap_or_default();
+                let read = from.read_at(part, at).map_err(|error| errno(&error))?;
+                let Some(part) = part.get(..read).filter(|part| !part.is_empty()) else {
+                    // It was cut meanwhile.
+                    at = size;
+                    break;
+                };
+                made.write_all_at(part, at).map_err(|error| errno(&error))?;
+                at += read as u64;
+                if self.watch.add(read as u64) > self.limit {
+                    return Err(Errno::FBIG);
+                }
+            }
+        }
+        ftruncate(made, size)
+    }
+
+    /// Counts an entry of that many blocks, by the rule of the limit.
+    fn count(&self, blocks: i64) {
+        let blocks = u64::try_from(blocks).unwrap_or_default();
+        self.watch.add(entry_bytes(blocks));
+    }
+
+    /// Gives something its owner, its mode and its times, in this order: another owner takes parts of
+    /// the mode away.
+    fn dress(&self, made: BorrowedFd<'_>, found: &Stat) -> Result<(), Errno> {
+        if self.may_give {
+            fchown(
+                made,
+                Some(Uid::from_raw(found.st_uid)),
+                Some(Gid::from_raw(found.st_gid)),
+            )?;
+        }
+        fchmod(made, mode(found))?;
+        futimens(made, &times(found))
+    }
+
+    /// The same for what cannot be opened.
+    fn dress_unopened(&self, to: BorrowedFd<'_>, name: &CStr, found: &Stat) -> Result<(), Errno> {
+        if self.may_give {
+            let (user, group) = (Uid::from_raw(found.st_uid), Gid::from_raw(found.st_gid));
+            chownat(to, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+        }
+        utimensat(to, name, &times(found), AtFlags::SYMLINK_NOFOLLOW)
+    }
+}
+
+impl Level {
+    fn of(from: OwnedFd, to: OwnedFd) -> Result<Self, Errno> {
+        let found = fstat(&from)?;
+        Ok(Self {
+            from: Dir::new(from)?,
+            to,
+            found,
+        })
+    }
+}
+
+/// Opens a file to read it. One that forbids that even to its owner is opened up for a moment; the
+/// descriptor makes sure that nothing else is.
+fn open_file(folder: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    let opened = openat(folder, name, READ, Mode::empty());
+    if !matches!(opened, Err(Errno::ACCESS)) {
+        return opened;
+    }
+    let handle = openat(
+        folder,
+        name,
+        OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    let found = fstat(&handle)?;
+    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+        return Err(Errno::LOOP);
+    }
+    let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    chmod(&path, mode(&found) | Mode::RUSR)?;
+    let opened = open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    chmod(&path, mode(&found))?;
+    opened
+}
+
+fn mode(found: &Stat) -> Mode {
+    Mode::from_raw_mode(found.st_mode)
+}
+
+fn times(found: &Stat) -> Timestamps {
+    let time = |seconds, nanoseconds: u64| Timespec {
+        tv_sec: seconds,
+        tv_nsec: i64::try_from(nanoseconds).unwrap_or_default(),
+    };
+    Timestamps {
+        last_access: time(found.st_atime, found.st_atime_nsec),
+        last_modification: time(found.st_mtime, found.st_mtime_nsec),
+    }
+}
+
+fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
