@@ -12,7 +12,7 @@ use super::reasoning::Reasoning;
 use super::state::PastDecision;
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, GatewayId,
-    JournalId, MicroUsd, ModelRequestId, Native, SandboxId, TokenUsage, TurnId,
+    JournalId, MicroUsd, ModelRequestId, Native, SandboxId, TokenUsage, TurnId, WorkspaceCopy,
 };
 
 /// What a session is created with, at its first command.
@@ -147,6 +147,8 @@ pub enum Command {
         /// What its attempts used.
         spent: Vec<Spent>,
     },
+    /// The workspace of a fork has what it begins with.
+    WorkspaceCopied { outcome: WorkspaceCopy },
     /// A call ended.
     CallEnded {
         call: CallId,

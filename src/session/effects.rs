@@ -18,12 +18,19 @@ pub enum Effect {
     },
     /// Ask a model for a title.
     MakeTitle,
+    /// Copy the workspace of the session that this one was forked from.
+    CopyWorkspace,
 }
 
 /// Everything that has to run in this state.
 pub fn effects(control: &Control) -> Vec<Effect> {
     let is_asked = matches!(control.titling, Titling::Asked(_));
-    let mut effects = of_turn(control);
+    let mut effects = if control.awaits_workspace {
+        // What is asked now would be told of files that are not there yet.
+        vec![Effect::CopyWorkspace]
+    } else {
+        of_turn(control)
+    };
     effects.extend(is_asked.then_some(Effect::MakeTitle));
     effects
 }

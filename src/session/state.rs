@@ -230,6 +230,9 @@ pub struct Control {
     /// Where it was forked from, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkOrigin>,
+    /// Whether a copy of the other session's workspace is being made, before which nothing is asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub awaits_workspace: bool,
     /// The gateway that runs the effects.
     pub runner: Option<GatewayId>,
     /// The engine that its sandboxes run on.
@@ -302,9 +305,14 @@ impl Control {
         self.runner.as_ref() == Some(gateway)
     }
 
-    /// Whether a turn runs (the `active` index).
+    /// Whether a turn runs.
     pub fn is_active(&self) -> bool {
         self.turn.is_some()
+    }
+
+    /// Whether something has to go on should its gateway end (the `active` index).
+    pub fn is_unfinished(&self) -> bool {
+        self.is_active() || self.awaits_workspace
     }
 
     /// What the session list shows.

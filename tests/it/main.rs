@@ -23,6 +23,7 @@ mod damage;
 mod database;
 mod disk_pressure;
 mod file_facts;
+mod forked_files;
 mod forks;
 mod generated;
 mod idle;

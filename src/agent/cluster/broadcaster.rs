@@ -129,6 +129,7 @@ impl Outlet for FeedBroadcaster {
             What::Progress(call, news) => {
                 tell(&|| SessionUpdate::Progress(call.clone(), news.clone()));
             }
+            What::Copying(bytes) => tell(&|| SessionUpdate::Copying(*bytes)),
             What::Notice(notice) => tell(&|| SessionUpdate::Notice(notice.clone())),
             What::Event(_)
             | What::Queue(_)

@@ -25,6 +25,8 @@ pub(in crate::agent) enum SessionUpdate {
     Delta(Delta),
     /// News of a call that runs here.
     Progress(CallId, ToolProgress),
+    /// So many bytes of a workspace that is copied here.
+    Copying(u64),
     /// A remark on what runs here.
     Notice(Notice),
     /// Whoever streams the answer: tell the whole of it.

@@ -7,6 +7,7 @@ mod title;
 pub(super) mod tool_call;
 pub(super) mod trace;
 mod watch;
+mod workspace;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,11 +21,12 @@ use self::model_request::ModelRequest;
 use self::model_request::meter::Meter;
 use self::session_agent::SessionAgent;
 use self::title::TitleRequest;
+use self::workspace::WorkspaceCopying;
 use super::feed::{Feed, What};
 use super::journal::Journal;
 use super::mailbox::Message;
 use crate::context::Arranged;
-use crate::domain::{CallId, Iteration, ModelRequestId, Weighed};
+use crate::domain::{CallId, Iteration, ModelRequestId, SessionKey, Weighed};
 use crate::session::{Command, Control, Effect, Gap, ModelChoice, effects};
 
 /// Attempts that are kept for one gateway at one request.
@@ -42,10 +44,10 @@ impl Drop for Request {
     }
 }
 
-/// Ends its request for a title when it is dropped.
-struct Titling(AbortHandle);
+/// Ends its task when it is dropped: a request for a title, the copy of a workspace.
+struct Beside(AbortHandle);
 
-impl Drop for Titling {
+impl Drop for Beside {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -98,7 +100,8 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Running {
     model: Option<(ModelRequestId, Request)>,
     calls: BTreeMap<CallId, Stopper>,
-    title: Option<Titling>,
+    title: Option<Beside>,
+    workspace: Option<Beside>,
     /// Under which all of them were started.
     epoch: u64,
     outcomes: Option<mpsc::WeakSender<Message>>,
@@ -111,6 +114,7 @@ impl Running {
             model: None,
             calls: BTreeMap::new(),
             title: None,
+            workspace: None,
             epoch: 0,
             outcomes: Some(outcomes),
             tracker,
@@ -122,7 +126,10 @@ impl Running {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.model.is_none() && self.calls.is_empty() && self.title.is_none()
+        self.model.is_none()
+            && self.calls.is_empty()
+            && self.title.is_none()
+            && self.workspace.is_none()
     }
 
     /// Whether an answer streams here.
@@ -150,6 +157,7 @@ impl Running {
         self.model = None;
         self.calls.clear();
         self.title = None;
+        self.workspace = None;
     }
 
     /// Starts what is missing and stops what is no longer wanted.
@@ -162,7 +170,7 @@ impl Running {
         let effects = effects(wanted.control);
         let asks = effects.iter().find_map(|effect| match effect {
             Effect::AskModel(request) => Some(*request),
-            Effect::RunCall { .. } | Effect::MakeTitle => None,
+            Effect::RunCall { .. } | Effect::MakeTitle | Effect::CopyWorkspace => None,
         });
         if self.model.as_ref().map(|(request, _)| *request) != asks {
             self.model = asks.map(|request| (request, self.ask_model(wanted, request)));
@@ -171,6 +179,11 @@ impl Running {
             self.title = None;
         } else if self.title.is_none() {
             self.title = Some(self.make_title(wanted));
+        }
+        if !effects.contains(&Effect::CopyWorkspace) {
+            self.workspace = None;
+        } else if self.workspace.is_none() {
+            self.workspace = self.copy_workspace(wanted);
         }
         let mut calls = BTreeMap::new();
         for effect in effects {
@@ -244,7 +257,7 @@ impl Running {
         }
     }
 
-    fn make_title(&self, wanted: &Wanted<'_>) -> Titling {
+    fn make_title(&self, wanted: &Wanted<'_>) -> Beside {
         let request = ModelRequestId {
             turn: wanted.control.titling.turn().unwrap_or_default(),
             // Beside the turn, as its row says it.
@@ -258,7 +271,24 @@ impl Running {
         let asking = self.tracker.spawn(async move {
             outcomes.tell(asked.run().await).await;
         });
-        Titling(asking.abort_handle())
+        Beside(asking.abort_handle())
+    }
+
+    fn copy_workspace(&self, wanted: &Wanted<'_>) -> Option<Beside> {
+        let origin = wanted.control.forked_from.as_ref()?;
+        let copying = WorkspaceCopying {
+            tools: Arc::clone(&wanted.agent.tools),
+            source: SessionKey {
+                tenant: wanted.agent.tenant.clone(),
+                session: origin.session.clone(),
+            },
+            feed: Arc::clone(wanted.feed),
+        };
+        let outcomes = self.outcomes();
+        let running = self.tracker.spawn(async move {
+            outcomes.tell(copying.run().await).await;
+        });
+        Some(Beside(running.abort_handle()))
     }
 
     fn run_call(&self, wanted: &Wanted<'_>, id: &CallId) -> Option<Stopper> {

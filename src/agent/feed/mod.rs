@@ -113,6 +113,8 @@ pub enum What {
     Delta(Delta),
     /// News of a running call.
     Progress(CallId, ToolProgress),
+    /// So many bytes of the workspace of a fork have been copied.
+    Copying(u64),
     /// The calls of the turn, after a change.
     Queue(QueueState),
     /// The totals, after a change.

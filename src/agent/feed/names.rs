@@ -13,6 +13,7 @@ impl What {
             Self::Event(shown) => of_event(&shown.event),
             Self::Delta(_)
             | Self::Progress(..)
+            | Self::Copying(_)
             | Self::Queue(_)
             | Self::Usage(_)
             | Self::Notice(_)
@@ -55,6 +56,7 @@ fn of_event(event: &Event) -> Option<&'static str> {
         | Event::CompactionChosen { .. }
         | Event::AttachmentPlaced { .. }
         | Event::ResultsShortened { .. }
+        | Event::WorkspaceCopied { .. }
         | Event::Forked { .. } => None,
     }
 }

@@ -200,7 +200,9 @@ impl Journal {
     pub(super) async fn create(&self, commits: &[Commit]) -> Result<(), Refusal> {
         let mut records = Vec::with_capacity(commits.len());
         let mut bytes = 0_usize;
-        for commit in commits {
+        for (at, commit) in commits.iter().enumerate() {
+            // The last one says how the session begins.
+            let is_last = at + 1 == commits.len();
             let body = commit.to_bytes().map_err(|error| {
                 tracing::error!(session.id = %self.key.session, %error, "A commit does not serialize");
                 Refusal::new(Code::Internal, "internal error")
@@ -218,7 +220,7 @@ impl Journal {
                 commit_id: commit.commit_id.clone(),
                 first_seq: commit.seq.saturating_add(1),
                 last_seq: commit.last_seq(),
-                is_active: false,
+                is_active: is_last && commit.is_unfinished_after((false, false)),
                 body: Bytes::from(body),
                 wake: None,
             });

@@ -75,6 +75,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         | Event::ContextCompacted(_)
         | Event::CompactionChosen { .. }
         | Event::Forked { .. }
+        | Event::WorkspaceCopied { .. }
         | Event::AttachmentPlaced { .. }
         | Event::ResultsShortened { .. } => None,
     };

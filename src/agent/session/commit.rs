@@ -69,7 +69,8 @@ impl Replica {
                 events,
                 is_inherited: false,
             };
-            let is_active = commit.is_active_after(control.is_active());
+            let before = (control.is_active(), control.awaits_workspace);
+            let is_active = commit.is_unfinished_after(before);
             // Where nobody else is known to live, the append itself carries the word.
             let is_alone = self.cluster.membership.is_alone();
             let wake = (is_alone && self.cluster.is_shared())
@@ -242,7 +243,7 @@ impl Replica {
                 .tell_commit(&self.key, commit, bytes);
         }
         let control = &self.state.control;
-        let runner = control.runner.as_ref().filter(|_| control.is_active());
+        let runner = control.runner.as_ref().filter(|_| control.is_unfinished());
         if let Some(runner) = runner.filter(|runner| **runner != self.cluster.gateway) {
             // It may have let the session go from memory.
             self.cluster.broadcaster.nudge(runner, &self.key);

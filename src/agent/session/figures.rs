@@ -65,6 +65,7 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::CompactionChosen { .. }
             | Event::AttachmentPlaced { .. }
             | Event::ResultsShortened { .. }
+            | Event::WorkspaceCopied { .. }
             | Event::Forked { .. } => {}
         }
     }

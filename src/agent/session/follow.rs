@@ -42,6 +42,7 @@ impl LiveSession {
             SessionUpdate::Delta(_)
             | SessionUpdate::Answer(_)
             | SessionUpdate::Progress(..)
+            | SessionUpdate::Copying(_)
             | SessionUpdate::Notice(_)
                 if self.replica.is_run_here() => {}
             SessionUpdate::Delta(delta) => {
@@ -55,6 +56,7 @@ impl LiveSession {
                     self.replica.feed.show(What::Progress(call, news));
                 }
             }
+            SessionUpdate::Copying(bytes) => self.replica.feed.show(What::Copying(bytes)),
             SessionUpdate::Notice(notice) => self.replica.feed.show(What::Notice(notice)),
             SessionUpdate::TellAnswer => {
                 if self.running.has_model() {
@@ -91,7 +93,7 @@ impl LiveSession {
     /// Goes on where nobody else does, and brings what runs in line.
     pub(super) async fn look(&mut self) {
         let control = &self.replica.state.control;
-        if control.is_active() && self.replica.lost.is_none() {
+        if control.is_unfinished() && self.replica.lost.is_none() {
             let is_over = match &control.runner {
                 Some(runner) => self.replica.cluster.membership.is_over(runner).await,
                 None => true,
@@ -150,7 +152,7 @@ impl LiveSession {
             .into_iter()
             .find_map(|effect| match effect {
                 Effect::AskModel(request) => Some(request),
-                Effect::RunCall { .. } | Effect::MakeTitle => None,
+                Effect::RunCall { .. } | Effect::MakeTitle | Effect::CopyWorkspace => None,
             });
         if let Some(request) = asked {
             if self

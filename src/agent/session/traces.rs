@@ -9,12 +9,9 @@ use crate::session::{Call, Commit, Decider, Event, Turn, Verdict};
 /// commit does, so each span is told once.
 pub(super) fn tell(replica: &Replica, commit: &Commit) {
     // What begins with this commit ends with a later one.
-    let Some(turn) = replica.state.control.turn.as_ref() else {
-        return;
-    };
-    let Some(trace) = replica.agent.trace(turn.id, turn.started) else {
-        return;
-    };
+    let turn = replica.state.control.turn.as_ref();
+    let traced = turn.and_then(|turn| Some((turn, replica.agent.trace(turn.id, turn.started)?)));
+    let Some((turn, trace)) = traced else { return };
     for event in &commit.events {
         match event {
             Event::Decided {
@@ -66,6 +63,7 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             | Event::CompactionChosen { .. }
             | Event::AttachmentPlaced { .. }
             | Event::ResultsShortened { .. }
+            | Event::WorkspaceCopied { .. }
             | Event::Forked { .. } => {}
         }
     }

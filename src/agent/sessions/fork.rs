@@ -23,7 +23,8 @@ pub struct ForkRequest {
     pub then: Vec<SessionRequest>,
 }
 
-/// Makes the new session. Its transcript begins with that of the other one, its workspace is empty.
+/// Makes the new session. Its transcript begins with that of the other one, and its workspace becomes a
+/// copy of what the other one's has now, before a model is asked.
 /// Where the shared past ends with a message that nobody has answered, or something is said, the model is
 /// asked at once.
 pub async fn fork(
@@ -43,6 +44,7 @@ pub async fn fork(
     let (journal, state) = write_fork(sessions, key, &new, (caller, from_seq)).await?;
     sessions.0.projection.tell(&new, &state.control);
     let is_unanswered = !state.control.waiting.is_empty();
+    let awaits_workspace = state.control.awaits_workspace;
     if state.control.version > SNAPSHOT_FROM as u64 {
         journal
             .keep_snapshot(state, history::Limits::default())
@@ -51,6 +53,10 @@ pub async fn fork(
     sessions.listed().await;
     if is_unanswered && !then.iter().any(SessionRequest::says) {
         then.push(SessionRequest::Command(Command::Retry));
+    }
+    if awaits_workspace {
+        // This gateway makes the copy; should it end, whichever takes over does.
+        then.insert(0, SessionRequest::Command(Command::TakeOver { from: None }));
     }
     for request in then {
         if let Err(refusal) = sessions.tell(&new, caller, request).await {
@@ -116,7 +122,9 @@ async fn write_fork(
         root: root.unwrap_or(&key.session).clone(),
     };
     let genesis = sessions.0.genesis(&key.tenant, caller.actor());
-    let mut fork = Fork::new(origin, genesis);
+    let place = &sessions.0.factory.place;
+    let has_files = place.has_workspace(key).await;
+    let mut fork = Fork::new(origin, genesis).with_files(has_files);
     for commit in &commits {
         if !fork.take(commit, id()) {
             break;

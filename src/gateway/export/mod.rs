@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::agent::ShownEvent;
-use crate::domain::{Attachment, BlobId, CallId, SessionId, Timestamp};
+use crate::domain::{Attachment, BlobId, CallId, SessionId, Timestamp, WorkspaceCopy};
 use crate::session::{Decider, Event, Reasoning, Verdict};
 
 /// A part of what is written.
@@ -139,7 +139,11 @@ impl Document {
         let withdrawn: HashSet<u64> = withdrawn.collect();
         let mut conversation = Conversation::default();
         for shown in &self.events {
-            let is_ours = self.is_shared && matches!(shown.event, Event::Forked { .. });
+            let is_ours = self.is_shared
+                && matches!(
+                    shown.event,
+                    Event::Forked { .. } | Event::WorkspaceCopied { .. }
+                );
             if !withdrawn.contains(&shown.seq) && !is_ours {
                 conversation.read(shown);
             }
@@ -328,12 +332,18 @@ impl Conversation {
                 };
                 format!("{} said that the call of `{name}` {fate}.", by.name)
             }
-            Event::Forked { origin } => {
+            Event::Forked { origin, .. } => {
                 format!(
                     "Up to here this is the past of the session {}.",
                     origin.session
                 )
             }
+            Event::WorkspaceCopied { outcome } => match outcome {
+                WorkspaceCopy::Copied { .. } => {
+                    "The workspace is a copy of that session's, as it was now.".to_owned()
+                }
+                WorkspaceCopy::Empty(_) => "The workspace is empty.".to_owned(),
+            },
             _ => return,
         };
         self.parts.push(Part::Note { at, text });

@@ -206,6 +206,7 @@ impl Watch<'_> {
                 What::Moved(_) => missed(self.question, self.key, self.seq).await,
                 What::Delta(_)
                 | What::Progress(..)
+                | What::Copying(_)
                 | What::Queue(_)
                 | What::Usage(_)
                 | What::Notice(_) => Ok(Vec::new()),

@@ -299,7 +299,11 @@ impl<'a> Pump<'a> {
             }
             What::Damaged => return Err(End::Told(damaged())),
             What::Notice(notice) => self.told.heed(notice),
-            What::Progress(..) | What::Queue(_) | What::Usage(_) | What::Rewound => {}
+            What::Progress(..)
+            | What::Copying(_)
+            | What::Queue(_)
+            | What::Usage(_)
+            | What::Rewound => {}
         }
         self.send(signal).await?;
         Ok(())

@@ -7,6 +7,7 @@ use super::call;
 use super::frame::{Frame, Frames, frame};
 use super::stamp::{request_id, stamped};
 use crate::agent::ShownEvent;
+use crate::domain::WorkspaceCopy;
 use crate::session::{AnsweredBy, Compacted, Event, Reasoning, SHORTEN_RESULTS};
 
 /// The frames of a shown event, in order; all carry its `seq`.
@@ -55,10 +56,7 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             shown,
             json!({ "compaction": strategies.as_deref().unwrap_or_default() }),
         ),
-        Event::Forked { origin } => {
-            let what = json!({ "sessionId": origin.session, "fromSeq": origin.seq });
-            smallvec![frame("session:forked", &[&stamped(what, shown)])]
-        }
+        Event::Forked { .. } | Event::WorkspaceCopied { .. } => fork_frames(shown),
         Event::Created { .. }
         | Event::OwnerChanged { .. }
         | Event::Queued { .. }
@@ -67,6 +65,24 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         | Event::CallStopRequested { .. }
         | Event::TitlingMoved { .. } => Frames::new(),
     }
+}
+
+/// Where a session was forked from, and what became of its workspace.
+fn fork_frames(shown: &ShownEvent) -> Frames {
+    if let Event::Forked { origin, has_files } = &shown.event {
+        let what = json!({
+            "sessionId": origin.session, "fromSeq": origin.seq, "hasFiles": has_files,
+        });
+        return smallvec![frame("session:forked", &[&stamped(what, shown)])];
+    }
+    let Event::WorkspaceCopied { outcome } = &shown.event else {
+        return Frames::new();
+    };
+    let what = match outcome {
+        WorkspaceCopy::Copied { bytes } => json!({ "copiedBytes": bytes }),
+        WorkspaceCopy::Empty(reason) => json!({ "empty": reason.as_str() }),
+    };
+    smallvec![frame("session:workspace", &[&stamped(what, shown)])]
 }
 
 /// What the model reads of the past is less now.

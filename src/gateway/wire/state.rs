@@ -22,6 +22,12 @@ pub fn signal_frames(signal: &Signal) -> &[Frame] {
                 "message": news.message,
             })],
         )],
+        What::Copying(bytes) => {
+            smallvec![frame(
+                "session:copying",
+                &[&json!({ "copiedBytes": bytes })]
+            )]
+        }
         What::Queue(queue) => smallvec![queue_frame(queue)],
         What::Usage(usage) => smallvec![usage_frame(usage)],
         What::Notice(notice) => smallvec![notice_frame(notice)],

@@ -1,6 +1,7 @@
 //! A session that shares the past of another: which commits its journal begins with. Pure.
 
-use crate::domain::{CommitId, ForkOrigin, Timestamp};
+use super::Draft;
+use crate::domain::{CommitId, ForkOrigin, Timestamp, WorkspaceCopy};
 use crate::session::call::Outcome;
 use crate::session::command::Genesis;
 use crate::session::event::{Commit, Event, SCHEMA};
@@ -12,6 +13,7 @@ use crate::session::state::SessionState;
 pub struct Fork {
     origin: ForkOrigin,
     genesis: Genesis,
+    has_files: Option<bool>,
     state: SessionState,
     commits: Vec<Commit>,
 }
@@ -23,8 +25,18 @@ impl Fork {
         Self {
             origin,
             genesis,
+            has_files: None,
             state: SessionState::default(),
             commits: Vec::new(),
+        }
+    }
+
+    /// Says whether the other session has a workspace. The new one then waits for its copy.
+    #[must_use]
+    pub fn with_files(self, has_files: bool) -> Self {
+        Self {
+            has_files: Some(has_files),
+            ..self
         }
     }
 
@@ -98,6 +110,7 @@ impl Fork {
         }
         events.push(Event::Forked {
             origin: self.origin.clone(),
+            has_files: self.has_files,
         });
         let at = now.max(self.state.control.at);
         self.push((id, at), events, false);
@@ -117,5 +130,12 @@ impl Fork {
         };
         self.state.apply(&commit);
         self.commits.push(commit);
+    }
+}
+
+/// The workspace has what it begins with. Told once: a copy that was begun again changes nothing.
+pub(super) fn workspace_copied(draft: &mut Draft<'_>, outcome: WorkspaceCopy) {
+    if draft.control.awaits_workspace {
+        draft.push(Event::WorkspaceCopied { outcome });
     }
 }

@@ -161,6 +161,7 @@ impl<'a> Draft<'a> {
                 outcome,
                 duration_ms,
             } => self.call_ended(call, outcome, *duration_ms),
+            Command::WorkspaceCopied { outcome } => fork::workspace_copied(self, *outcome),
             Command::ReviewCalls => self.review_calls(),
             Command::TakeOver { from } => recovery::take_over(self, from.as_ref()),
         }

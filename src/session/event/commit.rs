@@ -53,20 +53,25 @@ impl Commit {
         events.any(|event| matches!(event, Event::OwnerChanged { .. }))
     }
 
-    /// Whether a turn runs after this commit: turns begin and end by these events only.
-    pub fn is_active_after(&self, was_active: bool) -> bool {
-        let mut is_active = was_active;
+    /// Whether something has to go on after this commit, of a session of which a turn ran, or which
+    /// awaited its workspace: both begin and end by these events only.
+    pub fn is_unfinished_after(&self, before: (bool, bool)) -> bool {
+        let (mut has_turn, mut awaits_workspace) = before;
         for event in &self.events {
             if matches!(event, Event::Thinking { .. }) {
-                is_active = true;
+                has_turn = true;
             } else if matches!(
                 event,
                 Event::Answered { .. } | Event::TurnFailed { .. } | Event::Cancelled { .. }
             ) {
-                is_active = false;
+                has_turn = false;
+            } else if let Event::Forked { has_files, .. } = event {
+                awaits_workspace = *has_files == Some(true);
+            } else if matches!(event, Event::WorkspaceCopied { .. }) {
+                awaits_workspace = false;
             }
         }
-        is_active
+        has_turn || awaits_workspace
     }
 
     /// The shown events with their `seq`.

@@ -18,6 +18,7 @@ use super::title::{TitleSource, Titling};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, EngineId,
     ForkOrigin, GatewayId, Iteration, JournalId, MicroUsd, Native, SandboxId, TokenUsage, TurnId,
+    WorkspaceCopy,
 };
 
 /// The `finish` of an answer that might not have its calls run (S3.29).
@@ -252,7 +253,15 @@ pub enum Event {
         after: ContextSize,
     },
     /// The session goes on from here where another one was: what stands before happened there.
-    Forked { origin: ForkOrigin },
+    Forked {
+        origin: ForkOrigin,
+        /// Whether the other one has a workspace, of which a copy is made now; none = earlier releases
+        /// left it behind.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        has_files: Option<bool>,
+    },
+    /// The workspace of a fork has what it begins with.
+    WorkspaceCopied { outcome: WorkspaceCopy },
     /// What a person attached was put into the workspace, because a model could not read it itself.
     AttachmentPlaced {
         /// Its content.

@@ -2,11 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::domain::{CallId, Entry, Native, Stamp, Timestamp, Weighed};
+use crate::domain::{CallId, Entry, Native, Stamp, Timestamp, Weighed, WorkspaceCopy};
 use crate::session::call::Outcome;
 use crate::session::event::Event;
 use crate::session::event::compaction::{Gap, drops_nothing};
 use crate::session::state::{Control, SessionState};
+
+/// What the model reads where a session was forked.
+pub(super) const NEW_WORKSPACE: &str = "This conversation goes on in another session with a workspace \
+                                        of its own: files that earlier calls wrote are not there.";
+/// What the model reads where the workspace of a fork is a copy.
+const COPIED_WORKSPACE: &str = "This conversation goes on in another session. Its workspace is a copy of \
+                                the first session's, made now: files may differ from what earlier calls \
+                                wrote or read.";
 
 impl SessionState {
     /// Leaves these entries in the working context, with that gap between them.
@@ -70,6 +78,10 @@ impl SessionState {
                 self.say(text, None, stamp(0));
             }
             Event::Ended { call, outcome, .. } => self.pair(call, outcome, stamp(0)),
+            // The turn that waited for it has begun, and has not asked yet.
+            Event::WorkspaceCopied { outcome } if self.control.turn.is_some() => {
+                self.entries.push(workspace_entry(*outcome));
+            }
             Event::ContextReset => {
                 self.entries.clear();
                 self.left_out = 0;
@@ -138,4 +150,17 @@ impl SessionState {
             self.entries.pop();
         }
     }
+}
+
+/// What the model reads of the workspace of a fork.
+pub(super) fn workspace_note(outcome: WorkspaceCopy) -> &'static str {
+    match outcome {
+        WorkspaceCopy::Copied { .. } => COPIED_WORKSPACE,
+        WorkspaceCopy::Empty(_) => NEW_WORKSPACE,
+    }
+}
+
+fn workspace_entry(outcome: WorkspaceCopy) -> Arc<Weighed> {
+    let text = workspace_note(outcome).to_owned();
+    Weighed::new(Entry::Note { text })
 }

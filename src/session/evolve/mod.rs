@@ -4,16 +4,15 @@ mod context;
 mod queue;
 mod turn;
 
+use self::context::{NEW_WORKSPACE, workspace_note};
 use super::event::{Commit, Event};
 use super::model::ModelChoice;
 use super::state::{Control, Phase, SessionState, WaitingMessage};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Effort, EngineId, ForkOrigin, GatewayId, Timestamp,
+    WorkspaceCopy,
 };
 
-/// What the model reads where a session was forked.
-const NEW_WORKSPACE: &str = "This conversation goes on in another session with a workspace of its own: \
-                             files that earlier calls wrote are not there.";
 /// How many client message ids are remembered for repeats.
 const REMEMBERED_MESSAGES: usize = 256;
 
@@ -59,7 +58,8 @@ impl Control {
             | Event::CompactionChosen { .. }
             | Event::ContextCompacted(_)
             | Event::ContextReset => self.evolve_reading(event),
-            Event::Forked { origin } => self.fork(origin, at),
+            Event::Forked { origin, has_files } => self.fork(origin, *has_files, at),
+            Event::WorkspaceCopied { outcome } => self.settle_workspace(*outcome),
             Event::UserMessage {
                 text,
                 client_message_id,
@@ -149,8 +149,9 @@ impl Control {
     }
 
     /// The workspace is another one, so nothing of what tools did holds here.
-    fn fork(&mut self, origin: &ForkOrigin, at: Timestamp) {
-        if !self.used_tools.is_empty() {
+    fn fork(&mut self, origin: &ForkOrigin, has_files: Option<bool>, at: Timestamp) {
+        self.awaits_workspace = has_files == Some(true);
+        if !self.used_tools.is_empty() && !self.awaits_workspace {
             self.notes.push(NEW_WORKSPACE.to_owned());
         }
         self.used_tools.clear();
@@ -159,6 +160,17 @@ impl Control {
         self.created_at = at;
         self.placed.clear();
         self.forked_from = Some(origin.clone());
+    }
+
+    /// The workspace is what it will be; the runner's engine holds a copy.
+    fn settle_workspace(&mut self, outcome: WorkspaceCopy) {
+        self.awaits_workspace = false;
+        if matches!(outcome, WorkspaceCopy::Copied { .. }) {
+            self.engine.clone_from(&self.runner_engine);
+        }
+        if self.turn.is_none() {
+            self.notes.push(workspace_note(outcome).to_owned());
+        }
     }
 
     /// An attachment is in the workspace, which the runner's engine holds from now on.

@@ -494,6 +494,15 @@ impl World {
 
     /// A session that shares the past up to that `seq`, with what every fork keeps.
     pub(crate) fn forked(&self, seq: u64) -> Self {
+        self.fork(seq, |fork| fork)
+    }
+
+    /// The same of a session that has files.
+    pub(crate) fn forked_with_files(&self, seq: u64) -> Self {
+        self.fork(seq, |fork| fork.with_files(true))
+    }
+
+    fn fork(&self, seq: u64, change: impl Fn(Fork) -> Fork) -> Self {
         let origin = ForkOrigin {
             session: SessionId::from_bits(1),
             seq,
@@ -504,7 +513,7 @@ impl World {
             sandbox: SandboxId::from_bits(2),
             ..self.genesis.clone()
         };
-        let mut fork = Fork::new(origin.clone(), genesis);
+        let mut fork = change(Fork::new(origin.clone(), genesis));
         let id = |n: usize| CommitId::from_bits(1_000_000 + n as u128);
         for (n, commit) in self.journal.iter().enumerate() {
             if !fork.take(commit, id(n)) {
@@ -644,7 +653,7 @@ pub(crate) fn wanted_calls(state: &SessionState) -> BTreeSet<CallId> {
     let effects = effects(&state.control);
     let calls = effects.into_iter().filter_map(|effect| match effect {
         Effect::RunCall { call, .. } => Some(call),
-        Effect::AskModel { .. } | Effect::MakeTitle => None,
+        Effect::AskModel { .. } | Effect::MakeTitle | Effect::CopyWorkspace => None,
     });
     calls.collect()
 }

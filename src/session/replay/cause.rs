@@ -100,6 +100,7 @@ fn said(event: &Event) -> Option<Command> {
             strategies: strategies.clone(),
         },
         Event::ContextReset => Command::ResetContext,
+        Event::WorkspaceCopied { outcome } => Command::WorkspaceCopied { outcome: *outcome },
         Event::Withdrawn {
             client_message_id, ..
         } => Command::Withdraw {

@@ -1,9 +1,9 @@
 //! Stories of forks: what the new session shares, and what it does not.
 
 use super::answer_calls;
-use crate::domain::{Entry, MicroUsd, TokenUsage};
+use crate::domain::{Entry, MicroUsd, NoCopy, TokenUsage, WorkspaceCopy};
 use crate::session::properties::world::{World, answer, approve, reject, say};
-use crate::session::{Answer, Command, Commit, Event};
+use crate::session::{Answer, Command, Commit, Effect, Event, effects};
 
 /// What the model reads: the messages, answers and notes.
 fn read(world: &World) -> Vec<String> {
@@ -131,4 +131,47 @@ fn a_rejected_call_stays_rejected_where_its_result_came_later() {
         result.unwrap().contains("not allowed to run"),
         "{results:?}"
     );
+}
+
+/// A fork of a session with files: nothing is asked before they are there.
+#[test]
+fn a_fork_waits_for_its_files_and_asks_once_they_are_there() {
+    let outcomes = [
+        (
+            WorkspaceCopy::Copied { bytes: Some(5) },
+            "a copy of the first session's",
+        ),
+        (
+            WorkspaceCopy::Empty(NoCopy::TooLarge),
+            "workspace of its own",
+        ),
+    ];
+    for (outcome, words) in outcomes {
+        let mut world = World::new();
+        world.tell(&say("one")).unwrap();
+        world.answer("first", vec![]);
+        let mut fork = world.forked_with_files(world.state.control.seq);
+        assert!(fork.state.control.is_unfinished());
+        let last = fork.journal.last().unwrap();
+        assert!(last.is_unfinished_after((false, false)));
+        fork.tell(&say("two")).unwrap();
+        assert_eq!(effects(&fork.state.control), [Effect::CopyWorkspace]);
+        // Another process goes on, and begins the copy anew.
+        fork.crash();
+        assert_eq!(effects(&fork.state.control), [Effect::CopyWorkspace]);
+        let told = Command::WorkspaceCopied { outcome };
+        fork.tell(&told).unwrap();
+        let asked = effects(&fork.state.control);
+        assert!(matches!(asked[..], [Effect::AskModel(_)]), "{asked:?}");
+        let version = fork.state.control.version;
+        fork.tell(&told).unwrap();
+        assert_eq!(fork.state.control.version, version, "it is told once");
+        fork.answer("second", vec![]);
+        assert!(!fork.state.control.is_unfinished());
+        let read = read(&fork);
+        assert!(read.iter().any(|text| text.contains(words)), "{read:?}");
+        // A fork of this one waits for files of its own, or does not.
+        let next = fork.forked(fork.state.control.seq);
+        assert!(!next.state.control.awaits_workspace);
+    }
 }

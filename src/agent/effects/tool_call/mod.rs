@@ -48,7 +48,7 @@ pub struct SessionTools {
     /// Known as soon as there are sandboxes.
     engine: OnceLock<EngineId>,
     pub(in crate::agent) place: Arc<SandboxHost>,
-    assignment: SandboxAssignment,
+    pub(in crate::agent) assignment: SandboxAssignment,
     attachments: Attachments,
     /// Never held across an await.
     view: Mutex<Arc<View>>,

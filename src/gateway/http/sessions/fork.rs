@@ -50,7 +50,8 @@ pub(in crate::gateway::http) struct SessionFamily {
     items: Vec<SessionItem>,
 }
 
-/// Fork a session: a new one that shares the past of this one up to a place. Its workspace is empty.
+/// Fork a session: a new one that shares the past of this one up to a place. Its workspace becomes a copy
+/// of what this one's has now, which its transcript tells.
 #[utoipa::path(post, path = "/api/sessions/{id}/fork", tag = "sessions",
     params(("id" = String, Path)), request_body = ForkSessionRequest,
     responses((status = 201, body = SessionItem), (status = 400, body = Problem),
