@@ -72,6 +72,12 @@ export interface Left {
   toSeq: Seq | null
 }
 
+/** What the workspace of a fork is; `apart` = earlier releases left the files where they were. */
+export type ForkedWorkspace =
+  | { is: 'apart' | 'none' | 'copying' }
+  | { is: 'copied'; bytes: number | null; at: string }
+  | { is: 'empty'; why: string }
+
 export type Note =
   | { what: 'failed'; error: AgentError }
   | { what: 'stopped' }
@@ -81,7 +87,7 @@ export type Note =
   | { what: 'dropped'; calls: number; isFiltered: boolean }
   | { what: 'model'; model: string; effort: string | null }
   | { what: 'window'; whole: boolean }
-  | { what: 'forked'; sessionId: string; fromSeq: Seq }
+  | { what: 'forked'; sessionId: string; fromSeq: Seq; workspace: ForkedWorkspace }
   | { what: 'placed'; name: string; path: string }
 
 export interface NoteEntry extends Placed {

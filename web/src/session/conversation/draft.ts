@@ -1,6 +1,6 @@
 /** A conversation while events are folded into it. */
 import type { JsonObject, Seq } from '@/wire/types'
-import { isSetting, type CallEntry, type Conversation, type Entry, type Note } from './conversation'
+import { isSetting, type CallEntry, type Conversation, type Entry, type ForkedWorkspace, type Note } from './conversation'
 
 /** Where an event stands in the journal. */
 export interface Place {
@@ -38,6 +38,12 @@ export class Draft {
   note(place: Place, note: Note): void {
     if (note.what === 'reset') this.state.version = null
     this.push({ kind: 'note', key: `n${place.seq}`, ...place, note })
+  }
+
+  /** The newest line of a fork says what its workspace is; where it is on an older page, that page is folded with this. */
+  settleFork(workspace: ForkedWorkspace): void {
+    const entry = this.state.entries.findLast((entry) => entry.kind === 'note' && entry.note.what === 'forked')
+    if (entry?.kind === 'note' && entry.note.what === 'forked') this.replace({ ...entry, note: { ...entry.note, workspace } })
   }
 
   replace(entry: Entry): void {

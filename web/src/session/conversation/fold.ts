@@ -7,7 +7,7 @@ import type { QueueCall, Seq, StoredEvent, WaitingMessage } from '@/wire/types'
 import type { Conversation } from './conversation'
 import { Draft, type Step } from './draft'
 import { approvalRequired, decided, ended, mergeCall, started } from './foldCalls'
-import { changed, compacted, contextReset, forked } from './foldSettings'
+import { changed, compacted, contextReset, forked, workspaceCopied } from './foldSettings'
 import { answered, cancelled, failed, said, thinking, userMessage } from './foldTurns'
 
 /** What each event changes; other events say nothing of the conversation. */
@@ -25,6 +25,7 @@ const STEPS: ReadonlyMap<string, Step> = new Map([
   ['context:compacted', compacted],
   ['history:reset', contextReset],
   ['session:forked', forked],
+  ['session:workspace', workspaceCopied],
   ['session:changed', changed],
 ])
 

@@ -35,7 +35,15 @@ export function contextReset(draft: Draft, { place }: Told): void {
 /** What stands above happened in that session. */
 export function forked(draft: Draft, { place, data }: Told): void {
   draft.state.running = null
-  draft.note(place, { what: 'forked', sessionId: stringOf(data.sessionId) ?? '', fromSeq: numberOf(data.fromSeq) })
+  const is = typeof data.hasFiles !== 'boolean' ? 'apart' : data.hasFiles ? 'copying' : 'none'
+  draft.note(place, { what: 'forked', sessionId: stringOf(data.sessionId) ?? '', fromSeq: numberOf(data.fromSeq), workspace: { is } })
+}
+
+/** The workspace of the fork has what it begins with; the line of the fork says what. */
+export function workspaceCopied(draft: Draft, { place, data }: Told): void {
+  const why = stringOf(data.empty)
+  const bytes = typeof data.copiedBytes === 'number' ? data.copiedBytes : null
+  draft.settleFork(why ? { is: 'empty', why } : { is: 'copied', bytes, at: place.at })
 }
 
 function leftOf(value: unknown): Left | null {

@@ -37,9 +37,43 @@ function add(event: string, ...args: unknown[]): void {
   session.conversation = fold(session.conversation, [{ ...place, event, args: [...args, { ...last, ...place }] }])
 }
 
+/** The line of a fork says what its workspace is, as it changes. */
+it('says of a fork what is in its workspace', async () => {
+  const said = (): string => page.text().replace(/\s+/g, ' ')
+  add('session:forked', { sessionId: 'ses_1', fromSeq: 4, hasFiles: true })
+  show()
+  expect(said()).toContain('Its files are being copied as they are now…')
+  useSession().copiedBytes = 3_100_000
+  await nextTick()
+  expect(said()).toContain('3.1 MB so far')
+  add('session:workspace', { copiedBytes: 4_000_000 })
+  await nextTick()
+  page.unmount()
+  show()
+  expect(said()).toMatch(/a copy of its files as they were at .*, not as they were here \(4 MB\)/)
+
+  for (const [event, words] of [
+    [{ hasFiles: false }, 'It had no files.'],
+    [{}, 'Its files are not in this workspace.'],
+  ] as const) {
+    page.unmount()
+    add('session:forked', { sessionId: 'ses_1', fromSeq: 4, ...event })
+    show()
+    expect(said()).toContain(words)
+  }
+  add('session:workspace', { empty: 'too_large' })
+  page.unmount()
+  show()
+  expect(said()).toContain('This workspace is empty: its files are more than a workspace may have.')
+})
+
 function fail(code: string, retryable = false): void {
   add('user:message', 'go', {})
   add('agent:error', 'no', { code, retryable, turn: 1 })
+  show()
+}
+
+function show(): void {
   const entry = useSession().conversation.entries.at(-1) as NoteEntry
   page = mount(EntryNote, {
     props: { entry },

@@ -55,6 +55,9 @@ export function useEventStream(state: SessionState, connection: Connection, deli
         return deltas.add({ ...(data as unknown as Delta), text: String(args[0] ?? '') })
       case 'tool:progress':
         return showProgress(data)
+      case 'session:copying':
+        state.copiedBytes.value = Number(data.copiedBytes)
+        return
       case 'tool:queue':
         return takeQueue((data.calls ?? []) as QueueCall[])
       case 'session:usage':

@@ -36,6 +36,8 @@ export function createSessionState(typist: string) {
     usage: shallowRef<SessionUsage | null>(null),
     budgetWord: shallowRef<BudgetWord | null>(null),
     progress: shallowRef<Record<string, string>>({}),
+    /** How far the copy of a fork's workspace is; null while nobody tells. */
+    copiedBytes: ref<number | null>(null),
     unsent: shallowRef<Unsent[]>([]),
     hasOlder: ref(false),
     linkState: ref<LinkState>('connecting'),
@@ -67,6 +69,7 @@ export function clearSessionState(state: SessionState): void {
   state.usage.value = null
   state.budgetWord.value = null
   state.progress.value = {}
+  state.copiedBytes.value = null
   state.unsent.value = []
   state.hasOlder.value = false
   state.linkState.value = 'connecting'
