@@ -206,6 +206,18 @@ async fn the_people_of_a_tenant_read_what_is_shared_with_it_and_nobody_else_does
     let page = house.nobody(path).await;
     assert_eq!(page.status, 401);
     assert!(page.text.contains("Sign in"), "{}", page.text);
+    // Signing in leads back, and nothing but an id that was read as one stands in the link.
+    let link = format!("href=\"/sign-in?to={path}\"");
+    assert!(page.text.contains(&link), "{}", page.text);
+    for wrong in [
+        "shr_\"><b>",
+        "shr_1",
+        "..%2f..%2f%2fevil.example",
+        "%2f%2fevil.example",
+    ] {
+        let page = house.nobody(&format!("/shared/{wrong}")).await;
+        assert!(!page.text.contains("sign-in?to="), "{wrong}: {}", page.text);
+    }
     assert_eq!(house.client(&stranger).get(path).await.status, 404);
     // It opens this one page, not the session.
     for person in [&house.boss, &viewer, &stranger] {

@@ -33,11 +33,7 @@ const POLICY: &str = "default-src 'none'; img-src data:; style-src 'unsafe-inlin
     sandbox allow-downloads allow-popups allow-popups-to-escape-sandbox; \
     frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 /// What people read in place of what is not shown.
-const WORDS: [(Code, &str); 3] = [
-    (
-        Code::Unauthorized,
-        "Sign in to Sepal, then open this address again.",
-    ),
+const WORDS: [(Code, &str); 2] = [
     (
         Code::TooManyRequests,
         "Too many links that open nothing came from here. Wait a minute.",
@@ -145,19 +141,37 @@ pub(in crate::gateway) async fn show_shared(
     parts: Parts,
 ) -> Response {
     let base = state.access.base_path();
+    let shared = SharedSessionId::parse(&word.0);
     match read_shared(state, caller, word, parts).await {
         Ok(response) => response,
         Err(error) => {
-            let words = WORDS.iter().find(|(code, _)| *code == error.code());
-            let words = words.map_or(NOTHING, |(_, words)| words);
+            let body = match shared.filter(|_| error.code() == Code::Unauthorized) {
+                Some(id) => sign_in_words(&base, &id),
+                None => words(&base, error.code()),
+            };
             let page = format!(
                 "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
                  <meta name=\"viewport\" content=\"width=device-width\"><title>Sepal</title></head>\
-                 <body><p>{words}</p><p><a href=\"{base}\">Sepal</a></p></body></html>\n"
+                 <body>{body}</body></html>\n"
             );
             (error.into_response().status(), headers(), page).into_response()
         }
     }
+}
+
+fn words(base: &str, code: Code) -> String {
+    let words = WORDS.iter().find(|(known, _)| *known == code);
+    let words = words.map_or(NOTHING, |(_, words)| words);
+    format!("<p>{words}</p><p><a href=\"{base}\">Sepal</a></p>")
+}
+
+/// Signing in leads back here. The id is one that was read as such, so nobody writes another address
+/// into the link.
+fn sign_in_words(base: &str, id: &SharedSessionId) -> String {
+    format!(
+        "<p>This is for people of the team. <a href=\"{base}sign-in?to=/shared/{id}\">Sign in to \
+         Sepal</a>, and it opens.</p>"
+    )
 }
 
 /// Whoever has the secret may read; whoever names the id has to be signed in to its tenant.
