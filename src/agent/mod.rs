@@ -34,7 +34,7 @@ pub use mailbox::{Accepted, SessionRequest, damaged, limit_reached};
 pub use search::finding::{FoundPage, FoundSession, FoundText, SnippetPiece};
 pub use sessions::attach::Upload;
 pub use sessions::fork::{ForkRequest, family, fork};
-pub use sessions::import::{Conversation, Imported, Importing};
+pub use sessions::import::{CarriedFile, Conversation, Imported, Importing};
 pub use sessions::list::RowError;
 pub use sessions::removal::expiry::remove_expired_rows;
 pub use sessions::shared::{SharedBy, SharedView, Sharing};

@@ -1,10 +1,13 @@
 //! Conversations of other programs, taken in through the whole house. The forms themselves are tested
 //! beside their parser.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 use sepal::domain::Role;
 use serde_json::{Value, json};
 
+use crate::attachments::upload;
 use crate::rest::{Answer, Client};
 use crate::support::{TestApp, TestSocket};
 
@@ -173,6 +176,73 @@ async fn our_own_export_comes_back_as_a_session() {
         "With a needle",
     ] {
         assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// What the export carries comes along, what it lacks or may not come is named.
+#[tokio::test]
+async fn what_was_attached_comes_along_with_our_own_export() {
+    let app = TestApp::start_with(PLAIN).await;
+    let ana = app.person("acme").await;
+    let client = Client::with_key(&app, &ana.key);
+    let mut socket = TestSocket::open(app.address, &ana, None).await;
+    app.model.will_say("hello");
+    socket.say("hi").await;
+    socket.wait_for_answer().await;
+    let session = socket.session();
+    let mut ids = Vec::new();
+    for (name, bytes) in [
+        ("notes.txt", b"sail one".to_vec()),
+        ("b.txt", b"two".to_vec()),
+    ] {
+        let item = upload(&client, &session, name, bytes).await.ok(201);
+        ids.push(item["id"].clone());
+    }
+    app.model.will_say("read");
+    let said = json!({ "text": "", "attachments": ids });
+    assert_eq!(socket.ask("message", &[said]).await["ok"], true);
+    socket.wait_for_answer().await;
+    let path = format!("/api/sessions/{session}/export?format=json");
+    let text = client.get(&path).await.text;
+    let mut file: Value = serde_json::from_str(&text).unwrap();
+    // One is not what it says it is, and one is not there.
+    let wrong = STANDARD.encode([0_u8, 1, 2]);
+    file["attachments"][ids[1].as_str().unwrap()] = json!(wrong);
+
+    // It comes back to somebody else of another tenant as theirs, and to her.
+    let bob = app.person("other").await;
+    for person in [&ana, &bob] {
+        let client = Client::with_key(&app, &person.key);
+        let done = send(&client, file.to_string()).await.ok(200);
+        let new = done["imported"][0]["sessionId"].as_str().unwrap();
+        let events = client
+            .get(&format!("/api/sessions/{new}/events"))
+            .await
+            .ok(200);
+        let events = events["items"].as_array().unwrap().iter();
+        let asked = events
+            .filter(|event| event["event"] == "user:message")
+            .last()
+            .unwrap();
+        let attached = asked["args"][1]["attachments"].as_array().unwrap();
+        assert_eq!(attached.len(), 1, "{asked}");
+        assert_eq!(attached[0]["name"], "notes.txt");
+        let left = asked["args"][0].as_str().unwrap();
+        assert!(
+            left.contains("[Left out: the file `b.txt`: this kind of file"),
+            "{left}"
+        );
+        let id = attached[0]["id"].as_str().unwrap();
+        let kept = client
+            .get(&format!("/api/sessions/{new}/attachments/{id}"))
+            .await;
+        assert_eq!(kept.text, "sail one");
+        let stranger = if person.key == ana.key { &bob } else { &ana };
+        let stranger = Client::with_key(&app, &stranger.key);
+        let refused = stranger
+            .get(&format!("/api/sessions/{new}/attachments/{id}"))
+            .await;
+        assert_eq!(refused.status, 404);
     }
 }
 

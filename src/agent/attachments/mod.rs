@@ -22,7 +22,7 @@ use crate::session::Refusal;
 use crate::store::Records;
 
 /// Attachments of one message.
-const MAX_OF_MESSAGE: usize = 10;
+pub(in crate::agent) const MAX_OF_MESSAGE: usize = 10;
 /// Uploads that are under way: each holds a whole file in memory.
 const MAX_UPLOADS: Most = Most {
     all: Some(16),
@@ -86,6 +86,30 @@ impl Attachments {
         let limit = (self.0.limits.session, now);
         let records = self.0.records.attachments();
         let kept = records.put(key, &attachment, content, limit).await;
+        self.within_limit(key, attachment, kept)
+    }
+
+    /// The same with a session that is about to be written.
+    pub(in crate::agent) async fn keep_ahead(
+        &self,
+        key: &SessionKey,
+        name: &str,
+        bytes: Vec<u8>,
+    ) -> Result<Attachment, Refusal> {
+        let (attachment, content) = self.prepare(&key.tenant, name, bytes).await?;
+        let now = Timestamp(jiff::Timestamp::now().as_millisecond());
+        let limit = (self.0.limits.session, now);
+        let records = self.0.records.attachments();
+        let kept = records.put_ahead(key, &attachment, content, limit).await;
+        self.within_limit(key, attachment, kept)
+    }
+
+    fn within_limit(
+        &self,
+        key: &SessionKey,
+        attachment: Attachment,
+        kept: Result<bool, crate::store::Error>,
+    ) -> Result<Attachment, Refusal> {
         if kept.map_err(|error| away(key, &error))? {
             return Ok(attachment);
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Found;
-use crate::agent::Conversation;
+use crate::agent::{CarriedFile, Conversation};
 use crate::domain::Timestamp;
 use crate::session::{SaidElsewhere, Speaker};
 
@@ -25,6 +25,7 @@ pub(super) struct Reading {
     title: String,
     created_at: Option<Timestamp>,
     said: Vec<SaidElsewhere>,
+    files: Vec<CarriedFile>,
 }
 
 impl Reading {
@@ -42,6 +43,7 @@ impl Reading {
             title: one_line(title.as_str().unwrap_or_default()),
             created_at,
             said: Vec::new(),
+            files: Vec::new(),
         }
     }
 
@@ -65,12 +67,35 @@ impl Reading {
                 by: Speaker::Person,
                 at,
                 text: left_out("what came before"),
+                attachments: Vec::new(),
             });
         }
         self.said.push(SaidElsewhere {
             by,
             at,
             text: text.to_owned(),
+            attachments: Vec::new(),
+        });
+    }
+
+    /// Adds what a person attached to what they said last.
+    pub(super) fn attach(&mut self, at: Option<Timestamp>, name: &str, content: Vec<u8>) {
+        if self
+            .said
+            .last()
+            .is_none_or(|last| last.by != Speaker::Person)
+        {
+            self.said.push(SaidElsewhere {
+                by: Speaker::Person,
+                at,
+                text: String::new(),
+                attachments: Vec::new(),
+            });
+        }
+        self.files.push(CarriedFile {
+            at: self.said.len().saturating_sub(1),
+            name: one_line(name),
+            content,
         });
     }
 
@@ -104,6 +129,7 @@ impl Reading {
             },
             created_at: self.created_at,
             said: self.said,
+            files: self.files,
         })
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -33,7 +35,7 @@ pub(super) fn read(entry: &RawValue) -> Option<Reading> {
             .as_u64()
             .is_some_and(|seq| withdrawn.contains(&seq));
         if !is_withdrawn {
-            say(&mut reading, event);
+            say(&mut reading, event, field(&document, "attachments"));
         }
     }
     Some(reading)
@@ -46,7 +48,7 @@ fn last(event: &Value) -> &Value {
     args.and_then(|args| args.last()).unwrap_or(NOTHING)
 }
 
-fn say(reading: &mut Reading, event: &Value) {
+fn say(reading: &mut Reading, event: &Value, contents: &Value) {
     let args = field(event, "args").as_array();
     let text = args.and_then(|args| args.first()?.as_str());
     let (text, rest) = (text.unwrap_or_default(), last(event));
@@ -85,7 +87,23 @@ fn say(reading: &mut Reading, event: &Value) {
         _ => return,
     };
     let files = field(rest, "attachments").as_array().into_iter().flatten();
-    lines.extend(files.map(|file| left_out_file(field(file, "name").as_str())));
+    let mut carried = Vec::new();
+    for file in files {
+        let name = field(file, "name").as_str();
+        match content(contents, file).filter(|_| by == Speaker::Person) {
+            Some(content) => carried.push((name.unwrap_or_default(), content)),
+            None => lines.push(left_out_file(name)),
+        }
+    }
     lines.retain(|line| !line.trim().is_empty());
     reading.say(by, at, &lines.join("\n\n"));
+    for (name, content) in carried {
+        reading.attach(at, name, content);
+    }
+}
+
+/// The content of what is attached, if the export carries it.
+fn content(contents: &Value, file: &Value) -> Option<Vec<u8>> {
+    let text = field(contents, field(file, "id").as_str()?).as_str()?;
+    STANDARD.decode(text).ok()
 }

@@ -1,6 +1,6 @@
 //! A session that was held elsewhere: the journal that tells what was said there. Pure.
 
-use crate::domain::{CommitId, Iteration, Timestamp, TokenUsage, TurnId};
+use crate::domain::{Attachment, CommitId, Iteration, Timestamp, TokenUsage, TurnId};
 use crate::session::command::Genesis;
 use crate::session::event::{Commit, Event, SCHEMA};
 use crate::session::state::SessionState;
@@ -21,6 +21,8 @@ pub struct SaidElsewhere {
     /// When, as far as it is known.
     pub at: Option<Timestamp>,
     pub text: String,
+    /// What the new session holds of what a person attached.
+    pub attachments: Vec<Attachment>,
 }
 
 /// A session in the making. It takes what was said, one after the other.
@@ -74,7 +76,7 @@ impl Import {
                 author: self.genesis.owner.clone(),
                 client_message_id: None,
                 effort: None,
-                attachments: Vec::new(),
+                attachments: said.attachments.clone(),
             }],
             Speaker::Model(name) => {
                 let model = name.as_ref().unwrap_or(&self.genesis.model.model).clone();

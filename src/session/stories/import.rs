@@ -6,6 +6,7 @@ use crate::session::{Activity, Commit, Event, Import, SaidElsewhere, SessionStat
 
 fn said(by: Speaker, at: Option<i64>, text: &str) -> SaidElsewhere {
     SaidElsewhere {
+        attachments: Vec::new(),
         by,
         at: at.map(Timestamp),
         text: text.into(),

@@ -22,7 +22,30 @@ impl<'s> Attachments<'s> {
         key: &SessionKey,
         attachment: &Attachment,
         content: Vec<u8>,
-        (most, at): (u64, Timestamp),
+        limit: (u64, Timestamp),
+    ) -> Result<bool, Error> {
+        self.put_with(key, attachment, content, (limit, false))
+            .await
+    }
+
+    /// The same for a session that is about to be written, and has everything that its transcript names
+    /// by then.
+    pub async fn put_ahead(
+        &self,
+        key: &SessionKey,
+        attachment: &Attachment,
+        content: Vec<u8>,
+        limit: (u64, Timestamp),
+    ) -> Result<bool, Error> {
+        self.put_with(key, attachment, content, (limit, true)).await
+    }
+
+    async fn put_with(
+        &self,
+        key: &SessionKey,
+        attachment: &Attachment,
+        content: Vec<u8>,
+        ((most, at), is_ahead): ((u64, Timestamp), bool),
     ) -> Result<bool, Error> {
         let (tenant, session) = (key.tenant.as_str(), key.session.as_str());
         let id = attachment.id.as_str();
@@ -38,7 +61,8 @@ impl<'s> Attachments<'s> {
             Statement::required(
                 "INSERT INTO attachments (tenant, session, blob, body, bytes, created_at) \
                  SELECT $1, $2, $3, $4, $5, $6 \
-                 WHERE EXISTS (SELECT 1 FROM sessions WHERE tenant = $1 AND id = $2) \
+                 WHERE ($8 = CAST(1 AS BIGINT) \
+                 OR EXISTS (SELECT 1 FROM sessions WHERE tenant = $1 AND id = $2)) \
                  AND $5 + COALESCE((SELECT SUM(held.bytes) FROM attachments held \
                  WHERE held.tenant = $1 AND held.session = $2 AND held.blob <> $3), 0) <= $7 \
                  ON CONFLICT (tenant, session, blob) DO UPDATE SET body = excluded.body",
@@ -49,7 +73,8 @@ impl<'s> Attachments<'s> {
                     to_json("attachment", attachment)?.as_str(),
                     bytes,
                     at.0,
-                    room
+                    room,
+                    i64::from(is_ahead)
                 ],
             ),
         ];

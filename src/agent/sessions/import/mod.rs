@@ -6,6 +6,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::refusal::unreadable;
 use super::{Sessions, derived_id, may_act};
+use crate::agent::attachments::MAX_OF_MESSAGE;
 use crate::agent::journal::{Journal, JournalError};
 use crate::domain::{Caller, Code, CommitId, SessionKey, Timestamp};
 use crate::session::{Import, Refusal, SaidElsewhere};
@@ -19,6 +20,17 @@ pub struct Conversation {
     pub title: String,
     pub created_at: Option<Timestamp>,
     pub said: Vec<SaidElsewhere>,
+    /// What people attached, as far as the file carries it.
+    pub files: Vec<CarriedFile>,
+}
+
+/// A file that comes along with a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CarriedFile {
+    /// The place in `said` of the message that it belongs to.
+    pub at: usize,
+    pub name: String,
+    pub content: Vec<u8>,
 }
 
 /// What became of a conversation.
@@ -56,7 +68,7 @@ impl Importing {
 
     /// Takes a conversation in. Its id follows from tenant, person, place and its id there, so the same
     /// one is taken in once for each person, however often it comes.
-    pub async fn take(&self, conversation: &Conversation) -> Result<Imported, Refusal> {
+    pub async fn take(&self, mut conversation: Conversation) -> Result<Imported, Refusal> {
         let registry = &self.sessions.0;
         let (place, id) = (conversation.origin.0, conversation.origin.1.as_str());
         let Caller { tenant, user } = &self.caller;
@@ -68,6 +80,7 @@ impl Importing {
         if self.has_journal(&key).await? {
             return Ok(Imported::There(key));
         }
+        self.keep_files(&key, &mut conversation).await?;
         let now = Timestamp(jiff::Timestamp::now().as_millisecond());
         let id = || CommitId::from_bits(rand::random());
         let first = conversation.said.iter().find_map(|said| said.at);
@@ -86,6 +99,42 @@ impl Importing {
         }
         registry.projection.tell(&key, &state.control);
         Ok(Imported::New(key))
+    }
+
+    /// Takes in what was attached, by the same door and within the same limits as an upload. What is
+    /// refused is named in the message instead.
+    async fn keep_files(
+        &self,
+        key: &SessionKey,
+        conversation: &mut Conversation,
+    ) -> Result<(), Refusal> {
+        let attachments = self.sessions.attachments();
+        for file in std::mem::take(&mut conversation.files) {
+            let Some(said) = conversation.said.get_mut(file.at) else {
+                continue;
+            };
+            let kept = if said.attachments.len() >= MAX_OF_MESSAGE {
+                Err(format!("a message may have {MAX_OF_MESSAGE} attachments"))
+            } else if file.content.len() as u64 > attachments.limits().file {
+                Err("it is larger than an attachment may be here".to_owned())
+            } else {
+                match attachments.keep_ahead(key, &file.name, file.content).await {
+                    Ok(attachment) => Ok(attachment),
+                    Err(refusal) if refusal.code == Code::StoreUnavailable => return Err(refusal),
+                    Err(refusal) => Err(refusal.message),
+                }
+            };
+            match kept {
+                Ok(attachment) if said.attachments.contains(&attachment) => {}
+                Ok(attachment) => said.attachments.push(attachment),
+                Err(why) => {
+                    let line = format!("[Left out: the file `{}`: {why}]", file.name);
+                    let gap = if said.text.is_empty() { "" } else { "\n\n" };
+                    said.text = format!("{}{gap}{line}", said.text);
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn has_journal(&self, key: &SessionKey) -> Result<bool, Refusal> {

@@ -47,7 +47,8 @@ pub(in crate::gateway::http) struct SkippedItem {
 
 /// Import conversations: ChatGPT's `conversations.json` or the zip archive it comes in, JSON exports of
 /// LibreChat, Open WebUI and Sepal, as the body. Each becomes a session with its title, times and
-/// messages. The same conversation is imported once, however often it comes.
+/// messages, and those of Sepal with what people attached. The same conversation is imported once,
+/// however often it comes.
 #[utoipa::path(post, path = "/api/sessions/import", tag = "sessions",
     request_body(content = Vec<u8>, content_type = "application/octet-stream",
         description = "The file, 64 MiB at most."),
@@ -84,8 +85,8 @@ pub(in crate::gateway::http) async fn import_sessions(
                 continue;
             }
         };
-        let imported = importing.take(&conversation).await;
-        let title = conversation.title;
+        let title = conversation.title.clone();
+        let imported = importing.take(conversation).await;
         let item = |session: crate::domain::SessionId, title| ImportedItem {
             session_id: session.to_string(),
             title,
