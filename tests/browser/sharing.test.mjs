@@ -1,7 +1,7 @@
 /** Sessions that others read, sessions that come from elsewhere, and sessions on paper. */
 import assert from 'node:assert/strict'
 import { isAccessible } from './support/axe.mjs'
-import { browser, closeBrowserAtTheEnd, story } from './support/story.mjs'
+import { browser, closeBrowserAtTheEnd, PERSON, story } from './support/story.mjs'
 import { until } from './support/until.mjs'
 
 closeBrowserAtTheEnd()
@@ -117,6 +117,13 @@ story('conversations of another program come in once, and a long one prints whol
   await session.log.getByText(`Answer ${TURNS}.`, { exact: true }).waitFor()
   const drawn = await session.log.locator('[data-key]').count()
   assert.ok(drawn < 2 * TURNS, 'the page holds a part of it')
+  // The browser's own menu prints what the page holds, and the paper says so.
+  const part = session.log.getByText('This is only a part of the session.')
+  assert.equal(await part.isVisible(), false)
+  await page.emulateMedia({ media: 'print' })
+  assert.equal(await part.isVisible(), true)
+  assert.equal(await session.log.getByRole('button', { name: 'Show earlier' }).isVisible(), false)
+  await page.emulateMedia({ media: 'screen' })
   await context.addInitScript(() => {
     window.print = () => (window.wasPrinted = true)
   })
@@ -155,4 +162,40 @@ story('calls of tools can be read on paper', {}, async ({ context, page, session
   await call.getByText('execute_command').waitFor()
   assert.match(await call.innerText(), /approved by ana/)
   assert.equal(await call.locator('pre').first().isVisible(), true, 'its arguments are open')
+  // What the page holds whole prints whole from the browser's menu too.
+  await page.emulateMedia({ media: 'print' })
+  assert.equal(await page.getByText('This is only a part of the session.').count(), 0)
+})
+
+story('what is shared with the team opens after signing in, and the way back leads nowhere else', {}, async ({ app, page, session }) => {
+  await session.say('stream: 3')
+  await session.answer()
+  await until('the session has its address', async () => /\/s\/ses_\w+$/.test(page.url()))
+  await choose(page, 'Share…')
+  const dialog = page.getByRole('dialog', { name: 'Share this session' })
+  await dialog.getByRole('button', { name: 'Share', exact: true }).click()
+  const field = dialog.getByRole('textbox', { name: 'Address' })
+  await field.waitFor()
+  const address = await field.inputValue()
+
+  const signIn = async (other) => {
+    await other.getByLabel('Name').fill(PERSON.name)
+    await other.getByLabel('Password', { exact: true }).fill(PERSON.password)
+    await other.getByRole('button', { name: 'Sign in', exact: true }).click()
+  }
+  await asNobody(address, async (other, response) => {
+    assert.equal(response.status(), 401)
+    await other.screenshot({ path: 'screenshots-out/shared-signed-out.png' })
+    await other.getByRole('link', { name: 'Sign in to Sepal' }).click()
+    await signIn(other)
+    await other.getByRole('heading', { name: 'stream: 3', level: 1 }).waitFor()
+    assert.equal(other.url(), address)
+  })
+  for (const to of ['//evil.example', '/\\evil.example', 'https://evil.example', '/shared/../..//evil.example']) {
+    await asNobody(`${app.url}/sign-in?to=${encodeURIComponent(to)}`, async (other) => {
+      await signIn(other)
+      await other.getByRole('navigation', { name: 'Sessions' }).waitFor()
+      assert.equal(new URL(other.url()).origin, app.url, to)
+    })
+  }
 })

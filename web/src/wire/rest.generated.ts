@@ -684,10 +684,12 @@ export interface paths {
         /**
          * Import conversations: ChatGPT's `conversations.json` or the zip archive it comes in, JSON exports of
          *     LibreChat, Open WebUI and Sepal, as the body. Each becomes a session with its title, times and
-         *     messages. The same conversation is imported once, however often it comes.
+         *     messages, and those of Sepal with what people attached. The same conversation is imported once,
+         *     however often it comes.
          * @description Import conversations: ChatGPT's `conversations.json` or the zip archive it comes in, JSON exports of
          *     LibreChat, Open WebUI and Sepal, as the body. Each becomes a session with its title, times and
-         *     messages. The same conversation is imported once, however often it comes.
+         *     messages, and those of Sepal with what people attached. The same conversation is imported once,
+         *     however often it comes.
          */
         post: operations["import_sessions"];
         delete?: never;
@@ -834,8 +836,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Fork a session: a new one that shares the past of this one up to a place. Its workspace is empty.
-         * @description Fork a session: a new one that shares the past of this one up to a place. Its workspace is empty.
+         * Fork a session: a new one that shares the past of this one up to a place. Its workspace becomes a copy
+         *     of what this one's has now, which its transcript tells.
+         * @description Fork a session: a new one that shares the past of this one up to a place. Its workspace becomes a copy
+         *     of what this one's has now, which its transcript tells.
          */
         post: operations["fork_session"];
         delete?: never;
