@@ -80,7 +80,9 @@ impl SessionState {
             Event::Ended { call, outcome, .. } => self.pair(call, outcome, stamp(0)),
             // The turn that waited for it has begun, and has not asked yet.
             Event::WorkspaceCopied { outcome } if self.control.turn.is_some() => {
-                self.entries.push(workspace_entry(*outcome));
+                let text = workspace_note(*outcome).to_owned();
+                let note = Weighed::stamped(Entry::Note { text }, stamp(0));
+                self.entries.push(note);
             }
             Event::ContextReset => {
                 self.entries.clear();
@@ -158,9 +160,4 @@ pub(super) fn workspace_note(outcome: WorkspaceCopy) -> &'static str {
         WorkspaceCopy::Copied { .. } => COPIED_WORKSPACE,
         WorkspaceCopy::Empty(_) => NEW_WORKSPACE,
     }
-}
-
-fn workspace_entry(outcome: WorkspaceCopy) -> Arc<Weighed> {
-    let text = workspace_note(outcome).to_owned();
-    Weighed::new(Entry::Note { text })
 }
