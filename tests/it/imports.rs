@@ -219,10 +219,9 @@ async fn what_was_attached_comes_along_with_our_own_export() {
             .get(&format!("/api/sessions/{new}/events"))
             .await
             .ok(200);
-        let events = events["items"].as_array().unwrap().iter();
+        let mut events = events["items"].as_array().unwrap().iter();
         let asked = events
-            .filter(|event| event["event"] == "user:message")
-            .last()
+            .rfind(|event| event["event"] == "user:message")
             .unwrap();
         let attached = asked["args"][1]["attachments"].as_array().unwrap();
         assert_eq!(attached.len(), 1, "{asked}");
