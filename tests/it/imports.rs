@@ -232,15 +232,12 @@ async fn what_was_attached_comes_along_with_our_own_export() {
             "{left}"
         );
         let id = attached[0]["id"].as_str().unwrap();
-        let kept = client
-            .get(&format!("/api/sessions/{new}/attachments/{id}"))
-            .await;
-        assert_eq!(kept.text, "sail one");
+        let path = format!("/api/sessions/{new}/attachments/{id}");
+        let kept = client.request(Method::GET, &path).send().await.unwrap();
+        assert_eq!(kept.text().await.unwrap(), "sail one");
         let stranger = if person.key == ana.key { &bob } else { &ana };
         let stranger = Client::with_key(&app, &stranger.key);
-        let refused = stranger
-            .get(&format!("/api/sessions/{new}/attachments/{id}"))
-            .await;
+        let refused = stranger.get(&path).await;
         assert_eq!(refused.status, 404);
     }
 }
