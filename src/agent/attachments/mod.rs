@@ -20,6 +20,7 @@ use crate::domain::{
 };
 use crate::session::Refusal;
 use crate::store::Records;
+use crate::store::records::AttachedTo;
 
 /// Attachments of one message.
 pub(in crate::agent) const MAX_OF_MESSAGE: usize = 10;
@@ -74,42 +75,19 @@ impl Attachments {
         }))
     }
 
-    /// Takes a file in and keeps it with a session that is stored.
+    /// Takes a file in and keeps it with a session.
     pub(in crate::agent) async fn keep(
         &self,
-        key: &SessionKey,
+        to: AttachedTo<'_>,
         name: &str,
         bytes: Vec<u8>,
     ) -> Result<Attachment, Refusal> {
+        let key = to.key();
         let (attachment, content) = self.prepare(&key.tenant, name, bytes).await?;
         let now = Timestamp(jiff::Timestamp::now().as_millisecond());
         let limit = (self.0.limits.session, now);
         let records = self.0.records.attachments();
-        let kept = records.put(key, &attachment, content, limit).await;
-        self.within_limit(key, attachment, kept)
-    }
-
-    /// The same with a session that is about to be written.
-    pub(in crate::agent) async fn keep_ahead(
-        &self,
-        key: &SessionKey,
-        name: &str,
-        bytes: Vec<u8>,
-    ) -> Result<Attachment, Refusal> {
-        let (attachment, content) = self.prepare(&key.tenant, name, bytes).await?;
-        let now = Timestamp(jiff::Timestamp::now().as_millisecond());
-        let limit = (self.0.limits.session, now);
-        let records = self.0.records.attachments();
-        let kept = records.put_ahead(key, &attachment, content, limit).await;
-        self.within_limit(key, attachment, kept)
-    }
-
-    fn within_limit(
-        &self,
-        key: &SessionKey,
-        attachment: Attachment,
-        kept: Result<bool, crate::store::Error>,
-    ) -> Result<Attachment, Refusal> {
+        let kept = records.put(to, &attachment, content, limit).await;
         if kept.map_err(|error| away(key, &error))? {
             return Ok(attachment);
         }
@@ -133,7 +111,7 @@ impl Attachments {
             let text = "its bytes are no image of a kind that is known here";
             return Err(Refusal::new(Code::InvalidArguments, text));
         }
-        self.keep(key, "", bytes).await
+        self.keep(AttachedTo::Stored(key), "", bytes).await
     }
 
     /// Decodes beside the tasks of sessions: two files at a time, and one of each tenant, so that

@@ -5,6 +5,7 @@ use crate::agent::attachments::Attachments;
 use crate::agent::mailbox::SessionRequest;
 use crate::domain::{Attachment, BlobId, Caller, Code, Holder, SessionKey, Share};
 use crate::session::{Command, Refusal};
+use crate::store::records::AttachedTo;
 
 /// A file that may come. While it lives, it counts against its sender.
 pub struct Upload {
@@ -31,7 +32,8 @@ impl Upload {
 
     /// Takes the whole file.
     pub async fn finish(self, name: &str, bytes: Vec<u8>) -> Result<Attachment, Refusal> {
-        self.attachments.keep(&self.key, name, bytes).await
+        let to = AttachedTo::Stored(&self.key);
+        self.attachments.keep(to, name, bytes).await
     }
 }
 

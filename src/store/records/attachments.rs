@@ -5,6 +5,24 @@ use super::super::db::{Arg, Db, Statement, args};
 use super::{from_json, to_json};
 use crate::domain::{Attachment, BlobId, SessionId, SessionKey, Timestamp};
 
+/// The session that something is attached to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttachedTo<'k> {
+    /// A session that is stored.
+    Stored(&'k SessionKey),
+    /// One that is about to be written, and has everything that its transcript names by then.
+    Ahead(&'k SessionKey),
+}
+
+impl AttachedTo<'_> {
+    /// Which session.
+    pub fn key(&self) -> &SessionKey {
+        match self {
+            Self::Stored(key) | Self::Ahead(key) => key,
+        }
+    }
+}
+
 /// What is attached.
 pub struct Attachments<'s> {
     db: &'s Db,
@@ -19,34 +37,12 @@ impl<'s> Attachments<'s> {
     /// the session holds already gets the new name.
     pub async fn put(
         &self,
-        key: &SessionKey,
+        to: AttachedTo<'_>,
         attachment: &Attachment,
         content: Vec<u8>,
-        limit: (u64, Timestamp),
+        (most, at): (u64, Timestamp),
     ) -> Result<bool, Error> {
-        self.put_with(key, attachment, content, (limit, false))
-            .await
-    }
-
-    /// The same for a session that is about to be written, and has everything that its transcript names
-    /// by then.
-    pub async fn put_ahead(
-        &self,
-        key: &SessionKey,
-        attachment: &Attachment,
-        content: Vec<u8>,
-        limit: (u64, Timestamp),
-    ) -> Result<bool, Error> {
-        self.put_with(key, attachment, content, (limit, true)).await
-    }
-
-    async fn put_with(
-        &self,
-        key: &SessionKey,
-        attachment: &Attachment,
-        content: Vec<u8>,
-        ((most, at), is_ahead): ((u64, Timestamp), bool),
-    ) -> Result<bool, Error> {
+        let (key, is_ahead) = (to.key(), matches!(to, AttachedTo::Ahead(_)));
         let (tenant, session) = (key.tenant.as_str(), key.session.as_str());
         let id = attachment.id.as_str();
         let bytes = i64::try_from(attachment.bytes).unwrap_or(i64::MAX);

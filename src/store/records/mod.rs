@@ -26,7 +26,7 @@ mod web_sessions;
 
 pub use admission::{Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
-pub use attachments::Attachments;
+pub use attachments::{AttachedTo, Attachments};
 pub use budgets::{Budgets, ListedBudget, Payer, Reserved};
 pub use calibrations::{CalibrationRow, Calibrations};
 pub use compaction_defaults::CompactionDefaults;

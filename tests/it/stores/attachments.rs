@@ -1,6 +1,7 @@
 //! What is attached to sessions: contents once for each tenant, gone with the last session.
 
 use sepal::domain::{Attachment, BlobId, MediaType, Timestamp};
+use sepal::store::records::AttachedTo;
 
 use super::key;
 use super::records::{row, with_records};
@@ -33,12 +34,19 @@ async fn a_content_is_a_tenants_own_and_goes_with_the_last_session_that_holds_it
             .unwrap();
         let note = text("note.txt", b"same");
         for holder in [key(1, 1), key(1, 2)] {
-            let put = attached.put(&holder, &note, b"same".to_vec(), PLENTY).await;
+            let put = attached
+                .put(AttachedTo::Stored(&holder), &note, b"same".to_vec(), PLENTY)
+                .await;
             assert!(put.unwrap());
         }
         let renamed = text("other.txt", b"same");
         let put = attached
-            .put(&key(1, 1), &renamed, b"same".to_vec(), PLENTY)
+            .put(
+                AttachedTo::Stored(&key(1, 1)),
+                &renamed,
+                b"same".to_vec(),
+                PLENTY,
+            )
             .await;
         assert!(put.unwrap());
         assert_eq!(
@@ -64,7 +72,12 @@ async fn a_content_is_a_tenants_own_and_goes_with_the_last_session_that_holds_it
         let more = text("more.txt", b"more");
         assert!(
             attached
-                .put(&key(1, 5), &more, b"more".to_vec(), PLENTY)
+                .put(
+                    AttachedTo::Stored(&key(1, 5)),
+                    &more,
+                    b"more".to_vec(),
+                    PLENTY
+                )
                 .await
                 .unwrap()
         );
@@ -86,7 +99,7 @@ async fn a_session_that_is_gone_or_full_takes_nothing() {
             let it = text("it", content);
             let limit = (most, Timestamp(1));
             let holder = key(1, session);
-            let put = attached.put(&holder, &it, content.to_vec(), limit);
+            let put = attached.put(AttachedTo::Stored(&holder), &it, content.to_vec(), limit);
             put.await.unwrap()
         };
         assert!(!put(9, b"abc", 10).await, "no such session");

@@ -10,6 +10,7 @@ use crate::agent::attachments::MAX_OF_MESSAGE;
 use crate::agent::journal::{Journal, JournalError};
 use crate::domain::{Caller, Code, CommitId, SessionKey, Timestamp};
 use crate::session::{Import, Refusal, SaidElsewhere};
+use crate::store::records::AttachedTo;
 
 /// A conversation as it was held elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +119,8 @@ impl Importing {
             } else if file.content.len() as u64 > attachments.limits().file {
                 Err("it is larger than an attachment may be here".to_owned())
             } else {
-                match attachments.keep_ahead(key, &file.name, file.content).await {
+                let to = AttachedTo::Ahead(key);
+                match attachments.keep(to, &file.name, file.content).await {
                     Ok(attachment) => Ok(attachment),
                     Err(refusal) if refusal.code == Code::StoreUnavailable => return Err(refusal),
                     Err(refusal) => Err(refusal.message),
