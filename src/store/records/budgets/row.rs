@@ -93,6 +93,7 @@ fn amount(kept: i64) -> MicroUsd {
 }
 
 /// The columns that say what a budget is.
+#[derive(sqlx::FromRow)]
 struct Columns {
     level: String,
     subject: String,
@@ -120,12 +121,8 @@ impl Columns {
 /// A row of [`STANDINGS`].
 #[derive(sqlx::FromRow)]
 pub(super) struct StandingRow {
-    level: String,
-    subject: String,
-    period: String,
-    amount: i64,
-    warn_percent: i64,
-    is_hard: bool,
+    #[sqlx(flatten)]
+    columns: Columns,
     origin: String,
     used: i64,
     reserved: i64,
@@ -139,16 +136,8 @@ impl StandingRow {
             "each" => BudgetSource::Each,
             _ => BudgetSource::Settings,
         };
-        let columns = Columns {
-            level: self.level,
-            subject: self.subject,
-            period: self.period,
-            amount: self.amount,
-            warn_percent: self.warn_percent,
-            is_hard: self.is_hard,
-        };
         Ok(BudgetStanding {
-            budget: columns.into_budget()?,
+            budget: self.columns.into_budget()?,
             source,
             used: amount(self.used),
             reserved: amount(self.reserved),
@@ -160,12 +149,8 @@ impl StandingRow {
 /// A row of the list.
 #[derive(sqlx::FromRow)]
 pub(super) struct ListedRow {
-    level: String,
-    subject: String,
-    period: String,
-    amount: i64,
-    warn_percent: i64,
-    is_hard: bool,
+    #[sqlx(flatten)]
+    columns: Columns,
     set_by: String,
     set_at: i64,
     used: i64,
@@ -175,15 +160,7 @@ pub(super) struct ListedRow {
 
 impl ListedRow {
     pub(super) fn into_listed(self) -> Result<ListedBudget, Error> {
-        let columns = Columns {
-            level: self.level,
-            subject: self.subject,
-            period: self.period,
-            amount: self.amount,
-            warn_percent: self.warn_percent,
-            is_hard: self.is_hard,
-        };
-        let budget = columns.into_budget()?;
+        let budget = self.columns.into_budget()?;
         let is_for_each = budget.subject.is_empty() && budget.level != BudgetLevel::Tenant;
         Ok(ListedBudget {
             standing: BudgetStanding {
