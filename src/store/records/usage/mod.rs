@@ -84,20 +84,18 @@ impl UsageRows {
 
 /// What keeps the rows of those sessions: a few statements for all of them.
 pub(super) fn keep(used: &[(&SessionKey, &UsageRows)]) -> Vec<Statement> {
-    let of_all = used.iter().copied();
-    let requests = || {
-        let of_all = used.iter().copied();
-        of_all.flat_map(|(key, rows)| rows.requests.iter().map(move |row| (key, row)))
-    };
-    let calls = of_all.flat_map(|(key, rows)| rows.calls.iter().map(move |row| (key, row)));
+    let sessions = || used.iter().copied();
+    let requests =
+        || sessions().flat_map(|(key, rows)| rows.requests.iter().map(move |row| (key, row)));
+    let calls = sessions().flat_map(|(key, rows)| rows.calls.iter().map(move |row| (key, row)));
     let kept = KEEP_REQUESTS
         .statements(requests().map(args_of_request))
         .chain(KEEP_TOOLS.statements(requests().flat_map(args_of_tools)))
         .chain(KEEP_CALLS.statements(calls.map(args_of_call)));
     // In the same transaction: what was held of budgets until then is spent, or free again.
-    let ended = used.iter().filter_map(|(key, rows)| {
+    let ended = sessions().filter_map(|(key, rows)| {
         let ended = rows.requests.iter().map(|row| (row.turn, row.iteration));
-        Some((*key, ended.max()?))
+        Some((key, ended.max()?))
     });
     kept.chain(budgets::settle(ended)).collect()
 }
