@@ -32,6 +32,8 @@ story('a session of 300 messages opens at its end without a long task', { env: m
   const path = new URL(page.url()).pathname
   await page.goto(`${app.url}/s/new`)
   await new SessionView(page).isReady()
+  // The list of sessions comes by a request of its own.
+  await page.locator(`nav a[href$="${path}"]`).waitFor()
   const found = []
   for (let n = 0; n < OPENINGS; n++) {
     found.push(await opened(page, path))
