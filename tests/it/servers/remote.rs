@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::IntoResponse as _;
 use reqwest::Method;
@@ -25,7 +26,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{Api, operator, wait_for_health};
 use crate::model_stub::Reply;
-use crate::support::{TestApp, TestSocket};
+use crate::support::{Said, TestApp, TestSocket};
 
 #[derive(Clone)]
 struct Weather;
@@ -113,7 +114,11 @@ impl Stand {
             async move {
                 let key = request.headers().get("authorization");
                 if key.is_some_and(|key| key == "Bearer swordfish-2") {
-                    return next.run(request).await;
+                    let mut answer = next.run(request).await;
+                    // A connection that lived on in the client's pool would outlive the stand.
+                    let close = HeaderValue::from_static("close");
+                    answer.headers_mut().insert(CONNECTION, close);
+                    return answer;
                 }
                 count.fetch_add(1, Ordering::Relaxed);
                 StatusCode::UNAUTHORIZED.into_response()
@@ -224,11 +229,13 @@ async fn a_server_that_cannot_be_reached_is_tried_again_and_then_told() {
     assert!(output.text().contains("cannot be reached"), "{output:?}");
     assert!(!output.text().contains("swordfish"), "{output:?}");
     assert_eq!(socket.wait_for_answer().await, "No idea");
-    let was = |status: &str| {
-        let mut log = socket.log.iter();
-        log.any(|said| said.name == "mcp:health" && said.args[0]["status"] == status)
-    };
-    assert!(was("reconnecting") && was("unhealthy"), "{:#?}", socket.log);
+    // News of servers come beside the session's events, each in their own order.
+    for status in ["reconnecting", "unhealthy"] {
+        let is_told = |said: &Said| said.name == "mcp:health" && said.args[0]["status"] == status;
+        while !socket.log.iter().any(is_told) {
+            assert!(socket.step().await, "{:#?}", socket.log);
+        }
+    }
 }
 
 /// How a call of the queue stood, one state after the other.
