@@ -4,7 +4,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::cluster::message::SessionUpdate;
-use super::feed::Joined;
+use super::feed::{Joined, QueueState};
 use crate::domain::{BlobId, Code, Reached, Resource, SandboxId, UserId};
 use crate::providers::Wanted;
 use crate::session::{Command, Decision, Refusal};
@@ -67,6 +67,12 @@ pub(super) enum Message {
         by: UserId,
         reply: oneshot::Sender<Result<Joined, Refusal>>,
     },
+    /// What waits, as the journal says at that version or later.
+    Queue {
+        version: u64,
+        by: UserId,
+        reply: oneshot::Sender<Result<QueueState, Refusal>>,
+    },
     /// An effect ended.
     Outcome {
         command: Box<Command>,
@@ -91,6 +97,7 @@ impl Message {
         match self {
             Self::Tell { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Join { reply, .. } => drop(reply.send(Err(refusal.clone()))),
+            Self::Queue { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Leave { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Outcome { .. } | Self::Updates(_) | Self::Look | Self::Rest => {}
         }

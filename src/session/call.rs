@@ -338,6 +338,12 @@ impl Call {
     }
 }
 
+/// When the oldest of those calls that wait for a decision was asked for; none = none waits.
+pub fn waiting_since(calls: &[Arc<Call>]) -> Option<Timestamp> {
+    let pending = calls.iter().filter(|call| call.is_pending());
+    pending.map(|call| call.since).min()
+}
+
 /// A call as `agent:message` names it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SaidCall {

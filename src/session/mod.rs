@@ -26,6 +26,7 @@ mod stories;
 
 pub use call::{
     Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution, SaidCall, ToolFacts, Verdict,
+    waiting_since,
 };
 pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, Shortened};
 pub use decide::{Fork, Gateway, Import, Inputs, SaidElsewhere, Speaker, decide, overdue};

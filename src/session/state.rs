@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::call::Call;
+use super::call::{Call, waiting_since};
 use super::event::compaction::{Compaction, Gap};
 use super::model::{ModelChoice, RequestFacts};
 use super::title::{TitleSource, Titling};
@@ -255,6 +255,10 @@ pub struct Control {
     pub turns: u64,
     /// How the last one ended.
     pub last_ending: Option<Ending>,
+    /// When a person last decided a call; none = nobody has, or a snapshot of an earlier release does not
+    /// say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_at: Option<Timestamp>,
     /// Messages for the next model request.
     pub waiting: Vec<WaitingMessage>,
     /// Remarks for the next model request.
@@ -325,6 +329,12 @@ impl Control {
                 waiting => Activity::Waiting(waiting),
             },
         }
+    }
+
+    /// When the oldest of the calls that wait for a person was asked for.
+    pub fn waiting_since(&self) -> Option<Timestamp> {
+        let turn = self.turn.as_ref();
+        turn.and_then(|turn| waiting_since(&turn.queue))
     }
 
     /// What answers the running model request; without one, what answers the next.

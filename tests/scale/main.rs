@@ -96,6 +96,8 @@ async fn fill_rows(records: &Records) {
             title: format!("Session {session}"),
             state: SessionState::Idle,
             waiting: 0,
+            waiting_since: None,
+            decided_at: None,
             created_at: at(session * TEXTS),
             updated_at: at((session + 1) * TEXTS),
             version: u64::from(TEXTS),

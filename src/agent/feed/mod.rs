@@ -5,6 +5,7 @@
 
 pub(super) mod list_update;
 mod names;
+mod queue_state;
 pub(super) mod running_answer;
 mod usage;
 
@@ -16,6 +17,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
+pub use self::queue_state::QueueState;
 pub use self::usage::{GoingOn, LeftOut, UsageState};
 
 use self::running_answer::{Delta, DeltaKind, Merged, RunningAnswer};
@@ -23,7 +25,7 @@ use crate::domain::{
     CallId, Code, CompactionStrategy, Iteration, ModelRequestId, Timestamp, TurnId,
 };
 use crate::mcp::ToolProgress;
-use crate::session::{Call, Event, ModelChoice, WaitingMessage};
+use crate::session::{Event, ModelChoice, WaitingMessage};
 
 /// Signals that a slow watcher may be behind before it has to catch up from the journal.
 const RING: usize = 16;
@@ -138,17 +140,6 @@ pub struct ShownEvent {
     /// When it was decided.
     pub at: Timestamp,
     pub event: Event,
-}
-
-/// The calls of the running turn.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct QueueState {
-    /// All calls of the last answer.
-    pub calls: Vec<Arc<Call>>,
-    /// What the model said with them.
-    pub said: String,
-    /// The `seq` that this reflects.
-    pub seq: u64,
 }
 
 /// A remark that is shown once and kept nowhere.

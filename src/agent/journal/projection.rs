@@ -113,6 +113,8 @@ impl Projection {
             title: control.title.clone().unwrap_or_default(),
             state,
             waiting: waiting as u64,
+            waiting_since: control.waiting_since(),
+            decided_at: control.decided_at,
             created_at: control.created_at,
             updated_at: control.at,
             version: control.version,

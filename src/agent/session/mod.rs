@@ -280,6 +280,12 @@ impl LiveSession {
             Message::Join { by, reply } => {
                 let _ = reply.send(self.admit(&by).map(|()| self.replica.joined()));
             }
+            Message::Queue { version, by, reply } => {
+                if self.replica.state.control.version < version {
+                    Box::pin(self.replica.catch_up()).await;
+                }
+                let _ = reply.send(self.admit(&by).map(|()| self.replica.queue()));
+            }
             Message::Outcome { command, epoch } => self.outcomes(*command, epoch).await,
             Message::Look => {
                 Box::pin(self.replica.catch_up()).await;

@@ -14,16 +14,7 @@ use crate::session::{Activity, Gap, ModelChoice, Phase, Spent};
 
 impl Replica {
     pub(super) fn queue(&self) -> QueueState {
-        let control = &self.state.control;
-        let (calls, said) = match &control.turn {
-            Some(turn) => (turn.queue.clone(), turn.said.clone()),
-            None => (Vec::new(), String::new()),
-        };
-        QueueState {
-            calls,
-            said,
-            seq: control.seq,
-        }
+        QueueState::of(&self.state.control)
     }
 
     pub(super) fn usage(&self) -> UsageState {

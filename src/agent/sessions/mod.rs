@@ -1,5 +1,6 @@
 //! The registry of live sessions: open, tell, watch, read, claim what a crash left, stop all.
 
+pub(super) mod approvals;
 pub(super) mod attach;
 pub(super) mod fork;
 pub(super) mod import;

@@ -1,5 +1,6 @@
 //! The REST door, one file per noun.
 
+mod approvals;
 mod auth;
 mod budgets;
 #[cfg(test)]
@@ -39,6 +40,8 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .routes(routes!(auth::sign_out))
         .routes(routes!(auth::issue_ticket))
         .merge(sessions::routes())
+        .routes(routes!(approvals::list_approvals))
+        .routes(routes!(approvals::count_approvals))
         .merge(models::routes())
         .merge(mcp_servers::routes())
         .routes(routes!(providers::list_providers))

@@ -13,6 +13,7 @@ mod ready;
 mod stamp;
 mod state;
 
+pub use call::card::queue_value;
 pub use command::{COMMANDS, CommandSpec, Parsed, parse};
 pub use event::event_frames;
 pub use frame::{Frame, Refused, refused};

@@ -106,8 +106,12 @@ impl Control {
                 };
             }
         });
+        let is_by_person = matches!(by, Decider::Person(_));
+        if is_by_person && verdict != Verdict::TakenBack {
+            self.decided_at = Some(at);
+        }
         if let Some(turn) = &mut self.turn {
-            if matches!(by, Decider::Person(_)) {
+            if is_by_person {
                 turn.attended = Some(at);
             }
             turn.rejected.extend(rejected);

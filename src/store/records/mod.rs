@@ -37,8 +37,8 @@ pub use providers::{ProviderRow, Providers};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
 pub use secrets::{SecretRow, Secrets};
 pub use sessions::{
-    Cursor, ListFilter, MAX_TAGS, Marks, MarksChange, ProjectedRow, SessionRow, SessionState,
-    Sessions, SessionsPage,
+    Cursor, DecidableSessions, ListFilter, MAX_TAGS, Marks, MarksChange, ProjectedRow, SessionRow,
+    SessionState, Sessions, SessionsPage, WaitingCursor, WaitingSessionsPage, WaitingTotals,
 };
 pub use shared_sessions::{Audience, SharedSession, SharedSessions};
 pub use tenants::Tenants;

@@ -25,7 +25,7 @@ pub(in crate::gateway::wire) fn queue_frame(queue: &QueueState) -> Frame {
 }
 
 /// The same where it is part of something else.
-pub(in crate::gateway::wire) fn queue_value(queue: &QueueState) -> Value {
+pub fn queue_value(queue: &QueueState) -> Value {
     let mut text = Vec::new();
     write_queue(queue, &mut text);
     // It was written as JSON.

@@ -3,9 +3,11 @@
 mod marking;
 mod marks;
 mod row;
+mod waiting;
 
 pub use marks::{MAX_TAGS, Marks, MarksChange};
 pub use row::{ProjectedRow, SessionRow, SessionState};
+pub use waiting::{DecidableSessions, WaitingCursor, WaitingSessionsPage, WaitingTotals};
 
 use self::marks::tag_pattern;
 use self::row::{Row, upsert};

@@ -56,6 +56,13 @@ pub struct SessionRow {
     pub state: SessionState,
     /// Calls that wait for a person.
     pub waiting: u64,
+    /// When the oldest of them began to wait; none while none does, or where an earlier release wrote
+    /// the row.
+    #[serde(default)]
+    pub waiting_since: Option<Timestamp>,
+    /// When a person last decided a call.
+    #[serde(default)]
+    pub decided_at: Option<Timestamp>,
     pub created_at: Timestamp,
     /// When something was last said or done.
     pub updated_at: Timestamp,
@@ -97,12 +104,14 @@ pub(super) fn upsert(ProjectedRow { row, used_from, .. }: &ProjectedRow) -> Stat
     let used_from = used_from.map_or(i64::MAX, |from| i64::try_from(from).unwrap_or(i64::MAX));
     Statement::new(
         "INSERT INTO sessions (tenant, id, owner, title, state, waiting, created_at, \
-         updated_at, version, usage_version, parent, parent_seq, root) \
+         updated_at, version, usage_version, parent, parent_seq, root, waiting_since, decided_at) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, CASE WHEN $10 = 0 THEN $9 ELSE 0 END, \
-         $11, $12, $13) \
+         $11, $12, $13, $14, $15) \
          ON CONFLICT (tenant, id) DO UPDATE SET title = excluded.title, \
          state = excluded.state, waiting = excluded.waiting, \
          updated_at = excluded.updated_at, version = excluded.version, \
+         waiting_since = excluded.waiting_since, \
+         decided_at = COALESCE(excluded.decided_at, sessions.decided_at), \
          usage_version = CASE WHEN sessions.usage_version >= $10 AND \
          sessions.usage_version < excluded.version THEN excluded.version \
          ELSE sessions.usage_version END \
@@ -120,7 +129,9 @@ pub(super) fn upsert(ProjectedRow { row, used_from, .. }: &ProjectedRow) -> Stat
             used_from,
             origin.map(|origin| origin.session.as_str()),
             origin.map(|origin| i64::try_from(origin.seq).unwrap_or(i64::MAX)),
-            origin.map(|origin| origin.root.as_str())
+            origin.map(|origin| origin.root.as_str()),
+            row.waiting_since.map(|since| since.0),
+            row.decided_at.map(|at| at.0)
         ],
     )
 }
@@ -144,6 +155,8 @@ pub(super) struct Row {
     tags: String,
     marked: i64,
     delete_at: Option<i64>,
+    waiting_since: Option<i64>,
+    decided_at: Option<i64>,
 }
 
 impl Row {
@@ -166,6 +179,8 @@ impl Row {
             state: SessionState::parse(&self.state)
                 .ok_or_else(|| Error::corrupt("session state", self.state))?,
             waiting: u64::try_from(self.waiting).unwrap_or(0),
+            waiting_since: self.waiting_since.map(Timestamp),
+            decided_at: self.decided_at.map(Timestamp),
             created_at: Timestamp(self.created_at),
             updated_at: Timestamp(self.updated_at),
             version: u64::try_from(self.version).unwrap_or(0),

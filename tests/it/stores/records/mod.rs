@@ -22,6 +22,8 @@ pub(super) fn row(session: u128, version: u64) -> SessionRow {
         title: format!("title {version}"),
         state: SessionState::Waiting,
         waiting: version,
+        waiting_since: None,
+        decided_at: None,
         created_at: NOW,
         updated_at: Timestamp(NOW.0 + i64::try_from(session / 2).unwrap()),
         version,
