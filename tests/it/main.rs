@@ -28,6 +28,7 @@ mod forks;
 mod generated;
 mod idle;
 mod imports;
+mod inbox;
 mod isolation;
 mod kill;
 mod landings;

@@ -2,6 +2,7 @@
 
 mod cut_off;
 mod faults;
+mod inbox;
 mod joining;
 mod killed;
 mod presence;

@@ -4,6 +4,46 @@
  */
 
 export interface paths {
+    "/api/approvals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What waits for my decision in all sessions, the oldest first.
+         * @description What waits for my decision in all sessions, the oldest first.
+         */
+        get: operations["list_approvals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/approvals/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How much waits for my decision in all sessions.
+         * @description How much waits for my decision in all sessions.
+         */
+        get: operations["count_approvals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/auth/link": {
         parameters: {
             query?: never;
@@ -1140,6 +1180,16 @@ export interface components {
         AddServerResponse: {
             name: string;
         };
+        /** @description A page of what waits. */
+        ApprovalsPage: {
+            /**
+             * @description Sessions in which calls wait, the one that has waited longest first. A page may have fewer than
+             *     were asked for and still not be the last.
+             */
+            items: components["schemas"]["WaitingItem"][];
+            /** @description For `cursor`, if there is more. */
+            nextCursor?: string | null;
+        };
         /** @description What is attached. */
         AttachmentItem: {
             /** @description SHA-256 of the content as it is kept, in hex; a message names it in `attachments`. */
@@ -1918,6 +1968,19 @@ export interface components {
         PutSharingRequest: {
             linksAllowed: boolean;
         };
+        /** @description The calls of a batch. */
+        QueueItem: {
+            /**
+             * @description Cards with every field of `tool:approval_required`, its place and its digest among them, and a
+             *     `status`: nothing of the batch runs until none is `pending`.
+             */
+            calls: Record<string, unknown>[];
+            /**
+             * Format: int64
+             * @description The `seq` that this reflects.
+             */
+            seq: number;
+        };
         /** @description Whether commands would be accepted. */
         Readiness: {
             /** @description `ready` or `not_ready`. */
@@ -2540,6 +2603,32 @@ export interface components {
          * @enum {string}
          */
         UserRole: "viewer" | "member" | "admin" | "owner";
+        /** @description How much waits. */
+        WaitingCount: {
+            /**
+             * Format: int64
+             * @description Calls that wait for the caller.
+             */
+            calls: number;
+            /**
+             * Format: int64
+             * @description Sessions that they are in.
+             */
+            sessions: number;
+            /** @description When a call in the caller's sessions was last decided by a person (RFC 3339); `null` if none was. */
+            lastDecidedAt?: string | null;
+        };
+        /** @description A session in which calls wait for the caller. */
+        WaitingItem: {
+            /** @description Its id. */
+            sessionId: string;
+            /** @description What it is about; `null` until somebody or the first answer names it. */
+            title?: string | null;
+            /** @description When the oldest call that waits was asked for (RFC 3339). */
+            waitingSince: string;
+            /** @description Its calls, as `tool:queue` tells them. */
+            queue: components["schemas"]["QueueItem"];
+        };
     };
     responses: never;
     parameters: never;
@@ -2549,6 +2638,152 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    list_approvals: {
+        parameters: {
+            query?: {
+                /** @description `nextCursor` of the page before. */
+                cursor?: string;
+                /** @description Sessions in the page, 1 to 50. */
+                limit?: number;
+                /** @description Only that session, if it waits. */
+                session?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of what waits. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalsPage"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    count_approvals: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How much waits. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WaitingCount"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     open_link: {
         parameters: {
             query?: never;

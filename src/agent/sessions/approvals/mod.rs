@@ -128,7 +128,9 @@ impl Sessions {
         let journal = Journal::new(Arc::clone(&self.0.store), row.key.clone());
         let rules = self.0.factory.context_rules(&row.key.tenant);
         let folded = journal.fold(&rules).await;
-        let control = folded.map_err(|error| unreadable(&row.key, &error))?.control;
+        let control = folded
+            .map_err(|error| unreadable(&row.key, &error))?
+            .control;
         let owner = control.owner.as_ref();
         let is_decidable = owner.is_some_and(|owner| of.contains(&row.key, &owner.id));
         Ok(if is_decidable {
@@ -141,5 +143,8 @@ impl Sessions {
 
 /// Whether it concerns one session, so that what is known of the others is told all the same.
 fn is_of_one(refusal: &Refusal) -> bool {
-    matches!(refusal.code, Code::SessionNotFound | Code::SessionUnreadable)
+    matches!(
+        refusal.code,
+        Code::SessionNotFound | Code::SessionUnreadable
+    )
 }
