@@ -19,6 +19,7 @@ export const router = createRouter({
         { path: 's/new', name: 'new', component: () => import('@/pages/SessionPage.vue') },
         // Another name would be that of a session to make, which only programs give.
         { path: 's/:id(ses_\\w+)', name: 'session', component: () => import('@/pages/SessionPage.vue') },
+        { path: 'approvals', name: 'approvals', component: () => import('@/pages/ApprovalsPage.vue') },
         { path: 'servers', name: 'servers', component: () => import('@/pages/ServersPage.vue') },
         { path: 'servers/new', name: 'new-server', component: () => import('@/pages/NewServerPage.vue') },
         { path: 'servers/:name', name: 'server', component: () => import('@/pages/ServerPage.vue') },

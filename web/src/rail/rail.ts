@@ -29,12 +29,6 @@ export interface Group {
   items: SessionItem[]
 }
 
-/** What waits for this person in the sessions that are listed, and where it began to wait first. */
-export function waitingIn(items: readonly SessionItem[]): { count: number; first: SessionItem | null } {
-  const waiting = items.filter((item) => item.waiting > 0)
-  return { count: waiting.reduce((sum, item) => sum + item.waiting, 0), first: waiting.at(-1) ?? null }
-}
-
 const DAY_MS = 86_400_000
 
 /** What waits for a person comes first, then what is pinned, then by day. */

@@ -1,8 +1,7 @@
 /** Every tab says in its title and its icon how many calls wait for the person, whatever it shows. */
 import { onBeforeUnmount, ref, watchEffect } from 'vue'
-import { waitingIn } from '@/rail/rail'
 import { usePerson } from '@/stores/person'
-import { useSessions } from '@/stores/sessions'
+import { useWaiting } from '@/stores/waiting'
 
 const name = ref('')
 
@@ -13,9 +12,9 @@ export function nameTab(shown: string): void {
 
 /** To be called once, for the whole page. */
 export function showAttention(): void {
-  const [person, sessions] = [usePerson(), useSessions()]
+  const [person, all] = [usePerson(), useWaiting()]
   const stop = watchEffect(() => {
-    const waiting = person.me ? waitingIn(sessions.shown).count : 0
+    const waiting = person.me ? all.calls : 0
     document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${name.value ? `${name.value} · ` : ''}Sepal`
     setIcon(waiting > 0 ? './icon-waiting.svg' : './icon.svg')
   })

@@ -6,6 +6,7 @@ import { RequestError, setCsrfToken, watchSignIn } from '@/wire/request'
 import { rest } from '@/wire/rest'
 import type { Installation, Me } from '@/wire/restTypes'
 import { useSessions } from './sessions'
+import { useWaiting } from './waiting'
 import { noteVersion } from './version'
 
 /** How long a server that could not say who is signed in is left alone. */
@@ -13,6 +14,7 @@ const ASK_AGAIN_MS = 3_000
 
 export const usePerson = defineStore('person', () => {
   const sessions = useSessions()
+  const waiting = useWaiting()
   const me = shallowRef<Me | null>(null)
   const installation = shallowRef<Installation | null>(null)
   const needsSetup = ref(false)
@@ -28,13 +30,19 @@ export const usePerson = defineStore('person', () => {
 
   function enter(answer: Me): void {
     setCsrfToken(answer.csrfToken)
-    if (lastId !== null && lastId !== answer.user.id) sessions.reset()
+    if (lastId !== null && lastId !== answer.user.id) forgetLists()
     lastId = answer.user.id
     me.value = answer
     installation.value = answer.installation
     noteVersion(answer.installation.version)
     needsSetup.value = false
     isKnown.value = true
+  }
+
+  /** Nothing of them is whoever's who reads next. */
+  function forgetLists(): void {
+    sessions.reset()
+    waiting.reset()
   }
 
   /** Rejects only when the server could not be asked. */
@@ -61,7 +69,7 @@ export const usePerson = defineStore('person', () => {
       if (!(error instanceof RequestError) || error.status !== 401) throw error
     }
     forgetTyped()
-    sessions.reset()
+    forgetLists()
     me.value = null
   }
 

@@ -1496,6 +1496,10 @@ export interface components {
             reason?: string | null;
             /** @description Changed arguments. */
             args?: Record<string, unknown> | null;
+            /** @description The same as JSON text, for whoever cannot write its whole numbers exactly. */
+            argsText?: string | null;
+            /** @description With `approved: false`: only takes an approval back, however often it is sent. */
+            takeBack?: boolean | null;
             /** @description What was shown. */
             digest?: string | null;
         };

@@ -1,6 +1,7 @@
 /** The requests that the page makes of the REST door. */
 import { request } from './request'
-import type { BudgetChange, BudgetWhose, BulkAction, Compaction, ProviderChange, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ShareAudience, ToolDecision, UsageQuery } from './restTypes'
+import type { BudgetChange, BudgetWhose, BulkAction, Compaction, ProviderChange, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ShareAudience, ToolDecision, UsageQuery, WaitingPage } from './restTypes'
+import type { DecideAll, Decision } from './types'
 
 type Scope = 'own' | 'tenant' | 'installation'
 
@@ -28,6 +29,14 @@ export const rest = {
     request('post', '/api/sessions/bulk', { body: { ids, action, ...(tag !== undefined && { tag }) }, keepalive: true }),
   search: (q: string, cursor: string | null) => request('get', '/api/search', { query: { q, ...(cursor && { cursor }) } }),
   searchIn: (id: string, q: string) => request('get', '/api/sessions/{id}/search', { path: { id }, query: { q } }),
+  /** What waits for the person in all sessions, the longest first; with `session` in that one alone. */
+  approvals: (cursor: string | null, session?: string) =>
+    request('get', '/api/approvals', { query: { ...(cursor && { cursor }), ...(session !== undefined && { session }) } }) as Promise<WaitingPage>,
+  approvalCount: () => request('get', '/api/approvals/count'),
+  decide: (id: string, decision: Decision) => request('post', '/api/sessions/{id}/approvals', { path: { id }, body: { ...decision } }),
+  decideAll: (id: string, decision: DecideAll) => request('post', '/api/sessions/{id}/approvals', { path: { id }, body: { ...decision } }),
+  eventsAfter: (id: string, after: number, limit: number) =>
+    request('get', '/api/sessions/{id}/events', { path: { id }, query: { after, limit } }),
   eventsBefore: (id: string, before: number, limit: number) =>
     request('get', '/api/sessions/{id}/events', { path: { id }, query: { before, limit } }),
 

@@ -3,7 +3,7 @@
  * the description leaves open, and that has to fit into it.
  */
 import type { components, paths } from './rest.generated'
-import type { ToolAnnotations } from './types'
+import type { QueueCall, Seq, ToolAnnotations } from './types'
 
 type Schemas = components['schemas']
 
@@ -22,6 +22,11 @@ export type ShareAudience = Schemas['ShareAudience']
 export type FoundSession = Schemas['FoundSessionItem']
 export type SearchHit = Schemas['HitItem']
 export type SnippetPiece = Schemas['PieceItem']
+
+/** A session in which calls wait; its queue is that of `tool:queue`. */
+export type WaitingItem = Exactly<Schemas['WaitingItem'], { queue: { calls: QueueCall[]; seq: Seq } }>
+export type WaitingPage = Exactly<Schemas['ApprovalsPage'], { items: WaitingItem[] }>
+export type WaitingCount = Schemas['WaitingCount']
 
 /** `retiresAt` (a date) is not in the description of every server. */
 export type Model = Schemas['AvailableModel'] & { retiresAt?: string | null }

@@ -69,6 +69,10 @@ pub(in crate::gateway::http) struct DecideOne {
     /// Changed arguments.
     #[schema(value_type = Option<Object>)]
     args: Option<Value>,
+    /// The same as JSON text, for whoever cannot write its whole numbers exactly.
+    args_text: Option<String>,
+    /// With `approved: false`: only takes an approval back, however often it is sent.
+    take_back: Option<bool>,
     /// What was shown.
     digest: Option<String>,
 }

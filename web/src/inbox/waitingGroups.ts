@@ -1,0 +1,57 @@
+/** The sessions of the inbox and what becomes of them; pure. */
+import type { WaitingItem } from '@/wire/restTypes'
+import type { CallStatus, JsonObject, Person, QueueCall, Seq, StoredEvent } from '@/wire/types'
+
+/** A session in which calls wait, or waited until a moment ago. */
+export interface WaitingGroup {
+  sessionId: string
+  title: string | null
+  since: string
+  calls: QueueCall[]
+  /** What the calls reflect. */
+  seq: Seq
+  /** It was deleted, or is no longer the person's. */
+  isGone: boolean
+}
+
+export function groupOf({ sessionId, title, waitingSince, queue }: WaitingItem): WaitingGroup {
+  return { sessionId, title: title ?? null, since: waitingSince, calls: queue.calls, seq: queue.seq, isGone: false }
+}
+
+/** With that session in its place: where it stood, or where it belongs by how long it has waited. */
+export function withGroup(groups: readonly WaitingGroup[], group: WaitingGroup): WaitingGroup[] {
+  const at = groups.findIndex(({ sessionId }) => sessionId === group.sessionId)
+  const before = groups[at]
+  // An answer that was overtaken knows less than what is shown.
+  if (before !== undefined) return before.seq > group.seq ? [...groups] : groups.map((other) => (other === before ? group : other))
+  const next = groups.findIndex((other) => order(group, other) < 0)
+  return next < 0 ? [...groups, group] : [...groups.slice(0, next), group, ...groups.slice(next)]
+}
+
+/** As the server lists them. */
+function order(one: WaitingGroup, other: WaitingGroup): number {
+  const [a, b] = [Date.parse(one.since), Date.parse(other.since)]
+  return a === b ? (one.sessionId < other.sessionId ? -1 : 1) : a - b
+}
+
+/** What those events say of these calls: who decided them, and how. */
+export function withEvents(calls: readonly QueueCall[], events: readonly StoredEvent[]): QueueCall[] {
+  const byId = new Map(calls.map((call) => [call.callId, call]))
+  for (const { event, args } of events) {
+    const said = args.at(-1)
+    if (typeof said !== 'object' || said === null) continue
+    const call = byId.get(String((said as JsonObject).callId))
+    // How it went on is its session's to tell.
+    if (call !== undefined && !(event === 'tool:output' && call.decidedBy !== undefined)) byId.set(call.callId, { ...call, ...changeBy(event, said as JsonObject) })
+  }
+  return [...byId.values()]
+}
+
+function changeBy(event: string, said: JsonObject): Partial<QueueCall> {
+  if (event === 'tool:decided') {
+    if (said.scope === 'taken_back') return { status: 'pending' }
+    const reason = typeof said.reason === 'string' ? { reason: said.reason } : {}
+    return { status: said.approved === true ? 'approved' : 'rejected', decidedBy: said.by as Person, edited: said.edited === true, ...reason }
+  }
+  return event === 'tool:output' ? { status: said.status as CallStatus } : {}
+}

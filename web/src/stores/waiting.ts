@@ -1,0 +1,89 @@
+/**
+ * How many calls wait for the person in all sessions, as the server counts them. The news of sessions say when to ask
+ * again; they are passed on to whatever shows the calls themselves.
+ */
+import { defineStore } from 'pinia'
+import { ref } from 'vue'
+import { rest } from '@/wire/rest'
+import type { SessionItem } from '@/wire/restTypes'
+
+/** News of one moment are one question. */
+const TOGETHER_MS = 50
+
+export interface WaitingListener {
+  /** Something about a session is another; calls may wait in it, or not any more. */
+  changed(item: SessionItem): void
+  /** A session is gone. */
+  removed(id: string): void
+  /** Connected, or news may be missing. */
+  stale(): void
+}
+
+export const useWaiting = defineStore('waiting', () => {
+  const calls = ref(0)
+  const sessions = ref(0)
+  const lastDecidedAt = ref<string | null>(null)
+  /** Calls that wait in each session of which there was news. */
+  const known = new Map<string, number>()
+  const listeners = new Set<WaitingListener>()
+  let timer: ReturnType<typeof setTimeout> | null = null
+  let asked = 0
+
+  async function refresh(): Promise<void> {
+    const turn = ++asked
+    try {
+      const counted = await rest.approvalCount()
+      // An answer that was overtaken knows less, and one to whoever read before is nobody's.
+      if (turn !== asked) return
+      calls.value = counted.calls
+      sessions.value = counted.sessions
+      lastDecidedAt.value = counted.lastDecidedAt ?? null
+    } catch {
+      // What was counted last stays, until the next connection asks again.
+    }
+  }
+
+  function refreshSoon(): void {
+    timer ??= setTimeout(() => {
+      timer = null
+      void refresh()
+    }, TOGETHER_MS)
+  }
+
+  function take(item: SessionItem): void {
+    if (known.get(item.id) !== item.waiting) {
+      known.set(item.id, item.waiting)
+      refreshSoon()
+    }
+    for (const listener of listeners) listener.changed(item)
+  }
+
+  function drop(id: string): void {
+    known.delete(id)
+    refreshSoon()
+    for (const listener of listeners) listener.removed(id)
+  }
+
+  function stale(): void {
+    known.clear()
+    void refresh()
+    for (const listener of listeners) listener.stale()
+  }
+
+  /** Gives what ends it. */
+  function listen(listener: WaitingListener): () => void {
+    listeners.add(listener)
+    return () => void listeners.delete(listener)
+  }
+
+  /** Somebody else reads from now on. */
+  function reset(): void {
+    asked += 1
+    known.clear()
+    calls.value = 0
+    sessions.value = 0
+    lastDecidedAt.value = null
+  }
+
+  return { calls, sessions, lastDecidedAt, refresh, take, drop, stale, listen, reset }
+})
