@@ -32,7 +32,7 @@ pub use feed::{
 };
 pub use mailbox::{Accepted, SessionRequest, damaged, limit_reached};
 pub use search::finding::{FoundPage, FoundSession, FoundText, SnippetPiece};
-pub use sessions::approvals::{WaitingPage, WaitingSession};
+pub use sessions::approvals::{Approvals, WaitingPage, WaitingSession};
 pub use sessions::attach::Upload;
 pub use sessions::fork::{ForkRequest, family, fork};
 pub use sessions::import::{CarriedFile, Conversation, Imported, Importing};

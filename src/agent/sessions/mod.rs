@@ -22,6 +22,7 @@ use tokio::sync::{Notify, Semaphore, broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::approvals::Approvals;
 use self::refusal::{not_found, unreadable};
 use self::registry::SessionRegistry;
 use self::shared::Sharing;
@@ -241,6 +242,11 @@ impl Sessions {
             self.join(key, caller).await?;
         }
         Ok(())
+    }
+
+    /// What waits for a decision in any of them.
+    pub fn approvals(&self) -> Approvals<'_> {
+        Approvals(self)
     }
 
     /// How sessions are shared.

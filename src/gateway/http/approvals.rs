@@ -121,8 +121,8 @@ pub(in crate::gateway::http) async fn list_approvals(
         return Err(wrong("limit", "`limit` is 1 to 50"));
     }
     let (cursor, session) = (cursor.transpose()?, session.transpose()?);
-    let sessions = &state.sessions;
-    let page = sessions.waiting(&caller, session.as_ref(), cursor.as_ref(), limit);
+    let approvals = state.sessions.approvals();
+    let page = approvals.waiting(&caller, session.as_ref(), cursor.as_ref(), limit);
     let page = page.await?;
     Ok(Json(ApprovalsPage {
         items: page.sessions.iter().map(WaitingItem::of).collect(),
@@ -138,7 +138,7 @@ pub(in crate::gateway::http) async fn count_approvals(
     State(state): State<GatewayState>,
     caller: Caller,
 ) -> Result<Json<WaitingCount>, ApiError> {
-    let totals = state.sessions.waiting_totals(&caller).await?;
+    let totals = state.sessions.approvals().totals(&caller).await?;
     Ok(Json(WaitingCount {
         calls: totals.calls,
         sessions: totals.sessions,

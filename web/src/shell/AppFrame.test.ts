@@ -9,6 +9,7 @@ import ServerPage from '@/pages/ServerPage.vue'
 import { isNarrow } from '@/rail/rail'
 import { usePerson } from '@/stores/person'
 import { UNDO_MS, useSessions } from '@/stores/sessions'
+import { useWaiting } from '@/stores/waiting'
 import { rest } from '@/wire/rest'
 import type { Me, ServerItem, SessionItem } from '@/wire/restTypes'
 import AppFrame from './AppFrame.vue'
@@ -87,11 +88,10 @@ it('goes from removing a server to keeping it, and back', async () => {
 it.each([true, false])('says what waits where the rail is collapsed: %s', async (narrow) => {
   isNarrow.value = narrow
   await show('/s/b')
-  const sessions = useSessions()
-  sessions.items = [{ ...ITEM, id: 'b', waiting: 1 }, { ...ITEM, title: 'The older', waiting: 2 }, { ...ITEM, id: 'c' }]
+  useWaiting().calls = 3
   await flushPromises()
-  const way = page.find('.rail a[href="/s/a"][aria-label]')
-  expect(way.exists() ? [way.attributes('aria-label'), way.text()] : null).toEqual(narrow ? ['3 calls wait for you, first in: The older', '3'] : null)
+  const way = page.get('.rail a[href="/approvals"]')
+  expect([way.attributes('aria-label'), way.text()]).toEqual(['Waiting for you: 3 calls', narrow ? '3' : 'Waiting for you3'])
   isNarrow.value = false
 })
 
@@ -99,7 +99,7 @@ it('says what waits on the button that opens the rail', async () => {
   await show('/servers/files')
   const opener = () => page.get('.opener')
   expect([opener().attributes('aria-label'), opener().text()]).toEqual(['Show sessions', ''])
-  useSessions().items = [{ ...ITEM, waiting: 2 }]
+  useWaiting().calls = 2
   await flushPromises()
   expect([opener().attributes('aria-label'), opener().text()]).toEqual(['Show sessions: 2 calls wait for you', '2'])
 })

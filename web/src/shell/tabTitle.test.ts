@@ -3,11 +3,8 @@ import { createPinia, setActivePinia } from 'pinia'
 import { beforeEach, expect, it } from 'vitest'
 import { defineComponent } from 'vue'
 import { usePerson } from '@/stores/person'
-import { useSessions } from '@/stores/sessions'
-import type { SessionItem } from '@/wire/restTypes'
+import { useWaiting } from '@/stores/waiting'
 import { nameTab, showAttention } from './tabTitle'
-
-const ITEM: SessionItem = { id: 'a', title: 'a', createdAt: '', updatedAt: '', state: 'waiting', waiting: 2, version: 1, isPinned: false, isArchived: false, tags: [] }
 
 beforeEach(() => {
   setActivePinia(createPinia())
@@ -20,8 +17,7 @@ it('says on any page what waits, until it is decided or nobody is signed in', as
   const page = mount(defineComponent({ setup: () => (showAttention(), () => null) }))
   nameTab('Settings')
   usePerson().enter({ user: { id: 'ana', name: 'Ana', role: 'owner', installationAdmin: false }, tenant: { id: 't', name: 't' }, csrfToken: '', installation: { name: '', version: '' }, authMode: 'password', encrypted: true })
-  const sessions = useSessions()
-  sessions.items = [ITEM, { ...ITEM, id: 'b', waiting: 1 }]
+  useWaiting().calls = 3
   await flushPromises()
   expect([document.title, icon()]).toEqual(['(3) Settings · Sepal', './icon-waiting.svg'])
   usePerson().lost()

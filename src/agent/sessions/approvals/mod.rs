@@ -48,7 +48,10 @@ fn decidable(caller: &Caller) -> Option<DecidableSessions> {
     })
 }
 
-impl Sessions {
+/// What waits for people's decisions.
+pub struct Approvals<'s>(pub(super) &'s Sessions);
+
+impl Approvals<'_> {
     /// What waits for the caller, oldest first: what was acknowledged is in it. With `session` that one
     /// alone, if it waits; nothing tells whether there is another.
     pub async fn waiting(
@@ -62,12 +65,12 @@ impl Sessions {
             let (sessions, next) = (Vec::new(), None);
             return Ok(WaitingPage { sessions, next });
         };
-        self.listed().await;
-        let rows = self.0.records().sessions();
+        self.0.listed().await;
+        let rows = self.0.0.records().sessions();
         let page = rows.waiting(&of, session, after, limit).await?;
         let mut sessions = Vec::with_capacity(page.rows.len());
         for row in page.rows {
-            if self.0.lists.is_hidden(&row.key) {
+            if self.0.0.lists.is_hidden(&row.key) {
                 continue;
             }
             let queue = match self.queue(&row, caller, &of).await {
@@ -85,17 +88,17 @@ impl Sessions {
     }
 
     /// How much waits for the caller: what was acknowledged is in it.
-    pub async fn waiting_totals(&self, caller: &Caller) -> Result<WaitingTotals, store::Error> {
+    pub async fn totals(&self, caller: &Caller) -> Result<WaitingTotals, store::Error> {
         let Some(of) = decidable(caller) else {
             return Ok(WaitingTotals::default());
         };
-        self.listed().await;
-        self.0.records().sessions().waiting_totals(&of).await
+        self.0.listed().await;
+        self.0.0.records().sessions().waiting_totals(&of).await
     }
 
     /// The mailbox of a session's task, if it is in memory.
     fn live_mailbox(&self, key: &SessionKey) -> Option<mpsc::Sender<Message>> {
-        let slots = self.0.slots();
+        let slots = self.0.0.slots();
         let slot = slots.get(key).filter(|slot| slot.is_live());
         slot.and_then(|slot| slot.mailbox.clone())
     }
@@ -125,8 +128,8 @@ impl Sessions {
         }
         // The semaphore is never closed.
         let _place = READERS.acquire().await;
-        let journal = Journal::new(Arc::clone(&self.0.store), row.key.clone());
-        let rules = self.0.factory.context_rules(&row.key.tenant);
+        let journal = Journal::new(Arc::clone(&self.0.0.store), row.key.clone());
+        let rules = self.0.0.factory.context_rules(&row.key.tenant);
         let folded = journal.fold(&rules).await;
         let control = folded
             .map_err(|error| unreadable(&row.key, &error))?

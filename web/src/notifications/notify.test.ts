@@ -1,0 +1,131 @@
+import { createPinia, setActivePinia } from 'pinia'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { Router } from 'vue-router'
+import { queueCall } from '@/approval/testing'
+import { useWaiting } from '@/stores/waiting'
+import { rest } from '@/wire/rest'
+import type { SessionItem, WaitingItem } from '@/wire/restTypes'
+import type { QueueCall } from '@/wire/types'
+import { SeenCalls } from './batches'
+import { startNotifying } from './notify'
+
+const waits = (sessionId: string, calls: QueueCall[], title = sessionId): WaitingItem => ({ sessionId, title, waitingSince: '2026-11-21T10:00:00Z', queue: { calls, seq: 1 } })
+const row = (id: string, waiting: number): SessionItem => ({ id, title: id, createdAt: '', updatedAt: '', state: 'waiting', waiting, version: 1, isPinned: false, isArchived: false, tags: [] })
+
+describe('what is new', () => {
+  it('is told once for each batch, whatever becomes of its calls', () => {
+    const seen = new SeenCalls()
+    expect(seen.take(waits('s', [queueCall('a'), queueCall('b')]))).toMatchObject({ tool: 'write_file', calls: 2, tag: 's/a' })
+    expect(seen.take(waits('s', [queueCall('a', { status: 'approved' }), queueCall('b')]))).toBeNull()
+    expect(seen.take(waits('s', [queueCall('a'), queueCall('b')]))).toBeNull()
+    expect(seen.take(waits('s', [queueCall('c')]))).toMatchObject({ calls: 1, tag: 's/c' })
+    // Ids of calls are those of their session.
+    expect(seen.take(waits('other', [queueCall('c')]))).not.toBeNull()
+    expect(seen.take(waits('third', [queueCall('x', { mayDecide: false })]))).toBeNull()
+  })
+})
+
+describe('a notification', () => {
+  const shown: { title: string; options: NotificationOptions; onclick: (() => void) | null; close: () => void }[] = []
+  let held: string[] = []
+  let visibility: DocumentVisibilityState = 'hidden'
+  let first: (() => void) | null = null
+  let stop: () => void
+  const push = vi.fn()
+
+  beforeEach(() => {
+    setActivePinia(createPinia())
+    shown.length = 0
+    held = []
+    visibility = 'hidden'
+    push.mockReset()
+    vi.spyOn(document, 'visibilityState', 'get').mockImplementation(() => visibility)
+    vi.stubGlobal('Notification', class {
+      onclick = null
+      constructor(readonly title: string, readonly options: NotificationOptions) {
+        shown.push(this)
+      }
+      close() {}
+    })
+    const locks = {
+      request: (_: string, options: { mode?: string }, grant: () => Promise<void>) => {
+        if (options.mode !== 'shared') first = () => void grant()
+        return Promise.resolve()
+      },
+      query: () => Promise.resolve({ held: held.map((name) => ({ name })) }),
+    }
+    vi.stubGlobal('navigator', Object.assign(Object.create(navigator), { locks }))
+    vi.spyOn(rest, 'approvalCount').mockResolvedValue({ calls: 1, sessions: 1, lastDecidedAt: null })
+  })
+  afterEach(() => {
+    stop()
+    vi.unstubAllGlobals()
+    vi.restoreAllMocks()
+  })
+
+  async function start(waiting: WaitingItem[]): Promise<void> {
+    vi.spyOn(rest, 'approvals').mockResolvedValueOnce({ items: waiting, nextCursor: null })
+    stop = startNotifying({ push } as unknown as Router)
+    first?.()
+    await settled()
+  }
+
+  async function begins(item: WaitingItem): Promise<void> {
+    vi.mocked(rest.approvals).mockResolvedValueOnce({ items: [item], nextCursor: null })
+    useWaiting().take(row(item.sessionId, item.queue.calls.length))
+    await settled()
+  }
+
+  const settled = () => new Promise((resolve) => setTimeout(resolve, 0))
+
+  it('says title and tool of what begins to wait, and no argument', async () => {
+    await start([waits('old', [queueCall('o')])])
+    expect(shown).toEqual([])
+    await begins(waits('s', [queueCall('a', { name: 'execute\u202E_command', args: { command: 'secret' } }), queueCall('b')], 'Deploy'))
+    expect(shown.map(({ title, options }) => [title, options.body, options.tag])).toEqual([['Deploy', 'Waits for you: execute⟦U+202E⟧_command and 1 more', 's/a']])
+    expect(JSON.stringify(shown)).not.toContain('secret')
+    expect(shown[0]?.options).not.toHaveProperty('actions')
+  })
+
+  it('leads to the session, or to all that waits where that is in several', async () => {
+    await start([])
+    await begins(waits('s', [queueCall('a')]))
+    const waiting = useWaiting()
+    waiting.sessions = 1
+    shown[0]?.onclick?.()
+    waiting.sessions = 2
+    shown[0]?.onclick?.()
+    expect(push.mock.calls).toEqual([['/s/s'], ['/approvals']])
+  })
+
+  it('is not shown for cards that come back with a connection, and is for those that came meanwhile', async () => {
+    await start([waits('s', [queueCall('a')])])
+    vi.mocked(rest.approvals).mockResolvedValueOnce({ items: [waits('s', [queueCall('a')]), waits('new', [queueCall('n')])], nextCursor: null })
+    useWaiting().stale()
+    await settled()
+    expect(shown.map(({ options }) => options.tag)).toEqual(['new/n'])
+  })
+
+  it('is not shown while this tab or another one is in view, and not again later', async () => {
+    await start([])
+    visibility = 'visible'
+    await begins(waits('s', [queueCall('a')]))
+    visibility = 'hidden'
+    held = ['sepal/is-seen']
+    await begins(waits('s', [queueCall('b')]))
+    held = []
+    await begins(waits('s', [queueCall('b')]))
+    expect(shown).toEqual([])
+    await begins(waits('s', [queueCall('c')]))
+    expect(shown).toHaveLength(1)
+  })
+
+  it('is shown by the first tab in line alone', async () => {
+    first = null
+    vi.spyOn(rest, 'approvals').mockResolvedValueOnce({ items: [], nextCursor: null })
+    stop = startNotifying({ push } as unknown as Router)
+    await settled()
+    await begins(waits('s', [queueCall('a')]))
+    expect(shown).toEqual([])
+  })
+})
