@@ -54,7 +54,7 @@ describe('a notification', () => {
       },
       query: () => Promise.resolve({ held: held.map((name) => ({ name })) }),
     }
-    vi.stubGlobal('navigator', Object.assign(Object.create(navigator), { locks }))
+    vi.spyOn(navigator, 'locks', 'get').mockReturnValue(locks as unknown as LockManager)
     vi.spyOn(rest, 'approvalCount').mockResolvedValue({ calls: 1, sessions: 1, lastDecidedAt: null })
   })
   afterEach(() => {
