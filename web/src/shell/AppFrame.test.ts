@@ -91,17 +91,17 @@ it.each([true, false])('says what waits where the rail is collapsed: %s', async 
   useWaiting().calls = 3
   await flushPromises()
   const way = page.get('.rail a[href="/approvals"]')
-  expect([way.attributes('aria-label'), way.text()]).toEqual(['Waiting for you: 3 calls', narrow ? '3' : 'Waiting for you3'])
+  expect([way.attributes('aria-label'), way.text()]).toEqual(narrow ? ['Waiting for you: 3 calls', '3'] : [undefined, 'Waiting for you: 3 callsWaiting for you3'])
   isNarrow.value = false
 })
 
-it('says what waits on the button that opens the rail', async () => {
+it('leads to what waits beside the button that opens the rail', async () => {
   await show('/servers/files')
-  const opener = () => page.get('.opener')
-  expect([opener().attributes('aria-label'), opener().text()]).toEqual(['Show sessions', ''])
+  const openers = () => page.findAll('.opener').map((opener) => [opener.attributes('aria-label'), opener.attributes('href'), opener.text()])
+  expect(openers()).toEqual([['Show sessions', undefined, '']])
   useWaiting().calls = 2
   await flushPromises()
-  expect([opener().attributes('aria-label'), opener().text()]).toEqual(['Show sessions: 2 calls wait for you', '2'])
+  expect(openers()).toEqual([['Show sessions', undefined, ''], ['Waiting for you: 2 calls', '/approvals', '2']])
 })
 
 it('draws no rail where the screen has no room for it, and does so when it has', async () => {
