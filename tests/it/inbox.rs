@@ -164,6 +164,7 @@ async fn others_see_nothing_of_what_waits_and_decide_nothing() {
     assert_eq!(by.len(), 1, "{by:?}");
 }
 
+/// Asserts O1.
 #[tokio::test]
 async fn a_session_that_is_not_in_memory_is_read_where_it_lies() {
     let limits = [

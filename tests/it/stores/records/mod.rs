@@ -1,6 +1,7 @@
 //! What the records promise beyond what signing in tests.
 
 mod texts;
+mod waiting;
 
 use std::collections::BTreeSet;
 
