@@ -15,51 +15,55 @@ fn mine() -> DecidableSessions {
     }
 }
 
+/// Four that wait for me, one that does not, and two that are not mine.
+fn rows() -> [SessionRow; 7] {
+    let since = |session, since| SessionRow {
+        waiting: 2,
+        waiting_since: Some(Timestamp(since)),
+        updated_at: Timestamp(90_000 - since),
+        ..row(session, 1)
+    };
+    [
+        since(4, 30),
+        since(2, 20),
+        since(3, 20),
+        // Of an earlier release: its last change is what there is.
+        SessionRow {
+            updated_at: Timestamp(10),
+            waiting_since: None,
+            ..since(1, 0)
+        },
+        SessionRow {
+            waiting: 0,
+            waiting_since: None,
+            state: SessionState::Idle,
+            decided_at: Some(Timestamp(70)),
+            ..since(5, 0)
+        },
+        SessionRow {
+            owner: UserId::from_bits(2),
+            decided_at: Some(Timestamp(99)),
+            ..since(6, 1)
+        },
+        SessionRow {
+            key: key(2, 7),
+            decided_at: Some(Timestamp(99)),
+            ..since(7, 1)
+        },
+    ]
+}
+
 #[tokio::test]
 async fn pages_of_what_waits_go_from_old_to_new_and_only_over_what_one_may_decide() {
     with_records(async |records| {
-        let sessions = records.sessions();
-        let since = |session, since| SessionRow {
-            waiting: 2,
-            waiting_since: Some(Timestamp(since)),
-            updated_at: Timestamp(90_000 - since),
-            ..row(session, 1)
-        };
-        let rows = [
-            since(4, 30),
-            since(2, 20),
-            since(3, 20),
-            // Of an earlier release: its last change is what there is.
-            SessionRow {
-                updated_at: Timestamp(10),
-                waiting_since: None,
-                ..since(1, 0)
-            },
-            SessionRow {
-                waiting: 0,
-                waiting_since: None,
-                state: SessionState::Idle,
-                decided_at: Some(Timestamp(70)),
-                ..since(5, 0)
-            },
-            SessionRow {
-                owner: UserId::from_bits(2),
-                decided_at: Some(Timestamp(99)),
-                ..since(6, 1)
-            },
-            SessionRow {
-                key: key(2, 7),
-                decided_at: Some(Timestamp(99)),
-                ..since(7, 1)
-            },
-        ];
-        let rows = rows.map(ProjectedRow::from);
+        let (sessions, mine) = (records.sessions(), mine());
+        let rows = rows().map(ProjectedRow::from);
         sessions.project(&rows).await.unwrap();
 
         let mut seen = Vec::new();
         let mut cursor: Option<WaitingCursor> = None;
         loop {
-            let page = sessions.waiting(&mine(), None, cursor.as_ref(), 1);
+            let page = sessions.waiting(&mine, None, cursor.as_ref(), 1);
             let page = page.await.unwrap();
             seen.extend(page.rows.into_iter().map(|row| row.key.session));
             let Some(next) = page.next else { break };
@@ -68,7 +72,7 @@ async fn pages_of_what_waits_go_from_old_to_new_and_only_over_what_one_may_decid
         assert_eq!(seen, [1, 2, 3, 4].map(SessionId::from_bits));
         for (session, is_there) in [(3, true), (5, false), (6, false), (7, false)] {
             let id = SessionId::from_bits(session);
-            let page = sessions.waiting(&mine(), Some(&id), None, 50).await;
+            let page = sessions.waiting(&mine, Some(&id), None, 50).await;
             assert_eq!(page.unwrap().rows.len(), usize::from(is_there), "{session}");
         }
         let totals = WaitingTotals {
@@ -76,7 +80,7 @@ async fn pages_of_what_waits_go_from_old_to_new_and_only_over_what_one_may_decid
             sessions: 4,
             decided_at: Some(Timestamp(70)),
         };
-        assert_eq!(sessions.waiting_totals(&mine()).await.unwrap(), totals);
+        assert_eq!(sessions.waiting_totals(&mine).await.unwrap(), totals);
 
         // What was decided last is not forgotten by a row that does not say it; what is given up waits
         // for nobody.
@@ -86,14 +90,15 @@ async fn pages_of_what_waits_go_from_old_to_new_and_only_over_what_one_may_decid
             ..row(5, 2)
         };
         sessions.project(&[later.into()]).await.unwrap();
-        let given_up = sessions.give_up(&key(1, 4), &mine().owner, Timestamp(1));
+        let gone = key(1, 4);
+        let given_up = sessions.give_up(&gone, &mine.owner, Timestamp(1));
         assert!(given_up.await.unwrap());
         let totals = WaitingTotals {
             calls: 6,
             sessions: 3,
             ..totals
         };
-        assert_eq!(sessions.waiting_totals(&mine()).await.unwrap(), totals);
+        assert_eq!(sessions.waiting_totals(&mine).await.unwrap(), totals);
     })
     .await;
 }
