@@ -9,12 +9,8 @@ beforeEach(() => {
   permission = 'default'
   vi.stubGlobal('isSecureContext', true)
   vi.spyOn(navigator, 'locks', 'get').mockReturnValue({} as LockManager)
-  vi.stubGlobal('Notification', class {
-    static get permission() {
-      return permission
-    }
-    static requestPermission = () => Promise.resolve(permission)
-  })
+  const notification = Object.defineProperty(() => {}, 'permission', { get: () => permission })
+  vi.stubGlobal('Notification', Object.assign(notification, { requestPermission: () => Promise.resolve(permission) }))
   switchOff()
 })
 afterEach(() => {
