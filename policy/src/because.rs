@@ -1,0 +1,200 @@
+//! What was decided, and why, in words for the card.
+
+use std::fmt;
+
+use crate::rule::{Approver, Effect};
+use crate::shell::Unread;
+
+/// What happens to a call, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    pub effect: Effect,
+    pub because: Because,
+    /// Whose yes an asked call needs: all of them, each once. At least the owner's; empty unless asked.
+    pub approvers: Vec<Approver>,
+    /// Whether the yes needs a fresh proof of presence.
+    pub fresh_gesture: bool,
+}
+
+impl Decision {
+    /// The ids of the rules that decided, in order; none where no rule did.
+    pub fn rules(&self) -> impl Iterator<Item = &str> {
+        let rules: &[RuleName] = match &self.because {
+            Because::AllowedBy { rules }
+            | Because::DeniedBy { rules, .. }
+            | Because::AskedBy { rules, .. } => rules,
+            Because::MayBeDenied { rule, .. } => std::slice::from_ref(rule),
+            Because::NoRule
+            | Because::Unread { .. }
+            | Because::PartNotAllowed { .. }
+            | Because::Expired { .. }
+            | Because::Drifted { .. } => &[],
+        };
+        rules.iter().map(|rule| rule.id.as_str())
+    }
+}
+
+/// A rule, as it is named to people.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RuleName {
+    pub id: String,
+    pub name: Option<String>,
+}
+
+impl fmt::Display for RuleName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "“{}”", self.name.as_ref().unwrap_or(&self.id))
+    }
+}
+
+/// Why a rule that begins like a command does not allow it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gap {
+    /// Its words differ, or there are more of them than the rule takes.
+    OtherWords,
+    /// A file is written or read by a redirection.
+    Redirection,
+    /// A variable is set.
+    Assignment,
+    /// A word is only known when the command runs, and may become an option.
+    OpenWord,
+    /// The command runs others, of which it cannot be told what they do.
+    RunsUnknown,
+    /// The command changes what later words of the shell mean.
+    ChangesShell,
+    /// The command runs a file that the rule does not name.
+    UnnamedScript,
+    /// The call has other arguments beside its command.
+    OtherArguments,
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OtherWords => "other words follow",
+            Self::Redirection => "it redirects to or from a file",
+            Self::Assignment => "it sets a variable",
+            Self::OpenWord => "a word is only known when it runs, and may become an option",
+            Self::RunsUnknown => "it runs something that its words do not tell",
+            Self::ChangesShell => "it changes what later commands mean",
+            Self::UnnamedScript => "it runs a file that the rule does not name",
+            Self::OtherArguments => "the call has other arguments beside its command",
+        })
+    }
+}
+
+/// Why a call runs, is asked or is refused. As text, a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Because {
+    /// These rules allow all of it.
+    AllowedBy { rules: Vec<RuleName> },
+    /// These rules deny it, or this part of the command.
+    DeniedBy {
+        rules: Vec<RuleName>,
+        part: Option<String>,
+    },
+    /// These rules ask for it, or for this part of the command.
+    AskedBy {
+        rules: Vec<RuleName>,
+        part: Option<String>,
+    },
+    /// A rule may deny it, but it cannot be told for sure.
+    MayBeDenied {
+        rule: RuleName,
+        part: Option<String>,
+    },
+    /// A rule would allow it for another definition of the tool.
+    Drifted { rule: RuleName },
+    /// A rule that allowed it has ended.
+    Expired { rule: RuleName },
+    /// The command was not read.
+    Unread { why: Unread },
+    /// No rule allows this part of the command.
+    PartNotAllowed {
+        part: String,
+        /// The rule that begins like the part, and why it does not allow it.
+        nearest: Option<(RuleName, Gap)>,
+    },
+    /// No rule says anything about it.
+    NoRule,
+}
+
+impl Because {
+    /// Which reason is told where parts of a command have several; the greatest first.
+    pub(crate) fn weight(&self) -> u8 {
+        match self {
+            Self::AllowedBy { .. } => 0,
+            Self::NoRule => 1,
+            Self::PartNotAllowed { .. } => 2,
+            Self::Unread { .. } => 3,
+            Self::Expired { .. } => 4,
+            Self::Drifted { .. } => 5,
+            Self::MayBeDenied { .. } => 6,
+            Self::AskedBy { .. } => 7,
+            Self::DeniedBy { .. } => 8,
+        }
+    }
+}
+
+/// `rule “a”` or `rules “a” and “b”`.
+fn named(rules: &[RuleName]) -> String {
+    let names: Vec<String> = rules.iter().map(RuleName::to_string).collect();
+    match names.as_slice() {
+        [] => "no rule".to_owned(),
+        [one] => format!("rule {one}"),
+        [others @ .., last] => format!("rules {} and {last}", others.join(", ")),
+    }
+}
+
+fn of_part(part: Option<&String>) -> String {
+    part.map_or_else(|| "the call".to_owned(), |part| format!("`{part}`"))
+}
+
+impl fmt::Display for Because {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AllowedBy { rules } => write!(f, "Allowed by {}.", named(rules)),
+            Self::DeniedBy { rules, part } => {
+                write!(
+                    f,
+                    "Refused: {} is denied by {}.",
+                    of_part(part.as_ref()),
+                    named(rules)
+                )
+            }
+            Self::AskedBy { rules, part } => {
+                write!(
+                    f,
+                    "Asked for {} by {}.",
+                    of_part(part.as_ref()),
+                    named(rules)
+                )
+            }
+            Self::MayBeDenied { rule, part } => write!(
+                f,
+                "Asked because {} may be what rule {rule} denies, and that cannot be told for sure.",
+                of_part(part.as_ref())
+            ),
+            Self::Drifted { rule } => write!(
+                f,
+                "Asked because rule {rule} allowed another definition of this tool, which has changed since."
+            ),
+            Self::Expired { rule } => write!(f, "Asked because rule {rule} has ended."),
+            Self::Unread { why } => write!(f, "Asked because {why}."),
+            Self::PartNotAllowed {
+                part,
+                nearest: None,
+            } => {
+                write!(f, "Asked because no rule allows `{part}`.")
+            }
+            Self::PartNotAllowed {
+                part,
+                nearest: Some((rule, gap)),
+            } => write!(
+                f,
+                "Asked because rule {rule} does not allow `{part}`: {gap}."
+            ),
+            Self::NoRule => f.write_str("Asked because no rule is about this call."),
+        }
+    }
+}

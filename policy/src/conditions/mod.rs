@@ -1,0 +1,167 @@
+//! What must hold for a call: commands, exact arguments, paths, hosts, a JSON Schema, cost.
+
+mod host;
+mod path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::call::{Call, argument};
+
+/// What must hold for a call; all that is named must hold. Unknown names are refused, because a
+/// condition that is not looked at would widen its rule.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Conditions {
+    /// The command is one of these. Fits only tools that run command lines, part by part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<CommandPrefix>>,
+    /// The arguments are exactly these; harmless ones of a tool that runs commands do not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exactly: Option<Value>,
+    /// Each of these arguments is a path below its folder.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathBelow>,
+    /// Each of these arguments is an address at its host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostIs>,
+    /// A JSON Schema for which the arguments are valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+    /// The call costs more than this, in millionths of a dollar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_above: Option<u64>,
+    /// The call costs less than this, in millionths of a dollar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_below: Option<u64>,
+}
+
+/// Words with which a command begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandPrefix {
+    /// Whole words, as the program gets them.
+    pub words: Vec<String>,
+    /// Whether more words may follow.
+    #[serde(default = "yes")]
+    pub more: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl CommandPrefix {
+    /// These words, and whatever follows.
+    pub fn new<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
+        Self {
+            words: words.into_iter().map(str::to_owned).collect(),
+            more: true,
+        }
+    }
+}
+
+/// An argument that is a path in the workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathBelow {
+    /// The argument's name, or a JSON pointer.
+    pub argument: String,
+    /// A folder of the workspace, relative and without `..`; empty = the workspace itself.
+    pub below: String,
+}
+
+/// An argument that is an `http` or `https` address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostIs {
+    /// The argument's name, or a JSON pointer.
+    pub argument: String,
+    /// A host, or `*.` and a domain for all hosts below it.
+    pub host: String,
+}
+
+pub(crate) use host::{host_of, is_host_pattern};
+pub(crate) use path::{folder_of, is_folder};
+
+/// How surely something holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fit {
+    No,
+    /// It may hold: allow rules take it for no, ask and deny rules for a reason to ask.
+    Unsure,
+    Yes,
+}
+
+impl From<bool> for Fit {
+    fn from(holds: bool) -> Self {
+        if holds { Self::Yes } else { Self::No }
+    }
+}
+
+impl Conditions {
+    /// Whether nothing is named, so that every call fits.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// How surely everything but command and schema holds.
+    pub(crate) fn fit(&self, call: &Call<'_>) -> Fit {
+        let exactly = self.exactly.iter().map(|wanted| is_exactly(wanted, call));
+        let paths = self.paths.iter().map(|path| {
+            let below = |text: &str| path::fit(text, &path.below, call.workspace);
+            every_text(argument(call.arguments, &path.argument), below)
+        });
+        let hosts = self.hosts.iter().map(|host| {
+            let at = |text: &str| host::fit(text, &host.host);
+            every_text(argument(call.arguments, &host.argument), at)
+        });
+        let cost = |limit: Option<u64>, holds: fn(u64, u64) -> bool| match (limit, call.cost_micros)
+        {
+            (None, _) => Fit::Yes,
+            (Some(_), None) => Fit::Unsure,
+            (Some(limit), Some(cost)) => holds(cost, limit).into(),
+        };
+        let costs = [
+            cost(self.cost_above, |cost, limit| cost > limit),
+            cost(self.cost_below, |cost, limit| cost < limit),
+        ];
+        let all = exactly.chain(paths).chain(hosts).chain(costs);
+        all.min().unwrap_or(Fit::Yes)
+    }
+}
+
+/// Whether the arguments are those, harmless ones aside.
+fn is_exactly(wanted: &Value, call: &Call<'_>) -> Fit {
+    let (Some(shell), Value::Object(wanted), Value::Object(have)) =
+        (call.shell, wanted, call.arguments)
+    else {
+        return (wanted == call.arguments).into();
+    };
+    let counts = |name: &&String| !shell.harmless.contains(*name);
+    let names = |map: &serde_json::Map<String, Value>| map.keys().filter(counts).count();
+    let is_same = have
+        .iter()
+        .filter(|(name, _)| counts(name))
+        .all(|(name, value)| wanted.get(name) == Some(value));
+    (is_same && names(wanted) == names(have)).into()
+}
+
+/// How surely every text of an argument fits: one, or a list of them.
+fn every_text(value: Option<&Value>, fit: impl Fn(&str) -> Fit) -> Fit {
+    let fits: Vec<Fit> = match value {
+        None | Some(Value::Null) => return Fit::No,
+        Some(Value::String(text)) => vec![fit(text)],
+        Some(Value::Array(items)) if !items.is_empty() => items
+            .iter()
+            .map(|item| item.as_str().map_or(Fit::Unsure, &fit))
+            .collect(),
+        Some(_) => return Fit::Unsure,
+    };
+    let (least, most) = (fits.iter().min(), fits.iter().max());
+    match (least, most) {
+        (Some(least), Some(most)) if least == most => *least,
+        // Some of a list, which is neither all nor none.
+        _ => Fit::Unsure,
+    }
+}

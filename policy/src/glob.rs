@@ -1,0 +1,73 @@
+//! Patterns of server and tool names.
+
+use serde::{Deserialize, Serialize};
+
+/// A pattern in which `*` stands for any text, also none; everything else stands for itself.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Glob(String);
+
+impl Glob {
+    /// The pattern that every name fits.
+    pub fn any() -> Self {
+        Self("*".to_owned())
+    }
+
+    /// The pattern as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether every name fits.
+    pub fn is_any(&self) -> bool {
+        !self.0.is_empty() && self.0.bytes().all(|byte| byte == b'*')
+    }
+
+    /// Whether `text` fits the whole pattern, in linear passes.
+    pub fn fits(&self, text: &str) -> bool {
+        let mut parts = self.0.split('*');
+        let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
+            return false;
+        };
+        let mut parts: Vec<&str> = parts.collect();
+        let Some(last) = parts.pop() else {
+            return rest.is_empty();
+        };
+        for part in parts {
+            let Some((_, after)) = rest.split_once(part) else {
+                return false;
+            };
+            rest = after;
+        }
+        rest.ends_with(last)
+    }
+}
+
+impl From<&str> for Glob {
+    fn from(pattern: &str) -> Self {
+        Self(pattern.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Glob;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, text, fits) in [
+            ("*", "", true),
+            ("a*c", "abc", true),
+            ("a*c", "ab", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("abc", "abcd", false),
+            ("*_file", "read_file", true),
+            ("a*a", "a", false),
+            ("a**b", "ab", true),
+            ("", "", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(Glob::from(pattern).fits(text), fits, "{pattern} {text}");
+        }
+    }
+}

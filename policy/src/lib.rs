@@ -1,0 +1,26 @@
+//! Which tool calls run, ask or are refused: rules that read as sentences, decided without a clock,
+//! I/O or a model.
+//!
+//! Start at [`Rules::decide`]; `docs/rules.md` says for people what is decided how.
+
+mod because;
+mod call;
+mod conditions;
+mod glob;
+mod propose;
+mod rule;
+mod rules;
+mod sentence;
+mod shell;
+mod trial;
+
+pub use because::{Because, Decision, Gap, RuleName};
+pub use call::{Call, ShellTool};
+pub use conditions::{CommandPrefix, Conditions, HostIs, PathBelow};
+pub use glob::Glob;
+pub use propose::{Proposal, Reach, propose};
+pub use rule::{Approver, Approvers, Effect, Example, Examples, Rule, Scope};
+pub use rules::{Problem, Rules};
+pub use sentence::sentence;
+pub use shell::Unread;
+pub use trial::{SIMULATED_CALLS, Simulated, Use, Uses, simulate};

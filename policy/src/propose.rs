@@ -1,0 +1,385 @@
+//! What a card offers to allow beside the one call: never more than a person can oversee.
+
+use serde_json::{Map, Value, json};
+
+use crate::call::Call;
+use crate::conditions::{CommandPrefix, Conditions, HostIs, PathBelow, folder_of, host_of};
+use crate::glob::Glob;
+use crate::rule::{Effect, Example, Examples, Rule, Scope};
+use crate::rules::Rules;
+use crate::shell::{self, Part, base_name, may_run_others};
+
+/// How much a proposal allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// This very call.
+    Exact,
+    /// Calls with arguments like these.
+    Alike,
+    /// Every call of the tool.
+    Tool,
+}
+
+/// An allow rule that a person may choose.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proposal {
+    pub reach: Reach,
+    rule: Rule,
+}
+
+impl Proposal {
+    /// The rule as it would be for this session, with its examples; its id is not yet set.
+    pub fn draft(&self) -> &Rule {
+        &self.rule
+    }
+
+    /// The rule for the scope and the time that the person chose.
+    pub fn into_rule(self, id: impl Into<String>, scope: Scope, until_ms: Option<u64>) -> Rule {
+        Rule {
+            id: id.into(),
+            scope,
+            until_ms,
+            ..self.rule
+        }
+    }
+}
+
+/// What may be offered for a call, narrowest first. Each rule ends when the tool's definition changes,
+/// and brings an example that it matches and one that it does not.
+pub fn propose(call: &Call<'_>) -> Vec<Proposal> {
+    let exact = Conditions {
+        exactly: Some(call.arguments.clone()),
+        ..Conditions::default()
+    };
+    let mut offers = vec![(Reach::Exact, exact)];
+    let alike = if call.shell.is_some() {
+        call.command().and_then(commands)
+    } else {
+        places(call)
+    };
+    offers.extend(alike.map(|conditions| (Reach::Alike, conditions)));
+    offers.push((Reach::Tool, Conditions::default()));
+    offers
+        .into_iter()
+        .filter_map(|(reach, when)| proposal(call, reach, when))
+        .collect()
+}
+
+/// `None` if the rule would not do what its card says.
+fn proposal(call: &Call<'_>, reach: Reach, when: Conditions) -> Option<Proposal> {
+    let mut rule = Rule::new("proposed", Effect::Allow, Scope::Session);
+    rule.server = literal(call.server)?;
+    rule.tool = literal(call.tool)?;
+    rule.definition = call.definition.map(str::to_owned);
+    rule.examples = Some(Examples {
+        matching: Example::of(call),
+        other: Some(other(call, reach, &when)),
+    });
+    rule.when = when;
+    Rules::compile(vec![rule.clone()]).ok()?;
+    rule.id = String::new();
+    Some(Proposal { reach, rule })
+}
+
+/// A pattern that only this name fits; a name with a star has none.
+fn literal(name: &str) -> Option<Glob> {
+    (!name.contains('*')).then(|| Glob::from(name))
+}
+
+/// A call that is close to `call`, and not meant.
+fn other(call: &Call<'_>, reach: Reach, when: &Conditions) -> Example {
+    let mut example = Example::of(call);
+    match (reach, call.shell, call.command()) {
+        (Reach::Tool, _, _) => example.tool = format!("another_{}", call.tool),
+        (_, Some(shell), Some(command)) => {
+            let command = format!("{command} && curl evil.example");
+            example.arguments = json!({ (shell.argument.as_str()): command });
+        }
+        (Reach::Exact, ..) => {
+            let mut arguments = call.arguments.as_object().cloned().unwrap_or_else(Map::new);
+            arguments.insert("another".to_owned(), Value::Bool(true));
+            example.arguments = Value::Object(arguments);
+        }
+        (Reach::Alike, ..) => {
+            let names = when
+                .paths
+                .iter()
+                .map(|path| (&path.argument, "elsewhere/file"));
+            let hosts = when
+                .hosts
+                .iter()
+                .map(|host| (&host.argument, "https://evil.example/"));
+            for (argument, value) in names.chain(hosts) {
+                if let Some(place) = example.arguments.get_mut(argument) {
+                    *place = Value::String(value.to_owned());
+                }
+            }
+        }
+    }
+    example
+}
+
+/// Prefixes for all parts of a command; `None` if one of them would give too much away.
+fn commands(command: &str) -> Option<Conditions> {
+    let parts = shell::read(command).ok()?;
+    let mut prefixes: Vec<CommandPrefix> = Vec::new();
+    for part in &parts {
+        let prefix = prefix(part)?;
+        if !prefixes.contains(&prefix) {
+            prefixes.push(prefix);
+        }
+    }
+    Some(Conditions {
+        command: Some(prefixes),
+        ..Conditions::default()
+    })
+}
+
+/// Programs whose first word says what they do.
+const WITH_SUBCOMMANDS: &[(&str, &[&str])] = &[
+    ("bun", &["test"]),
+    (
+        "cargo",
+        &[
+            "bench", "build", "check", "clippy", "doc", "fmt", "metadata", "test", "tree",
+        ],
+    ),
+    ("docker", &["images", "ps", "version"]),
+    (
+        "git",
+        &[
+            "blame",
+            "branch",
+            "diff",
+            "log",
+            "ls-files",
+            "rev-parse",
+            "show",
+            "status",
+        ],
+    ),
+    ("go", &["build", "fmt", "list", "test", "version", "vet"]),
+    ("kubectl", &["get"]),
+    ("npm", &["audit", "ls", "outdated", "test", "view"]),
+    ("pip", &["list", "show"]),
+    ("pnpm", &["ls", "outdated", "test"]),
+    ("terraform", &["fmt", "validate", "version"]),
+    ("yarn", &["test", "why"]),
+];
+
+/// Programs whose `run` names a script of the project.
+const WITH_SCRIPTS: &[&str] = &["bun", "npm", "pnpm", "yarn"];
+
+/// Programs that only read, or that check and test the project, whatever words follow.
+const PLAIN: &[&str] = &[
+    "basename",
+    "cat",
+    "cd",
+    "cmp",
+    "cut",
+    "date",
+    "df",
+    "diff",
+    "dirname",
+    "du",
+    "echo",
+    "eslint",
+    "false",
+    "file",
+    "grep",
+    "head",
+    "jest",
+    "ls",
+    "mypy",
+    "nl",
+    "pwd",
+    "pytest",
+    "realpath",
+    "shellcheck",
+    "stat",
+    "tail",
+    "tr",
+    "tree",
+    "true",
+    "tsc",
+    "uname",
+    "vitest",
+    "wc",
+    "which",
+    "whoami",
+];
+
+fn prefix(part: &Part) -> Option<CommandPrefix> {
+    if part.hidden.is_some() || part.redirects || part.is_shadow {
+        return None;
+    }
+    let words: Vec<&str> = part.words.iter().map_while(|word| word.literal()).collect();
+    let first = words.first().copied()?;
+    // Also `./git` is another program than `git`.
+    let is_name = base_name(first) == first;
+    let second = words.get(1).copied().unwrap_or_default();
+    let names_script = WITH_SCRIPTS.contains(&first) && second == "run";
+    let third = words.get(2).copied().filter(|word| is_plain_name(word));
+    let has_subcommand = WITH_SUBCOMMANDS
+        .iter()
+        .any(|(program, subcommands)| *program == first && subcommands.contains(&second));
+    let length = match third {
+        _ if !is_name => return None,
+        Some(_) if names_script => 3,
+        _ if has_subcommand => 2,
+        _ if PLAIN.contains(&first) && !may_run_others(&[first]) => 1,
+        _ => return None,
+    };
+    Some(CommandPrefix::new(words.into_iter().take(length)))
+}
+
+fn is_plain_name(word: &str) -> bool {
+    word.starts_with(|sign: char| sign.is_ascii_alphabetic())
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_:".contains(&byte))
+}
+
+/// Names of arguments that are paths, as tools use them.
+const PATHS: &[&str] = &[
+    "destination",
+    "dir",
+    "directory",
+    "file",
+    "file_path",
+    "filename",
+    "filepath",
+    "folder",
+    "path",
+    "source",
+];
+
+/// Names of arguments that are addresses.
+const ADDRESSES: &[&str] = &["href", "uri", "url"];
+
+/// The folders of all paths and the hosts of all addresses; `None` if there is none of either, or one
+/// that is not surely read.
+fn places(call: &Call<'_>) -> Option<Conditions> {
+    let mut conditions = Conditions::default();
+    for (name, value) in call.arguments.as_object()? {
+        let text = || value.as_str();
+        let argument = name.clone();
+        if PATHS.contains(&name.as_str()) {
+            let below = folder_of(text()?, call.workspace)?;
+            conditions.paths.push(PathBelow { argument, below });
+        } else if ADDRESSES.contains(&name.as_str()) {
+            let host = host_of(text()?)?;
+            conditions.hosts.push(HostIs { argument, host });
+        }
+    }
+    (!conditions.is_empty()).then_some(conditions)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Reach, propose};
+    use crate::{Call, Effect, Rules, Scope, ShellTool, sentence};
+
+    fn shell() -> ShellTool {
+        ShellTool {
+            argument: "command".into(),
+            harmless: vec!["timeout_s".into()],
+        }
+    }
+
+    /// The sentence of what is offered for commands like this, if anything is.
+    fn alike(command: &str) -> Option<String> {
+        let arguments = json!({"command": command});
+        let shell = shell();
+        let call = Call {
+            shell: Some(&shell),
+            ..Call::new("sandbox", "execute_command", &arguments)
+        };
+        let offers = propose(&call);
+        let reaches: Vec<Reach> = offers.iter().map(|offer| offer.reach).collect();
+        assert_eq!(
+            (reaches.first(), reaches.last()),
+            (Some(&Reach::Exact), Some(&Reach::Tool)),
+            "{command}"
+        );
+        for offer in &offers {
+            let rules =
+                Rules::compile(vec![offer.clone().into_rule("a", Scope::Person, None)]).unwrap();
+            assert_eq!(rules.decide(&call).effect, Effect::Allow, "{command}");
+        }
+        let offer = offers.iter().find(|offer| offer.reach == Reach::Alike)?;
+        let text = sentence(offer.draft());
+        Some(
+            text.split('`')
+                .filter(|text| text.ends_with('…'))
+                .collect::<Vec<_>>()
+                .join(" "),
+        )
+    }
+
+    #[test]
+    fn a_prefix_is_offered_only_where_it_gives_little_away() {
+        for (command, offered) in [
+            ("npm test", Some("npm test …")),
+            ("npm test -- --watch=false", Some("npm test …")),
+            ("npm run build:web", Some("npm run build:web …")),
+            ("cargo test --locked | tail -5", Some("cargo test … tail …")),
+            ("git status", Some("git status …")),
+            ("ls -l", Some("ls …")),
+            ("git push", None),
+            ("git -c a=b status", None),
+            ("npm run", None),
+            ("npm install left-pad", None),
+            ("npm exec x", None),
+            ("npx jest", None),
+            ("sh -c 'ls'", None),
+            ("bash x.sh", None),
+            ("env ls", None),
+            ("sudo ls", None),
+            ("python x.py", None),
+            ("node", None),
+            ("timeout 5 ls", None),
+            ("xargs ls", None),
+            ("find . -name x", None),
+            ("rm build", None),
+            ("./ls", None),
+            ("/bin/ls", None),
+            ("ls > x", None),
+            ("ls && rm x", None),
+            ("A=1 ls", None),
+            ("$X", None),
+            ("ls \u{a0}", None),
+            ("alias ls=rm", None),
+        ] {
+            assert_eq!(alike(command).as_deref(), offered, "{command}");
+        }
+    }
+
+    #[test]
+    fn folders_and_hosts_are_offered_where_they_are_sure() {
+        for (arguments, offered) in [
+            (
+                json!({"path": "src/a/b.rs", "text": "x"}),
+                json!({"paths": [{"argument": "path", "below": "src/a"}]}),
+            ),
+            (
+                json!({"url": "https://example.com/a"}),
+                json!({"hosts": [{"argument": "url", "host": "example.com"}]}),
+            ),
+            (json!({"path": "a.rs"}), Value::Null),
+            (json!({"path": "../a/b.rs"}), Value::Null),
+            (json!({"path": "src/a", "url": "https://a@b/"}), Value::Null),
+            (json!({"query": "x"}), Value::Null),
+        ] {
+            let call = Call::new("files", "tool", &arguments);
+            let offers = propose(&call);
+            let alike = offers.iter().find(|offer| offer.reach == Reach::Alike);
+            let when = alike
+                .map(|offer| json!(offer.draft().when))
+                .unwrap_or_default();
+            assert_eq!(when, offered, "{arguments}");
+        }
+    }
+}

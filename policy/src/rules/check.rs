@@ -1,0 +1,148 @@
+//! What a rule must be before it decides anything.
+
+use std::collections::BTreeSet;
+
+use thiserror::Error;
+
+use super::compiled::{Compiled, Test};
+use super::decide::decide;
+use crate::conditions::{Conditions, is_folder, is_host_pattern};
+use crate::rule::{Effect, Example, Rule};
+
+/// What is wrong with a rule.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Problem {
+    #[error("two rules have the id `{rule}`")]
+    SameId { rule: String },
+    #[error("rule `{rule}`: {what}")]
+    Wrong { rule: String, what: &'static str },
+    #[error("rule `{rule}`: the schema cannot be used: {why}")]
+    Schema { rule: String, why: String },
+    #[error("rule `{rule}`: the example that it should match is not decided by it")]
+    ExampleNotMatched { rule: String },
+    #[error("rule `{rule}`: the example that it should leave alone is decided by it")]
+    OtherExampleMatched { rule: String },
+}
+
+/// Ids that stand twice.
+pub(super) fn names(rules: &[Rule]) -> Vec<Problem> {
+    let mut seen = BTreeSet::new();
+    let again = rules.iter().filter(|rule| !seen.insert(&rule.id));
+    again
+        .map(|rule| Problem::SameId {
+            rule: rule.id.clone(),
+        })
+        .collect()
+}
+
+/// Makes a rule ready, or says everything that is wrong with it.
+pub(super) fn rule(rule: Rule) -> Result<Compiled, Vec<Problem>> {
+    let mut problems: Vec<Problem> = std::iter::once(&rule.when)
+        .chain(&rule.except)
+        .filter_map(wrong_condition)
+        .chain(wrong_field(&rule))
+        .map(|what| Problem::Wrong {
+            rule: rule.id.clone(),
+            what,
+        })
+        .collect();
+    let schema = |why: String| Problem::Schema {
+        rule: rule.id.clone(),
+        why,
+    };
+    let when = Test::new(&rule.when).map_err(schema);
+    let except: Result<Vec<Test>, Problem> = rule
+        .except
+        .iter()
+        .map(|test| Test::new(test).map_err(schema))
+        .collect();
+    match (when, except) {
+        (Ok(when), Ok(except)) if problems.is_empty() => {
+            let compiled = Compiled { rule, when, except };
+            examples(compiled)
+        }
+        (when, except) => {
+            problems.extend(when.err());
+            problems.extend(except.err());
+            Err(problems)
+        }
+    }
+}
+
+fn wrong_field(rule: &Rule) -> Option<&'static str> {
+    let is = |effect| rule.effect == effect;
+    if rule.id.is_empty() {
+        Some("the id is empty")
+    } else if is(Effect::Allow) && !rule.except.is_empty() {
+        Some("exceptions are only for ask and deny")
+    } else if !is(Effect::Ask) && rule.binding {
+        Some("only ask rules can be binding")
+    } else if rule.except.iter().any(Conditions::is_empty) {
+        Some("an exception without conditions leaves nothing of the rule")
+    } else {
+        None
+    }
+}
+
+fn wrong_condition(conditions: &Conditions) -> Option<&'static str> {
+    let commands = conditions.command.as_deref();
+    let is_unusable = |word: &String| word.is_empty() || word.contains(char::is_control);
+    if commands.is_some_and(<[_]>::is_empty) {
+        Some("the list of commands is empty")
+    } else if commands
+        .into_iter()
+        .flatten()
+        .any(|prefix| prefix.words.is_empty())
+    {
+        Some("a command has no words")
+    } else if commands
+        .into_iter()
+        .flatten()
+        .any(|prefix| prefix.words.iter().any(is_unusable))
+    {
+        Some("a word of a command is empty or has signs that cannot be seen")
+    } else if !conditions.paths.iter().all(|path| is_folder(&path.below)) {
+        Some("a folder must be relative to the workspace and without `..`")
+    } else if !conditions
+        .hosts
+        .iter()
+        .all(|host| is_host_pattern(&host.host))
+    {
+        Some("a host must be a name such as `example.com` or `*.example.com`")
+    } else {
+        None
+    }
+}
+
+/// Tries the rule alone on its examples.
+fn examples(compiled: Compiled) -> Result<Compiled, Vec<Problem>> {
+    let rule = &compiled.rule;
+    let Some(examples) = &rule.examples else {
+        return Ok(compiled);
+    };
+    let fits_everything = rule.server.is_any() && rule.tool.is_any() && rule.when.is_empty();
+    let decides = |example: &Example| {
+        // A rule that has ended is still checked: the examples are about what it fits.
+        let call = example.call(rule.definition.as_deref(), 0);
+        let decision = decide(std::slice::from_ref(&compiled), &call);
+        decision.effect == rule.effect && decision.rules().next().is_some()
+    };
+    let id = || rule.id.clone();
+    let mut problems = Vec::new();
+    if !decides(&examples.matching) {
+        problems.push(Problem::ExampleNotMatched { rule: id() });
+    }
+    match &examples.other {
+        Some(other) if decides(other) => problems.push(Problem::OtherExampleMatched { rule: id() }),
+        None if !fits_everything => problems.push(Problem::Wrong {
+            rule: id(),
+            what: "the example that it leaves alone is missing",
+        }),
+        _ => {}
+    }
+    if problems.is_empty() {
+        Ok(compiled)
+    } else {
+        Err(problems)
+    }
+}

@@ -1,0 +1,101 @@
+//! Prefixes of commands against commands that were read: strictly for allow, widely for deny.
+
+use crate::because::Gap;
+use crate::conditions::{CommandPrefix, Fit};
+use crate::shell::{Hidden, Part, Word, base_name};
+
+/// Why a prefix does not surely mean the whole part; `None` if it does.
+pub(super) fn gap(prefix: &CommandPrefix, part: &Part) -> Option<Gap> {
+    let begins = part.words.len() >= prefix.words.len()
+        && shared(prefix, part) == prefix.words.len()
+        && !prefix.words.is_empty();
+    let rest = part.words.get(prefix.words.len()..).unwrap_or_default();
+    if !begins || (!prefix.more && !rest.is_empty()) {
+        return Some(Gap::OtherWords);
+    }
+    if part.redirects {
+        return Some(Gap::Redirection);
+    }
+    if part.script_at.is_some_and(|at| at >= prefix.words.len()) {
+        return Some(Gap::UnnamedScript);
+    }
+    match part.hidden {
+        Some(Hidden::Assignment) => Some(Gap::Assignment),
+        Some(Hidden::ChangesShell) => Some(Gap::ChangesShell),
+        Some(Hidden::Expansion | Hidden::Code | Hidden::Input | Hidden::Option) => {
+            Some(Gap::RunsUnknown)
+        }
+        None => rest.iter().any(Word::is_wild).then_some(Gap::OpenWord),
+    }
+}
+
+/// How many words the part begins with as the prefix does.
+pub(super) fn shared(prefix: &CommandPrefix, part: &Part) -> usize {
+    let pairs = prefix.words.iter().zip(&part.words);
+    pairs
+        .take_while(|(wanted, word)| word.literal() == Some(wanted))
+        .count()
+}
+
+/// How surely a prefix means something of the part.
+pub(super) fn touch(prefix: &CommandPrefix, part: &Part) -> Fit {
+    // What a command runs may be anything.
+    let least = if part.hidden.is_some() {
+        Fit::Unsure
+    } else {
+        Fit::No
+    };
+    let (Some((program, wanted)), Some((first, words))) =
+        (prefix.words.split_first(), part.words.split_first())
+    else {
+        return least;
+    };
+    match first.literal() {
+        None => Fit::Unsure,
+        Some(first) => is_program(program, first)
+            .min(touch_rest(wanted, words, prefix.more))
+            .max(least),
+    }
+}
+
+/// `rm` also means `/bin/rm`; a path may mean the same file as another path or a name.
+fn is_program(wanted: &str, program: &str) -> Fit {
+    if wanted == program || (!wanted.contains('/') && wanted == base_name(program)) {
+        Fit::Yes
+    } else if base_name(wanted) == base_name(program) {
+        Fit::Unsure
+    } else {
+        Fit::No
+    }
+}
+
+/// How surely the words behind the program are meant.
+fn touch_rest(wanted: &[String], words: &[Word], more: bool) -> Fit {
+    let is_same = words.len() >= wanted.len()
+        && wanted
+            .iter()
+            .zip(words)
+            .all(|(wanted, word)| word.literal() == Some(wanted));
+    let is_open = words.iter().any(|word| word.literal().is_none());
+    if is_same {
+        return match words.get(wanted.len()..) {
+            Some(rest) if !more && rest.iter().any(Word::is_wild) => Fit::Unsure,
+            Some([_, ..]) if !more => Fit::No,
+            _ => Fit::Yes,
+        };
+    }
+    if is_open {
+        return Fit::Unsure;
+    }
+    // Options may stand between the words, and may be written in other ways: `-rf`, `-f -r`,
+    // `--force`.
+    let is_option = |word: &str| word.starts_with('-');
+    let has_options = words.iter().filter_map(Word::literal).any(is_option);
+    let mut words = words.iter().filter_map(Word::literal);
+    let mut named = wanted.iter().filter(|wanted| !is_option(wanted));
+    if has_options && named.all(|wanted| words.any(|word| word == wanted)) {
+        Fit::Unsure
+    } else {
+        Fit::No
+    }
+}

@@ -1,0 +1,247 @@
+//! Deny, then ask, then allow; nearer scopes win between the last two.
+
+use super::commands;
+use super::compiled::{Compiled, Unit};
+use crate::because::{Because, Decision, Gap, RuleName};
+use crate::call::Call;
+use crate::conditions::Fit;
+use crate::rule::{Approver, Approvers, Effect, Scope};
+use crate::shell::{self, Part, Unread};
+
+/// What is decided for one unit.
+struct Verdict {
+    effect: Effect,
+    because: Because,
+    approvers: Vec<Approvers>,
+}
+
+/// A rule that is about the call and not over, and how surely all but the command fits.
+struct Candidate<'a> {
+    compiled: &'a Compiled,
+    fit: Fit,
+}
+
+/// What happens to a call by these rules, which are in the order of their ids.
+pub(super) fn decide(rules: &[Compiled], call: &Call<'_>) -> Decision {
+    let about: Vec<&Compiled> = rules.iter().filter(|rule| rule.is_about(call)).collect();
+    let (live, dead): (Vec<_>, Vec<_>) = about
+        .into_iter()
+        .partition(|rule| !rule.has_ended(call.now_ms) && !rule.has_drifted(call.definition));
+    let candidates: Vec<Candidate<'_>> = live
+        .into_iter()
+        .map(|compiled| Candidate {
+            fit: compiled.when.fit_of_call(call),
+            compiled,
+        })
+        .filter(|candidate| candidate.fit != Fit::No)
+        .collect();
+    let mut looked = candidates
+        .iter()
+        .map(|candidate| candidate.compiled)
+        .chain(dead.iter().copied());
+    let is_about_commands = looked.any(Compiled::is_about_commands);
+    let read = (call.shell.is_some() && is_about_commands).then(|| read(call));
+    let court = Court {
+        call,
+        candidates,
+        dead,
+    };
+    let verdicts = match &read {
+        None => vec![court.decide(Unit::Whole, None)],
+        Some(Err(why)) => vec![court.decide(Unit::Unread, Some(*why))],
+        Some(Ok(parts)) => court.decide_parts(parts),
+    };
+    together(verdicts)
+}
+
+fn read(call: &Call<'_>) -> Result<Vec<Part>, Unread> {
+    shell::read(call.command().ok_or(Unread::NoText)?)
+}
+
+/// One decision of those for all parts: the strictest one, with its weightiest reason.
+fn together(verdicts: Vec<Verdict>) -> Decision {
+    let effect = verdicts
+        .iter()
+        .map(|verdict| verdict.effect)
+        .max()
+        .unwrap_or(Effect::Ask);
+    let mut approvers: Vec<Approver> = Vec::new();
+    let mut fresh_gesture = false;
+    let mut because = Because::NoRule;
+    let mut allowing: Vec<RuleName> = Vec::new();
+    for verdict in verdicts
+        .into_iter()
+        .filter(|verdict| verdict.effect == effect)
+    {
+        for wanted in verdict.approvers {
+            fresh_gesture |= wanted.fresh_gesture;
+            approvers.push(wanted.who);
+        }
+        match verdict.because {
+            Because::AllowedBy { rules } => allowing.extend(rules),
+            reason if reason.weight() > because.weight() => because = reason,
+            _ => {}
+        }
+    }
+    if effect == Effect::Allow {
+        allowing.sort();
+        allowing.dedup();
+        because = Because::AllowedBy { rules: allowing };
+    }
+    if effect == Effect::Ask && approvers.is_empty() {
+        approvers.push(Approver::Owner);
+    }
+    approvers.sort();
+    approvers.dedup();
+    Decision {
+        effect,
+        because,
+        approvers,
+        fresh_gesture,
+    }
+}
+
+/// The call and the rules that are about it.
+struct Court<'a> {
+    call: &'a Call<'a>,
+    candidates: Vec<Candidate<'a>>,
+    /// Rules that would be about it, but have ended or are about another definition.
+    dead: Vec<&'a Compiled>,
+}
+
+impl<'a> Court<'a> {
+    fn decide_parts(&self, parts: &[Part]) -> Vec<Verdict> {
+        let is_alone = parts.iter().filter(|part| !part.is_shadow).count() == 1;
+        let mut verdicts = Vec::with_capacity(parts.len());
+        for part in parts {
+            let mut verdict = self.decide(Unit::Part(part), None);
+            let was_refused = matches!(
+                verdict.because,
+                Because::DeniedBy { .. } | Because::AskedBy { .. } | Because::MayBeDenied { .. }
+            );
+            // A shadow only makes a decision stricter.
+            if part.is_shadow && !was_refused {
+                continue;
+            }
+            if verdict.because == Because::NoRule {
+                let nearest = self.nearest(part);
+                if nearest.is_some() || !is_alone {
+                    verdict.because = Because::PartNotAllowed {
+                        part: part.text.clone(),
+                        nearest,
+                    };
+                }
+            }
+            verdicts.push(verdict);
+        }
+        verdicts
+    }
+
+    fn decide(&self, unit: Unit<'_>, unread: Option<Unread>) -> Verdict {
+        let part = match unit {
+            Unit::Part(part) => Some(part.text.clone()),
+            Unit::Whole | Unit::Unread => None,
+        };
+        let denying = self.fitting(Effect::Deny, unit);
+        let sure: Vec<RuleName> = names(denying.iter().filter(|(_, fit)| *fit == Fit::Yes));
+        if !sure.is_empty() {
+            return Verdict {
+                effect: Effect::Deny,
+                because: Because::DeniedBy { rules: sure, part },
+                approvers: Vec::new(),
+            };
+        }
+        let allowing = self.fitting(Effect::Allow, unit);
+        let nearest = |scope: &Scope| allowing.iter().any(|(rule, _)| rule.rule.scope == *scope);
+        let allowed_in = Scope::ALL.into_iter().find(nearest);
+        let mut asking = self.fitting(Effect::Ask, unit);
+        asking.retain(|(rule, _)| {
+            rule.rule.binding || allowed_in.is_none_or(|scope| rule.rule.scope <= scope)
+        });
+        let because = if let Some((rule, _)) = denying.first() {
+            Because::MayBeDenied {
+                rule: rule.name(),
+                part,
+            }
+        } else if !asking.is_empty() {
+            Because::AskedBy {
+                rules: names(asking.iter()),
+                part,
+            }
+        } else if let Some(scope) = allowed_in {
+            let winning = allowing.iter().filter(|(rule, _)| rule.rule.scope == scope);
+            return Verdict {
+                effect: Effect::Allow,
+                because: Because::AllowedBy {
+                    rules: names(winning),
+                },
+                approvers: Vec::new(),
+            };
+        } else {
+            self.unanswered(unit, unread)
+        };
+        Verdict {
+            effect: Effect::Ask,
+            because,
+            approvers: asking
+                .iter()
+                .map(|(rule, _)| rule.rule.approvers.clone())
+                .collect(),
+        }
+    }
+
+    /// The rules of one effect that fit, at least perhaps.
+    fn fitting(&self, effect: Effect, unit: Unit<'_>) -> Vec<(&'a Compiled, Fit)> {
+        let candidates = self.candidates.iter();
+        candidates
+            .filter(|candidate| candidate.compiled.rule.effect == effect)
+            .map(|candidate| {
+                let fit = candidate.compiled.fit(candidate.fit, self.call, unit);
+                (candidate.compiled, fit)
+            })
+            .filter(|(_, fit)| *fit != Fit::No)
+            .collect()
+    }
+
+    /// Why a unit is asked that no rule decides.
+    fn unanswered(&self, unit: Unit<'_>, unread: Option<Unread>) -> Because {
+        let once_allowed = self.dead.iter().filter(|rule| {
+            let fit = || rule.fit(rule.when.fit_of_call(self.call), self.call, unit);
+            rule.rule.effect == Effect::Allow && fit() == Fit::Yes
+        });
+        let mut once_allowed: Vec<&&Compiled> = once_allowed.collect();
+        once_allowed.sort_by_key(|rule| rule.has_ended(self.call.now_ms));
+        match (once_allowed.first(), unread) {
+            (Some(rule), _) if rule.has_ended(self.call.now_ms) => {
+                Because::Expired { rule: rule.name() }
+            }
+            (Some(rule), _) => Because::Drifted { rule: rule.name() },
+            (None, Some(why)) => Because::Unread { why },
+            (None, None) => Because::NoRule,
+        }
+    }
+
+    /// The allow rule that shares most words with the part, and what it lacks.
+    fn nearest(&self, part: &Part) -> Option<(RuleName, Gap)> {
+        let allowing = self
+            .candidates
+            .iter()
+            .filter(|candidate| candidate.compiled.rule.effect == Effect::Allow);
+        let mut best: Option<(usize, RuleName, Gap)> = None;
+        for candidate in allowing {
+            let rule = &candidate.compiled.rule;
+            for prefix in rule.when.command.iter().flatten() {
+                let shared = commands::shared(prefix, part);
+                if shared > best.as_ref().map_or(0, |(most, ..)| *most) {
+                    let gap = commands::gap(prefix, part).unwrap_or(Gap::OtherArguments);
+                    best = Some((shared, candidate.compiled.name(), gap));
+                }
+            }
+        }
+        best.map(|(_, rule, gap)| (rule, gap))
+    }
+}
+
+fn names<'a>(rules: impl Iterator<Item = &'a (&'a Compiled, Fit)>) -> Vec<RuleName> {
+    rules.map(|(rule, _)| rule.name()).collect()
+}

@@ -1,0 +1,469 @@
+//! Lists, pipelines, loops and redirections: the grammar around words. It takes more than bash takes,
+//! never other commands than bash runs.
+
+use super::cursor::{Cursor, ends_word, is_name, is_name_start};
+use super::{Hidden, MAX_DEPTH, MAX_PARTS, Part, Unread, Word};
+
+/// Words with a meaning of their own where a command begins.
+const RESERVED: &[&str] = &[
+    "!", "{", "}", "if", "then", "elif", "else", "fi", "while", "until", "for", "do", "done",
+    "case", "esac", "select", "function", "coproc", "in", "[[", "]]",
+];
+
+/// Where a list of commands ends.
+#[derive(Clone, Copy)]
+enum End {
+    Text,
+    Parenthesis,
+    /// One of these reserved words.
+    Words(&'static [&'static str]),
+}
+
+/// A here-document whose text follows the line.
+struct HereDocument<'a> {
+    end: &'a str,
+    is_quoted: bool,
+    strips_tabs: bool,
+    /// How deep in substitutions it was announced.
+    depth: usize,
+}
+
+/// A variable of a loop around.
+pub(super) struct LoopVariable<'a> {
+    pub(super) name: &'a str,
+    /// Whether all its values are words that begin no option.
+    pub(super) is_tame: bool,
+}
+
+/// The reader of one command line.
+pub(super) struct Grammar<'a> {
+    pub(super) cursor: Cursor<'a>,
+    pub(super) loops: Vec<LoopVariable<'a>>,
+    parts: Vec<Part>,
+    waiting: Vec<HereDocument<'a>>,
+    depth: usize,
+}
+
+/// All simple commands of the text, in the order in which they end.
+pub(super) fn commands(cursor: Cursor<'_>, depth: usize) -> Result<Vec<Part>, Unread> {
+    let mut grammar = Grammar {
+        cursor,
+        loops: Vec::new(),
+        parts: Vec::new(),
+        waiting: Vec::new(),
+        depth,
+    };
+    grammar.list(End::Text)?;
+    if !grammar.waiting.is_empty() {
+        return Err(Unread::Unfinished("a here-document"));
+    }
+    Ok(grammar.parts)
+}
+
+impl<'a> Grammar<'a> {
+    /// Reads commands up to `end`, which is left unread.
+    fn list(&mut self, end: End) -> Result<(), Unread> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(Unread::TooLarge);
+        }
+        loop {
+            self.skip_lines()?;
+            match (end, self.cursor.peek()) {
+                (End::Text, None) | (End::Parenthesis, Some(')')) => break,
+                (End::Parenthesis, None) => return Err(Unread::Unfinished("a parenthesis")),
+                (End::Words(_), None) => return Err(Unread::Unfinished("a loop or a condition")),
+                (End::Words(words), Some(_)) if self.is_reserved(words) => break,
+                (_, Some(_)) => {}
+            }
+            self.and_or()?;
+            self.cursor.skip_blanks();
+            match self.cursor.peek() {
+                Some(';') if !self.cursor.starts_with(";;") => self.skip(1),
+                Some('&') => self.skip(1),
+                None | Some('\n' | ')' | '#') => {}
+                Some(_) => return Err(Unread::Form("this order of words and signs")),
+            }
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn skip(&mut self, signs: usize) {
+        for _ in 0..signs {
+            self.cursor.next();
+        }
+    }
+
+    /// Commands between `&&`, `||` and `|`.
+    fn and_or(&mut self) -> Result<(), Unread> {
+        loop {
+            self.command()?;
+            self.cursor.skip_blanks();
+            if self.cursor.starts_with("|&") {
+                return Err(Unread::Form("`|&`"));
+            }
+            if !(self.cursor.take("&&") || self.cursor.take("||") || self.cursor.take("|")) {
+                return Ok(());
+            }
+            self.skip_lines()?;
+        }
+    }
+
+    /// Blanks, comments and ends of lines.
+    fn skip_lines(&mut self) -> Result<(), Unread> {
+        loop {
+            self.cursor.skip_blanks();
+            match self.cursor.peek() {
+                Some('#') => {
+                    self.cursor.take_while(|sign| sign != '\n');
+                }
+                Some('\n') => {
+                    self.cursor.next();
+                    self.here_documents()?;
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// The reserved word that is next.
+    fn reserved(&self) -> Option<&'static str> {
+        let rest = self.cursor.rest();
+        let word = rest.split(ends_word).next().unwrap_or_default();
+        RESERVED.iter().copied().find(|reserved| *reserved == word)
+    }
+
+    fn is_reserved(&self, words: &[&str]) -> bool {
+        self.reserved().is_some_and(|word| words.contains(&word))
+    }
+
+    fn take_reserved(&mut self, words: &[&str]) -> Result<&'static str, Unread> {
+        match self.reserved() {
+            Some(word) if words.contains(&word) => {
+                self.cursor.take(word);
+                Ok(word)
+            }
+            _ => Err(Unread::Form("this order of words and signs")),
+        }
+    }
+
+    fn command(&mut self) -> Result<(), Unread> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH || self.parts.len() > MAX_PARTS {
+            return Err(Unread::TooLarge);
+        }
+        self.cursor.skip_blanks();
+        match self.reserved() {
+            None if self.cursor.starts_with("((") => return Err(Unread::Form("`((`")),
+            None if self.cursor.take("(") => {
+                self.list(End::Parenthesis)?;
+                self.skip(1);
+                self.redirections_of_compound()?;
+            }
+            None => self.simple()?,
+            Some("!") => {
+                self.skip(1);
+                self.command()?;
+            }
+            Some("{") => {
+                self.skip(1);
+                self.list(End::Words(&["}"]))?;
+                self.take_reserved(&["}"])?;
+                self.redirections_of_compound()?;
+            }
+            Some("if") => self.condition()?,
+            Some("while" | "until") => {
+                self.take_reserved(&["while", "until"])?;
+                self.list(End::Words(&["do"]))?;
+                self.body()?;
+            }
+            Some("for") => self.for_loop()?,
+            Some("case") => return Err(Unread::Form("`case`")),
+            Some("select") => return Err(Unread::Form("`select`")),
+            Some("function") => return Err(Unread::Form("a function")),
+            Some("coproc") => return Err(Unread::Form("`coproc`")),
+            Some("[[") => return Err(Unread::Form("`[[`")),
+            Some(_) => return Err(Unread::Form("this order of words and signs")),
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn condition(&mut self) -> Result<(), Unread> {
+        self.take_reserved(&["if"])?;
+        loop {
+            self.list(End::Words(&["then"]))?;
+            self.take_reserved(&["then"])?;
+            self.list(End::Words(&["elif", "else", "fi"]))?;
+            match self.take_reserved(&["elif", "else", "fi"])? {
+                "elif" => {}
+                "else" => {
+                    self.list(End::Words(&["fi"]))?;
+                    self.take_reserved(&["fi"])?;
+                    break;
+                }
+                _ => break,
+            }
+        }
+        self.redirections_of_compound()
+    }
+
+    /// `do … done` and what is redirected.
+    fn body(&mut self) -> Result<(), Unread> {
+        self.take_reserved(&["do"])?;
+        self.list(End::Words(&["done"]))?;
+        self.take_reserved(&["done"])?;
+        self.redirections_of_compound()
+    }
+
+    fn for_loop(&mut self) -> Result<(), Unread> {
+        self.take_reserved(&["for"])?;
+        self.cursor.skip_blanks();
+        let name = self.cursor.take_while(is_name);
+        if !name.starts_with(is_name_start) || self.loops.iter().any(|around| around.name == name) {
+            return Err(Unread::Form("this kind of loop"));
+        }
+        self.cursor.skip_blanks();
+        // The shell changes some variables by itself, such as `_`; none of them is of small letters.
+        let mut is_tame = name.starts_with(|sign: char| sign.is_ascii_lowercase())
+            && !name.contains(|sign: char| sign.is_ascii_uppercase());
+        if self.is_reserved(&["in"]) {
+            self.take_reserved(&["in"])?;
+            loop {
+                self.cursor.skip_blanks();
+                match self.cursor.peek() {
+                    Some(';' | '\n' | '#') => break,
+                    Some(sign) if !ends_word(sign) => {
+                        let word = self.word()?;
+                        is_tame &= match &word {
+                            Word::Literal(text) => begins_no_option(text),
+                            Word::Open { is_tame } => *is_tame,
+                        };
+                    }
+                    _ => return Err(Unread::Form("this kind of loop")),
+                }
+            }
+        } else {
+            is_tame = false;
+        }
+        self.cursor.take(";");
+        self.skip_lines()?;
+        self.loops.push(LoopVariable { name, is_tame });
+        self.body()?;
+        self.loops.pop();
+        Ok(())
+    }
+
+    /// One command of words, with assignments and redirections.
+    fn simple(&mut self) -> Result<(), Unread> {
+        let start = self.cursor;
+        let mut end = self.cursor;
+        let mut part = Part {
+            text: String::new(),
+            words: Vec::new(),
+            redirects: false,
+            hidden: None,
+            script_at: None,
+            is_shadow: false,
+        };
+        loop {
+            self.cursor.skip_blanks();
+            if self.redirection(&mut part)? {
+                end = self.cursor;
+                continue;
+            }
+            match self.cursor.peek() {
+                None | Some('\n' | ';' | '&' | '|' | ')') => break,
+                Some('#') => {
+                    self.cursor.take_while(|sign| sign != '\n');
+                    break;
+                }
+                Some('(') => return Err(Unread::Form("a function")),
+                Some(_) => {}
+            }
+            if part.words.is_empty() && self.is_assignment()? {
+                self.word()?;
+                part.hidden = Some(Hidden::Assignment);
+            } else {
+                let word = self.word()?;
+                part.words.push(word);
+            }
+            end = self.cursor;
+        }
+        end.since(&start).clone_into(&mut part.text);
+        if part.text.is_empty() {
+            return Err(Unread::Form("this order of words and signs"));
+        }
+        self.add(part);
+        Ok(())
+    }
+
+    /// Keeps a part, unless it does nothing.
+    fn add(&mut self, part: Part) {
+        if !part.words.is_empty() || part.redirects || part.hidden.is_some() {
+            self.parts.push(part);
+        }
+    }
+
+    /// Whether the next word sets a variable.
+    fn is_assignment(&self) -> Result<bool, Unread> {
+        let mut ahead = self.cursor;
+        if !ahead.take_while(is_name).starts_with(is_name_start) {
+            return Ok(false);
+        }
+        if ahead.starts_with("[") {
+            return Err(Unread::Form("an array"));
+        }
+        Ok(ahead.starts_with("=") || ahead.starts_with("+="))
+    }
+
+    /// Redirections of a loop or a group, which are a part of their own.
+    fn redirections_of_compound(&mut self) -> Result<(), Unread> {
+        self.cursor.skip_blanks();
+        let start = self.cursor;
+        let mut end = start;
+        let mut part = Part {
+            text: String::new(),
+            words: Vec::new(),
+            redirects: false,
+            hidden: None,
+            script_at: None,
+            is_shadow: false,
+        };
+        while self.redirection(&mut part)? {
+            end = self.cursor;
+            self.cursor.skip_blanks();
+        }
+        end.since(&start).clone_into(&mut part.text);
+        self.add(part);
+        Ok(())
+    }
+
+    /// Reads one redirection, if one is next.
+    fn redirection(&mut self, part: &mut Part) -> Result<bool, Unread> {
+        let before = self.cursor;
+        let number = self.cursor.take_while(|sign| sign.is_ascii_digit());
+        let is_next = match self.cursor.peek() {
+            Some('<' | '>') => !(number.is_empty() && self.starts_substitution()),
+            Some('&') => number.is_empty() && self.cursor.starts_with("&>"),
+            _ => false,
+        };
+        if !is_next {
+            self.cursor = before;
+            return Ok(false);
+        }
+        if self.cursor.take("<<<") {
+            self.cursor.skip_blanks();
+            self.target()?;
+            return Ok(true);
+        }
+        if self.cursor.take("<<") {
+            self.announce_here_document()?;
+            return Ok(true);
+        }
+        let operators = ["&>>", "&>", ">>", ">|", ">&", "<&", "<>", ">", "<"];
+        let Some(operator) = operators.iter().find(|sign| self.cursor.take(sign)) else {
+            return Err(Unread::Form("this redirection"));
+        };
+        self.cursor.skip_blanks();
+        let target = self.target()?;
+        let is_copy = operator.ends_with('&')
+            && target.literal().is_some_and(|text| {
+                text == "-" || (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
+            });
+        part.redirects |= !is_copy && target.literal() != Some("/dev/null");
+        Ok(true)
+    }
+
+    /// The word behind a redirection.
+    fn target(&mut self) -> Result<Word, Unread> {
+        match self.cursor.peek() {
+            Some(sign) if !ends_word(sign) || self.starts_substitution() => self.word(),
+            _ => Err(Unread::Form("this redirection")),
+        }
+    }
+
+    pub(super) fn starts_substitution(&self) -> bool {
+        self.cursor.starts_with("<(") || self.cursor.starts_with(">(")
+    }
+
+    /// The commands of `$(`, `<(` or `>(`, which was just read.
+    pub(super) fn substitution(&mut self) -> Result<(), Unread> {
+        // Bash finds the end of a here-document in here by rules of its own.
+        let waiting = self.waiting.len();
+        self.list(End::Parenthesis)?;
+        if self.waiting.len() != waiting {
+            return Err(Unread::Form("a here-document in a substitution"));
+        }
+        self.cursor.next();
+        Ok(())
+    }
+
+    /// Refuses an end of a line within a word while a here-document waits for the line's end.
+    pub(super) fn check_line_end(&self) -> Result<(), Unread> {
+        if self.waiting.is_empty() {
+            Ok(())
+        } else {
+            Err(Unread::Form("a here-document before the end of a word"))
+        }
+    }
+
+    /// Reads the end word of a here-document, whose text follows the line.
+    fn announce_here_document(&mut self) -> Result<(), Unread> {
+        let strips_tabs = self.cursor.take("-");
+        self.cursor.skip_blanks();
+        let quote = ["'", "\"", "\\"]
+            .into_iter()
+            .find(|quote| self.cursor.take(quote));
+        let end = self.cursor.take_while(is_name);
+        let is_closed = match quote {
+            Some(quote @ ("'" | "\"")) => self.cursor.take(quote),
+            _ => true,
+        };
+        let is_whole = self.cursor.peek().is_none_or(ends_word);
+        if end.is_empty() || !is_closed || !is_whole {
+            return Err(Unread::Form("this end of a here-document"));
+        }
+        self.waiting.push(HereDocument {
+            end,
+            is_quoted: quote.is_some(),
+            strips_tabs,
+            depth: self.depth,
+        });
+        Ok(())
+    }
+
+    /// Reads the texts of all here-documents that the line announced.
+    fn here_documents(&mut self) -> Result<(), Unread> {
+        for document in std::mem::take(&mut self.waiting) {
+            // Announced outside of a substitution whose lines these are.
+            if document.depth > self.depth + 1 || document.depth < self.depth {
+                return Err(Unread::Form("a here-document around a substitution"));
+            }
+            loop {
+                let line = self.cursor.take_while(|sign| sign != '\n');
+                let stripped = if document.strips_tabs {
+                    line.trim_start_matches('\t')
+                } else {
+                    line
+                };
+                if stripped == document.end {
+                    break;
+                }
+                if !document.is_quoted && line.contains(['$', '`', '\\']) {
+                    return Err(Unread::Form("an expansion in a here-document"));
+                }
+                if self.cursor.next().is_none() {
+                    return Err(Unread::Unfinished("a here-document"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether no program takes the word for an option.
+pub(super) fn begins_no_option(text: &str) -> bool {
+    !text.is_empty() && !text.starts_with(['-', '+'])
+}
