@@ -56,7 +56,7 @@ pub enum Approver {
 
 /// Who may say yes to what an ask rule asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Approvers {
     pub who: Approver,
     /// Whether the yes needs a fresh proof of presence, such as a passkey's touch.
@@ -116,8 +116,9 @@ pub struct Examples {
     pub other: Option<Example>,
 }
 
-/// One rule.
+/// One rule. Unknown fields are refused, because one that is not looked at might have narrowed it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Rule {
     /// Unique among the rules that are decided by together.
     pub id: String,

@@ -22,9 +22,8 @@ pub(super) fn gap(prefix: &CommandPrefix, part: &Part) -> Option<Gap> {
     match part.hidden {
         Some(Hidden::Assignment) => Some(Gap::Assignment),
         Some(Hidden::ChangesShell) => Some(Gap::ChangesShell),
-        Some(Hidden::Expansion | Hidden::Code | Hidden::Input | Hidden::Option) => {
-            Some(Gap::RunsUnknown)
-        }
+        Some(Hidden::Expansion) => Some(Gap::OpenWord),
+        Some(Hidden::Code | Hidden::Input | Hidden::Option) => Some(Gap::RunsUnknown),
         None => rest.iter().any(Word::is_wild).then_some(Gap::OpenWord),
     }
 }

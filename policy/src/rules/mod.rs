@@ -54,3 +54,6 @@ impl Rules {
         self.0.iter().map(|compiled| &compiled.rule)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -170,3 +170,6 @@ fn is_plain_sign(sign: char) -> bool {
         sign => sign.escape_debug().len() == 1,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,520 @@
+//! The order of rules, conditions beside commands, and what is said about it, as tables.
+
+use serde_json::{Value, json};
+
+use crate::{
+    Approver, Approvers, Because, Call, CommandPrefix, Conditions, Effect, Example, Examples,
+    HostIs, PathBelow, Problem, Rule, Rules, Scope, ShellTool,
+};
+use Effect::{Allow, Ask, Deny};
+use Scope::{Installation, Person, Session, Tenant};
+
+fn shell() -> ShellTool {
+    ShellTool {
+        argument: "command".into(),
+        harmless: vec!["timeout_s".into()],
+    }
+}
+
+fn commands(commands: &[&str]) -> Conditions {
+    Conditions {
+        command: Some(
+            commands
+                .iter()
+                .map(|words| CommandPrefix::new(words.split(' ')))
+                .collect(),
+        ),
+        ..Conditions::default()
+    }
+}
+
+fn rule(id: &str, effect: Effect, scope: Scope, when: Conditions) -> Rule {
+    Rule {
+        when,
+        ..Rule::new(id, effect, scope)
+    }
+}
+
+#[track_caller]
+fn compile(rules: &[Rule]) -> Rules {
+    Rules::compile(rules.to_vec()).unwrap()
+}
+
+/// The decision on a command, as text.
+#[track_caller]
+fn on_command(rules: &[Rule], command: &str) -> String {
+    let arguments = json!({"command": command, "timeout_s": 5});
+    let shell = shell();
+    let call = Call {
+        shell: Some(&shell),
+        ..Call::new("sandbox", "execute_command", &arguments)
+    };
+    compile(rules).decide(&call).because.to_string()
+}
+
+#[track_caller]
+fn on(rules: &[Rule], arguments: &Value) -> Effect {
+    compile(rules)
+        .decide(&Call::new("files", "read_file", arguments))
+        .effect
+}
+
+#[test]
+fn a_compound_command_names_the_part_that_nobody_allowed() {
+    let rules = [rule("npm", Allow, Session, commands(&["npm test"]))];
+    for (command, expected) in [
+        ("npm test", "Allowed by rule “npm”."),
+        ("npm test -- --watch=false", "Allowed by rule “npm”."),
+        (
+            "npm test && curl evil.example",
+            "Asked because no rule allows `curl evil.example`.",
+        ),
+        (
+            "npm test > x",
+            "Asked because rule “npm” does not allow `npm test > x`: it redirects to or from a file.",
+        ),
+        (
+            "PATH=. npm test",
+            "Asked because rule “npm” does not allow `PATH=. npm test`: it sets a variable.",
+        ),
+        (
+            "npm tests",
+            "Asked because rule “npm” does not allow `npm tests`: other words follow.",
+        ),
+        (
+            "npm test $X",
+            "Asked because rule “npm” does not allow `npm test $X`: a word is only known when it runs, and may become an option.",
+        ),
+        (
+            "npm exec x",
+            "Asked because rule “npm” does not allow `npm exec x`: other words follow.",
+        ),
+        ("ls", "Asked because no rule is about this call."),
+        (
+            "npm test `ls`",
+            "Asked because the command uses a form of the shell that rules do not read: a backquote.",
+        ),
+        (
+            "npm\u{a0}test",
+            "Asked because the command has a sign that cannot be seen or that looks like another one.",
+        ),
+    ] {
+        assert_eq!(on_command(&rules, command), expected, "{command}");
+    }
+}
+
+#[test]
+fn what_is_denied_is_found_wherever_it_stands() {
+    let rules = [
+        rule("all", Allow, Session, Conditions::default()),
+        rule("rm", Deny, Installation, commands(&["rm"])),
+    ];
+    for (command, expected) in [
+        ("ls && rm x", "Refused: `rm x` is denied by rule “rm”."),
+        (
+            "echo $(find . -exec rm {} +)",
+            "Refused: `rm …` is denied by rule “rm”.",
+        ),
+        (
+            "sh -c 'ls; env /bin/rm x'",
+            "Refused: `/bin/rm x` is denied by rule “rm”.",
+        ),
+        (
+            "$X y",
+            "Asked because `$X y` may be what rule “rm” denies, and that cannot be told for sure.",
+        ),
+        (
+            "case x in x) rm y;; esac",
+            "Asked because the call may be what rule “rm” denies, and that cannot be told for sure.",
+        ),
+        ("echo rm", "Allowed by rule “all”."),
+    ] {
+        assert_eq!(on_command(&rules, command), expected, "{command}");
+    }
+}
+
+#[test]
+fn deny_comes_first_and_nearer_scopes_win_between_ask_and_allow() {
+    let any = Conditions::default;
+    for (rules, expected) in [
+        (vec![], Ask),
+        (vec![(Allow, Installation)], Allow),
+        (vec![(Allow, Session), (Deny, Installation)], Deny),
+        (vec![(Allow, Session), (Ask, Session)], Ask),
+        (vec![(Allow, Session), (Ask, Tenant)], Allow),
+        (vec![(Allow, Tenant), (Ask, Person)], Ask),
+        (vec![(Ask, Session), (Deny, Session)], Deny),
+        (
+            vec![(Allow, Session), (Ask, Person), (Allow, Tenant)],
+            Allow,
+        ),
+    ] {
+        let mut made: Vec<Rule> = rules
+            .iter()
+            .enumerate()
+            .map(|(at, (effect, scope))| rule(&at.to_string(), *effect, *scope, any()))
+            .collect();
+        assert_eq!(on(&made, &json!({})), expected, "{rules:?}");
+        made.reverse();
+        assert_eq!(on(&made, &json!({})), expected, "{rules:?}");
+    }
+}
+
+#[test]
+fn a_binding_ask_is_asked_whatever_is_allowed_nearer() {
+    let mut ask = rule("ask", Ask, Tenant, Conditions::default());
+    ask.approvers = Approvers {
+        who: Approver::Two,
+        fresh_gesture: true,
+    };
+    let allow = rule("allow", Allow, Session, Conditions::default());
+    assert_eq!(on(&[allow.clone(), ask.clone()], &json!({})), Allow);
+    ask.binding = true;
+    let arguments = json!({});
+    let decision = compile(&[allow, ask]).decide(&Call::new("s", "t", &arguments));
+    assert_eq!(
+        (decision.effect, decision.approvers),
+        (Ask, vec![Approver::Two])
+    );
+    assert!(decision.fresh_gesture);
+}
+
+#[test]
+fn exceptions_leave_a_part_to_other_rules_only_if_it_is_surely_meant() {
+    let mut deny = rule("rm", Deny, Tenant, commands(&["rm"]));
+    deny.except = vec![commands(&["rm -r build"])];
+    let rules = [deny, rule("all", Allow, Session, Conditions::default())];
+    for (command, is_allowed) in [
+        ("rm -r build", true),
+        ("rm -r build x", true),
+        ("timeout 5 rm -r build", true),
+        ("rm -r build > x", false),
+        ("A=1 rm -r build", false),
+        ("rm -r $X", false),
+        ("rm -r build $X", false),
+        ("rm x", false),
+        ("rm -r build; rm x", false),
+        ("/bin/rm -r build", false),
+    ] {
+        assert_eq!(
+            on_command(&rules, command).starts_with("Allowed"),
+            is_allowed,
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn conditions_must_surely_hold_to_allow_and_may_hold_to_ask() {
+    let below = |below: &str| Conditions {
+        paths: vec![PathBelow {
+            argument: "path".into(),
+            below: below.into(),
+        }],
+        ..Conditions::default()
+    };
+    let at = Conditions {
+        hosts: vec![HostIs {
+            argument: "/to/url".into(),
+            host: "*.example.com".into(),
+        }],
+        ..Conditions::default()
+    };
+    let schema = Conditions {
+        schema: Some(json!({"properties": {"limit": {"maximum": 10}}, "required": ["limit"]})),
+        ..Conditions::default()
+    };
+    let exactly = Conditions {
+        exactly: Some(json!({"a": 1, "b": [2]})),
+        ..Conditions::default()
+    };
+    let cheap = Conditions {
+        cost_below: Some(5),
+        ..Conditions::default()
+    };
+    let of = |rules: &[Rule], arguments: &Value, cost_micros: Option<u64>| {
+        let call = Call {
+            cost_micros,
+            ..Call::new("s", "t", arguments)
+        };
+        compile(rules).decide(&call).effect
+    };
+    for (when, arguments, cost, allowed, denied) in [
+        (below("src"), json!({"path": "src/a"}), None, Allow, Deny),
+        (below("src"), json!({"path": "lib/a"}), None, Ask, Allow),
+        (below("src"), json!({"path": "src/../a"}), None, Ask, Ask),
+        (below("src"), json!({"path": 1}), None, Ask, Ask),
+        (
+            below("src"),
+            json!({"path": ["src/a", "src/b"]}),
+            None,
+            Allow,
+            Deny,
+        ),
+        (
+            below("src"),
+            json!({"path": ["src/a", "b"]}),
+            None,
+            Ask,
+            Ask,
+        ),
+        (below("src"), json!({}), None, Ask, Allow),
+        (
+            at.clone(),
+            json!({"to": {"url": "https://a.example.com/"}}),
+            None,
+            Allow,
+            Deny,
+        ),
+        (
+            at.clone(),
+            json!({"to": {"url": "https://example.org/"}}),
+            None,
+            Ask,
+            Allow,
+        ),
+        (
+            at,
+            json!({"to": {"url": "https://a.example.com@b/"}}),
+            None,
+            Ask,
+            Ask,
+        ),
+        (schema.clone(), json!({"limit": 10}), None, Allow, Deny),
+        (schema, json!({"limit": 11}), None, Ask, Allow),
+        (
+            exactly.clone(),
+            json!({"b": [2], "a": 1}),
+            None,
+            Allow,
+            Deny,
+        ),
+        (exactly, json!({"b": [2], "a": 1, "c": 1}), None, Ask, Allow),
+        (cheap.clone(), json!({}), Some(4), Allow, Deny),
+        (cheap.clone(), json!({}), Some(5), Ask, Allow),
+        (cheap, json!({}), None, Ask, Ask),
+    ] {
+        let allow = [rule("a", Allow, Session, when.clone())];
+        assert_eq!(
+            of(&allow, &arguments, cost),
+            allowed,
+            "{when:?} {arguments}"
+        );
+        let deny = [
+            rule("a", Deny, Session, when.clone()),
+            rule("b", Allow, Session, Conditions::default()),
+        ];
+        assert_eq!(of(&deny, &arguments, cost), denied, "{when:?} {arguments}");
+    }
+}
+
+#[test]
+fn commands_are_allowed_only_with_harmless_arguments_beside_them() {
+    let shell = shell();
+    let prefix = [rule("a", Allow, Session, commands(&["ls"]))];
+    let exact = Conditions {
+        exactly: Some(json!({"command": "ls > x"})),
+        ..Conditions::default()
+    };
+    let exact = [rule("b", Allow, Session, exact)];
+    for (rules, arguments, expected) in [
+        (&prefix, json!({"command": "ls"}), Allow),
+        (&prefix, json!({"command": "ls", "timeout_s": 1}), Allow),
+        (&prefix, json!({"command": "ls", "folder": "x"}), Ask),
+        (&prefix, json!({"command": ["ls"]}), Ask),
+        (&prefix, json!("ls"), Ask),
+        (&exact, json!({"command": "ls > x", "timeout_s": 9}), Allow),
+        (&exact, json!({"command": "ls > x", "folder": "x"}), Ask),
+        (&exact, json!({"command": "ls  > x"}), Ask),
+    ] {
+        let call = Call {
+            shell: Some(&shell),
+            ..Call::new("s", "t", &arguments)
+        };
+        assert_eq!(compile(rules).decide(&call).effect, expected, "{arguments}");
+        // The same rule says nothing about a tool that runs no commands.
+        if rules == &prefix {
+            assert_eq!(
+                compile(rules)
+                    .decide(&Call::new("s", "t", &arguments))
+                    .effect,
+                Ask
+            );
+        }
+    }
+}
+
+#[test]
+fn an_allow_rule_ends_with_its_time_and_with_the_definition() {
+    let mut allow = rule("a", Allow, Session, Conditions::default());
+    allow.until_ms = Some(100);
+    allow.definition = Some("v1".into());
+    let arguments = json!({});
+    let decide = |rules: &[Rule], now_ms, definition| {
+        let call = Call {
+            now_ms,
+            definition,
+            ..Call::new("s", "t", &arguments)
+        };
+        compile(rules).decide(&call)
+    };
+    let rules = [allow.clone()];
+    assert_eq!(decide(&rules, 99, Some("v1")).effect, Allow);
+    for (now_ms, definition, expected) in [
+        (100, Some("v1"), "Asked because rule “a” has ended."),
+        (
+            99,
+            Some("v2"),
+            "Asked because rule “a” allowed another definition of this tool, which has changed since.",
+        ),
+        (
+            99,
+            None,
+            "Asked because rule “a” allowed another definition of this tool, which has changed since.",
+        ),
+        (100, Some("v2"), "Asked because rule “a” has ended."),
+    ] {
+        let decision = decide(&rules, now_ms, definition);
+        assert_eq!(
+            (decision.effect, decision.because.to_string().as_str()),
+            (Ask, expected)
+        );
+    }
+    // What refuses is not ended by a server that describes its tool anew.
+    let deny = Rule {
+        effect: Deny,
+        until_ms: None,
+        ..allow.clone()
+    };
+    assert_eq!(decide(&[deny], 99, Some("v2")).effect, Deny);
+    let other = Rule {
+        id: "b".into(),
+        definition: None,
+        until_ms: None,
+        ..allow
+    };
+    assert_eq!(
+        decide(&[rules[0].clone(), other], 100, Some("v2")).effect,
+        Allow
+    );
+}
+
+#[test]
+fn a_rule_is_checked_with_its_examples_before_it_decides() {
+    let example = |command: &str| Example {
+        server: "sandbox".into(),
+        tool: "execute_command".into(),
+        arguments: json!({"command": command}),
+        shell: Some(shell()),
+        workspace: None,
+        cost_micros: None,
+    };
+    let with = |effect, matching: &str, other: Option<&str>| {
+        let mut made = rule("a", effect, Session, commands(&["npm test"]));
+        made.examples = Some(Examples {
+            matching: example(matching),
+            other: other.map(example),
+        });
+        Rules::compile(vec![made]).map(|_| ()).map_err(|problems| {
+            problems
+                .iter()
+                .map(Problem::to_string)
+                .collect::<Vec<_>>()
+                .join("; ")
+        })
+    };
+    assert_eq!(with(Allow, "npm test x", Some("npm run x")), Ok(()));
+    assert_eq!(with(Deny, "ls; npm test", Some("npm run x")), Ok(()));
+    assert_eq!(
+        with(Allow, "npm tests", Some("ls")),
+        Err("rule `a`: the example that it should match is not decided by it".into())
+    );
+    assert_eq!(
+        with(Ask, "npm test", Some("npm test x")),
+        Err("rule `a`: the example that it should leave alone is decided by it".into())
+    );
+    assert_eq!(
+        with(Allow, "npm test", None),
+        Err("rule `a`: the example that it leaves alone is missing".into())
+    );
+}
+
+#[test]
+fn a_rule_that_cannot_mean_what_it_says_is_refused() {
+    let wrong = |change: fn(&mut Rule)| {
+        let mut made = rule("a", Allow, Session, Conditions::default());
+        change(&mut made);
+        Rules::compile(vec![made]).is_err()
+    };
+    assert!(!wrong(|_| {}));
+    assert!(wrong(|rule| rule.id = String::new()));
+    assert!(wrong(|rule| rule.binding = true));
+    assert!(wrong(|rule| rule.except = vec![commands(&["ls"])]));
+    assert!(wrong(|rule| {
+        rule.effect = Deny;
+        rule.except = vec![Conditions::default()];
+    }));
+    assert!(wrong(|rule| rule.when.command = Some(vec![])));
+    assert!(wrong(
+        |rule| rule.when.command = Some(vec![CommandPrefix::new([])])
+    ));
+    assert!(wrong(|rule| rule.when = commands(&["ls "])));
+    assert!(wrong(
+        |rule| rule.when.schema = Some(json!({"type": "nothing"}))
+    ));
+    assert!(wrong(
+        |rule| rule.when.schema = Some(json!({"$ref": "https://example.com/schema"}))
+    ));
+    for below in ["/etc", "a/../b", "~"] {
+        let path = PathBelow {
+            argument: "path".into(),
+            below: below.into(),
+        };
+        let made = rule(
+            "a",
+            Allow,
+            Session,
+            Conditions {
+                paths: vec![path],
+                ..Conditions::default()
+            },
+        );
+        assert!(Rules::compile(vec![made]).is_err(), "{below}");
+    }
+    let same = rule("a", Allow, Session, Conditions::default());
+    let problems = Rules::compile(vec![same.clone(), same]).unwrap_err();
+    assert_eq!(problems, [Problem::SameId { rule: "a".into() }]);
+}
+
+#[test]
+fn a_rule_is_written_and_read_again_and_unknown_conditions_are_refused() {
+    let mut made = rule("a", Ask, Tenant, commands(&["git push"]));
+    made.approvers.who = Approver::Role("admin".into());
+    let text = serde_json::to_string(&made).unwrap();
+    assert_eq!(serde_json::from_str::<Rule>(&text).unwrap(), made);
+    let least: Rule =
+        serde_json::from_value(json!({"id": "a", "effect": "deny", "scope": "tenant"})).unwrap();
+    assert_eq!(least, Rule::new("a", Deny, Tenant));
+    let unknown = json!({"id": "a", "effect": "allow", "scope": "tenant", "when": {"comand": []}});
+    assert!(serde_json::from_value::<Rule>(unknown).is_err());
+    let misspelt = json!({"id": "a", "effect": "allow", "scope": "tenant", "untill_ms": 5});
+    assert!(serde_json::from_value::<Rule>(misspelt).is_err());
+}
+
+#[test]
+fn only_the_rules_that_decided_are_named() {
+    let rules = [
+        rule("b", Allow, Session, commands(&["ls"])),
+        rule("a", Allow, Tenant, commands(&["wc"])),
+        rule("c", Allow, Tenant, commands(&["ls", "cat"])),
+    ];
+    let arguments = json!({"command": "ls | wc"});
+    let shell = shell();
+    let call = Call {
+        shell: Some(&shell),
+        ..Call::new("s", "t", &arguments)
+    };
+    let decision = compile(&rules).decide(&call);
+    assert_eq!(decision.rules().collect::<Vec<_>>(), ["a", "b"]);
+    assert!(matches!(decision.because, Because::AllowedBy { .. }));
+}
