@@ -83,6 +83,9 @@ fn touch_rest(wanted: &[String], words: &[Word], more: bool) -> Fit {
             _ => Fit::Yes,
         };
     }
+    if begins_otherwise(wanted, words) {
+        return Fit::No;
+    }
     if is_open {
         return Fit::Unsure;
     }
@@ -97,4 +100,18 @@ fn touch_rest(wanted: &[String], words: &[Word], more: bool) -> Fit {
     } else {
         Fit::No
     }
+}
+
+/// Whether a word stands where another one is wanted, and no option before it could take it for its
+/// value: `git log push` is no `git push`.
+fn begins_otherwise(wanted: &[String], words: &[Word]) -> bool {
+    let is_option = |word: &str| word.starts_with('-');
+    for (wanted, word) in wanted.iter().zip(words) {
+        match word.literal() {
+            Some(word) if word == wanted => {}
+            Some(word) => return !is_option(word) && !is_option(wanted),
+            None => return false,
+        }
+    }
+    false
 }

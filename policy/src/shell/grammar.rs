@@ -42,6 +42,8 @@ pub(super) struct Grammar<'a> {
     parts: Vec<Part>,
     waiting: Vec<HereDocument<'a>>,
     depth: usize,
+    /// Substitutions around.
+    substitutions: usize,
 }
 
 /// All simple commands of the text, in the order in which they end.
@@ -52,6 +54,7 @@ pub(super) fn commands(cursor: Cursor<'_>, depth: usize) -> Result<Vec<Part>, Un
         parts: Vec::new(),
         waiting: Vec::new(),
         depth,
+        substitutions: 0,
     };
     grammar.list(End::Text)?;
     if !grammar.waiting.is_empty() {
@@ -390,12 +393,9 @@ impl<'a> Grammar<'a> {
 
     /// The commands of `$(`, `<(` or `>(`, which was just read.
     pub(super) fn substitution(&mut self) -> Result<(), Unread> {
-        // Bash finds the end of a here-document in here by rules of its own.
-        let waiting = self.waiting.len();
+        self.substitutions += 1;
         self.list(End::Parenthesis)?;
-        if self.waiting.len() != waiting {
-            return Err(Unread::Form("a here-document in a substitution"));
-        }
+        self.substitutions -= 1;
         self.cursor.next();
         Ok(())
     }
@@ -411,6 +411,11 @@ impl<'a> Grammar<'a> {
 
     /// Reads the end word of a here-document, whose text follows the line.
     fn announce_here_document(&mut self) -> Result<(), Unread> {
+        if self.substitutions > 0 {
+            // Bash 5.2 writes the commands of a substitution anew before it runs them, and joins
+            // lines behind a here-document: `$(a <<X` … `b;`, `c & )` runs `b c`.
+            return Err(Unread::Form("a here-document in a substitution"));
+        }
         let strips_tabs = self.cursor.take("-");
         self.cursor.skip_blanks();
         let quote = ["'", "\"", "\\"]
