@@ -14,6 +14,11 @@ mod sentence;
 mod shell;
 mod trial;
 
+#[cfg(test)]
+mod fuzz;
+#[cfg(test)]
+mod properties;
+
 pub use because::{Because, Decision, Gap, RuleName};
 pub use call::{Call, ShellTool};
 pub use conditions::{CommandPrefix, Conditions, HostIs, PathBelow};

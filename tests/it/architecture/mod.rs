@@ -75,6 +75,7 @@ const OTHER_SOURCES: &[&str] = &[
     "docker-proxy/src",
     "fuzz/src",
     "mcp-server/src",
+    "policy/src",
     "tests/it",
 ];
 
