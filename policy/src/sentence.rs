@@ -5,12 +5,13 @@ use crate::rule::{Approver, Effect, Rule, Scope};
 
 /// The rule as an English sentence, or two.
 pub fn sentence(rule: &Rule) -> String {
-    let mut text = format!("{}, {}", duration(rule), action(rule));
-    if !rule.except.is_empty() {
-        let except: Vec<String> = rule.except.iter().map(of_conditions).collect();
-        text.push_str(&format!(", except {}", except.join(", or ")));
-    }
-    text.push('.');
+    let except: Vec<String> = rule.except.iter().map(of_conditions).collect();
+    let except = if except.is_empty() {
+        String::new()
+    } else {
+        format!(", except {}", except.join(", or "))
+    };
+    let mut text = format!("{}, {}{except}.", duration(rule), action(rule));
     if rule.effect == Effect::Ask {
         text.push_str(&approvers(rule));
     }
@@ -127,7 +128,7 @@ fn details(conditions: &Conditions) -> Vec<String> {
 fn approvers(rule: &Rule) -> String {
     let who = match &rule.approvers.who {
         Approver::Owner => String::new(),
-        Approver::Role(role) => format!(" Somebody with the role `{role}` must say yes."),
+        Approver::Role(name) => format!(" Somebody with the role `{name}` must say yes."),
         Approver::SomebodyElse => " Somebody else must say yes.".to_owned(),
         Approver::Two => " Two people must say yes.".to_owned(),
     };

@@ -1,4 +1,8 @@
 //! Real commands and what ten sets of rules do with each (`corpus/commands.txt`).
+#![expect(
+    clippy::unwrap_used,
+    reason = "functions that tests share are tests too"
+)]
 
 use sepal_policy::{
     Call, CommandPrefix, Conditions, Effect, Rule, Rules, Scope, ShellTool, propose,
@@ -53,6 +57,32 @@ fn rule(id: &str, effect: Effect, scope: Scope, when: Conditions) -> Rule {
     }
 }
 
+/// A rule about one command.
+fn one(effect: Effect, scope: Scope, words: &str) -> Rule {
+    rule(words, effect, scope, commands(&[words]))
+}
+
+fn binding_git() -> Rule {
+    Rule {
+        binding: true,
+        ..one(Effect::Ask, Scope::Tenant, "git")
+    }
+}
+
+fn rm_but_build() -> Rule {
+    let build = CommandPrefix {
+        more: false,
+        ..CommandPrefix::new(["rm", "-r", "build"])
+    };
+    Rule {
+        except: vec![Conditions {
+            command: Some(vec![build]),
+            ..Conditions::default()
+        }],
+        ..one(Effect::Deny, Scope::Tenant, "rm")
+    }
+}
+
 /// The ten sets, each with its name.
 fn sets() -> Vec<(&'static str, Vec<Rule>)> {
     let tool = || rule("tool", Effect::Allow, Scope::Session, Conditions::default());
@@ -63,21 +93,6 @@ fn sets() -> Vec<(&'static str, Vec<Rule>)> {
             Scope::Person,
             commands(DEVELOPER),
         )
-    };
-    let one = |effect, scope, words| rule(words, effect, scope, commands(&[words]));
-    let binding_git = Rule {
-        binding: true,
-        ..one(Effect::Ask, Scope::Tenant, "git")
-    };
-    let rm_but_build = Rule {
-        except: vec![Conditions {
-            command: Some(vec![CommandPrefix {
-                words: vec!["rm".into(), "-r".into(), "build".into()],
-                more: false,
-            }]),
-            ..Conditions::default()
-        }],
-        ..one(Effect::Deny, Scope::Tenant, "rm")
     };
     let rm = || Rule {
         id: "allowed rm".into(),
@@ -107,7 +122,7 @@ fn sets() -> Vec<(&'static str, Vec<Rule>)> {
             "a developer, cat is asked",
             vec![developer(), one(Effect::Ask, Scope::Session, "cat")],
         ),
-        ("the tool, git is always asked", vec![tool(), binding_git]),
+        ("the tool, git is always asked", vec![tool(), binding_git()]),
         (
             "a developer, curl allowed and denied",
             vec![
@@ -118,7 +133,7 @@ fn sets() -> Vec<(&'static str, Vec<Rule>)> {
         ),
         (
             "a developer, rm denied but of build",
-            vec![developer(), rm(), rm_but_build],
+            vec![developer(), rm(), rm_but_build()],
         ),
     ]
 }

@@ -33,15 +33,14 @@ impl<'a> Path<'a> {
         if text.starts_with("$'") || text.starts_with('~') || text.contains(['\\', '\0']) {
             return None;
         }
-        let inside = match text.strip_prefix('/') {
-            None => text,
-            Some(_) => {
-                let rest = text.strip_prefix(workspace?.trim_end_matches('/'))?;
-                if !rest.is_empty() && !rest.starts_with('/') {
-                    return None;
-                }
-                rest
+        let inside = if text.starts_with('/') {
+            let rest = text.strip_prefix(workspace?.trim_end_matches('/'))?;
+            if !rest.is_empty() && !rest.starts_with('/') {
+                return None;
             }
+            rest
+        } else {
+            text
         };
         let mut path = Self {
             names: Vec::new(),

@@ -77,10 +77,10 @@ fn together(verdicts: Vec<Verdict>) -> Decision {
             fresh_gesture |= wanted.fresh_gesture;
             approvers.push(wanted.who);
         }
-        match verdict.because {
-            Because::AllowedBy { rules } => allowing.extend(rules),
-            reason if reason.weight() > because.weight() => because = reason,
-            _ => {}
+        if let Because::AllowedBy { rules } = verdict.because {
+            allowing.extend(rules);
+        } else if verdict.because.weight() > because.weight() {
+            because = verdict.because;
         }
     }
     if effect == Effect::Allow {

@@ -3,6 +3,7 @@
 
 mod cursor;
 mod grammar;
+mod redirections;
 mod runners;
 mod words;
 

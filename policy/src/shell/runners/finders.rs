@@ -38,7 +38,7 @@ fn replaced(word: &Word, mark: &str, is_tame: bool) -> Word {
         Word::Literal(text) if text.contains(mark) => Word::Open {
             is_tame: is_tame && text == mark,
         },
-        word => word.clone(),
+        Word::Literal(_) | Word::Open { .. } => word.clone(),
     }
 }
 

@@ -157,7 +157,7 @@ impl Wrapper {
             Some(value) => !value.is_empty(),
             None => false,
         };
-        self.valued.iter().any(|option| is_brought(option))
+        self.valued.iter().any(is_brought)
     }
 }
 

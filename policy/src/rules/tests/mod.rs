@@ -1,10 +1,12 @@
 //! The order of rules, conditions beside commands, and what is said about it, as tables.
 
+mod stored;
+
 use serde_json::{Value, json};
 
 use crate::{
-    Approver, Approvers, Because, Call, CommandPrefix, Conditions, Effect, Example, Examples,
-    HostIs, PathBelow, Problem, Rule, Rules, Scope, ShellTool,
+    Approver, Approvers, Because, Call, CommandPrefix, Conditions, Effect, HostIs, PathBelow, Rule,
+    Rules, Scope, ShellTool,
 };
 use Effect::{Allow, Ask, Deny};
 use Scope::{Installation, Person, Session, Tenant};
@@ -204,8 +206,11 @@ fn exceptions_leave_a_part_to_other_rules_only_if_it_is_surely_meant() {
     }
 }
 
-#[test]
-fn conditions_must_surely_hold_to_allow_and_may_hold_to_ask() {
+/// Conditions, arguments and cost; what a rule that allows does alone, and what one that denies does
+/// beside one that allows everything.
+type Row = (Conditions, Value, Option<u64>, Effect, Effect);
+
+fn rows_of_places() -> Vec<Row> {
     let below = |below: &str| Conditions {
         paths: vec![PathBelow {
             argument: "path".into(),
@@ -220,26 +225,7 @@ fn conditions_must_surely_hold_to_allow_and_may_hold_to_ask() {
         }],
         ..Conditions::default()
     };
-    let schema = Conditions {
-        schema: Some(json!({"properties": {"limit": {"maximum": 10}}, "required": ["limit"]})),
-        ..Conditions::default()
-    };
-    let exactly = Conditions {
-        exactly: Some(json!({"a": 1, "b": [2]})),
-        ..Conditions::default()
-    };
-    let cheap = Conditions {
-        cost_below: Some(5),
-        ..Conditions::default()
-    };
-    let of = |rules: &[Rule], arguments: &Value, cost_micros: Option<u64>| {
-        let call = Call {
-            cost_micros,
-            ..Call::new("s", "t", arguments)
-        };
-        compile(rules).decide(&call).effect
-    };
-    for (when, arguments, cost, allowed, denied) in [
+    vec![
         (below("src"), json!({"path": "src/a"}), None, Allow, Deny),
         (below("src"), json!({"path": "lib/a"}), None, Ask, Allow),
         (below("src"), json!({"path": "src/../a"}), None, Ask, Ask),
@@ -280,6 +266,23 @@ fn conditions_must_surely_hold_to_allow_and_may_hold_to_ask() {
             Ask,
             Ask,
         ),
+    ]
+}
+
+fn rows_of_arguments() -> Vec<Row> {
+    let schema = Conditions {
+        schema: Some(json!({"properties": {"limit": {"maximum": 10}}, "required": ["limit"]})),
+        ..Conditions::default()
+    };
+    let exactly = Conditions {
+        exactly: Some(json!({"a": 1, "b": [2]})),
+        ..Conditions::default()
+    };
+    let cheap = Conditions {
+        cost_below: Some(5),
+        ..Conditions::default()
+    };
+    vec![
         (schema.clone(), json!({"limit": 10}), None, Allow, Deny),
         (schema, json!({"limit": 11}), None, Ask, Allow),
         (
@@ -293,7 +296,21 @@ fn conditions_must_surely_hold_to_allow_and_may_hold_to_ask() {
         (cheap.clone(), json!({}), Some(4), Allow, Deny),
         (cheap.clone(), json!({}), Some(5), Ask, Allow),
         (cheap, json!({}), None, Ask, Ask),
-    ] {
+    ]
+}
+
+#[test]
+fn conditions_must_surely_hold_to_allow_and_may_hold_to_ask() {
+    let of = |rules: &[Rule], arguments: &Value, cost_micros: Option<u64>| {
+        let call = Call {
+            cost_micros,
+            ..Call::new("s", "t", arguments)
+        };
+        compile(rules).decide(&call).effect
+    };
+    for (when, arguments, cost, allowed, denied) in
+        rows_of_places().into_iter().chain(rows_of_arguments())
+    {
         let allow = [rule("a", Allow, Session, when.clone())];
         assert_eq!(
             of(&allow, &arguments, cost),
@@ -342,163 +359,6 @@ fn commands_are_allowed_only_with_harmless_arguments_beside_them() {
             );
         }
     }
-}
-
-#[test]
-fn an_allow_rule_ends_with_its_time_and_with_the_definition() {
-    let mut allow = rule("a", Allow, Session, Conditions::default());
-    allow.until_ms = Some(100);
-    allow.definition = Some("v1".into());
-    let arguments = json!({});
-    let decide = |rules: &[Rule], now_ms, definition| {
-        let call = Call {
-            now_ms,
-            definition,
-            ..Call::new("s", "t", &arguments)
-        };
-        compile(rules).decide(&call)
-    };
-    let rules = [allow.clone()];
-    assert_eq!(decide(&rules, 99, Some("v1")).effect, Allow);
-    for (now_ms, definition, expected) in [
-        (100, Some("v1"), "Asked because rule “a” has ended."),
-        (
-            99,
-            Some("v2"),
-            "Asked because rule “a” allowed another definition of this tool, which has changed since.",
-        ),
-        (
-            99,
-            None,
-            "Asked because rule “a” allowed another definition of this tool, which has changed since.",
-        ),
-        (100, Some("v2"), "Asked because rule “a” has ended."),
-    ] {
-        let decision = decide(&rules, now_ms, definition);
-        assert_eq!(
-            (decision.effect, decision.because.to_string().as_str()),
-            (Ask, expected)
-        );
-    }
-    // What refuses is not ended by a server that describes its tool anew.
-    let deny = Rule {
-        effect: Deny,
-        until_ms: None,
-        ..allow.clone()
-    };
-    assert_eq!(decide(&[deny], 99, Some("v2")).effect, Deny);
-    let other = Rule {
-        id: "b".into(),
-        definition: None,
-        until_ms: None,
-        ..allow
-    };
-    assert_eq!(
-        decide(&[rules[0].clone(), other], 100, Some("v2")).effect,
-        Allow
-    );
-}
-
-#[test]
-fn a_rule_is_checked_with_its_examples_before_it_decides() {
-    let example = |command: &str| Example {
-        server: "sandbox".into(),
-        tool: "execute_command".into(),
-        arguments: json!({"command": command}),
-        shell: Some(shell()),
-        workspace: None,
-        cost_micros: None,
-    };
-    let with = |effect, matching: &str, other: Option<&str>| {
-        let mut made = rule("a", effect, Session, commands(&["npm test"]));
-        made.examples = Some(Examples {
-            matching: example(matching),
-            other: other.map(example),
-        });
-        Rules::compile(vec![made]).map(|_| ()).map_err(|problems| {
-            problems
-                .iter()
-                .map(Problem::to_string)
-                .collect::<Vec<_>>()
-                .join("; ")
-        })
-    };
-    assert_eq!(with(Allow, "npm test x", Some("npm run x")), Ok(()));
-    assert_eq!(with(Deny, "ls; npm test", Some("npm run x")), Ok(()));
-    assert_eq!(
-        with(Allow, "npm tests", Some("ls")),
-        Err("rule `a`: the example that it should match is not decided by it".into())
-    );
-    assert_eq!(
-        with(Ask, "npm test", Some("npm test x")),
-        Err("rule `a`: the example that it should leave alone is decided by it".into())
-    );
-    assert_eq!(
-        with(Allow, "npm test", None),
-        Err("rule `a`: the example that it leaves alone is missing".into())
-    );
-}
-
-#[test]
-fn a_rule_that_cannot_mean_what_it_says_is_refused() {
-    let wrong = |change: fn(&mut Rule)| {
-        let mut made = rule("a", Allow, Session, Conditions::default());
-        change(&mut made);
-        Rules::compile(vec![made]).is_err()
-    };
-    assert!(!wrong(|_| {}));
-    assert!(wrong(|rule| rule.id = String::new()));
-    assert!(wrong(|rule| rule.binding = true));
-    assert!(wrong(|rule| rule.except = vec![commands(&["ls"])]));
-    assert!(wrong(|rule| {
-        rule.effect = Deny;
-        rule.except = vec![Conditions::default()];
-    }));
-    assert!(wrong(|rule| rule.when.command = Some(vec![])));
-    assert!(wrong(
-        |rule| rule.when.command = Some(vec![CommandPrefix::new([])])
-    ));
-    assert!(wrong(|rule| rule.when = commands(&["ls "])));
-    assert!(wrong(
-        |rule| rule.when.schema = Some(json!({"type": "nothing"}))
-    ));
-    assert!(wrong(
-        |rule| rule.when.schema = Some(json!({"$ref": "https://example.com/schema"}))
-    ));
-    for below in ["/etc", "a/../b", "~"] {
-        let path = PathBelow {
-            argument: "path".into(),
-            below: below.into(),
-        };
-        let made = rule(
-            "a",
-            Allow,
-            Session,
-            Conditions {
-                paths: vec![path],
-                ..Conditions::default()
-            },
-        );
-        assert!(Rules::compile(vec![made]).is_err(), "{below}");
-    }
-    let same = rule("a", Allow, Session, Conditions::default());
-    let problems = Rules::compile(vec![same.clone(), same]).unwrap_err();
-    assert_eq!(problems, [Problem::SameId { rule: "a".into() }]);
-}
-
-#[test]
-fn a_rule_is_written_and_read_again_and_unknown_conditions_are_refused() {
-    let mut made = rule("a", Ask, Tenant, commands(&["git push"]));
-    made.approvers.who = Approver::Role("admin".into());
-    let text = serde_json::to_string(&made).unwrap();
-    assert_eq!(serde_json::from_str::<Rule>(&text).unwrap(), made);
-    let least: Rule =
-        serde_json::from_value(json!({"id": "a", "effect": "deny", "scope": "tenant"})).unwrap();
-    assert_eq!(least, Rule::new("a", Deny, Tenant));
-    let unknown = json!({"id": "a", "effect": "allow", "scope": "tenant", "when": {"comand": []}});
-    assert!(serde_json::from_value::<Rule>(unknown).is_err());
-    let misspelt = json!({"id": "a", "effect": "allow", "scope": "tenant", "untill_ms": 5});
-    assert!(serde_json::from_value::<Rule>(misspelt).is_err());
 }
 
 #[test]
