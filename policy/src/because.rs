@@ -19,7 +19,12 @@ pub struct Decision {
 impl Decision {
     /// The ids of the rules that decided, in order; none where no rule did.
     pub fn rules(&self) -> impl Iterator<Item = &str> {
-        let rules: &[RuleName] = match &self.because {
+        self.named().iter().map(|rule| rule.id.as_str())
+    }
+
+    /// The rules that decided, in order; none where no rule did.
+    pub fn named(&self) -> &[RuleName] {
+        match &self.because {
             Because::AllowedBy { rules }
             | Because::DeniedBy { rules, .. }
             | Because::AskedBy { rules, .. } => rules,
@@ -29,8 +34,7 @@ impl Decision {
             | Because::PartNotAllowed { .. }
             | Because::Expired { .. }
             | Because::Drifted { .. } => &[],
-        };
-        rules.iter().map(|rule| rule.id.as_str())
+        }
     }
 }
 

@@ -18,6 +18,11 @@ impl Glob {
         &self.0
     }
 
+    /// The one name that fits, where the pattern has no star.
+    pub fn as_exact(&self) -> Option<&str> {
+        (!self.0.contains('*')).then_some(self.0.as_str())
+    }
+
     /// Whether every name fits.
     pub fn is_any(&self) -> bool {
         !self.0.is_empty() && self.0.bytes().all(|byte| byte == b'*')

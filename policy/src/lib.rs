@@ -6,6 +6,7 @@
 mod because;
 mod call;
 mod conditions;
+mod examples;
 mod glob;
 mod propose;
 mod rule;
@@ -22,6 +23,7 @@ mod properties;
 pub use because::{Because, Decision, Gap, RuleName};
 pub use call::{Call, ShellTool};
 pub use conditions::{CommandPrefix, Conditions, HostIs, PathBelow};
+pub use examples::{NamedShell, derive_examples};
 pub use glob::Glob;
 pub use propose::{Proposal, Reach, propose};
 pub use rule::{Approver, Approvers, Effect, Example, Examples, Rule, Scope};

@@ -11,6 +11,7 @@ mod feed;
 mod fuzz;
 mod journal;
 mod mailbox;
+mod rules;
 mod search;
 mod session;
 mod sessions;
@@ -31,6 +32,10 @@ pub use feed::{
     UsageState, What,
 };
 pub use mailbox::{Accepted, SessionRequest, damaged, limit_reached};
+pub use rules::{
+    Change, Given, NewRule, RuleAccess, RuleError, RuleOffer, RuleReach, RuleState, RuleView,
+    RuleWhose, SimulatedCall, Simulation,
+};
 pub use search::finding::{FoundPage, FoundSession, FoundText, SnippetPiece};
 pub use sessions::approvals::{Approvals, WaitingPage, WaitingSession};
 pub use sessions::attach::Upload;

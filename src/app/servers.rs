@@ -12,7 +12,7 @@ use crate::mcp::config::ConfigFile;
 use crate::net::{self, Guard};
 use crate::sandbox::host::SandboxHost;
 use crate::servers::{self, Clients, Servers, ServersParts};
-use crate::session::Rules;
+use crate::session::{Policy, Rules};
 use crate::store::{Sealer, Store};
 
 /// Opens the registry; what it does in the background ends with `agents`.
@@ -39,6 +39,8 @@ pub(super) fn open(
         rules: Arc::new(Rules {
             max_iterations: settings.chat.max_llm_iterations.get(),
             max_same_calls: settings.chat.max_same_calls.map(NonZeroU32::get),
+            // They were checked when they were read.
+            policy: Policy::InForce(sepal_policy::Rules::compile_safely(settings.rules.clone())),
             has_titles_made: settings.chat.titles == Titles::Model,
             ..Rules::default()
         }),

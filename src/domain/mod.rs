@@ -50,5 +50,8 @@ pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use search::SearchQuery;
 pub use share::{Holder, Ledger, Most, Reached, Resource, Share, Shares, Whose};
 pub use time::Timestamp;
-pub use tool::{FIND_TOOLS, READ_MORE, Schema, Tool, ToolAnnotations, ToolRef, USE_TOOL};
+pub use tool::{
+    BUNDLED_SERVER, FIND_TOOLS, READ_MORE, Schema, Tool, ToolAnnotations, ToolRef, USE_TOOL,
+    named_shell, shell_tool,
+};
 pub use usage::{MicroUsd, TokenUsage, Totals};

@@ -1,7 +1,8 @@
 //! Tools as every layer sees them.
 
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
+use sepal_policy::{NamedShell, ShellTool};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -114,6 +115,30 @@ pub struct ToolRef {
     pub server: String,
     /// The tool's name at that server.
     pub tool: String,
+}
+
+/// The server that runs in every sandbox.
+pub const BUNDLED_SERVER: &str = "sandbox";
+
+/// The argument of the bundled shell tool that is its command, and those that do not change what runs.
+static SHELL: LazyLock<ShellTool> = LazyLock::new(|| ShellTool {
+    argument: "command".to_owned(),
+    harmless: vec!["timeout_s".to_owned()],
+});
+
+/// The tool that runs what a shell reads.
+pub fn named_shell() -> NamedShell<'static> {
+    NamedShell {
+        server: BUNDLED_SERVER,
+        tool: "execute_command",
+        shell: &SHELL,
+    }
+}
+
+/// How a tool that runs commands takes them; none for all other tools.
+pub fn shell_tool(tool: &ToolRef) -> Option<&'static ShellTool> {
+    let named = named_shell();
+    (tool.server == named.server && tool.tool == named.tool).then_some(named.shell)
 }
 
 #[cfg(test)]

@@ -64,6 +64,14 @@ word_lists! {
     ServerStatus = "healthy" | "unhealthy" | "reconnecting" | "disconnected" | "unknown";
     /// What is done with a call of a tool.
     ToolEffect = "ask" | "allow" | "deny";
+    /// For whose calls a rule is, the nearest first.
+    RuleScope = "session" | "person" | "tenant" | "installation";
+    /// Where a rule was written down.
+    RuleOrigin = "session" | "person" | "tenant" | "tool" | "settings";
+    /// Whether a rule still does something.
+    RuleState = "active" | "expired" | "drifted";
+    /// About how many calls a rule would be that is made from one.
+    RuleReach = "exact" | "arguments" | "tool";
     /// A step of trying out an MCP server.
     TestPhaseName = "start" | "handshake" | "tools";
 }

@@ -62,6 +62,14 @@ impl Servers {
         let _ = self.0.rule_changes.send(tenant.clone());
     }
 
+    /// Rules of a tenant or of its people are others: here and at the other gateways they decide what
+    /// waits.
+    pub(crate) fn policy_changed(&self, tenant: &TenantId) {
+        self.stale();
+        self.pass_on(Some(tenant), "", Change::Rules);
+        self.rules_changed(tenant);
+    }
+
     /// The tenants whose rules change, here or at another gateway.
     pub(crate) fn rule_changes(&self) -> broadcast::Receiver<TenantId> {
         self.0.rule_changes.subscribe()

@@ -22,6 +22,7 @@ pub use administration::report::{Reports, ServerReport, TestReport};
 pub use administration::tools::ToolChange;
 pub use administration::trial::Trials;
 pub use catalogue::entry::{ServerEntry, Source};
+pub use catalogue::rule_sets::{ListedRule, RuleOrigin};
 pub use catalogue::tool_report::ToolReport;
 pub(crate) use catalogue::view::ToolOffer;
 pub use catalogue::view::View;

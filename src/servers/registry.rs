@@ -172,6 +172,7 @@ impl Servers {
         let ingredients = Ingredients {
             naming: self.0.file.state().naming,
             servers: self.bundled().into_iter().collect(),
+            rules: Vec::new(),
         };
         self.views().bare(ingredients, &self.0.rules)
     }
@@ -218,6 +219,7 @@ impl Servers {
         Ok(Ingredients {
             naming: self.0.file.state().naming,
             servers,
+            rules: self.0.records.rules().list(tenant).await?,
         })
     }
 

@@ -27,6 +27,9 @@ pub struct ToolFacts {
     /// Whether the operator trusts those hints.
     pub is_trusted: bool,
     pub runs_in: RunsIn,
+    /// Hash of the tool's definition, which rules may name. Journals of earlier releases do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<Digest>,
     /// Since when the tool is another than the one that its tenant said yes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Timestamp>,
@@ -97,7 +100,12 @@ pub enum Decider {
     /// A person.
     Person(Actor),
     /// A rule of the policy.
-    Rule { name: String },
+    Rule {
+        name: String,
+        /// Which; none = that no rule is about the call, or a journal of an earlier release.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+    },
     /// The system itself, for example after a restart.
     System,
 }
@@ -266,6 +274,9 @@ pub struct Call {
     pub why: String,
     /// Whether this session uses the tool for the first time.
     pub is_first_use: bool,
+    /// Whether a person took their yes back: from then on no rule approves it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub awaits_person: bool,
     /// When the model asked for it.
     pub since: Timestamp,
     pub status: CallStatus,

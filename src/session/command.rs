@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::call::{Outcome, Proposal};
 use super::event::compaction::{Compacted, ContextSize, CutKind};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
+use super::policy::Rule;
 use super::reasoning::Reasoning;
 use super::state::PastDecision;
 use crate::domain::{
@@ -156,6 +157,14 @@ pub enum Command {
         /// How long it ran.
         duration_ms: u64,
     },
+    /// Hold a rule for this session alone; it decides what waits, too. One of the same id changes nothing.
+    GiveRule {
+        /// Checked by the shell.
+        rule: Box<Rule>,
+        by: Actor,
+    },
+    /// Hold a rule of this session no more.
+    TakeRuleBack { id: String, by: Actor },
     /// The rules may be others than when calls were asked for or approved: what is refused by now does
     /// not wait and does not start.
     ReviewCalls,

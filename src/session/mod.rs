@@ -36,7 +36,9 @@ pub use event::compaction::{
 };
 pub use event::{Commit, CommitError, Event, SCHEMA};
 pub use model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
-pub use policy::{PolicyEffect, Rule, Rules};
+pub use policy::{
+    GivenRule, Policy, PolicyEffect, Rule, RuleName, Rules, Ruling, SessionRules, policy_call,
+};
 pub use reasoning::{MAX_REASONING, Reasoning};
 pub use replay::{Difference, Replay, ReplayFigures, Replayed};
 pub use state::{

@@ -1,59 +1,28 @@
-//! Which calls run, ask or are refused: an ordered list of rules, the last one asks.
+//! Which calls run, ask or are refused: the rules in force, and those that were given in the session.
 
+use std::collections::BTreeMap;
+
+use sepal_policy as policy;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::domain::ToolRef;
+use super::call::ToolFacts;
+use super::state::Control;
+use crate::domain::{Actor, CallId, Memo, MicroUsd, RunsInKind, Timestamp, shell_tool};
 
-/// What a rule does with a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PolicyEffect {
-    /// Runs without asking.
-    Allow,
-    /// Waits for a person.
-    Ask,
-    /// Is refused.
-    Deny,
-}
+pub use sepal_policy::{Effect as PolicyEffect, Rule};
 
-impl PolicyEffect {
-    /// The name in the database and on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Ask => "ask",
-            Self::Deny => "deny",
-        }
-    }
+/// Rules that one session may hold at the same time: each is looked at for every call of it.
+const MAX_SESSION_RULES: usize = 50;
 
-    /// Reads the name back.
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "allow" => Some(Self::Allow),
-            "ask" => Some(Self::Ask),
-            "deny" => Some(Self::Deny),
-            _ => None,
-        }
-    }
-}
-
-/// One rule. `*` in a pattern stands for any text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rule {
-    /// What people read: "Asked by rule *name*".
-    pub name: String,
-    /// Pattern of server names.
-    pub server: String,
-    /// Pattern of tool names.
-    pub tool: String,
-    pub effect: PolicyEffect,
-}
+/// Where relative paths of tools begin that run in a sandbox.
+const WORKSPACE: &str = "/workspace";
 
 /// Everything that `decide` goes by beside the state.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Rules {
-    /// The rules, first match wins; without a match a call asks.
-    pub policy: Vec<Rule>,
+    /// What decides about calls.
+    pub policy: Policy,
     /// Model requests a turn may make (D7).
     pub max_iterations: u32,
     /// How often in a row a turn may make the same calls while they give the same; `None` = no limit.
@@ -71,7 +40,7 @@ pub struct Rules {
 impl Default for Rules {
     fn default() -> Self {
         Self {
-            policy: Vec::new(),
+            policy: Policy::default(),
             max_iterations: 25,
             max_same_calls: Some(5),
             approval_stale_after_ms: 15 * 60 * 1000,
@@ -82,90 +51,156 @@ impl Default for Rules {
     }
 }
 
-/// The rule that asks when no other one matches.
-pub(super) const ASK_EVERYTHING: &str = "ask everything";
+/// What decides about calls.
+#[derive(Debug, Clone)]
+pub enum Policy {
+    /// The rules of the installation, the tenant and the person. Those of the session come with its
+    /// state.
+    InForce(policy::Rules),
+    /// What a journal says of each call, whatever rules there were (`sepal replay`).
+    Recorded(BTreeMap<CallId, Ruling>),
+}
 
-impl Rules {
-    /// The effect for a call of `tool`, and the name of the rule.
-    pub(super) fn effect_for(&self, tool: &ToolRef) -> (PolicyEffect, &str) {
-        self.policy
-            .iter()
-            .find(|rule| matches(&rule.server, &tool.server) && matches(&rule.tool, &tool.tool))
-            .map_or((PolicyEffect::Ask, ASK_EVERYTHING), |rule| {
-                (rule.effect, rule.name.as_str())
-            })
+impl Default for Policy {
+    fn default() -> Self {
+        Self::InForce(policy::Rules::default())
     }
 }
 
-/// Whether `text` fits `pattern`, in linear passes (no backtracking over more than one star).
-fn matches(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
-        return false;
-    };
-    let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else {
-        return rest.is_empty();
-    };
-    for part in parts {
-        let Some(at) = rest.find(part) else {
-            return false;
-        };
-        rest = rest.get(at + part.len()..).unwrap_or_default();
-    }
-    rest.ends_with(last)
+/// What was decided about a call before anybody was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruling {
+    pub effect: PolicyEffect,
+    /// The rule that said so; none = no rule is about the call, so it asks.
+    pub rule: Option<RuleName>,
+    /// Why, as a sentence for people.
+    pub why: String,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{PolicyEffect, Rule, Rules, matches};
-    use crate::domain::ToolRef;
+/// A rule, as the journal names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleName {
+    pub id: String,
+    /// What people read.
+    pub name: String,
+}
 
-    #[test]
-    fn a_star_stands_for_any_text() {
-        for (pattern, text, fits) in [
-            ("*", "", true),
-            ("*", "x", true),
-            ("a*", "abc", true),
-            ("a*c", "abc", true),
-            ("a*c", "ab", false),
-            ("a*b*c", "a-b-b-c", true),
-            ("abc", "abc", true),
-            ("abc", "abcd", false),
-            ("*_file", "read_file", true),
-            ("a*a", "a", false),
-        ] {
-            assert_eq!(matches(pattern, text), fits, "{pattern} {text}");
+/// A rule that was given in a session, for it alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GivenRule {
+    pub rule: policy::Rule,
+    pub by: Actor,
+    pub at: Timestamp,
+}
+
+/// All of them. Shared, because control states are copied for each decision.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionRules {
+    given: Vec<GivenRule>,
+    #[serde(skip)]
+    compiled: Memo<policy::Rules>,
+}
+
+impl SessionRules {
+    /// Whether none was given.
+    pub fn is_empty(&self) -> bool {
+        self.given.is_empty()
+    }
+
+    /// The rules, in the order in which they were given.
+    pub fn given(&self) -> &[GivenRule] {
+        &self.given
+    }
+
+    /// The rule of that id.
+    pub fn find(&self, id: &str) -> Option<&GivenRule> {
+        self.given.iter().find(|given| given.rule.id == id)
+    }
+
+    /// Whether there is no room for another.
+    pub(super) fn is_full(&self) -> bool {
+        self.given.len() >= MAX_SESSION_RULES
+    }
+
+    pub(super) fn with(&self, given: GivenRule) -> Self {
+        let given = self.given.iter().cloned().chain([given]).collect();
+        Self {
+            given,
+            compiled: Memo::default(),
         }
     }
 
-    #[test]
-    fn the_first_matching_rule_wins_and_the_last_one_asks() {
-        let rule = |name: &str, tool: &str, effect| Rule {
-            name: name.into(),
-            server: "*".into(),
-            tool: tool.into(),
-            effect,
-        };
-        let rules = Rules {
-            policy: vec![
-                rule("no shell", "execute_*", PolicyEffect::Deny),
-                rule("reads", "*", PolicyEffect::Allow),
-            ],
-            ..Rules::default()
-        };
-        let tool = |tool: &str| ToolRef {
-            server: "s".into(),
-            tool: tool.into(),
-        };
-        assert_eq!(
-            rules.effect_for(&tool("execute_command")),
-            (PolicyEffect::Deny, "no shell")
-        );
-        assert_eq!(
-            rules.effect_for(&tool("read_file")),
-            (PolicyEffect::Allow, "reads")
-        );
-        assert_eq!(Rules::default().effect_for(&tool("x")).0, PolicyEffect::Ask);
+    pub(super) fn without(&self, id: &str) -> Self {
+        let others = self.given.iter().filter(|given| given.rule.id != id);
+        Self {
+            given: others.cloned().collect(),
+            compiled: Memo::default(),
+        }
+    }
+
+    fn compiled(&self) -> &policy::Rules {
+        self.compiled.get(|| {
+            let rules = self.given.iter().map(|given| given.rule.clone());
+            policy::Rules::compile_safely(rules.collect())
+        })
+    }
+}
+
+impl Rules {
+    /// What the rules say of a call with these arguments, now.
+    pub(super) fn rule_on(
+        &self,
+        control: &Control,
+        (id, args): (&CallId, &Value),
+        (facts, now): (&ToolFacts, Timestamp),
+    ) -> Ruling {
+        match &self.policy {
+            Policy::Recorded(rulings) => rulings.get(id).cloned().unwrap_or_else(|| Ruling {
+                effect: PolicyEffect::Ask,
+                rule: None,
+                why: String::new(),
+            }),
+            Policy::InForce(rules) => {
+                let call = policy_call((facts, args), control.totals.cost, now);
+                let decision = if control.rules.is_empty() {
+                    rules.decide(&call)
+                } else {
+                    rules.and(control.rules.compiled()).decide(&call)
+                };
+                Ruling::of(&decision)
+            }
+        }
+    }
+}
+
+impl Ruling {
+    fn of(decision: &policy::Decision) -> Self {
+        Self {
+            effect: decision.effect,
+            rule: decision.named().first().map(|rule| RuleName {
+                id: rule.id.clone(),
+                name: rule.name.clone().unwrap_or_else(|| rule.id.clone()),
+            }),
+            why: decision.because.to_string(),
+        }
+    }
+}
+
+/// A call as rules see it, of a session that has cost so much.
+pub fn policy_call<'a>(
+    (facts, args): (&'a ToolFacts, &'a Value),
+    cost: MicroUsd,
+    now: Timestamp,
+) -> policy::Call<'a> {
+    policy::Call {
+        server: &facts.tool.server,
+        tool: &facts.tool.tool,
+        definition: facts.definition.as_ref().map(crate::domain::Digest::as_str),
+        arguments: args,
+        shell: shell_tool(&facts.tool),
+        workspace: (facts.runs_in.kind != RunsInKind::Remote).then_some(WORKSPACE),
+        cost_micros: Some(cost.0),
+        now_ms: u64::try_from(now.0).unwrap_or(0),
     }
 }

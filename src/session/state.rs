@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::call::{Call, waiting_since};
 use super::event::compaction::{Compaction, Gap};
 use super::model::{ModelChoice, RequestFacts};
+use super::policy::SessionRules;
 use super::title::{TitleSource, Titling};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, CompactionStrategy, Digest, Effort, EngineId, ForkOrigin,
@@ -283,6 +284,9 @@ pub struct Control {
     /// People's decisions about calls of earlier queues, oldest first.
     #[serde(default)]
     pub past: VecDeque<Arc<PastDecision>>,
+    /// Rules that were given for this session alone.
+    #[serde(default, skip_serializing_if = "is_without_rules")]
+    pub rules: Arc<SessionRules>,
     /// Where attachments are in the workspace. A context that begins anew leaves the files there.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub placed: BTreeMap<BlobId, Arc<str>>,
@@ -356,6 +360,10 @@ impl Control {
             .find(|(id, _)| id == client_message_id)
             .map(|(_, seq)| *seq)
     }
+}
+
+fn is_without_rules(rules: &Arc<SessionRules>) -> bool {
+    rules.is_empty()
 }
 
 /// How a tool is remembered as used.

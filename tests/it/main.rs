@@ -48,6 +48,7 @@ mod replay;
 mod replicas;
 mod requirements;
 mod rest;
+mod rules;
 mod sandboxes;
 mod search;
 mod servers;

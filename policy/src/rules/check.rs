@@ -124,7 +124,7 @@ fn examples(compiled: Compiled) -> Result<Compiled, Vec<Problem>> {
     let decides = |example: &Example| {
         // A rule that has ended is still checked: the examples are about what it fits.
         let call = example.call(rule.definition.as_deref(), 0);
-        let decision = decide(std::slice::from_ref(&compiled), &call);
+        let decision = decide(std::iter::once(&compiled), &call);
         decision.effect == rule.effect && decision.rules().next().is_some()
     };
     let id = || rule.id.clone();

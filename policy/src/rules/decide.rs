@@ -22,8 +22,11 @@ struct Candidate<'a> {
 }
 
 /// What happens to a call by these rules, which are in the order of their ids.
-pub(super) fn decide(rules: &[Compiled], call: &Call<'_>) -> Decision {
-    let about: Vec<&Compiled> = rules.iter().filter(|rule| rule.is_about(call)).collect();
+pub(super) fn decide<'a>(
+    rules: impl Iterator<Item = &'a Compiled>,
+    call: &'a Call<'a>,
+) -> Decision {
+    let about: Vec<&Compiled> = rules.filter(|rule| rule.is_about(call)).collect();
     let (live, dead): (Vec<_>, Vec<_>) = about
         .into_iter()
         .partition(|rule| !rule.has_ended(call.now_ms) && !rule.has_drifted(call.definition));

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use self::compiled::Compiled;
 use crate::because::Decision;
 use crate::call::Call;
-use crate::rule::Rule;
+use crate::rule::{Effect, Rule};
 
 pub use self::check::Problem;
 
 /// Rules that are decided by together. Cloning is cheap; their order does not matter.
 #[derive(Debug, Clone, Default)]
-pub struct Rules(Arc<[Compiled]>);
+pub struct Rules(Arc<[Arc<Compiled>]>);
 
 impl Rules {
     /// Checks rules and makes them ready, examples included.
@@ -30,15 +30,40 @@ impl Rules {
         let mut problems = problems;
         for rule in rules {
             match check::rule(rule) {
-                Ok(rule) => compiled.push(rule),
+                Ok(rule) => compiled.push(Arc::new(rule)),
                 Err(found) => problems.extend(found),
             }
         }
         if !problems.is_empty() {
             return Err(problems);
         }
+        Ok(Self::sorted(compiled))
+    }
+
+    /// The same for rules that were kept before and can be mended by nobody who reads this: what cannot
+    /// be used decides less, never more. An allow rule is left out; in the place of an ask or deny rule
+    /// stands one that asks for every call of the tools that it names, whatever else allows them.
+    pub fn compile_safely(rules: Vec<Rule>) -> Self {
+        let mut compiled = Vec::with_capacity(rules.len());
+        for rule in rules {
+            let strict = (rule.effect != Effect::Allow).then(|| in_place_of(&rule));
+            let usable = check::rule(rule).ok();
+            let usable = usable.or_else(|| strict.and_then(|strict| check::rule(strict).ok()));
+            compiled.extend(usable.map(Arc::new));
+        }
+        Self::sorted(compiled)
+    }
+
+    /// These rules and those.
+    #[must_use]
+    pub fn and(&self, others: &Self) -> Self {
+        let all = self.0.iter().chain(others.0.iter());
+        Self::sorted(all.cloned().collect())
+    }
+
+    fn sorted(mut compiled: Vec<Arc<Compiled>>) -> Self {
         compiled.sort_by(|a, b| a.rule.id.cmp(&b.rule.id));
-        Ok(Self(compiled.into()))
+        Self(compiled.into())
     }
 
     /// What happens to a call, and why.
@@ -46,7 +71,7 @@ impl Rules {
     /// Deny comes first, whatever its scope. Then binding asks. Then the nearest scope in which a
     /// rule asks or allows, where ask comes first. What no rule allows is asked.
     pub fn decide(&self, call: &Call<'_>) -> Decision {
-        decide::decide(&self.0, call)
+        decide::decide(self.0.iter().map(AsRef::as_ref), call)
     }
 
     /// The rules, by id.
@@ -57,3 +82,13 @@ impl Rules {
 
 #[cfg(test)]
 mod tests;
+
+/// Asks for whatever the rule may have been about.
+fn in_place_of(rule: &Rule) -> Rule {
+    let mut strict = Rule::new(rule.id.clone(), Effect::Ask, rule.scope);
+    strict.name.clone_from(&rule.name);
+    strict.server = rule.server.clone();
+    strict.tool = rule.tool.clone();
+    strict.binding = true;
+    strict
+}

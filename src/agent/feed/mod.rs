@@ -25,7 +25,7 @@ use crate::domain::{
     CallId, Code, CompactionStrategy, Iteration, ModelRequestId, Timestamp, TurnId,
 };
 use crate::mcp::ToolProgress;
-use crate::session::{Event, ModelChoice, WaitingMessage};
+use crate::session::{Event, ModelChoice, SessionRules, WaitingMessage};
 
 /// Signals that a slow watcher may be behind before it has to catch up from the journal.
 const RING: usize = 16;
@@ -197,6 +197,8 @@ pub struct SessionView {
     pub waiting: Vec<WaitingMessage>,
     /// Tokens of history that the settings let the model read; `None` = as many as its window holds.
     pub configured_max_tokens: Option<u64>,
+    /// Rules that were given for this session alone.
+    pub rules: Arc<SessionRules>,
     /// What the engine calls the session's container, while it runs here.
     pub container: Option<String>,
 }

@@ -54,6 +54,8 @@ fn of_event(event: &Event) -> Option<&'static str> {
         | Event::ContextCut { .. }
         | Event::ContextCompacted(_)
         | Event::CompactionChosen { .. }
+        | Event::RuleGiven { .. }
+        | Event::RuleTakenBack { .. }
         | Event::AttachmentPlaced { .. }
         | Event::ResultsShortened { .. }
         | Event::WorkspaceCopied { .. }

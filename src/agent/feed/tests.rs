@@ -118,6 +118,7 @@ fn a_view_tells_only_of_the_request_at_which_its_turn_is() {
         answer: feed.running_answer(),
         waiting: Vec::new(),
         configured_max_tokens: None,
+        rules: std::sync::Arc::default(),
         container: None,
     };
     assert!(at(None).told().is_none());

@@ -74,6 +74,8 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         | Event::ContextCut { .. }
         | Event::ContextCompacted(_)
         | Event::CompactionChosen { .. }
+        | Event::RuleGiven { .. }
+        | Event::RuleTakenBack { .. }
         | Event::Forked { .. }
         | Event::WorkspaceCopied { .. }
         | Event::AttachmentPlaced { .. }

@@ -45,7 +45,7 @@ impl Replica {
     ) -> Result<Accepted, Failure> {
         loop {
             let now = now();
-            let rules = self.agent.tools.rules();
+            let rules = self.agent.tools.rules(&self.owner().id);
             let control = &self.state.control;
             let inputs = Inputs {
                 gateway: self.gateway(epoch),

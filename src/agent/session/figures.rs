@@ -17,15 +17,7 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
                 finish,
                 turn,
                 ..
-            } => {
-                tracing::debug!(session.id = %replica.key.session, turn = turn.0, finish, "No tool calls. Task complete.");
-                if finish == "max_iterations" {
-                    warn_of_limit(replica, *turn);
-                }
-                instruments().turn_ended("answered");
-                let time = Duration::from_millis(*duration_ms);
-                instruments().turn_took(replica.provider_kind(), time);
-            }
+            } => count_answer(replica, (*turn, finish), *duration_ms),
             Event::TurnFailed { .. } => instruments().turn_ended("failed"),
             Event::Cancelled { .. } => instruments().turn_ended("cancelled"),
             Event::ApprovalAsked { .. } => instruments().call_became("asked"),
@@ -63,12 +55,24 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::ContextCut { .. }
             | Event::ContextCompacted(_)
             | Event::CompactionChosen { .. }
+            | Event::RuleGiven { .. }
+            | Event::RuleTakenBack { .. }
             | Event::AttachmentPlaced { .. }
             | Event::ResultsShortened { .. }
             | Event::WorkspaceCopied { .. }
             | Event::Forked { .. } => {}
         }
     }
+}
+
+fn count_answer(replica: &Replica, (turn, finish): (TurnId, &str), duration_ms: u64) {
+    tracing::debug!(session.id = %replica.key.session, turn = turn.0, finish, "No tool calls. Task complete.");
+    if finish == "max_iterations" {
+        warn_of_limit(replica, turn);
+    }
+    instruments().turn_ended("answered");
+    let time = Duration::from_millis(duration_ms);
+    instruments().turn_took(replica.provider_kind(), time);
 }
 
 /// A turn that ends unfinished is worth a look (S3.29): the task is too large, or the model goes in

@@ -111,7 +111,7 @@ impl LiveSession {
 
     /// Decides what waits by the rules of now, if they are others than at the last look.
     async fn review(&mut self) {
-        let rules = self.replica.agent.tools.rules();
+        let rules = self.replica.agent.tools.rules(&self.replica.owner().id);
         let is_known = self
             .reviewed
             .as_ref()

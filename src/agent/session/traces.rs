@@ -61,6 +61,8 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             | Event::ContextCut { .. }
             | Event::ContextCompacted(_)
             | Event::CompactionChosen { .. }
+            | Event::RuleGiven { .. }
+            | Event::RuleTakenBack { .. }
             | Event::AttachmentPlaced { .. }
             | Event::ResultsShortened { .. }
             | Event::WorkspaceCopied { .. }

@@ -1,5 +1,7 @@
 //! The session as somebody who joins sees it.
 
+use std::sync::Arc;
+
 use super::replica::Replica;
 use crate::agent::cluster::presence::HasSite as _;
 use crate::agent::effects::model_request::meter::Meter;
@@ -166,6 +168,7 @@ impl Replica {
             answer,
             waiting: control.waiting.clone(),
             configured_max_tokens: self.agent.history.limits.max_tokens,
+            rules: Arc::clone(&control.rules),
             container: self.agent.tools.site().container,
         };
         Joined { signals, view }

@@ -1,11 +1,15 @@
 //! Events to rows: what a commit used. Rows follow from the journal alone, so that they can be made
 //! again at any time, also from journals of earlier releases, which say less.
 
+use std::collections::BTreeMap;
+
 use crate::domain::{
-    Iteration, MicroUsd, ModelRequestId, RequestPurpose, TokenUsage, TurnId, UserId,
+    CallId, Iteration, MicroUsd, ModelRequestId, RequestPurpose, TokenUsage, TurnId, UserId,
 };
 use crate::llm::tokens;
-use crate::session::{Commit, Control, Event, ModelChoice, RequestFacts, Turn};
+use crate::session::{
+    CallStatus, Commit, Control, Decider, Event, ModelChoice, RequestFacts, Turn,
+};
 use crate::store::records::{CallRow, EventPlace, RequestRow, UsageRows};
 
 /// What the next commits are about, as far as rows need it.
@@ -19,6 +23,8 @@ pub(in crate::agent) struct UsageFold {
     request: Option<ModelRequestId>,
     /// Rows of that request so far.
     attempts: u64,
+    /// The rules that decided calls which have not ended.
+    rules: BTreeMap<CallId, String>,
 }
 
 /// What an event says of an attempt.
@@ -45,6 +51,7 @@ impl UsageFold {
             request: turn.map(Turn::request),
             // What failed of a request is told with its end.
             attempts: 0,
+            rules: turn.map(decided_by_rules).unwrap_or_default(),
         }
     }
 
@@ -69,6 +76,12 @@ impl UsageFold {
                     });
                     self.attempts = 0;
                 }
+                Event::Decided { call, by, .. } => {
+                    self.rules.remove(call);
+                    if let Decider::Rule { id: Some(id), .. } = by {
+                        self.rules.insert(call.clone(), id.clone());
+                    }
+                }
                 _ => {}
             }
             // What a fork shares with another session was used there.
@@ -80,8 +93,8 @@ impl UsageFold {
             };
             if let Some(attempt) = attempt(event) {
                 rows.requests.push(self.request_row(place, &attempt));
-            } else if let Some(call) = call_row(place, event) {
-                rows.calls.push(call);
+            } else if let Some(row) = self.call_row(place, event) {
+                rows.calls.push(row);
             }
         }
         rows
@@ -129,6 +142,30 @@ impl UsageFold {
             charged: facts.and_then(|facts| facts.charged),
             parts: facts.map(|facts| facts.parts.clone()).unwrap_or_default(),
         }
+    }
+
+    /// The row of a call that named a server.
+    fn call_row(&mut self, place: EventPlace, event: &Event) -> Option<CallRow> {
+        let Event::Ended {
+            call,
+            name,
+            server,
+            outcome,
+            duration_ms,
+        } = event
+        else {
+            return None;
+        };
+        let rule = self.rules.remove(call);
+        (!server.is_empty()).then(|| CallRow {
+            place,
+            server: server.clone(),
+            tool: name.clone(),
+            status: outcome.status(),
+            duration_ms: *duration_ms,
+            result_tokens: tokens::of_text(&outcome.text()),
+            rule,
+        })
     }
 }
 
@@ -178,24 +215,14 @@ fn attempt(event: &Event) -> Option<Attempt<'_>> {
     })
 }
 
-/// The row of a call that named a server.
-fn call_row(place: EventPlace, event: &Event) -> Option<CallRow> {
-    let Event::Ended {
-        name,
-        server,
-        outcome,
-        duration_ms,
-        ..
-    } = event
-    else {
-        return None;
-    };
-    (!server.is_empty()).then(|| CallRow {
-        place,
-        server: server.clone(),
-        tool: name.clone(),
-        status: outcome.status(),
-        duration_ms: *duration_ms,
-        result_tokens: tokens::of_text(&outcome.text()),
-    })
+/// The rules by which calls of the turn run.
+fn decided_by_rules(turn: &Turn) -> BTreeMap<CallId, String> {
+    let by_rule = turn.queue.iter().filter_map(|call| match &call.status {
+        CallStatus::Approved { by, .. } | CallStatus::Executing { by, .. } => match by {
+            Decider::Rule { id: Some(id), .. } => Some((call.id.clone(), id.clone())),
+            Decider::Rule { id: None, .. } | Decider::Person(_) | Decider::System => None,
+        },
+        CallStatus::Pending { .. } | CallStatus::Ended { .. } => None,
+    });
+    by_rule.collect()
 }

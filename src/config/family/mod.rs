@@ -4,6 +4,7 @@ pub(super) mod contexts;
 mod of_models;
 mod presets;
 pub(super) mod providers;
+pub(super) mod rules;
 pub(super) mod servers;
 
 use std::collections::BTreeMap;

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::SecretString;
+use sepal_policy::Rule;
 use serde::Deserialize;
 
 pub use agent::{
@@ -28,6 +29,7 @@ pub use runtime::{
 };
 pub use telemetry::Telemetry;
 
+use crate::config::family::rules::rule;
 use crate::domain::{McpServerConfig, Most};
 
 /// Everything that can be set. A module gets its own section, once.
@@ -49,6 +51,8 @@ pub struct Settings {
     pub approval: Vec<ApprovalWay>,
     /// MCP servers whose tools sessions get, by name.
     pub mcp_servers: BTreeMap<String, McpServerConfig>,
+    /// Rules about everybody's calls.
+    pub rules: Vec<Rule>,
     /// What outlives the process.
     pub store: Store,
     pub sandbox: Sandbox,
@@ -68,6 +72,14 @@ struct Tree {
     sandbox: Sandbox,
     auth: Auth,
     telemetry: Telemetry,
+    policy: PolicyTree,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PolicyTree {
+    /// The fields of each, which were checked.
+    rules: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
 }
 
 #[derive(Deserialize)]
@@ -106,6 +118,7 @@ impl Settings {
             tool: tree.agent.tool,
             approval: tree.agent.approval,
             mcp_servers: tree.agent.connections.mcp_servers,
+            rules: rules_of(&tree.policy.rules)?,
             store: tree.store,
             sandbox: Sandbox {
                 most,
@@ -115,6 +128,17 @@ impl Settings {
             telemetry: tree.telemetry,
         })
     }
+}
+
+fn rules_of(
+    rules: &BTreeMap<String, BTreeMap<String, serde_json::Value>>,
+) -> serde_json::Result<Vec<Rule>> {
+    use serde::de::Error as _;
+    let rules = rules.iter().map(|(name, fields)| {
+        let problem = |(field, what)| serde_json::Error::custom(format!("{name}.{field}: {what}"));
+        rule(name, fields).map_err(problem)
+    });
+    rules.collect()
 }
 
 /// `store`.

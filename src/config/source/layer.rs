@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use super::file;
 use super::file::Entry;
 use crate::config::check::{Raw, check};
-use crate::config::family::{self, Member, Members, contexts, providers, servers};
+use crate::config::family::{self, Member, Members, contexts, providers, rules, servers};
 use crate::config::problem::did_you_mean;
 use crate::config::table::{
-    CONTEXTS, Definition, Fallback, Family, Kind, LATER, PROVIDERS, SERVERS, SETTINGS, find,
+    CONTEXTS, Definition, Fallback, Family, Kind, LATER, PROVIDERS, RULES, SERVERS, SETTINGS, find,
 };
 use crate::config::value::{Resolved, Values, checked, variable};
 use crate::config::{Problem, Problems, Settings, Source, Sources, derive, docs};
@@ -43,12 +43,16 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     let (of_servers, others): (Vec<_>, Vec<_>) = members
         .into_iter()
         .partition(|member: &Member| member.is_of(&SERVERS));
+    let (of_rules, others): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .partition(|member: &Member| member.is_of(&RULES));
     let (of_contexts, of_providers) = others
         .into_iter()
         .partition(|member| member.is_of(&CONTEXTS));
     let (providers, notices) = providers::fill(&mut values, of_providers, sources, &mut problems);
     let servers = servers::read(of_servers, sources, &mut problems);
     let contexts = contexts::read(of_contexts, &mut problems);
+    let rules = rules::read(of_rules, &mut problems);
     derive::cross_check(&values, &mut problems);
     if !problems.is_empty() {
         return Err(Problems(problems));
@@ -57,6 +61,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
         (&PROVIDERS, &providers),
         (&CONTEXTS, &contexts),
         (&SERVERS, &servers),
+        (&RULES, &rules),
     ];
     match Settings::from_tree(tree(&values, &families)) {
         Ok(settings) => Ok(Loaded {

@@ -1,5 +1,6 @@
 //! The sections whose members have free names: providers and MCP servers.
 
+use super::policy::RULES;
 use super::rows::{CACHE_TTLS, FLAVOURS, PROVIDER_KINDS};
 use super::{Kind, Word};
 
@@ -78,7 +79,7 @@ const WORKSPACES: FieldKind = FieldKind::One(Kind::OneOf(&[
 ]));
 
 /// Every family.
-pub const FAMILIES: &[Family] = &[PROVIDERS, CONTEXTS, SERVERS];
+pub const FAMILIES: &[Family] = &[PROVIDERS, CONTEXTS, SERVERS, RULES];
 
 /// `agent.llm.providers`.
 pub const PROVIDERS: Family = Family {

@@ -3,10 +3,12 @@
 //! `rows` holds the settings, `families` the sections whose members have free names.
 
 mod families;
+mod policy;
 mod rows;
 
 pub(super) use families::provider_kind;
 pub use families::{CONTEXTS, FAMILIES, Family, Field, FieldKind, PROVIDERS, SERVERS};
+pub use policy::RULES;
 pub use rows::{LATER, SETTINGS};
 
 /// What values a setting takes.

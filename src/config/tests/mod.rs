@@ -5,6 +5,7 @@ mod fallback;
 mod meaning;
 mod providers;
 mod refusal;
+mod rules;
 mod servers;
 
 use std::time::Duration;

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::access::Refused;
-use crate::agent::{BudgetError, RowError};
+use crate::agent::{BudgetError, RowError, RuleError};
 use crate::domain::{Code, Fault, RequestId};
 use crate::providers;
 use crate::session::Refusal;
@@ -341,6 +341,15 @@ impl From<RowError> for ApiError {
         match error {
             RowError::Refused(refusal) => refusal.into(),
             RowError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<RuleError> for ApiError {
+    fn from(error: RuleError) -> Self {
+        match error {
+            RuleError::Refused(refusal) => refusal.into(),
+            RuleError::Store(error) => error.into(),
         }
     }
 }

@@ -273,7 +273,7 @@ impl Conversation {
             };
             let who = match by {
                 Decider::Person(person) => person.name.clone(),
-                Decider::Rule { name } => format!("rule {name}"),
+                Decider::Rule { name, .. } => format!("rule {name}"),
                 Decider::System => "Sepal".to_owned(),
             };
             let change = edited.as_ref().map_or("", |_| ", with changed arguments");

@@ -10,6 +10,7 @@ mod mcp_servers;
 mod metrics;
 mod models;
 mod providers;
+mod rules;
 mod sessions;
 mod shared;
 mod system;
@@ -44,6 +45,7 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .routes(routes!(approvals::count_approvals))
         .merge(models::routes())
         .merge(mcp_servers::routes())
+        .merge(rules::routes())
         .routes(routes!(providers::list_providers))
         .routes(routes!(
             providers::read_provider,

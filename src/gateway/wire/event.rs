@@ -48,6 +48,7 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             changed(shown, json!({ "placed": placed }))
         }
         Event::WindowChosen { whole } => changed(shown, json!({ "wholeWindow": whole })),
+        Event::RuleGiven { .. } | Event::RuleTakenBack { .. } => rule_frames(shown),
         Event::ContextReset
         | Event::ContextCut { .. }
         | Event::ContextCompacted(_)
@@ -64,6 +65,20 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. }
         | Event::TitlingMoved { .. } => Frames::new(),
+    }
+}
+
+/// Rules that were given for the session, or taken back.
+fn rule_frames(shown: &ShownEvent) -> Frames {
+    if let Event::RuleGiven { rule, by } = &shown.event {
+        let sentence = sepal_policy::sentence(rule);
+        let given = json!({ "id": rule.id, "sentence": sentence, "by": by });
+        changed(shown, json!({ "ruleGiven": given }))
+    } else if let Event::RuleTakenBack { id, by } = &shown.event {
+        let taken_back = json!({ "id": id, "by": by });
+        changed(shown, json!({ "ruleTakenBack": taken_back }))
+    } else {
+        Frames::new()
     }
 }
 

@@ -3,9 +3,6 @@
 
 use crate::domain::Tool;
 
-/// The bundled server's name in the registry.
-pub const BUNDLED_SERVER: &str = "sandbox";
-
 /// What `sepal-mcp-server --describe` prints; a test of that crate holds the two together.
 const DEFINITIONS: &str = include_str!("../../../mcp-server/tools.json");
 

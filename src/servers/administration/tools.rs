@@ -5,7 +5,6 @@ use super::{Administration, unknown};
 use crate::domain::{Digest, ToolRef};
 use crate::servers::catalogue::tool_report::ToolReport;
 use crate::servers::error::Error;
-use crate::servers::news::Change;
 use crate::session::PolicyEffect;
 use crate::store::records::ToolSetting;
 
@@ -83,9 +82,7 @@ impl Administration<'_> {
             .tool_settings()
             .put(tenant, &setting)
             .await?;
-        self.servers.stale();
-        self.servers.pass_on(Some(tenant), name, Change::Rules);
-        self.servers.rules_changed(tenant);
+        self.servers.policy_changed(tenant);
         let view = self.servers.view(tenant).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
         Ok(ToolReport::new(&view, server, known))

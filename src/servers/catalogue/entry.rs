@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::domain::{
-    Digest, McpNetwork, McpServerConfig, McpTransport, McpWorkspace, RunsIn, RunsInKind, Scope,
-    TenantId,
+    BUNDLED_SERVER, Digest, McpNetwork, McpServerConfig, McpTransport, McpWorkspace, RunsIn,
+    RunsInKind, Scope, TenantId,
 };
-use crate::mcp::BUNDLED_SERVER;
 use crate::mcp::config::as_image;
 use crate::sandbox::Image;
 

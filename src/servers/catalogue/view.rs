@@ -6,14 +6,15 @@ use std::time::Instant;
 
 use super::deferred::Deferred;
 use super::entry::{BUNDLED, ServerEntry, Source};
+use super::rule_sets::{ListedRule, RuleSets, is_rule};
 use crate::domain::{Digest, TenantId, Timestamp, Tool, ToolRef};
 use crate::history;
 use crate::llm::tokens;
 use crate::llm::tool_search::Searchable;
 use crate::mcp::{Naming, Offer, Toolbox, is_offered};
 use crate::sandbox::Image;
-use crate::session::{PolicyEffect, Rule, Rules};
-use crate::store::records::ToolSetting;
+use crate::session::{PolicyEffect, Rules};
+use crate::store::records::{RuleRow, ToolSetting};
 
 /// More tools than these are worth a word: each definition is sent with each request.
 const MANY_TOOLS: usize = 100;
@@ -23,6 +24,8 @@ const MANY_TOOLS: usize = 100;
 pub(crate) struct Ingredients {
     pub(crate) naming: Naming,
     pub(crate) servers: Vec<Ingredient>,
+    /// What was decided about calls beforehand, by the tenant and its people.
+    pub(crate) rules: Vec<RuleRow>,
 }
 
 /// One server of it.
@@ -49,7 +52,8 @@ pub struct View {
     readable: [OnceLock<ToolOffer>; 2],
     /// What the definitions take that may be searched, estimated; counted when it is first needed.
     deferrable_tokens: OnceLock<u64>,
-    pub(crate) rules: Arc<Rules>,
+    /// What decides about calls.
+    pub(crate) rules: RuleSets,
     /// Why tools are not offered, by server.
     pub(crate) problems: BTreeMap<String, Vec<String>>,
 }
@@ -146,7 +150,6 @@ impl View {
     pub(crate) fn new(ingredients: Ingredients, base: &Rules) -> Self {
         let mut toolbox = Toolbox::default();
         let mut problems = BTreeMap::new();
-        let mut policy = base.policy.clone();
         for server in &ingredients.servers {
             if !server.entry.config.enabled {
                 continue;
@@ -173,13 +176,12 @@ impl View {
             if !left_out.is_empty() {
                 problems.insert(server.entry.name.clone(), left_out);
             }
-            policy.extend(server.settings.iter().map(rule));
         }
         let definitions = toolbox.definitions().cloned().collect();
-        let rules = Rules {
-            policy,
-            ..base.clone()
-        };
+        let enabled = ingredients.servers.iter();
+        let enabled = enabled.filter(|server| server.entry.config.enabled);
+        let settings = enabled.flat_map(|server| &server.settings);
+        let rules = RuleSets::new(base, settings.filter(|it| is_rule(it)), &ingredients.rules);
         Self {
             ingredients,
             toolbox,
@@ -187,7 +189,7 @@ impl View {
             deferred: OnceLock::new(),
             readable: Default::default(),
             deferrable_tokens: OnceLock::new(),
-            rules: Arc::new(rules),
+            rules,
             problems,
         }
     }
@@ -267,6 +269,23 @@ impl View {
         servers.filter(|entry| entry.config.enabled)
     }
 
+    /// All rules about the tenant's calls, those of its people too.
+    pub(crate) fn listed_rules(&self) -> &[ListedRule] {
+        self.rules.listed()
+    }
+
+    /// Where the tool lives that models know by that name.
+    pub(crate) fn tool_of(&self, name: &str) -> Option<ToolRef> {
+        Some(self.toolbox.find(name)?.at.clone())
+    }
+
+    /// The hash of a tool's definition as it is offered now.
+    pub(crate) fn definition(&self, server: &str, tool: &str) -> Option<String> {
+        let mut tools = self.toolbox.tools();
+        let tool = tools.find(|it| it.at.server == server && it.at.tool == tool)?;
+        Some(tool.definition.as_str().to_owned())
+    }
+
     /// Since when a tool is another than the one that the tenant said yes to.
     pub(crate) fn drift(&self, at: &ToolRef) -> Option<Timestamp> {
         let server = self.server(&at.server)?;
@@ -292,15 +311,5 @@ impl View {
     /// What decides what a server's calls do; the same in every life of the program.
     pub(crate) fn identity(&self, name: &str, image: &str) -> Option<Digest> {
         self.entry(name).map(|entry| entry.definitions_key(image))
-    }
-}
-
-/// Names hold no `*`: neither the registry nor a listing lets one in.
-fn rule(setting: &ToolSetting) -> Rule {
-    Rule {
-        name: format!("{} of {}", setting.tool.tool, setting.tool.server),
-        server: setting.tool.server.clone(),
-        tool: setting.tool.tool.clone(),
-        effect: setting.effect,
     }
 }

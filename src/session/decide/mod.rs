@@ -6,6 +6,7 @@ mod import;
 mod queue;
 mod recovery;
 mod refusal;
+mod rules;
 mod title;
 mod turn;
 
@@ -151,6 +152,7 @@ impl<'a> Draft<'a> {
             Command::ChooseModel { .. }
             | Command::ChooseWindow { .. }
             | Command::ChooseCompaction { .. } => self.choose(command)?,
+            Command::GiveRule { .. } | Command::TakeRuleBack { .. } => self.keep_rules(command)?,
             Command::Answered { .. }
             | Command::ModelFailed { .. }
             | Command::Overflowed { .. }

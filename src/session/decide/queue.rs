@@ -9,75 +9,11 @@ use crate::domain::{Actor, CallId, Code};
 use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
 use crate::session::command::{Decision, Refusal};
 use crate::session::event::{EditedArgs, Event};
-use crate::session::policy::PolicyEffect;
 
-const REPEATED: &str =
+pub(super) const REPEATED: &str =
     "the same call was rejected earlier in this turn; do not repeat it unchanged";
 
 impl Draft<'_> {
-    /// Lets rules decide what they can; the rest stays pending.
-    pub(super) fn apply_policy(&mut self) {
-        let pending = self.queue().iter().filter(|call| call.is_pending());
-        let pending: Vec<Arc<Call>> = pending.cloned().collect();
-        for call in pending {
-            let Some(facts) = &call.facts else { continue };
-            let turn = self.control.turn.as_ref();
-            if turn.is_some_and(|turn| turn.rejected.contains(&facts.equal)) {
-                self.reject(&call.id, Some(REPEATED), Decider::System);
-                continue;
-            }
-            let rules = self.inputs.rules;
-            let (effect, name) = rules.effect_for(&facts.tool);
-            match effect {
-                PolicyEffect::Deny => self.deny(&call.id, name),
-                // Beats every rule and grant: it may have happened already.
-                PolicyEffect::Allow if self.control.unknown_equals.contains(&facts.equal) => {}
-                // The yes was for another definition.
-                PolicyEffect::Allow if facts.drift.is_some() => {}
-                PolicyEffect::Allow => self.approve(&call.id, None, by_rule(name), None),
-                PolicyEffect::Ask => {}
-            }
-        }
-    }
-
-    /// Decides what waits, or has been approved and not started, by the rules of now, as far as they
-    /// say less than those before: what is denied is refused, whoever approved it, and what only a rule
-    /// had allowed is asked.
-    fn withdraw_approvals(&mut self) {
-        let rules = self.inputs.rules;
-        let open = self.queue().iter();
-        let open = open.filter(|call| call.is_pending() || call.is_approved());
-        let open: Vec<Arc<Call>> = open.cloned().collect();
-        for call in open {
-            let Some(facts) = &call.facts else { continue };
-            let (effect, name) = rules.effect_for(&facts.tool);
-            match (effect, &call.status) {
-                (PolicyEffect::Deny, _) => self.deny(&call.id, name),
-                (
-                    PolicyEffect::Ask,
-                    CallStatus::Approved {
-                        by: Decider::Rule { .. },
-                        ..
-                    },
-                ) => self.take_back(&call.id, by_rule(name)),
-                (PolicyEffect::Allow | PolicyEffect::Ask, _) => {}
-            }
-        }
-    }
-
-    /// The rules may be others by now.
-    pub(super) fn review_calls(&mut self) {
-        let is_open = |call: &Arc<Call>| call.is_pending() || call.is_approved();
-        if self.queue().iter().any(is_open) {
-            self.advance();
-        }
-    }
-
-    fn deny(&mut self, id: &CallId, rule: &str) {
-        let reason = format!("refused by rule \"{rule}\"");
-        self.reject(id, Some(&reason), by_rule(rule));
-    }
-
     /// The next step of a batch: ask for the next call, start the approved ones, or go on to the
     /// model once every call has a result.
     pub(super) fn advance(&mut self) {
@@ -217,23 +153,11 @@ impl Draft<'_> {
             }
         };
         // Changed arguments go through policy again.
-        self.check_not_denied(call)?;
+        let args = edited.as_ref().map_or(&call.args, |edited| &edited.args);
+        self.check_not_denied(call, args)?;
         let by = Decider::Person(decision.by.clone());
         self.approve(&call.id, edited, by, decision.reason.as_deref());
         self.advance();
-        Ok(())
-    }
-
-    /// The rules may have changed since the call was asked for.
-    fn check_not_denied(&self, call: &Call) -> Result<(), Refusal> {
-        let Some(facts) = &call.facts else {
-            return Ok(());
-        };
-        let (effect, rule) = self.inputs.rules.effect_for(&facts.tool);
-        if effect == PolicyEffect::Deny {
-            let text = format!("`{}` is refused by rule \"{rule}\"", call.name);
-            return Err(Refusal::new(Code::NotAllowed, text));
-        }
         Ok(())
     }
 
@@ -289,7 +213,7 @@ impl Draft<'_> {
             }
             let call = self.find(id)?;
             if approved && call.is_pending() {
-                self.check_not_denied(call)?;
+                self.check_not_denied(call, &call.args)?;
             }
         }
         let by = Decider::Person(by.clone());
@@ -310,7 +234,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn approve(
+    pub(super) fn approve(
         &mut self,
         id: &CallId,
         edited: Option<EditedArgs>,
@@ -337,7 +261,7 @@ impl Draft<'_> {
     }
 
     /// A rejected call has its result at once and does not block the rest (S2.34).
-    fn reject(&mut self, id: &CallId, reason: Option<&str>, by: Decider) {
+    pub(super) fn reject(&mut self, id: &CallId, reason: Option<&str>, by: Decider) {
         let reason = reason.map(ToOwned::to_owned);
         self.push(Event::Decided {
             call: id.clone(),
@@ -386,11 +310,5 @@ impl Draft<'_> {
                 Err(nothing_to_do("the call does not run; reject it instead"))
             }
         }
-    }
-}
-
-fn by_rule(name: &str) -> Decider {
-    Decider::Rule {
-        name: name.to_owned(),
     }
 }

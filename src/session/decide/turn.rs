@@ -215,12 +215,16 @@ impl Draft<'_> {
                 Resolution::Ready(facts) => Some(Arc::clone(facts)),
                 Resolution::Invalid(_) | Resolution::Answered(_) => None,
             };
+            let id = CallId::new(ms, index);
             let why = facts.as_ref().map_or(String::new(), |facts| {
                 if self.control.unknown_equals.contains(&facts.equal) {
                     "An equal call has an unknown outcome".to_owned()
                 } else {
-                    let (_, rule) = self.inputs.rules.effect_for(&facts.tool);
-                    format!("Asked by rule \"{rule}\"")
+                    let rules = self.inputs.rules;
+                    let about = (facts.as_ref(), self.inputs.now);
+                    rules
+                        .rule_on(&self.control, (&id, &proposal.args), about)
+                        .why
                 }
             });
             let is_first_use = facts
@@ -228,7 +232,7 @@ impl Draft<'_> {
                 .is_some_and(|facts| seen.insert(tool_key(&facts.tool)));
             Arc::new(Call {
                 card: Memo::default(),
-                id: CallId::new(ms, index),
+                id,
                 provider_id: proposal.provider_id.clone(),
                 name: proposal.name.clone(),
                 args: proposal.args.clone(),
@@ -237,6 +241,7 @@ impl Draft<'_> {
                 facts,
                 why,
                 is_first_use,
+                awaits_person: false,
                 since: self.inputs.now,
                 status: CallStatus::Pending { asked: false },
                 result: None,

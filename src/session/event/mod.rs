@@ -13,6 +13,7 @@ pub use commit::{Commit, CommitError, SCHEMA};
 use self::compaction::{Compacted, ContextSize};
 use super::call::{Call, Decider, Outcome, SaidCall, Verdict};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts};
+use super::policy::Rule;
 use super::reasoning::Reasoning;
 use super::title::{TitleSource, Titling};
 use crate::domain::{
@@ -278,6 +279,10 @@ pub enum Event {
         /// The first way that suffices; `None` = what the settings say.
         strategies: Option<Vec<CompactionStrategy>>,
     },
+    /// A rule holds from here on, for this session alone.
+    RuleGiven { rule: Box<Rule>, by: Actor },
+    /// It holds no more.
+    RuleTakenBack { id: String, by: Actor },
     /// Results of the running turn were shown in a short form from this request on, because the turn
     /// would not have fitted otherwise; the transcript stays. Told once for a turn.
     ResultsShortened {

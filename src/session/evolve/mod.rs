@@ -4,9 +4,12 @@ mod context;
 mod queue;
 mod turn;
 
+use std::sync::Arc;
+
 use self::context::{NEW_WORKSPACE, workspace_note};
 use super::event::{Commit, Event};
 use super::model::ModelChoice;
+use super::policy::GivenRule;
 use super::state::{Control, Phase, SessionState, WaitingMessage};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Effort, EngineId, ForkOrigin, GatewayId, Timestamp,
@@ -71,6 +74,7 @@ impl Control {
                 self.waiting.retain(|message| message.seq != *message_seq);
             }
             Event::AttachmentPlaced { id, path, .. } => self.keep_place(id, path),
+            Event::RuleGiven { .. } | Event::RuleTakenBack { .. } => self.evolve_rules(event, at),
             Event::Settled {
                 call,
                 name,
@@ -98,6 +102,15 @@ impl Control {
     fn settle(&mut self, call: &CallId, name: &str, (happened, by): (bool, &Actor)) {
         self.unknown.remove(call);
         self.notes.push(settled(call, name, happened, by));
+    }
+
+    fn evolve_rules(&mut self, event: &Event, at: Timestamp) {
+        if let Event::RuleGiven { rule, by } = event {
+            let (rule, by) = ((**rule).clone(), by.clone());
+            self.rules = Arc::new(self.rules.with(GivenRule { rule, by, at }));
+        } else if let Event::RuleTakenBack { id, .. } = event {
+            self.rules = Arc::new(self.rules.without(id));
+        }
     }
 
     /// Folds what is read from now on, and by which model.
@@ -159,6 +172,8 @@ impl Control {
         self.engine = None;
         self.created_at = at;
         self.placed.clear();
+        // They were given for the other session.
+        self.rules = Arc::default();
         self.forked_from = Some(origin.clone());
     }
 

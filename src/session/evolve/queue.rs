@@ -96,7 +96,10 @@ impl Control {
         let mut rejected = None;
         self.change(id, |call| match verdict {
             Verdict::Approved => call.status = CallStatus::Approved { by: by.clone(), at },
-            Verdict::TakenBack => call.status = CallStatus::Pending { asked: false },
+            Verdict::TakenBack => {
+                call.status = CallStatus::Pending { asked: false };
+                call.awaits_person |= matches!(by, Decider::Person(_));
+            }
             Verdict::Rejected => {
                 rejected = call.facts.as_ref().map(|facts| facts.equal.clone());
                 let by = Some(by.clone());

@@ -9,12 +9,13 @@ pub(crate) mod world;
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
+use sepal_policy::{Rule, Scope};
 use serde_json::json;
 
-use self::world::{World, answer, approve, digests, proposal, reject, say};
+use self::world::{World, answer, approve, digests, policy, proposal, reject, rule, say};
 use super::{
     Answer, Command, CutKind, Decision, Edit, Failure, ModelChoice, Outcome, Output, PolicyEffect,
-    Proposal, Reasoning, Resolution, Rule, SessionState, Spent, Turn,
+    Proposal, Reasoning, Resolution, SessionState, Spent, Turn,
 };
 use crate::domain::{
     BlobId, CallId, Code, CompactionStrategy, Digest, Effort, MicroUsd, ModelRequestId, TokenUsage,
@@ -200,8 +201,16 @@ fn command(world: &World, (what, a, b): Step) -> Command {
 
 fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
     let turn = world.state.control.turn.as_ref();
-    match a % 11 {
+    match a % 13 {
         0 => Command::Retry,
+        11 => Command::GiveRule {
+            rule: Box::new(some_rule(b)),
+            by: World::person(),
+        },
+        12 => Command::TakeRuleBack {
+            id: format!("given {}", b % 5),
+            by: World::person(),
+        },
         10 => Command::Titled {
             title: (b % 2 == 0).then(|| format!("made {b}")),
             spent: some_spent(b),
@@ -243,14 +252,22 @@ fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
     }
 }
 
-fn rules(world: &mut World, seed: u8) {
-    let rule = |name: &str, tool: &str, effect| Rule {
-        name: name.into(),
-        server: "*".into(),
-        tool: tool.into(),
-        effect,
+/// A rule for the session alone.
+fn some_rule(seed: u8) -> Rule {
+    let tool = ["read_*", "write_*", "run", "*"][usize::from(seed / 5) % 4];
+    let effect = match seed % 3 {
+        0 => PolicyEffect::Deny,
+        1 => PolicyEffect::Ask,
+        _ => PolicyEffect::Allow,
     };
-    world.rules.policy = vec![
+    let mut rule = rule(&format!("given {}", seed % 5), tool, effect);
+    rule.scope = Scope::Session;
+    rule
+}
+
+/// Other rules than before, in which what is denied may be another thing.
+fn rules(world: &mut World, seed: u8) {
+    world.rules.policy = policy(vec![
         rule("no", "deny_*", PolicyEffect::Deny),
         rule(
             "reads",
@@ -261,7 +278,16 @@ fn rules(world: &mut World, seed: u8) {
                 PolicyEffect::Ask
             },
         ),
-    ];
+        rule(
+            "writes",
+            "write_*",
+            if seed % 3 == 0 {
+                PolicyEffect::Deny
+            } else {
+                PolicyEffect::Ask
+            },
+        ),
+    ]);
     world.rules.max_iterations = u32::from(seed % 5) + 1;
     world.rules.max_waiting_messages = 3;
     world.rules.has_titles_made = seed % 3 > 0;
@@ -286,7 +312,8 @@ proptest! {
                 230..=240 => world.crash(),
                 241..=246 => world.take_snapshot(),
                 247..=248 => world.now += 20 * 60 * 1000,
-                249..=250 => world.has_engine = true,
+                249 => world.has_engine = true,
+                250 => rules(&mut world, step.1),
                 251..=255 => {
                     // It decides on what it knows; a journal that went on gives a conflict, and
                     // it reads and decides again.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use sepal_policy::Scope;
 use serde_json::Value;
 
 use crate::domain::{
@@ -16,8 +17,9 @@ use crate::domain::{
 };
 use crate::session::{
     Answer, CallStatus, Command, Commit, ContextSize, Cut, CutKind, Decider, Decision, Effect,
-    Event, Fork, Gateway, Genesis, Inputs, ModelChoice, Outcome, Output, Proposal, Refusal, Replay,
-    Resolution, Rules, SCHEMA, SessionState, ToolFacts, Verdict, decide, effects,
+    Event, Fork, Gateway, Genesis, Inputs, ModelChoice, Outcome, Output, Policy, PolicyEffect,
+    Proposal, Refusal, Replay, Resolution, Rule, Rules, SCHEMA, SessionState, ToolFacts, Verdict,
+    decide, effects,
 };
 
 pub(crate) struct World {
@@ -52,6 +54,19 @@ pub(crate) fn say(text: &str) -> Command {
         effort: None,
         attachments: vec![],
     }
+}
+
+/// A rule about tools of any server, whose id is its name.
+pub(crate) fn rule(name: &str, tool: &str, effect: PolicyEffect) -> Rule {
+    let mut rule = Rule::new(name, effect, Scope::Tenant);
+    rule.name = Some(name.to_owned());
+    rule.tool = tool.into();
+    rule
+}
+
+/// These rules, in force.
+pub(crate) fn policy(rules: Vec<Rule>) -> Policy {
+    Policy::InForce(sepal_policy::Rules::compile(rules).unwrap())
 }
 
 impl World {
@@ -117,6 +132,7 @@ pub(crate) fn proposal(tool: &str, args: Value) -> Proposal {
             is_trusted: true,
             drift: None,
             file: None,
+            definition: Some(Digest::from_wire("definition")),
             runs_in: RunsIn {
                 kind: RunsInKind::Sandbox,
                 hosts: vec![],
@@ -308,6 +324,7 @@ impl World {
                     Some(digest),
                     "no call runs undecided"
                 );
+                self.check_not_denied(call, after);
             }
             Event::ApprovalAsked {
                 call,
@@ -348,6 +365,21 @@ impl World {
             }
             _ => {}
         }
+    }
+
+    /// Whatever was allowed or approved before: what the rules of now deny does not run.
+    fn check_not_denied(&self, id: &CallId, after: &SessionState) {
+        let turn = after.control.turn.as_ref().unwrap();
+        let name = &turn.call(id).unwrap().name;
+        let Policy::InForce(rules) = &self.rules.policy else {
+            panic!("the world has rules");
+        };
+        let given = after.control.rules.given().iter().map(|it| &it.rule);
+        let mut denying = rules.iter().chain(given);
+        assert!(
+            !denying.any(|rule| rule.effect == PolicyEffect::Deny && rule.tool.fits(name)),
+            "{name} runs although it is denied"
+        );
     }
 
     fn check_approval(&mut self, id: &CallId, by: &Decider, after: &SessionState) {

@@ -99,6 +99,14 @@ fn said(event: &Event) -> Option<Command> {
         Event::CompactionChosen { strategies } => Command::ChooseCompaction {
             strategies: strategies.clone(),
         },
+        Event::RuleGiven { rule, by } => Command::GiveRule {
+            rule: rule.clone(),
+            by: by.clone(),
+        },
+        Event::RuleTakenBack { id, by } => Command::TakeRuleBack {
+            id: id.clone(),
+            by: by.clone(),
+        },
         Event::ContextReset => Command::ResetContext,
         Event::WorkspaceCopied { outcome } => Command::WorkspaceCopied { outcome: *outcome },
         Event::Withdrawn {

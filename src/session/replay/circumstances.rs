@@ -7,24 +7,21 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::{CallId, Code, EngineId, GatewayId, Timestamp, ToolRef};
+use crate::domain::{CallId, Code, EngineId, GatewayId, Timestamp};
 use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
 use crate::session::command::Genesis;
 use crate::session::decide::{Gateway, Inputs};
 use crate::session::event::{Event, MAX_ITERATIONS};
-use crate::session::policy::{PolicyEffect, Rule, Rules};
+use crate::session::policy::{Policy, PolicyEffect, RuleName, Rules, Ruling};
 use crate::session::state::Control;
 use crate::session::title::Titling;
-
-/// What a call says of the rule that made it ask.
-const ASKED_BY: &str = "Asked by rule \"";
 
 /// What is known of the settings at the time.
 #[derive(Debug, Default)]
 pub(super) struct Circumstances {
     genesis: Option<Genesis>,
-    /// The newest rule that is known of each tool.
-    rules: BTreeMap<(String, String), Rule>,
+    /// The newest that is known to have been decided of each call of the queue.
+    rulings: BTreeMap<CallId, Ruling>,
     limits: Limits,
 }
 
@@ -85,26 +82,36 @@ impl Circumstances {
     pub(super) fn learn(&mut self, control: &Control, rest: &[Event], now: Timestamp) {
         for event in rest {
             if let Event::Queued { calls } = event {
+                self.rulings.clear();
                 for call in calls {
-                    self.learn_from_call(call);
+                    self.know(&call.id, PolicyEffect::Ask, (None, &call.why));
                 }
             }
+        }
+        // Had a rule said another thing of a call that waited, it would have been decided.
+        let queue = control.turn.iter().flat_map(|turn| &turn.queue);
+        for call in queue.filter(|call| call.is_pending()) {
+            self.know(&call.id, PolicyEffect::Ask, (None, &call.why));
         }
         for event in rest {
             if let Event::Decided {
                 call,
                 verdict,
-                by: Decider::Rule { name },
+                by: Decider::Rule { name, id },
                 ..
             } = event
-                && let Some(call) = find(control, rest, call)
             {
                 let effect = match verdict {
                     Verdict::Approved => PolicyEffect::Allow,
                     Verdict::Rejected => PolicyEffect::Deny,
                     Verdict::TakenBack => PolicyEffect::Ask,
                 };
-                self.know(call, name, effect);
+                let rule = RuleName {
+                    id: id.clone().unwrap_or_default(),
+                    name: name.clone(),
+                };
+                let why = find(control, rest, call).map_or("", |call| &call.why);
+                self.know(call, effect, (Some(rule), why));
             }
         }
         self.limits = Limits {
@@ -114,24 +121,10 @@ impl Circumstances {
         };
     }
 
-    /// A call that a rule lets run or refuses is decided in the commit that asks for it.
-    fn learn_from_call(&mut self, call: &Call) {
-        let name = call.why.strip_prefix(ASKED_BY);
-        if let Some(name) = name.and_then(|name| name.strip_suffix('"')) {
-            self.know(call, name, PolicyEffect::Ask);
-        }
-    }
-
-    fn know(&mut self, call: &Call, name: &str, effect: PolicyEffect) {
-        let Some(facts) = &call.facts else { return };
-        let ToolRef { server, tool } = facts.tool.clone();
-        let rule = Rule {
-            name: name.to_owned(),
-            server: server.clone(),
-            tool: tool.clone(),
-            effect,
-        };
-        self.rules.insert((server, tool), rule);
+    fn know(&mut self, call: &CallId, effect: PolicyEffect, (rule, why): (Option<RuleName>, &str)) {
+        let why = why.to_owned();
+        self.rulings
+            .insert(call.clone(), Ruling { effect, rule, why });
     }
 
     /// Everything for one decision; none before the session was created.
@@ -147,7 +140,7 @@ impl Circumstances {
             gateway,
             engine,
             rules: Rules {
-                policy: self.rules.values().cloned().collect(),
+                policy: Policy::Recorded(self.rulings.clone()),
                 max_iterations: limits.max_iterations.unwrap_or(u32::MAX),
                 max_same_calls: limits.max_same_calls,
                 approval_stale_after_ms: limits.stale_after_ms.unwrap_or(u64::MAX),

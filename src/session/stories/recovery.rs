@@ -2,18 +2,13 @@
 
 use super::answer_calls;
 use crate::domain::Iteration;
-use crate::session::properties::world::{World, approve, say};
-use crate::session::{Command, Commit, Difference, Event, Outcome, PolicyEffect, Replay, Rule};
+use crate::session::properties::world::{World, approve, policy, rule, say};
+use crate::session::{Command, Commit, Difference, Event, Outcome, PolicyEffect, Replay};
 
 #[test]
 fn after_a_crash_a_running_call_is_unknown_the_turn_goes_on_and_an_equal_call_is_always_asked() {
     let mut world = World::new();
-    world.rules.policy = vec![Rule {
-        name: "allow".into(),
-        server: "*".into(),
-        tool: "*".into(),
-        effect: PolicyEffect::Allow,
-    }];
+    world.rules.policy = policy(vec![rule("allow", "*", PolicyEffect::Allow)]);
     world.tell(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
     let call = world.queue()[0].clone();

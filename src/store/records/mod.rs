@@ -12,6 +12,7 @@ mod links;
 mod mcp_servers;
 mod model_defaults;
 mod providers;
+mod rules;
 mod sandboxes;
 mod secrets;
 mod sessions;
@@ -34,6 +35,7 @@ pub use links::{LinkTarget, Links};
 pub use mcp_servers::{McpServerRow, McpServers};
 pub use model_defaults::{ModelDefault, ModelDefaults};
 pub use providers::{ProviderRow, Providers};
+pub use rules::{MOST_RULES, RuleRow, RuleUses, Rules};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
 pub use secrets::{SecretRow, Secrets};
 pub use sessions::{
@@ -110,6 +112,8 @@ impl Records {
         tool_definitions: ToolDefinitions,
         /// What tenants decided about single tools.
         tool_settings: ToolSettings,
+        /// What people and admins decided about calls beforehand.
+        rules: Rules,
         /// What was used.
         usage: Usage,
         /// What may be spent, and what running requests hold of it.

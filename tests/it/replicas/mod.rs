@@ -6,6 +6,7 @@ mod inbox;
 mod joining;
 mod killed;
 mod presence;
+mod rules;
 mod servers;
 mod together;
 

@@ -23,7 +23,7 @@ use self::shown::Shown;
 use self::written_files::Files;
 use crate::agent::attachments::Attachments;
 use crate::agent::journal::fence::Fence;
-use crate::domain::{BlobId, Code, Digest, EngineId, Memo, RunsInKind, ToolRef, TurnId};
+use crate::domain::{BlobId, Code, Digest, EngineId, Memo, RunsInKind, ToolRef, TurnId, UserId};
 use crate::mcp::{self, Standstill, ToolCall, ToolProgress, ToolboxTool};
 use crate::sandbox::ImageId;
 use crate::sandbox::assignment::SandboxAssignment;
@@ -130,9 +130,9 @@ impl SessionTools {
         view.toolbox.find(tool).map(|found| found.at.server.clone())
     }
 
-    /// What decides about calls: the installation's rules, then what the tenant said about tools.
-    pub(in crate::agent) fn rules(&self) -> Arc<Rules> {
-        Arc::clone(&self.view().rules)
+    /// What decides about calls in that person's sessions, beside the rules of the session itself.
+    pub(in crate::agent) fn rules(&self, owner: &UserId) -> Arc<Rules> {
+        Arc::clone(self.view().rules.of(owner))
     }
 
     /// How long the session must stay in memory for its servers; `None` if none runs.
@@ -233,6 +233,7 @@ impl SessionTools {
             annotations: entry.tool.annotations.clone(),
             is_trusted: entry.is_trusted,
             runs_in: server.runs_in(),
+            definition: Some(entry.definition.clone()),
             drift: view.drift(&entry.at),
             file: None,
             digest: self.digest_now(view, entry, args),

@@ -209,9 +209,9 @@ impl<'a> Fixed<'a> {
 #[serde(untagged)]
 pub(in crate::gateway::wire) enum Who<'a> {
     Person(&'a Actor),
-    /// Nobody has its id.
+    /// No person has its id: it is a rule's, or empty.
     Program {
-        id: &'static str,
+        id: &'a str,
         name: Cow<'static, str>,
     },
 }
@@ -231,12 +231,15 @@ fn is_inexact(args: &Value) -> bool {
 
 impl<'a> Who<'a> {
     pub(in crate::gateway::wire) fn of(by: &'a Decider) -> Self {
-        let name = match by {
+        let (id, name) = match by {
             Decider::Person(actor) => return Self::Person(actor),
-            Decider::Rule { name } => Cow::Owned(format!("rule {name}")),
-            Decider::System => Cow::Borrowed("Sepal"),
+            Decider::Rule { name, id } => {
+                let id = id.as_deref().unwrap_or_default();
+                (id, Cow::Owned(format!("rule {name}")))
+            }
+            Decider::System => ("", Cow::Borrowed("Sepal")),
         };
-        Self::Program { id: "", name }
+        Self::Program { id, name }
     }
 }
 

@@ -29,6 +29,8 @@ struct Decided<'a> {
     args: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule_id: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -97,6 +99,10 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
             reason,
             edited,
         } => {
+            let rule = match by {
+                Decider::Rule { name, id } => Some((name.as_str(), id.as_deref())),
+                Decider::Person(_) | Decider::System => None,
+            };
             let what = Decided {
                 call_id: call,
                 approved: *verdict == Verdict::Approved,
@@ -109,10 +115,8 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
                 edited: edited.is_some(),
                 reason: reason.as_deref(),
                 args: there(edited.as_ref().map(|edited| &edited.args)),
-                rule: match by {
-                    Decider::Rule { name } => Some(name),
-                    Decider::Person(_) | Decider::System => None,
-                },
+                rule: rule.map(|(name, _)| name),
+                rule_id: rule.and_then(|(_, id)| id),
             };
             smallvec![frame("tool:decided", &[&Stamped::of(what, shown)])]
         }

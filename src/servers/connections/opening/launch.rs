@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::{McpServerConfig, McpTransport, McpWorkspace, SandboxId};
-use crate::mcp::BUNDLED_SERVER;
+use crate::domain::{BUNDLED_SERVER, McpServerConfig, McpTransport, McpWorkspace, SandboxId};
 use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{Access, Bounds, Launch, Program};
 use crate::servers::catalogue::entry::{ServerEntry, Source};

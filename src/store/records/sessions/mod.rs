@@ -93,6 +93,20 @@ impl<'s> Sessions<'s> {
         self.db.execute_in_turn(statements).await
     }
 
+    /// The sessions of a tenant, or of one person of it, that changed last, the newest first.
+    pub async fn newest(
+        &self,
+        tenant: &TenantId,
+        owner: Option<&UserId>,
+        most: i64,
+    ) -> Result<Vec<SessionRow>, Error> {
+        let sql = "SELECT * FROM sessions WHERE tenant = $1 AND ($2 = '' OR owner = $2) \
+                   AND delete_at IS NULL ORDER BY updated_at DESC, id LIMIT $3";
+        let values = args![tenant.as_str(), owner.map_or("", UserId::as_str), most];
+        let rows: Vec<Row> = self.db.fetch_all(sql, values).await?;
+        rows.into_iter().map(Row::into_row).collect()
+    }
+
     /// The row of one session.
     pub async fn find(&self, key: &SessionKey) -> Result<Option<SessionRow>, Error> {
         let row: Option<Row> = self

@@ -65,6 +65,8 @@ pub struct CallRow {
     pub duration_ms: u64,
     /// Tokens of its result, estimated.
     pub result_tokens: u64,
+    /// The rule that decided it, if one did.
+    pub rule: Option<String>,
 }
 
 /// What commits of one session used.
@@ -249,8 +251,8 @@ fn args_of_tools((key, row): (&SessionKey, &RequestRow)) -> impl Iterator<Item =
 
 const KEEP_CALLS: PerRow = PerRow {
     before: "INSERT INTO tool_calls (tenant, session, commit_id, place, at, owner, server, tool, \
-        status, duration_ms, result_tokens) VALUES ",
-    row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        status, duration_ms, result_tokens, rule) VALUES ",
+    row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     between: ", ",
     after: " ON CONFLICT DO NOTHING",
 };
@@ -262,7 +264,8 @@ fn args_of_call((key, row): (&SessionKey, &CallRow)) -> Vec<Arg> {
         row.tool.as_str(),
         row.status,
         int(row.duration_ms),
-        int(row.result_tokens)
+        int(row.result_tokens),
+        row.rule.as_deref()
     ]);
     values
 }

@@ -2,10 +2,12 @@
 
 use serde_json::json;
 
+mod rules;
+
 use super::answer_calls;
 use crate::domain::{CallId, Code, Digest};
 use crate::session::call::{CallStatus, Decider};
-use crate::session::properties::world::{World, approve, digests, reject, say};
+use crate::session::properties::world::{World, approve, digests, policy, reject, rule, say};
 use crate::session::{Command, Decision, Edit, PolicyEffect, Rule};
 
 #[test]
@@ -14,12 +16,7 @@ fn a_tool_that_was_denied_meanwhile_does_not_run_by_any_approval() {
     world.tell(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b"]);
     let calls = world.queue();
-    world.rules.policy = vec![Rule {
-        name: "no more".into(),
-        server: "*".into(),
-        tool: "a".into(),
-        effect: PolicyEffect::Deny,
-    }];
+    world.rules.policy = policy(vec![rule("no more", "a", PolicyEffect::Deny)]);
     let all = Command::DecideAll {
         call_ids: Some(calls.clone()),
         approved: true,
@@ -44,17 +41,12 @@ fn three_calls_then(effect: PolicyEffect, before: impl FnOnce(&mut World)) -> (W
     before(&mut world);
     answer_calls(&mut world, &["a", "b", "c"]);
     let calls = world.queue();
-    world.rules.policy = vec![rule_for_a(effect)];
+    world.rules.policy = policy(vec![rule_for_a(effect)]);
     (world, calls)
 }
 
 fn rule_for_a(effect: PolicyEffect) -> Rule {
-    Rule {
-        name: "by now".into(),
-        server: "*".into(),
-        tool: "a".into(),
-        effect,
-    }
+    rule("by now", "a", effect)
 }
 
 fn status(world: &World, call: &CallId) -> CallStatus {
@@ -66,7 +58,7 @@ fn status(world: &World, call: &CallId) -> CallStatus {
 fn an_approved_call_does_not_start_with_its_siblings_once_its_tool_is_denied() {
     let (mut world, calls) = three_calls_then(PolicyEffect::Ask, |_| {});
     world.tell(&approve(&calls[0])).unwrap();
-    world.rules.policy = vec![rule_for_a(PolicyEffect::Deny)];
+    world.rules.policy = policy(vec![rule_for_a(PolicyEffect::Deny)]);
     world.tell(&approve(&calls[1])).unwrap();
     world.tell(&approve(&calls[2])).unwrap();
     assert_eq!(world.started(), calls[1..].to_vec());
@@ -76,7 +68,13 @@ fn an_approved_call_does_not_start_with_its_siblings_once_its_tool_is_denied() {
     let name = "by now".to_owned();
     assert_eq!(
         (status.as_str(), by),
-        ("rejected", Some(Decider::Rule { name }))
+        (
+            "rejected",
+            Some(Decider::Rule {
+                name: name.clone(),
+                id: Some(name)
+            })
+        )
     );
     world.check_folds();
 }
@@ -98,7 +96,8 @@ fn calls_of_a_denied_tool_are_decided_as_soon_as_the_rule_is_there() {
         before,
         "there is nothing more to decide"
     );
-    world.rules.policy[0].tool = "*".into();
+    let all = rule("by now", "*", PolicyEffect::Deny);
+    world.rules.policy = policy(vec![all]);
     world.tell(&Command::ReviewCalls).unwrap();
     assert!(world.queue().is_empty(), "the model is asked again");
     world.check_folds();
@@ -107,7 +106,7 @@ fn calls_of_a_denied_tool_are_decided_as_soon_as_the_rule_is_there() {
 #[test]
 fn what_a_rule_allowed_is_asked_once_the_rule_asks() {
     let (mut world, calls) = three_calls_then(PolicyEffect::Ask, |world| {
-        world.rules.policy = vec![rule_for_a(PolicyEffect::Allow)];
+        world.rules.policy = policy(vec![rule_for_a(PolicyEffect::Allow)]);
     });
     assert!(matches!(
         status(&world, &calls[0]),

@@ -1,0 +1,418 @@
+//! Rules about calls: who sees them, who gives them and takes them back, and what they would have changed.
+
+mod new_rule;
+mod simulation;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use sepal_policy as policy;
+use sepal_policy::Rule;
+
+pub use new_rule::{NewRule, RuleOffer, RuleReach, RuleWhose};
+pub use simulation::{Change, SimulatedCall, Simulation};
+
+use super::mailbox::SessionRequest;
+use super::sessions::Sessions;
+use crate::domain::{CallId, Caller, Code, Digest, Role, SessionKey, Timestamp, UserId};
+use crate::servers::{ListedRule, RuleOrigin};
+use crate::session::{Call, Command, Decision, GivenRule, Refusal};
+use crate::store;
+use crate::store::clock::now;
+use crate::store::records::{RuleRow, RuleUses};
+
+/// Days without a use after which a rule is offered for removal.
+const UNUSED_AFTER_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+
+/// Why rules are not told, given or taken back.
+#[derive(Debug, thiserror::Error)]
+pub enum RuleError {
+    /// Not to this caller, or not this rule.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// They cannot be read.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+/// Whether a rule still does something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleState {
+    Active,
+    /// Its time is over.
+    Expired,
+    /// The tool's definition is another than the one that was said yes to.
+    Drifted,
+}
+
+impl RuleState {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Expired => "expired",
+            Self::Drifted => "drifted",
+        }
+    }
+}
+
+/// A rule, for one who may see it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleView {
+    pub rule: Rule,
+    pub origin: RuleOrigin,
+    /// The rule in words.
+    pub sentence: String,
+    pub created_by: Option<UserId>,
+    pub created_at: Option<Timestamp>,
+    pub state: RuleState,
+    /// How often it decided a call, of the caller's sessions or, for admins, of the tenant's.
+    pub uses: u64,
+    pub last_used: Option<Timestamp>,
+    /// Whether it has not been used for so long that it is offered for removal.
+    pub is_unused: bool,
+    /// Whether the caller may take it back.
+    pub may_remove: bool,
+}
+
+/// A rule was given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Given {
+    pub view: RuleView,
+    /// Whether the call that it was made from may run by it, or by the decision that came with it.
+    pub has_approved: bool,
+}
+
+/// The door to rules.
+pub struct RuleAccess<'s> {
+    sessions: &'s Sessions,
+}
+
+impl Sessions {
+    /// Rules about calls.
+    pub fn rules(&self) -> RuleAccess<'_> {
+        RuleAccess { sessions: self }
+    }
+}
+
+impl RuleAccess<'_> {
+    /// What decides in the caller's sessions, in the order in which it counts; with a session of theirs
+    /// also what was given in it. Admins also see their tenant's rules that concern nobody's own.
+    pub async fn list(
+        &self,
+        caller: &Caller,
+        session: Option<&SessionKey>,
+    ) -> Result<Vec<RuleView>, RuleError> {
+        let mut listed = self.lasting(caller).await?;
+        if let Some(key) = session {
+            let view = self.sessions.join(key, caller).await?.view;
+            listed.extend(view.rules.given().iter().map(of_session));
+        }
+        self.sessions.listed().await;
+        let whose = (!is_admin(caller)).then_some(&caller.user.id);
+        let rules = self.sessions.records().rules();
+        let uses = rules.uses(&caller.tenant.id, whose).await?;
+        let servers = self.sessions.servers();
+        let offered = servers.view(&caller.tenant.id).await?;
+        let definition = |rule: &Rule| {
+            let (server, tool) = (rule.server.as_exact()?, rule.tool.as_exact()?);
+            offered.definition(server, tool)
+        };
+        let mut views: Vec<RuleView> = listed
+            .into_iter()
+            .map(|listed| view(caller, listed, &uses, definition))
+            .collect();
+        views.sort_by_key(|view| (std::cmp::Reverse(view.rule.effect), view.rule.scope));
+        Ok(views)
+    }
+
+    /// Rules that outlast a session, as far as they concern the caller.
+    async fn lasting(&self, caller: &Caller) -> Result<Vec<ListedRule>, RuleError> {
+        let view = self.sessions.servers().view(&caller.tenant.id).await?;
+        let is_theirs = |it: &&ListedRule| {
+            it.owner
+                .as_ref()
+                .is_none_or(|owner| *owner == caller.user.id)
+        };
+        let listed = view.listed_rules().iter();
+        Ok(listed.filter(is_theirs).cloned().collect())
+    }
+
+    /// Gives a rule: it decides from now on, also about what waits. With a call it was made from the
+    /// person's yes comes with it, for what they were shown.
+    pub async fn give(
+        &self,
+        caller: &Caller,
+        new: NewRule,
+        shown: Option<Digest>,
+    ) -> Result<Given, RuleError> {
+        may_give(caller, &new.whose)?;
+        let call = self.call_of(caller, &new).await?;
+        let rule = new.rule(call.as_deref(), now())?;
+        if let (Some(call), Some(shown)) = (&call, &shown)
+            && call.digest() != Some(shown)
+        {
+            let text = "what would run is no longer what was shown; read the card again";
+            return Err(Refusal::of_field(Code::ChangedSinceShown, "digest", text).into());
+        }
+        self.keep(caller, &new.whose, &rule).await?;
+        let has_approved = match (&new.call, call) {
+            (Some((key, id)), Some(call)) if rule.effect == policy::Effect::Allow => {
+                self.approve(caller, (key, id), call.digest()).await
+            }
+            _ => false,
+        };
+        tracing::info!(
+            tenant.id = %caller.tenant.id,
+            user.id = %caller.user.id,
+            rule.id = rule.id,
+            rule.effect = ?rule.effect,
+            rule.scope = ?rule.scope,
+            "A rule was given"
+        );
+        let view = self.find(caller, &new.whose, &rule.id).await?;
+        let view = view.ok_or_else(no_rule)?;
+        Ok(Given { view, has_approved })
+    }
+
+    async fn keep(&self, caller: &Caller, whose: &RuleWhose, rule: &Rule) -> Result<(), RuleError> {
+        let owner = match whose {
+            RuleWhose::Session(key) => {
+                let command = Command::GiveRule {
+                    rule: Box::new(rule.clone()),
+                    by: caller.actor(),
+                };
+                let request = SessionRequest::Command(command);
+                self.sessions.tell(key, caller, request).await?;
+                return Ok(());
+            }
+            RuleWhose::Person => Some(caller.user.id.clone()),
+            RuleWhose::Tenant => None,
+        };
+        let row = RuleRow {
+            rule: rule.clone(),
+            owner,
+            created_by: caller.user.id.clone(),
+            created_at: now(),
+        };
+        let rules = self.sessions.records().rules();
+        if !rules.add(&caller.tenant.id, &row).await? {
+            let text = "there are as many rules as there may be; take some back first";
+            return Err(Refusal::new(Code::TooLarge, text).into());
+        }
+        self.sessions.servers().policy_changed(&caller.tenant.id);
+        Ok(())
+    }
+
+    /// The person's own yes, where the rule has not decided the call yet. What was decided meanwhile
+    /// stays as it is.
+    async fn approve(
+        &self,
+        caller: &Caller,
+        (key, call): (&SessionKey, &CallId),
+        digest: Option<&Digest>,
+    ) -> bool {
+        let decision = Decision {
+            call: call.clone(),
+            approved: true,
+            take_back: false,
+            reason: None,
+            edit: None,
+            digest: digest.cloned(),
+            by: caller.actor(),
+        };
+        let request = SessionRequest::Decide {
+            decision,
+            args: None,
+        };
+        match self.sessions.tell(key, caller, request).await {
+            Ok(_) => true,
+            Err(refusal) => {
+                tracing::debug!(call.id = %call, %refusal, "The rule's call was decided otherwise");
+                false
+            }
+        }
+    }
+
+    /// Takes a rule back. What it let run and has not started is asked again.
+    pub async fn remove(
+        &self,
+        caller: &Caller,
+        id: &str,
+        session: Option<&SessionKey>,
+    ) -> Result<(), RuleError> {
+        may_act(caller)?;
+        if let Some(key) = session {
+            let command = Command::TakeRuleBack {
+                id: id.to_owned(),
+                by: caller.actor(),
+            };
+            let request = SessionRequest::Command(command);
+            self.sessions.tell(key, caller, request).await?;
+            return Ok(());
+        }
+        let tenant = &caller.tenant.id;
+        let rules = self.sessions.records().rules();
+        let is_own = rules.remove(tenant, (id, Some(&caller.user.id))).await?;
+        if !is_own {
+            let is_tenants = is_admin(caller) && rules.remove(tenant, (id, None)).await?;
+            if !is_tenants {
+                return Err(self.why_not(caller, id).await?.into());
+            }
+        }
+        self.sessions.servers().policy_changed(tenant);
+        tracing::info!(tenant.id = %tenant, user.id = %caller.user.id, rule.id = id, "A rule was taken back");
+        Ok(())
+    }
+
+    /// Why a rule is not taken back.
+    async fn why_not(&self, caller: &Caller, id: &str) -> Result<Refusal, RuleError> {
+        let listed = self.lasting(caller).await?;
+        let found = listed.iter().find(|listed| listed.rule.id == id);
+        Ok(match found.map(|listed| listed.origin) {
+            Some(RuleOrigin::Settings) => {
+                let text = "the rule is in the settings of the installation (`policy.rules`)";
+                Refusal::new(Code::ReadOnly, text)
+            }
+            Some(RuleOrigin::Tool) => {
+                let text = "the rule is what the page of its server says of the tool";
+                Refusal::new(Code::ReadOnly, text)
+            }
+            Some(RuleOrigin::Tenant) => {
+                Refusal::new(Code::NotAllowed, "only admins take the tenant's rules back")
+            }
+            Some(RuleOrigin::Person | RuleOrigin::Session) | None => no_rule(),
+        })
+    }
+
+    /// What could be decided about calls like one that waits, with the rule of each in words.
+    pub async fn offers(
+        &self,
+        caller: &Caller,
+        (key, id): (&SessionKey, &CallId),
+    ) -> Result<Vec<RuleOffer>, RuleError> {
+        let call = self.call(caller, key, id).await?;
+        Ok(new_rule::offers(&call, now()))
+    }
+
+    /// A rule as it would be kept, and nothing is kept.
+    pub async fn preview(&self, caller: &Caller, new: &NewRule) -> Result<Rule, RuleError> {
+        may_give(caller, &new.whose)?;
+        let call = self.call_of(caller, new).await?;
+        Ok(new.rule(call.as_deref(), now())?)
+    }
+
+    async fn call_of(
+        &self,
+        caller: &Caller,
+        new: &NewRule,
+    ) -> Result<Option<Arc<Call>>, RuleError> {
+        match &new.call {
+            Some((key, id)) => Ok(Some(self.call(caller, key, id).await?)),
+            None => Ok(None),
+        }
+    }
+
+    async fn call(
+        &self,
+        caller: &Caller,
+        key: &SessionKey,
+        id: &CallId,
+    ) -> Result<Arc<Call>, RuleError> {
+        let view = self.sessions.join(key, caller).await?.view;
+        let call = view.queue.calls.iter().find(|call| call.id == *id).cloned();
+        let missing = || {
+            let text = format!("no matching pending tool call `{id}`");
+            Refusal::of_field(Code::NoSuchCall, "callId", text)
+        };
+        Ok(call.ok_or_else(missing)?)
+    }
+
+    async fn find(
+        &self,
+        caller: &Caller,
+        whose: &RuleWhose,
+        id: &str,
+    ) -> Result<Option<RuleView>, RuleError> {
+        let session = match whose {
+            RuleWhose::Session(key) => Some(key),
+            RuleWhose::Person | RuleWhose::Tenant => None,
+        };
+        let views = self.list(caller, session).await?;
+        Ok(views.into_iter().find(|view| view.rule.id == id))
+    }
+}
+
+fn of_session(given: &GivenRule) -> ListedRule {
+    ListedRule {
+        rule: given.rule.clone(),
+        origin: RuleOrigin::Session,
+        owner: None,
+        created: Some((given.by.id.clone(), given.at)),
+    }
+}
+
+fn view(
+    caller: &Caller,
+    listed: ListedRule,
+    uses: &HashMap<String, RuleUses>,
+    definition: impl Fn(&Rule) -> Option<String>,
+) -> RuleView {
+    let now = now();
+    let rule = listed.rule;
+    let uses = uses.get(&rule.id);
+    let is_over = rule
+        .until_ms
+        .is_some_and(|until| u64::try_from(now.0).is_ok_and(|now| now >= until));
+    let is_drifted = rule
+        .definition
+        .as_ref()
+        .is_some_and(|pinned| definition(&rule).is_some_and(|now| now != *pinned));
+    let created_at = listed.created.as_ref().map(|(_, at)| *at);
+    let known_since = uses.map(|uses| uses.last).max(created_at);
+    let is_old = known_since.is_some_and(|at| now.0.saturating_sub(at.0) > UNUSED_AFTER_MS);
+    RuleView {
+        sentence: policy::sentence(&rule),
+        state: match (is_over, is_drifted) {
+            (true, _) => RuleState::Expired,
+            (_, true) => RuleState::Drifted,
+            _ => RuleState::Active,
+        },
+        created_by: listed.created.map(|(by, _)| by),
+        created_at,
+        uses: uses.map_or(0, |uses| uses.count),
+        last_used: uses.map(|uses| uses.last),
+        is_unused: is_old,
+        may_remove: match listed.origin {
+            RuleOrigin::Session | RuleOrigin::Person => caller.user.role.may_act(),
+            RuleOrigin::Tenant => is_admin(caller),
+            RuleOrigin::Tool | RuleOrigin::Settings => false,
+        },
+        origin: listed.origin,
+        rule,
+    }
+}
+
+fn is_admin(caller: &Caller) -> bool {
+    caller.user.role >= Role::Admin
+}
+
+fn may_act(caller: &Caller) -> Result<(), Refusal> {
+    if caller.user.role.may_act() {
+        return Ok(());
+    }
+    Err(Refusal::new(Code::NotAllowed, "a viewer may read, not act"))
+}
+
+fn may_give(caller: &Caller, whose: &RuleWhose) -> Result<(), Refusal> {
+    may_act(caller)?;
+    if *whose == RuleWhose::Tenant && !is_admin(caller) {
+        let text = "only admins give rules for the whole tenant";
+        return Err(Refusal::of_field(Code::NotAllowed, "scope", text));
+    }
+    Ok(())
+}
+
+fn no_rule() -> Refusal {
+    Refusal::new(Code::NotFound, "there is no such rule")
+}

@@ -1,0 +1,193 @@
+//! A rule in the making: from a call that waits, or from words.
+
+use sepal_policy as policy;
+use sepal_policy::{
+    Conditions, Effect, Examples, Glob, Reach, Rule, Rules, Scope, derive_examples,
+};
+
+use crate::domain::{CallId, Code, SessionKey, Timestamp, named_shell};
+use crate::session::{Call, Refusal, policy_call};
+
+/// Milliseconds of an hour.
+const HOUR_MS: u64 = 60 * 60 * 1000;
+
+/// Whose calls a rule is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RuleWhose {
+    /// Those of one session.
+    Session(SessionKey),
+    /// Those of the caller's sessions.
+    Person,
+    /// Those of all sessions of the tenant.
+    Tenant,
+}
+
+impl RuleWhose {
+    fn scope(&self) -> Scope {
+        match self {
+            Self::Session(_) => Scope::Session,
+            Self::Person => Scope::Person,
+            Self::Tenant => Scope::Tenant,
+        }
+    }
+}
+
+/// What somebody wants decided from now on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewRule {
+    pub whose: RuleWhose,
+    pub effect: Effect,
+    /// None = that of the call; without a call any.
+    pub server: Option<Glob>,
+    /// None = that of the call; without a call any.
+    pub tool: Option<Glob>,
+    pub when: Conditions,
+    /// What it leaves to others; for ask and deny.
+    pub except: Vec<Conditions>,
+    /// Whether it also asks what nearer rules allow; for ask.
+    pub is_binding: bool,
+    /// After so many hours it ends; none = never.
+    pub lasts_hours: Option<u32>,
+    pub name: Option<String>,
+    /// Calls that show what it is about and what not; none = they are found for it.
+    pub examples: Option<Examples>,
+    /// The call that it is made from: the rule has to be about it, and is about its tool as it is now.
+    pub call: Option<(SessionKey, CallId)>,
+}
+
+/// A rule that could be made from a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleOffer {
+    pub reach: RuleReach,
+    pub when: Conditions,
+    /// In words, for the rest of the session.
+    pub sentence: String,
+    pub examples: Examples,
+}
+
+/// About how many calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleReach {
+    /// This very call.
+    Exact,
+    /// Calls with arguments like these.
+    Arguments,
+    /// Every call of the tool.
+    Tool,
+}
+
+impl RuleReach {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Arguments => "arguments",
+            Self::Tool => "tool",
+        }
+    }
+}
+
+impl From<Reach> for RuleReach {
+    fn from(reach: Reach) -> Self {
+        match reach {
+            Reach::Exact => Self::Exact,
+            Reach::Alike => Self::Arguments,
+            Reach::Tool => Self::Tool,
+        }
+    }
+}
+
+/// What could be decided about calls like this one, the rule about the fewest calls first.
+pub(super) fn offers(call: &Call, now: Timestamp) -> Vec<RuleOffer> {
+    let Some(facts) = call.facts.as_deref() else {
+        return Vec::new();
+    };
+    let call = policy_call((facts, &call.args), crate::domain::MicroUsd(0), now);
+    let offers = policy::propose(&call);
+    let offers = offers.iter().filter_map(|offer| {
+        let rule = offer.draft();
+        Some(RuleOffer {
+            reach: offer.reach.into(),
+            when: rule.when.clone(),
+            sentence: policy::sentence(rule),
+            examples: rule.examples.clone()?,
+        })
+    });
+    offers.collect()
+}
+
+impl NewRule {
+    /// The rule that it becomes, with an id of its own.
+    pub(super) fn rule(&self, call: Option<&Call>, now: Timestamp) -> Result<Rule, Refusal> {
+        let id = format!("rul_{:032x}", rand::random::<u128>());
+        let mut rule = Rule::new(id, self.effect, self.whose.scope());
+        rule.name.clone_from(&self.name);
+        rule.when = self.when.clone();
+        rule.except.clone_from(&self.except);
+        rule.binding = self.is_binding;
+        let now_ms = u64::try_from(now.0).unwrap_or(0);
+        rule.until_ms = self
+            .lasts_hours
+            .map(|hours| now_ms.saturating_add(u64::from(hours).saturating_mul(HOUR_MS)));
+        if let Some(server) = &self.server {
+            rule.server = server.clone();
+        }
+        if let Some(tool) = &self.tool {
+            rule.tool = tool.clone();
+        }
+        check(&rule)?;
+        if let Some(call) = call {
+            of_call(&mut rule, call, now)?;
+        } else {
+            let given = self.examples.clone();
+            let examples = given.or_else(|| derive_examples(&rule, named_shell()));
+            rule.examples = Some(examples.ok_or_else(no_examples)?);
+        }
+        check(&rule)?;
+        Ok(rule)
+    }
+}
+
+/// The rule is about the tool of the call as it is now, and about the call itself.
+fn of_call(rule: &mut Rule, call: &Call, now: Timestamp) -> Result<(), Refusal> {
+    let Some(facts) = call.facts.as_deref() else {
+        return Err(wrong("callId", "nothing is known of the call's tool"));
+    };
+    rule.server = Glob::from(facts.tool.server.as_str());
+    rule.tool = Glob::from(facts.tool.tool.as_str());
+    rule.definition = facts
+        .definition
+        .as_ref()
+        .map(|definition| definition.as_str().to_owned());
+    let call = policy_call((facts, &call.args), crate::domain::MicroUsd(0), now);
+    let offered = policy::propose(&call);
+    let same = offered.iter().find(|offer| offer.draft().when == rule.when);
+    let examples = same.and_then(|offer| offer.draft().examples.clone());
+    rule.examples = examples.or_else(|| derive_examples(rule, named_shell()));
+    let alone = Rules::compile(vec![rule.clone()]).map_err(|problems| not_usable(&problems))?;
+    if alone.decide(&call).effect != rule.effect {
+        let text = "the rule would not be about this call; choose it wider";
+        return Err(wrong("when", text));
+    }
+    Ok(())
+}
+
+fn check(rule: &Rule) -> Result<(), Refusal> {
+    Rules::compile(vec![rule.clone()]).map_err(|problems| not_usable(&problems))?;
+    Ok(())
+}
+
+fn not_usable(problems: &[policy::Problem]) -> Refusal {
+    let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    wrong("when", words.join("; "))
+}
+
+fn no_examples() -> Refusal {
+    let text = "give an example that the rule is about and one that it is not: none can be made up \
+                for these conditions";
+    wrong("examples", text)
+}
+
+fn wrong(field: &'static str, text: impl Into<String>) -> Refusal {
+    Refusal::of_field(Code::InvalidArguments, field, text)
+}

@@ -1,0 +1,58 @@
+//! Rules about calls in the settings.
+
+use sepal_policy::{Effect, Rules};
+use serde_json::json;
+
+use super::{check_refused, loaded, yaml};
+use crate::domain::{ToolRef, named_shell, shell_tool};
+
+fn named(rules: &str) -> String {
+    format!("policy: {{rules: {{{rules}}}}}")
+}
+
+#[test]
+fn rules_of_the_settings_decide_what_they_say() {
+    let text = "no-push: {effect: deny, command: git push, except: git push --dry-run}, \
+                notes: {effect: allow, server: files, tool: 'write_*', below: {path: notes}}, \
+                dear: {effect: ask, cost_above_usd: 2.5, binding: true}";
+    let loaded = loaded(&yaml(&named(text)));
+    let rules = Rules::compile(loaded.settings.rules).unwrap();
+    let shell = named_shell();
+    let decided = |command: &str| {
+        let arguments = json!({ "command": command });
+        let mut call = sepal_policy::Call::new(shell.server, shell.tool, &arguments);
+        let tool = ToolRef {
+            server: shell.server.into(),
+            tool: shell.tool.into(),
+        };
+        call.shell = shell_tool(&tool);
+        call.cost_micros = Some(0);
+        rules.decide(&call).effect
+    };
+    assert_eq!(decided("git push origin"), Effect::Deny);
+    assert_eq!(decided("git push --dry-run"), Effect::Ask);
+    let arguments = json!({ "path": "notes/a" });
+    let mut call = sepal_policy::Call::new("files", "write_file", &arguments);
+    call.cost_micros = Some(2_500_000);
+    assert_eq!(rules.decide(&call).effect, Effect::Allow);
+    call.cost_micros = Some(2_500_001);
+    assert_eq!(rules.decide(&call).effect, Effect::Ask);
+}
+
+#[test]
+fn a_rule_that_says_nothing_clear_is_refused() {
+    let check = |text: &str, pieces: &[&str]| check_refused(&yaml(&named(text)), pieces);
+    check("a: {tool: x}", &["policy.rules.a.effect", "missing"]);
+    check("a: {effect: perhaps}", &["policy.rules.a.effect"]);
+    check(
+        "a: {effect: allow, binding: true}",
+        &["policy.rules.a", "only ask rules"],
+    );
+    check(
+        "a: {effect: deny, below: {path: ../x}}",
+        &["policy.rules.a", "without `..`"],
+    );
+    check("a: {effect: deny, schema: '{'}", &["policy.rules.a.schema"]);
+    check("'a b': {effect: deny}", &["cannot be used"]);
+    check("a: {effect: deny, colour: red}", &["policy.rules.a.colour"]);
+}

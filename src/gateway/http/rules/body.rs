@@ -1,0 +1,484 @@
+//! Rules as they stand on the wire.
+
+use sepal_policy::{
+    CommandPrefix, Conditions, Effect, Example, Examples, Glob, HostIs, PathBelow, Rule, Scope,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::agent::{NewRule, RuleOffer, RuleView, RuleWhose};
+use crate::domain::{CallId, Caller, Code, SessionId, SessionKey, Timestamp, ToolRef, shell_tool};
+use crate::gateway::error::ApiError;
+use crate::gateway::extract::required;
+use crate::gateway::word_list;
+
+/// The longest time that may be named, in hours: ten years.
+const MAX_HOURS: u32 = 87_600;
+/// The longest name.
+const MAX_NAME_BYTES: usize = 200;
+/// The most conditions of one kind.
+const MAX_CONDITIONS: usize = 50;
+
+/// What must hold for a call; all that is named must hold.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub(super) struct ConditionsBody {
+    /// The command is one of these, part by part; for tools that run commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<Vec<CommandBody>>,
+    /// The arguments are exactly these.
+    #[schema(value_type = Option<Object>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exactly: Option<Value>,
+    /// Each of these arguments is a path below its folder.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    paths: Vec<PathBody>,
+    /// Each of these arguments is an address at its host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hosts: Vec<HostBody>,
+    /// A JSON Schema for which the arguments are valid.
+    #[schema(value_type = Option<Object>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<Value>,
+    /// The session has cost more than so many US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    cost_above_usd: Option<f64>,
+    /// The session has cost less than so many US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    cost_below_usd: Option<f64>,
+}
+
+/// Words with which a command begins.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CommandBody {
+    /// Whole words, as the program gets them.
+    words: Vec<String>,
+    /// Whether more words may follow; none = yes.
+    #[serde(default = "yes")]
+    more: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// An argument that is a path in the workspace.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PathBody {
+    /// The argument's name, or a JSON pointer.
+    argument: String,
+    /// A folder of the workspace; empty = the workspace itself.
+    below: String,
+}
+
+/// An argument that is an `http` or `https` address.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct HostBody {
+    /// The argument's name, or a JSON pointer.
+    argument: String,
+    /// A host, or `*.` and a domain for all hosts below it.
+    host: String,
+}
+
+impl ConditionsBody {
+    fn of(conditions: &Conditions) -> Self {
+        let command = conditions.command.as_ref().map(|prefixes| {
+            let prefixes = prefixes.iter().map(|prefix| CommandBody {
+                words: prefix.words.clone(),
+                more: prefix.more,
+            });
+            prefixes.collect()
+        });
+        let paths = conditions.paths.iter().map(|path| PathBody {
+            argument: path.argument.clone(),
+            below: path.below.clone(),
+        });
+        let hosts = conditions.hosts.iter().map(|host| HostBody {
+            argument: host.argument.clone(),
+            host: host.host.clone(),
+        });
+        Self {
+            command,
+            exactly: conditions.exactly.clone(),
+            paths: paths.collect(),
+            hosts: hosts.collect(),
+            schema: conditions.schema.clone(),
+            cost_above_usd: conditions.cost_above.map(usd),
+            cost_below_usd: conditions.cost_below.map(usd),
+        }
+    }
+
+    fn conditions(self, field: &'static str) -> Result<Conditions, ApiError> {
+        let command = self.command.map(|prefixes| {
+            let prefixes = prefixes.into_iter().map(|prefix| CommandPrefix {
+                words: prefix.words,
+                more: prefix.more,
+            });
+            prefixes.collect::<Vec<_>>()
+        });
+        let most = [
+            command.as_ref().map_or(0, Vec::len),
+            self.paths.len(),
+            self.hosts.len(),
+        ];
+        if most.into_iter().any(|count| count > MAX_CONDITIONS) {
+            let text = format!("`{field}` may have {MAX_CONDITIONS} conditions of one kind");
+            return Err(ApiError::of_field(Code::TooLarge, field, text));
+        }
+        let paths = self.paths.into_iter().map(|path| PathBelow {
+            argument: path.argument,
+            below: path.below,
+        });
+        let hosts = self.hosts.into_iter().map(|host| HostIs {
+            argument: host.argument,
+            host: host.host,
+        });
+        Ok(Conditions {
+            command,
+            exactly: self.exactly,
+            paths: paths.collect(),
+            hosts: hosts.collect(),
+            schema: self.schema,
+            cost_above: micros(field, self.cost_above_usd)?,
+            cost_below: micros(field, self.cost_below_usd)?,
+        })
+    }
+}
+
+fn usd(micros: u64) -> f64 {
+    crate::domain::MicroUsd(micros).as_usd()
+}
+
+fn micros(field: &'static str, usd: Option<f64>) -> Result<Option<u64>, ApiError> {
+    match usd {
+        None => Ok(None),
+        Some(usd) if (0.0..=1e6).contains(&usd) => {
+            Ok(Some(crate::domain::MicroUsd::from_usd(usd).0))
+        }
+        Some(_) => {
+            let text = "a cost is 0 to 1000000 dollars";
+            Err(ApiError::of_field(Code::InvalidArguments, field, text))
+        }
+    }
+}
+
+/// A call that shows what a rule is about, or what it is not.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ExampleBody {
+    server: String,
+    tool: String,
+    #[schema(value_type = Object)]
+    arguments: Value,
+}
+
+impl ExampleBody {
+    fn example(self) -> Example {
+        let tool = ToolRef {
+            server: self.server,
+            tool: self.tool,
+        };
+        Example {
+            shell: shell_tool(&tool).cloned(),
+            server: tool.server,
+            tool: tool.tool,
+            arguments: self.arguments,
+            workspace: None,
+            cost_micros: None,
+        }
+    }
+
+    fn of(example: &Example) -> Self {
+        Self {
+            server: example.server.clone(),
+            tool: example.tool.clone(),
+            arguments: example.arguments.clone(),
+        }
+    }
+}
+
+/// Examples of a rule.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ExamplesBody {
+    /// The rule decides this call.
+    matching: ExampleBody,
+    /// The rule says nothing of this call; missing where it is about every call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other: Option<ExampleBody>,
+}
+
+impl ExamplesBody {
+    fn examples(self) -> Examples {
+        Examples {
+            matching: self.matching.example(),
+            other: self.other.map(ExampleBody::example),
+        }
+    }
+
+    fn of(examples: &Examples) -> Self {
+        Self {
+            matching: ExampleBody::of(&examples.matching),
+            other: examples.other.as_ref().map(ExampleBody::of),
+        }
+    }
+}
+
+/// A rule.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RuleItem {
+    id: String,
+    #[schema(value_type = word_list::ToolEffect)]
+    effect: &'static str,
+    #[schema(value_type = word_list::RuleScope)]
+    scope: &'static str,
+    #[schema(value_type = word_list::RuleOrigin)]
+    origin: &'static str,
+    #[schema(value_type = word_list::RuleState)]
+    state: &'static str,
+    /// The rule in words.
+    sentence: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// The MCP server; `*` stands for any text.
+    server: String,
+    /// The tool, as its server calls it; `*` stands for any text.
+    tool: String,
+    when: ConditionsBody,
+    /// Calls that the rule leaves to others.
+    except: Vec<ConditionsBody>,
+    /// Whether it also asks what nearer rules allow.
+    binding: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    examples: Option<ExamplesBody>,
+    /// Who gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<String>,
+    /// When it ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+    /// How often it decided a call, of mine or, for admins, of the tenant's.
+    uses: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_used_at: Option<String>,
+    /// Whether it was not used for 30 days.
+    is_unused: bool,
+    /// Whether I may take it back.
+    may_remove: bool,
+}
+
+impl RuleItem {
+    pub(super) fn of(view: RuleView) -> Self {
+        let rule = &view.rule;
+        Self {
+            id: rule.id.clone(),
+            effect: rule.effect.as_str(),
+            scope: scope_word(rule.scope),
+            origin: view.origin.as_str(),
+            state: view.state.as_str(),
+            sentence: view.sentence,
+            name: rule.name.clone(),
+            server: rule.server.as_str().to_owned(),
+            tool: rule.tool.as_str().to_owned(),
+            when: ConditionsBody::of(&rule.when),
+            except: rule.except.iter().map(ConditionsBody::of).collect(),
+            binding: rule.binding,
+            examples: rule.examples.as_ref().map(ExamplesBody::of),
+            created_by: view.created_by.map(|id| id.to_string()),
+            created_at: view.created_at.map(Timestamp::to_rfc3339),
+            until: rule.until_ms.map(to_rfc3339),
+            uses: view.uses,
+            last_used_at: view.last_used.map(Timestamp::to_rfc3339),
+            is_unused: view.is_unused,
+            may_remove: view.may_remove,
+        }
+    }
+}
+
+pub(super) fn scope_word(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Session => "session",
+        Scope::Person => "person",
+        Scope::Tenant => "tenant",
+        Scope::Installation => "installation",
+    }
+}
+
+fn to_rfc3339(ms: u64) -> String {
+    Timestamp(i64::try_from(ms).unwrap_or(i64::MAX)).to_rfc3339()
+}
+
+/// A rule to be given.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NewRuleBody {
+    #[schema(required, nullable = false, pattern = "^(allow|ask|deny)$")]
+    effect: Option<String>,
+    /// `session`, `person` (all my sessions) or `tenant` (everybody's; admins).
+    #[schema(required, nullable = false, pattern = "^(session|person|tenant)$")]
+    scope: Option<String>,
+    /// The session, for that scope or for `callId`.
+    #[schema(pattern = "^ses_[0-9a-f]{32}$")]
+    session: Option<String>,
+    /// A call of that session which waits: the rule is about its tool as it is now, and has to be about
+    /// the call itself. If the rule allows, the call is approved with it.
+    call_id: Option<String>,
+    /// What was shown of that call.
+    digest: Option<String>,
+    /// The MCP server; `*` stands for any text. That of the call, if there is one.
+    server: Option<String>,
+    /// The tool, as its server calls it; `*` stands for any text. That of the call, if there is one.
+    tool: Option<String>,
+    /// What must hold for a call; none = any call of the tool.
+    when: Option<ConditionsBody>,
+    /// Calls that the rule leaves to others; for `ask` and `deny`.
+    except: Option<Vec<ConditionsBody>>,
+    /// Whether it also asks what nearer rules allow; for `ask`.
+    binding: Option<bool>,
+    /// When it ends by itself; none = never.
+    #[schema(minimum = 1, maximum = 87_600)]
+    expires_in_hours: Option<u32>,
+    /// What people call it, 200 bytes at most.
+    #[schema(max_length = 200)]
+    name: Option<String>,
+    /// Calls that show what it is about and what not; none = they are found for it.
+    examples: Option<ExamplesBody>,
+}
+
+impl NewRuleBody {
+    /// What the person was shown of the call.
+    pub(super) fn digest(&self) -> Option<crate::domain::Digest> {
+        let shown = self.digest.as_deref();
+        shown.map(crate::domain::Digest::from_wire)
+    }
+
+    pub(super) fn new_rule(self, caller: &Caller) -> Result<NewRule, ApiError> {
+        let effect = required("effect", self.effect)?;
+        let effect = Effect::parse(&effect)
+            .ok_or_else(|| wrong("effect", "`effect` is `allow`, `ask` or `deny`"))?;
+        let session = self.session.as_deref().map(|id| session_key(caller, id));
+        let session = session.transpose()?;
+        let of_session = || {
+            let text = "`session` names the session that the rule, or its call, is of";
+            session.clone().ok_or_else(|| wrong("session", text))
+        };
+        let whose = match required("scope", self.scope)?.as_str() {
+            "session" => RuleWhose::Session(of_session()?),
+            "person" => RuleWhose::Person,
+            "tenant" => RuleWhose::Tenant,
+            _ => {
+                let text = "`scope` is `session`, `person` or `tenant`";
+                return Err(wrong("scope", text));
+            }
+        };
+        let call = match self.call_id {
+            Some(id) => Some((of_session()?, CallId::from_wire(id))),
+            None => None,
+        };
+        let hours = self.expires_in_hours;
+        if hours.is_some_and(|hours| !(1..=MAX_HOURS).contains(&hours)) {
+            let text = "`expiresInHours` is 1 to 87600";
+            return Err(wrong("expiresInHours", text));
+        }
+        let name = self.name.filter(|name| !name.trim().is_empty());
+        if name
+            .as_ref()
+            .is_some_and(|name| name.len() > MAX_NAME_BYTES)
+        {
+            let text = "`name` may have 200 bytes";
+            return Err(ApiError::of_field(Code::TooLarge, "name", text));
+        }
+        let except = self.except.unwrap_or_default();
+        if except.len() > MAX_CONDITIONS {
+            let text = "`except` may have 50 parts";
+            return Err(ApiError::of_field(Code::TooLarge, "except", text));
+        }
+        let except = except.into_iter().map(|it| it.conditions("except"));
+        let examples = self.examples.map(ExamplesBody::examples);
+        Ok(NewRule {
+            whose,
+            effect,
+            server: self.server.map(|text| glob("server", &text)).transpose()?,
+            tool: self.tool.map(|text| glob("tool", &text)).transpose()?,
+            when: self.when.unwrap_or_default().conditions("when")?,
+            except: except.collect::<Result<_, _>>()?,
+            is_binding: self.binding.unwrap_or(false),
+            lasts_hours: hours,
+            name,
+            examples,
+            call,
+        })
+    }
+}
+
+fn glob(field: &'static str, text: &str) -> Result<Glob, ApiError> {
+    if text.is_empty() || text.len() > MAX_NAME_BYTES {
+        let text = format!("`{field}` has 1 to {MAX_NAME_BYTES} bytes");
+        return Err(wrong(field, text));
+    }
+    Ok(Glob::from(text))
+}
+
+/// The session of that id, in the caller's tenant.
+pub(super) fn session_key(caller: &Caller, id: &str) -> Result<SessionKey, ApiError> {
+    let missing = || ApiError::new(Code::SessionNotFound, "there is no such session");
+    Ok(SessionKey {
+        tenant: caller.tenant.id.clone(),
+        session: SessionId::parse(id).ok_or_else(missing)?,
+    })
+}
+
+fn wrong(field: &'static str, text: impl Into<String>) -> ApiError {
+    ApiError::of_field(Code::InvalidArguments, field, text)
+}
+
+/// A rule that could be given, nearest to the call first.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RuleOfferItem {
+    #[schema(value_type = word_list::RuleReach)]
+    reach: &'static str,
+    when: ConditionsBody,
+    /// The rule in words, for the rest of the session.
+    sentence: String,
+    examples: ExamplesBody,
+}
+
+impl RuleOfferItem {
+    pub(super) fn of(offer: &RuleOffer) -> Self {
+        Self {
+            reach: offer.reach.as_str(),
+            when: ConditionsBody::of(&offer.when),
+            sentence: offer.sentence.clone(),
+            examples: ExamplesBody::of(&offer.examples),
+        }
+    }
+}
+
+/// A rule that was not given.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RulePreview {
+    /// The rule in words.
+    sentence: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    examples: Option<ExamplesBody>,
+}
+
+impl RulePreview {
+    pub(super) fn of(rule: &Rule) -> Self {
+        Self {
+            sentence: sepal_policy::sentence(rule),
+            examples: rule.examples.as_ref().map(ExamplesBody::of),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Stories of rules that are given in a session.
+
+use sepal_policy::{Rule, Scope};
+
+use crate::domain::{CallId, Code};
+use crate::session::call::{CallStatus, Decider};
+use crate::session::properties::world::{World, approve, policy, rule, say};
+use crate::session::stories::answer_calls;
+use crate::session::{Command, Decision, PolicyEffect};
+
+fn given(name: &str, tool: &str, effect: PolicyEffect) -> Command {
+    let mut rule: Rule = rule(name, tool, effect);
+    rule.scope = Scope::Session;
+    Command::GiveRule {
+        rule: Box::new(rule),
+        by: World::person(),
+    }
+}
+
+fn taken_back(name: &str) -> Command {
+    Command::TakeRuleBack {
+        id: name.into(),
+        by: World::person(),
+    }
+}
+
+fn take_back(call: &CallId) -> Command {
+    Command::Decide(Decision {
+        call: call.clone(),
+        approved: false,
+        take_back: true,
+        reason: None,
+        edit: None,
+        digest: None,
+        by: World::person(),
+    })
+}
+
+fn status(world: &World, call: &CallId) -> CallStatus {
+    let turn = world.state.control.turn.as_ref().unwrap();
+    turn.call(call).unwrap().status.clone()
+}
+
+fn asked(tools: &[&str]) -> (World, Vec<CallId>) {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, tools);
+    let calls = world.queue();
+    (world, calls)
+}
+
+#[test]
+fn a_rule_decides_what_waits_and_what_comes() {
+    let (mut world, calls) = asked(&["a", "b", "a"]);
+    world.tell(&given("r", "a", PolicyEffect::Allow)).unwrap();
+    for index in [0, 2] {
+        let CallStatus::Approved { by, .. } = status(&world, &calls[index]) else {
+            panic!("the rule is about it");
+        };
+        let id = Some("r".to_owned());
+        let name = "r".to_owned();
+        assert_eq!(by, Decider::Rule { name, id });
+    }
+    assert!(world.started().is_empty(), "the other one still waits");
+    world.tell(&approve(&calls[1])).unwrap();
+    assert_eq!(world.started().len(), 3);
+    for call in &calls {
+        world.finish(call);
+    }
+    answer_calls(&mut world, &["a"]);
+    assert_eq!(world.started().len(), 4, "nobody is asked");
+    world.check_folds();
+}
+
+#[test]
+fn what_a_rule_let_run_and_has_not_started_is_asked_once_it_is_taken_back() {
+    let (mut world, calls) = asked(&["a", "b"]);
+    world.tell(&given("r", "a", PolicyEffect::Allow)).unwrap();
+    world.tell(&taken_back("r")).unwrap();
+    assert!(matches!(
+        status(&world, &calls[0]),
+        CallStatus::Pending { .. }
+    ));
+    let refusal = world.tell(&taken_back("r")).unwrap_err();
+    assert_eq!(refusal.code, Code::NotFound);
+    world.check_folds();
+}
+
+#[test]
+fn a_yes_that_a_person_took_back_is_not_given_again_by_a_rule() {
+    let (mut world, calls) = asked(&["a", "b"]);
+    world.tell(&given("r", "a", PolicyEffect::Allow)).unwrap();
+    world.tell(&take_back(&calls[0])).unwrap();
+    world.tell(&Command::ReviewCalls).unwrap();
+    world.tell(&given("s", "a", PolicyEffect::Allow)).unwrap();
+    assert!(matches!(
+        status(&world, &calls[0]),
+        CallStatus::Pending { .. }
+    ));
+    world.tell(&approve(&calls[1])).unwrap();
+    assert!(world.started().is_empty());
+    world.tell(&approve(&calls[0])).unwrap();
+    assert_eq!(world.started().len(), 2, "a person may");
+    world.check_folds();
+}
+
+#[test]
+fn an_allow_of_the_session_never_widens_a_deny() {
+    let (mut world, calls) = asked(&["a", "b"]);
+    world.rules.policy = policy(vec![rule("no", "a", PolicyEffect::Deny)]);
+    world.tell(&given("yes", "*", PolicyEffect::Allow)).unwrap();
+    let CallStatus::Ended { status, .. } = status(&world, &calls[0]) else {
+        panic!("it is denied");
+    };
+    assert_eq!(status, "rejected");
+    assert_eq!(world.started(), vec![calls[1].clone()]);
+    world.check_folds();
+}
+
+#[test]
+fn a_session_holds_so_many_rules_and_a_repeat_is_no_other() {
+    let mut world = World::new();
+    world.tell(&say("go")).unwrap();
+    for index in 0..50 {
+        let name = format!("r{index}");
+        let rule = given(&name, "a", PolicyEffect::Ask);
+        world.tell(&rule).unwrap();
+        let before = world.journal.len();
+        world.tell(&rule).unwrap();
+        assert_eq!(world.journal.len(), before);
+    }
+    let refusal = world
+        .tell(&given("more", "a", PolicyEffect::Ask))
+        .unwrap_err();
+    assert_eq!(refusal.code, Code::TooLarge);
+}
+
+#[test]
+fn a_rule_whose_time_is_over_asks_again() {
+    let (mut world, calls) = asked(&["b"]);
+    let mut command = given("r", "a", PolicyEffect::Allow);
+    if let Command::GiveRule { rule, .. } = &mut command {
+        rule.until_ms = Some(u64::try_from(world.now).unwrap() + 60_000);
+    }
+    world.tell(&command).unwrap();
+    world.tell(&approve(&calls[0])).unwrap();
+    world.finish(&calls[0]);
+    world.now += 120_000;
+    answer_calls(&mut world, &["a"]);
+    let calls = world.queue();
+    let turn = world.state.control.turn.as_ref().unwrap();
+    let call = turn.call(&calls[0]).unwrap();
+    assert!(call.is_pending());
+    assert!(call.why.contains("has ended"), "{}", call.why);
+}

@@ -1,0 +1,51 @@
+//! What a rule would have changed of calls that were made.
+
+use reqwest::Method;
+use sepal::domain::Role;
+use serde_json::json;
+
+use super::asked;
+use crate::servers::Api;
+use crate::support::{TestApp, TestSocket};
+
+#[tokio::test]
+async fn a_simulation_names_the_calls_that_would_be_decided_otherwise_and_keeps_nothing() {
+    let app = TestApp::with_sandbox().await;
+    let ana = app.person("acme").await;
+    let admin = app.person_with("acme", Role::Admin).await;
+    let stranger = app.person_with("other", Role::Owner).await;
+    let mut socket = TestSocket::open(app.address, &ana, None).await;
+    for command in ["ls -l", "date"] {
+        let card = asked(&app, &mut socket, command).await;
+        socket.approve(&card).await;
+        socket.wait_for_answer().await;
+    }
+    let rule = |scope: &str| {
+        let when = json!({ "command": [{ "words": ["ls"] }] });
+        json!({ "effect": "allow", "scope": scope, "when": when })
+    };
+    let simulated = async |person, scope: &str| {
+        let api = Api::new(&app, person);
+        let (status, answer) = api
+            .ask(Method::POST, "/api/rules/simulate", &rule(scope))
+            .await;
+        assert_eq!(status, 200, "{answer}");
+        assert_eq!(api.get("/api/rules").await["rules"], json!([]));
+        answer
+    };
+    let own = simulated(&ana, "person").await;
+    assert_eq!(own["calls"], 2, "{own}");
+    let changed = own["changed"].as_array().unwrap();
+    assert_eq!(changed.len(), 1);
+    assert_eq!(changed[0]["arguments"], json!({ "command": "ls -l" }));
+    assert_eq!(
+        (&changed[0]["before"], &changed[0]["after"]),
+        (&json!("ask"), &json!("allow"))
+    );
+    // An admin learns that it would change a call, and not what the call said.
+    let all = simulated(&admin, "tenant").await;
+    assert_eq!(all["changed"][0]["tool"], "execute_command");
+    assert!(!all.to_string().contains("ls -l"), "{all}");
+    assert_eq!(simulated(&admin, "person").await["calls"], 0);
+    assert_eq!(simulated(&stranger, "tenant").await["calls"], 0);
+}
