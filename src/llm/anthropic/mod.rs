@@ -27,6 +27,7 @@ pub(super) mod fuzz;
 mod listing;
 mod request;
 mod searched;
+mod usage;
 mod wire;
 
 /// The vendor's own address.
