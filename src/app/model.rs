@@ -9,7 +9,8 @@ use crate::config;
 use crate::domain::{Code, MicroUsd};
 use crate::llm::catalogue::{Price, Tier};
 use crate::llm::{
-    self, Api, BreakerConfig, CacheTtl, Overrides, ProviderKind, RetryConfig, Windows,
+    self, Api, BreakerConfig, CacheTtl, CompactedBy, CompactionSetting, Overrides, ProviderKind,
+    RetryConfig, Windows,
 };
 use crate::net::{self, Guard};
 use crate::providers::Providers;
@@ -128,6 +129,13 @@ fn provider_settings(
             cache_ttl: match entry.cache_ttl {
                 config::CacheTtl::FiveMinutes => CacheTtl::FiveMinutes,
                 config::CacheTtl::Hour => CacheTtl::Hour,
+            },
+            compaction: CompactionSetting {
+                by: match entry.compaction {
+                    config::CompactedBy::Sepal => CompactedBy::Sepal,
+                    config::CompactedBy::Vendor => CompactedBy::Vendor,
+                },
+                threshold: entry.compaction_threshold,
             },
             pace: settings.scripted_pace,
         },

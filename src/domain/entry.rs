@@ -27,6 +27,10 @@ pub struct Native {
     /// The family they may be sent back to.
     pub family: String,
     pub blocks: Value,
+    /// Whether the vendor compacted what it was sent: one of the blocks stands for all that was said
+    /// before the message that they belong to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compacts: bool,
 }
 
 /// One entry of the working context, in the order in which the model reads it.
@@ -70,6 +74,15 @@ pub enum Entry {
 }
 
 impl Entry {
+    /// Whether providers of that family compacted all that was said before it.
+    pub fn compacts(&self, family: &str) -> bool {
+        let Self::Assistant { native, .. } = self else {
+            return false;
+        };
+        let native = native.as_ref();
+        native.is_some_and(|native| native.compacts && native.family == family)
+    }
+
     /// A message in words: of a person where the role is `user`, of the model where it is `assistant`,
     /// else a remark (S4.20).
     pub fn message(role: &str, text: impl Into<String>) -> Self {

@@ -66,6 +66,24 @@ impl TokenUsage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
+    /// What is left of it without a part of it.
+    #[must_use]
+    pub fn without(self, part: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_sub(part.input_tokens),
+            cached_tokens: self.cached_tokens.saturating_sub(part.cached_tokens),
+            cache_write_tokens: self
+                .cache_write_tokens
+                .saturating_sub(part.cache_write_tokens),
+            cache_write_long_tokens: self
+                .cache_write_long_tokens
+                .saturating_sub(part.cache_write_long_tokens),
+            output_tokens: self.output_tokens.saturating_sub(part.output_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_sub(part.reasoning_tokens),
+            is_estimated: self.is_estimated,
+        }
+    }
+
     /// What several requests used together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

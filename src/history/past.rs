@@ -16,6 +16,8 @@ pub struct Past<'a> {
     pub gap: Gap,
     /// How earlier requests showed earlier entries.
     pub compaction: Option<&'a Compaction>,
+    /// Whose vendor goes on from what it compacted itself; none = the model is shown what was said.
+    pub compactor: Option<&'a str>,
 }
 
 impl<'a> Past<'a> {
@@ -26,6 +28,7 @@ impl<'a> Past<'a> {
             question: state.control.question,
             gap: state.gap,
             compaction: state.control.compaction.as_ref(),
+            compactor: None,
         }
     }
 

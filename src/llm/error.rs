@@ -184,6 +184,11 @@ impl Error {
         is_out_of_credit || self.fault() == Fault::Transient
     }
 
+    /// Whether the provider found the request itself wrong.
+    pub fn is_refused_request(&self) -> bool {
+        self.refused_request().is_some()
+    }
+
     /// What the provider said of a request that it does not take as it is.
     pub(super) fn refused_request(&self) -> Option<&str> {
         if let Self::Rejected {

@@ -17,6 +17,7 @@ mod api;
 mod breaker;
 pub mod cache_ttl;
 pub mod catalogue;
+pub mod compaction;
 pub mod contents;
 pub mod error;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub use api::{Api, UnknownApi};
 pub use breaker::{BreakerConfig, Guarded, Outage};
 pub use cache_ttl::CacheTtl;
 pub use catalogue::{Catalogue, Overrides, Vendor, Windows};
+pub use compaction::{CompactedBy, CompactedInput, Compacting, CompactionSetting, Compactor};
 pub use contents::{Content, Contents, Encoded};
 pub use error::{Error, KeyFault, Refusal};
 pub use request::cache::RequestCache;
@@ -66,6 +68,12 @@ pub trait Provider: Send + Sync {
 
     /// Asks which models there are.
     async fn models(&self) -> Result<Vec<ListedModel>, Error>;
+
+    /// How its vendor compacts what that model is sent; none = it does not, because nobody set it, or
+    /// because the model refused.
+    fn compactor(&self, _model: &str) -> Option<Compactor> {
+        None
+    }
 }
 
 impl ProviderKind {
@@ -120,6 +128,8 @@ pub struct Request {
     /// What budgets cover of the answer, where that is less than its longest: it shortens whatever is sent
     /// otherwise, and lengthens nothing.
     pub affordable: Option<u32>,
+    /// That the vendor may compact it; none = it may not.
+    pub compacting: Option<Compacting>,
 }
 
 impl Request {
@@ -181,6 +191,8 @@ pub enum ModelEvent {
     Usage(TokenUsage),
     /// Blocks to be kept with the message and sent back to the same family.
     Native(Native),
+    /// The vendor compacted what it was sent.
+    Compacted(CompactedInput),
     /// A part of the request that was left out, because the model takes none: what, and why, in
     /// words for people. Said once for each provider and model.
     LeftOut(String),
@@ -201,6 +213,7 @@ impl ModelEvent {
             | Self::CallArguments { .. } => true,
             Self::Usage(_)
             | Self::Native(_)
+            | Self::Compacted(_)
             | Self::LeftOut(_)
             | Self::StopDetail(_)
             | Self::Finished(_) => false,
@@ -275,6 +288,8 @@ pub struct Settings {
     pub api: Api,
     /// How long its cache keeps what it is given, where that can be chosen.
     pub cache_ttl: CacheTtl,
+    /// Who makes room in the context of its models.
+    pub compaction: CompactionSetting,
     /// How long the scripted model waits before each piece; the others go at their own pace.
     pub pace: Duration,
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crate::domain::Code;
-use crate::llm::{Api, ProviderKind, UnknownApi, Windows};
+use crate::llm::compaction::least_threshold;
+use crate::llm::{Api, CompactedBy, CompactionSetting, ProviderKind, UnknownApi, Windows};
 use crate::session::Refusal;
 
 /// Models that one provider may offer.
@@ -94,4 +95,100 @@ pub(crate) fn checked_api(api: &str, kind: ProviderKind) -> Result<Api, Refusal>
         return Err(refused(text));
     }
     Ok(api)
+}
+
+/// Who makes room in the context of a provider's models, as it is told or kept. What was kept of a provider
+/// that is spoken to in another way now, and cannot compact so, is forgotten.
+pub(crate) fn checked_compaction(
+    (by, threshold): (Option<CompactedBy>, Option<Option<u64>>),
+    kept: Option<CompactionSetting>,
+    (kind, api, base_url): (ProviderKind, Api, Option<&str>),
+) -> Result<CompactionSetting, Refusal> {
+    let refused = |field, text: String| Refusal::of_field(Code::InvalidArguments, field, text);
+    let kept = kept.unwrap_or_default();
+    let Some(least) = least_threshold(kind, api, base_url) else {
+        return match by {
+            Some(CompactedBy::Vendor) => Err(refused(
+                "compaction",
+                "`compaction` can be `vendor` only at Anthropic and in OpenAI's Responses: this \
+                 provider cannot compact by itself as it is spoken to"
+                    .to_owned(),
+            )),
+            Some(CompactedBy::Sepal) | None => Ok(CompactionSetting::default()),
+        };
+    };
+    let threshold = threshold.unwrap_or(kept.threshold);
+    let range = least..=u64::from(u32::MAX);
+    if threshold.is_some_and(|tokens| !range.contains(&tokens)) {
+        let text = format!(
+            "this provider compacts from {least} to {} tokens of input on",
+            range.end()
+        );
+        return Err(refused("compactionThreshold", text));
+    }
+    Ok(CompactionSetting {
+        by: by.unwrap_or(kept.by),
+        threshold,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::checked_compaction;
+    use crate::llm::{Api, CompactedBy, CompactionSetting, ProviderKind};
+
+    const SET: CompactionSetting = CompactionSetting {
+        by: CompactedBy::Vendor,
+        threshold: Some(60_000),
+    };
+
+    /// What is told, what was kept, where, and what comes of it: `by threshold`, or the field.
+    fn check(
+        told: (Option<CompactedBy>, Option<Option<u64>>),
+        kept: Option<CompactionSetting>,
+        (kind, api): (ProviderKind, Api),
+        expected: &str,
+    ) {
+        let checked = checked_compaction(told, kept, (kind, api, Some("http://h/v1")));
+        let got = match checked {
+            Ok(it) => format!("{} {:?}", it.by.as_str(), it.threshold.unwrap_or_default()),
+            Err(refused) => refused.field.unwrap_or_default().to_owned(),
+        };
+        assert_eq!(got, expected, "{told:?} {kept:?} {kind:?} {api}");
+    }
+
+    #[test]
+    fn only_what_a_vendor_can_do_is_taken_and_what_is_absent_stays() {
+        use CompactedBy::{Sepal, Vendor};
+        let anthropic = (ProviderKind::Anthropic, Api::Auto);
+        let responses = (ProviderKind::OpenAi, Api::Responses);
+        let chat = (ProviderKind::OpenAiCompatible, Api::Auto);
+        let gemini = (ProviderKind::Gemini, Api::Auto);
+        check((None, None), None, anthropic, "sepal 0");
+        check(
+            (Some(Vendor), Some(Some(50_000))),
+            None,
+            anthropic,
+            "vendor 50000",
+        );
+        check(
+            (Some(Vendor), Some(Some(49_999))),
+            None,
+            anthropic,
+            "compactionThreshold",
+        );
+        check(
+            (Some(Vendor), Some(Some(1_000))),
+            None,
+            responses,
+            "vendor 1000",
+        );
+        check((Some(Vendor), None), None, chat, "compaction");
+        check((Some(Vendor), None), None, gemini, "compaction");
+        check((Some(Sepal), None), None, gemini, "sepal 0");
+        check((None, None), Some(SET), anthropic, "vendor 60000");
+        check((None, Some(None)), Some(SET), anthropic, "vendor 0");
+        check((Some(Sepal), None), Some(SET), anthropic, "sepal 60000");
+        check((None, None), Some(SET), chat, "sepal 0");
+    }
 }

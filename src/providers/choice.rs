@@ -230,6 +230,7 @@ mod tests {
                     base_url: compatible.then(|| "http://models.example/v1".into()),
                     api: llm::Api::Auto,
                     cache_ttl: llm::CacheTtl::default(),
+                    compaction: llm::CompactionSetting::default(),
                     pace: Duration::ZERO,
                 },
                 models: models.collect(),

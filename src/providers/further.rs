@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::offer::{Fallback, Offer};
 use crate::domain::{Code, Scope};
-use crate::llm::{CacheTtl, Overrides, ProviderKind};
+use crate::llm::{CacheTtl, CompactionSetting, Overrides, ProviderKind};
 use crate::session::Refusal;
 use crate::store::records::ProviderRow;
 use crate::store::{self, Sealer};
@@ -27,6 +27,9 @@ pub(super) struct Kept {
     /// How long the provider's cache keeps what it is given, where that can be chosen.
     #[serde(default, skip_serializing_if = "CacheTtl::is_usual")]
     pub(super) cache_ttl: CacheTtl,
+    /// Who makes room in the context of the provider's models.
+    #[serde(default, skip_serializing_if = "CompactionSetting::is_usual")]
+    pub(super) compaction: CompactionSetting,
     /// `provider/model`, the first that is there answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) fallback: Vec<String>,
@@ -80,6 +83,28 @@ pub(super) fn checked_keys(keys: &[SecretString]) -> Result<Vec<SecretString>, R
     }
     let keys = keys.iter().filter_map(|key| checked_key(key).transpose());
     keys.collect()
+}
+
+/// The stored key, unless it would now be sent to somebody else.
+pub(super) fn kept_key(
+    stored: Option<&Offer>,
+    kind: ProviderKind,
+    base_url: Option<&Url>,
+) -> Result<Option<SecretString>, Refusal> {
+    let Some(stored) = stored.filter(|stored| stored.has_key()) else {
+        return Ok(None);
+    };
+    if goes_where_it_went(stored, kind, base_url) {
+        return Ok(stored.settings.reach.api_key.clone());
+    }
+    let text = "the key was given for another address: give it again, or `null` for none";
+    Err(Refusal::of_field(Code::InvalidArguments, "apiKey", text))
+}
+
+/// What was kept; a form that this release does not know says nothing.
+pub(super) fn kept_of(row: &ProviderRow) -> Kept {
+    let kept = row.windows.as_deref().map(serde_json::from_str);
+    kept.and_then(Result::ok).unwrap_or_default()
 }
 
 /// The stored further keys, unless they would now be sent to somebody else.

@@ -7,16 +7,18 @@ use std::sync::{Arc, PoisonError};
 use reqwest::Url;
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::checks::{checked_api, checked_max_outputs, checked_models, checked_windows, named};
+use super::checks::{
+    checked_api, checked_compaction, checked_max_outputs, checked_models, checked_windows, named,
+};
 use super::further::{
-    Kept, checked_fallback, checked_key, checked_keys, context, goes_where_it_went, kept_more_keys,
+    Kept, checked_fallback, checked_key, checked_keys, context, kept_key, kept_more_keys, kept_of,
     opened_keys, sealed_keys,
 };
 use super::offer::{Fallback, Offer, ProviderSettings, Source};
 use super::{Providers, Registered};
 use crate::domain::{Code, Effort, Scope, Timestamp};
 use crate::llm::catalogue::Price;
-use crate::llm::{self, CacheTtl, Overrides, ProviderKind, Windows};
+use crate::llm::{self, CacheTtl, CompactedBy, Overrides, ProviderKind, Windows};
 use crate::session::Refusal;
 use crate::store;
 use crate::store::records::ProviderRow;
@@ -46,6 +48,10 @@ pub struct Draft {
     pub prices: Option<BTreeMap<String, Price>>,
     /// How long its cache keeps what it is given; `None` = what is kept stays.
     pub cache_ttl: Option<CacheTtl>,
+    /// Who makes room in the context of its models; `None` = what is kept stays, as far as it can.
+    pub compaction: Option<CompactedBy>,
+    /// Tokens of input from which on its vendor compacts; `None` = what is kept stays.
+    pub compaction_threshold: Option<Option<u64>>,
     pub key: KeyChange,
     /// Further keys; `None` = what is kept stays, as long as it goes where it went.
     pub more_keys: Option<Vec<SecretString>>,
@@ -162,6 +168,9 @@ impl Providers {
             None => same.map(Offer::api).unwrap_or_default(),
         };
         let cache_ttl = draft.cache_ttl.or(stored.as_deref().map(Offer::cache_ttl));
+        let told = (draft.compaction, draft.compaction_threshold);
+        let reached = (draft.kind, api, base_url.as_ref().map(Url::as_str));
+        let compaction = checked_compaction(told, same.map(Offer::compaction), reached)?;
         let kept = stored.as_deref().map(|offer| offer.said().clone());
         let kept = kept.unwrap_or_default();
         let settings = ProviderSettings {
@@ -172,6 +181,7 @@ impl Providers {
                 base_url: base_url.map(String::from),
                 api,
                 cache_ttl: cache_ttl.unwrap_or_default(),
+                compaction,
                 pace: std::time::Duration::ZERO,
             },
             models: checked_models(&draft.models)?,
@@ -264,6 +274,7 @@ impl Providers {
         let kept = Kept {
             said: offer.said().clone(),
             cache_ttl: offer.cache_ttl(),
+            compaction: offer.compaction(),
             fallback: offer.fallback().iter().map(ToString::to_string).collect(),
             sealed_keys: sealed_keys(&self.0.sealer, scope, offer)?,
         };
@@ -312,6 +323,7 @@ impl Providers {
                     .and_then(|api| api.parse().ok())
                     .unwrap_or_default(),
                 cache_ttl: kept.cache_ttl,
+                compaction: kept.compaction,
                 pace: std::time::Duration::ZERO,
             },
             models: row.models.clone(),
@@ -371,26 +383,4 @@ fn check_name(id: &str) -> Result<(), Refusal> {
     }
     let text = "a provider's id has 1 to 64 lower-case letters, digits, `-` or `_`";
     Err(Refusal::of_field(Code::InvalidArguments, "id", text))
-}
-
-/// The stored key, unless it would now be sent to somebody else.
-fn kept_key(
-    stored: Option<&Offer>,
-    kind: ProviderKind,
-    base_url: Option<&Url>,
-) -> Result<Option<SecretString>, Refusal> {
-    let Some(stored) = stored.filter(|stored| stored.has_key()) else {
-        return Ok(None);
-    };
-    if goes_where_it_went(stored, kind, base_url) {
-        return Ok(stored.settings.reach.api_key.clone());
-    }
-    let text = "the key was given for another address: give it again, or `null` for none";
-    Err(Refusal::of_field(Code::InvalidArguments, "apiKey", text))
-}
-
-/// What was kept; a form that this release does not know says nothing.
-fn kept_of(row: &ProviderRow) -> Kept {
-    let kept = row.windows.as_deref().map(serde_json::from_str);
-    kept.and_then(Result::ok).unwrap_or_default()
 }

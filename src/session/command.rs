@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::call::{Outcome, Proposal};
-use super::event::compaction::{Compacted, ContextSize, CutKind};
+use super::event::compaction::{Compacted, CompactedByVendor, ContextSize, CutKind};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
 use super::policy::Rule;
 use super::reasoning::Reasoning;
@@ -234,6 +234,8 @@ pub struct Answer {
     pub shortened: Option<Shortened>,
     /// What of earlier turns left the context with the request that it answers, or became shorter.
     pub compacted: Option<Box<Compacted>>,
+    /// What its vendor compacted by itself before it.
+    pub compacted_by_vendor: Option<Box<CompactedByVendor>>,
     pub native: Option<Native>,
     /// What the request used.
     pub usage: TokenUsage,

@@ -32,7 +32,8 @@ pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusa
 pub use decide::{Fork, Gateway, Import, Inputs, SaidElsewhere, Speaker, decide, overdue};
 pub use effects::{Effect, effects};
 pub use event::compaction::{
-    Compacted, Compaction, ContextSize, CutKind, Gap, LOWER_LIMIT, SHORTEN_RESULTS, SummarisedBy,
+    BY_VENDOR, Compacted, CompactedByVendor, Compaction, ContextSize, CutKind, Gap, LOWER_LIMIT,
+    SHORTEN_RESULTS, SummarisedBy,
 };
 pub use event::{Commit, CommitError, Event, SCHEMA};
 pub use model::{AnsweredBy, ModelChoice, RequestFacts, Spent};

@@ -268,6 +268,9 @@ pub struct Control {
     pub totals: Totals,
     /// What the last model request used: the size of the context.
     pub last_usage: TokenUsage,
+    /// What its vendor's own compaction took, until the answer is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacting: Option<TokenUsage>,
     /// Who answered it, and what its tokens were for; none = its journal does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_request: Option<Arc<RequestFacts>>,

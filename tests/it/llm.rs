@@ -11,8 +11,8 @@ use futures::StreamExt;
 use secrecy::SecretString;
 use sepal::domain::{CallId, Code, Entry, ModelCall, Native, TokenUsage, Tool, ToolAnnotations};
 use sepal::llm::{
-    self, Answer, Api, AskedCall, CacheTtl, Collector, Error, Finish, ModelEvent, Progress,
-    Provider, ProviderKind, Refusal, Request, RetryConfig, Settings,
+    self, Answer, Api, AskedCall, CacheTtl, Collector, CompactionSetting, Error, Finish,
+    ModelEvent, Progress, Provider, ProviderKind, Refusal, Request, RetryConfig, Settings,
 };
 use sepal::net;
 use serde_json::{Value, json};
@@ -31,6 +31,7 @@ fn provider(base_url: &str) -> Arc<dyn Provider> {
         base_url: Some(base_url.to_owned()),
         api: Api::Auto,
         cache_ttl: CacheTtl::default(),
+        compaction: CompactionSetting::default(),
         pace: Duration::ZERO,
     };
     llm::connect(settings, net::client(&net::Settings::default()).unwrap()).unwrap()
@@ -60,6 +61,7 @@ fn request(entries: Vec<Entry>) -> Request {
         max_tokens: None,
         max_output: None,
         affordable: None,
+        compacting: None,
     }
 }
 
@@ -259,6 +261,7 @@ fn every_field_of_an_answer_is_collected() {
     let native = Native {
         family: "f".to_owned(),
         blocks: json!(["b"]),
+        compacts: false,
     };
     let mut collector = Collector::default();
     let begun = |index, name: &str| ModelEvent::CallStarted {

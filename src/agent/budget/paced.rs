@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::stream::StreamExt as _;
 
 use super::gate::Gate;
-use crate::llm::{Error, ListedModel, ModelStream, Provider, ProviderKind, Request};
+use crate::llm::{Compactor, Error, ListedModel, ModelStream, Provider, ProviderKind, Request};
 
 /// Asks a provider; every attempt and every piece of its answer passes the gate.
 pub(in crate::agent) struct Paced {
@@ -53,5 +53,9 @@ impl Provider for Paced {
 
     async fn models(&self) -> Result<Vec<ListedModel>, Error> {
         self.provider.models().await
+    }
+
+    fn compactor(&self, model: &str) -> Option<Compactor> {
+        self.provider.compactor(model)
     }
 }

@@ -6,6 +6,7 @@ pub(super) mod session_agent;
 mod title;
 pub(super) mod tool_call;
 pub(super) mod trace;
+mod vendor_limits;
 mod watch;
 mod workspace;
 
@@ -21,6 +22,7 @@ use self::model_request::ModelRequest;
 use self::model_request::meter::Meter;
 use self::session_agent::SessionAgent;
 use self::title::TitleRequest;
+use self::vendor_limits::lowered;
 use self::workspace::WorkspaceCopying;
 use super::feed::{Feed, What};
 use super::journal::Journal;
@@ -231,6 +233,9 @@ impl Running {
             gap: wanted.gap,
             compaction: wanted.control.compaction.clone(),
             limits: wanted.agent.turn_limits(wanted.control),
+            lowered: lowered(wanted.control),
+            compactor: None,
+            is_block_refused: false,
             has_short_results: wanted.control.has_short_results,
             journal: wanted.journal.clone(),
             version: wanted.control.version,

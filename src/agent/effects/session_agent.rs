@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::context_sources::ContextSources;
 use super::tool_call::SessionTools;
+use super::vendor_limits::lowered;
 use crate::agent::attachments::{Attachments, Reader, Sight};
 use crate::agent::budget::Budgets;
 use crate::context::{Arranged, Assembler, PromptWeights, SystemText};
@@ -267,8 +268,7 @@ impl SessionAgent {
     /// The same for the next request, which may read less since one was too long for its provider.
     pub(in crate::agent) fn turn_limits(&self, control: &Control) -> history::Limits {
         let limits = self.limits(control);
-        let turn = control.turn.as_ref().and_then(|turn| turn.max_tokens);
-        let told = [control.max_tokens, turn].into_iter().flatten().min();
+        let told = lowered(control).max_tokens;
         told.map_or(limits, |most| limits.at_most(most))
     }
 

@@ -53,6 +53,7 @@ fn of_event(event: &Event) -> Option<&'static str> {
         | Event::WindowChosen { .. }
         | Event::ContextCut { .. }
         | Event::ContextCompacted(_)
+        | Event::CompactedByVendor(_)
         | Event::CompactionChosen { .. }
         | Event::RuleGiven { .. }
         | Event::RuleTakenBack { .. }

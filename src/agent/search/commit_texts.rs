@@ -73,6 +73,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         | Event::ContextReset
         | Event::ContextCut { .. }
         | Event::ContextCompacted(_)
+        | Event::CompactedByVendor(_)
         | Event::CompactionChosen { .. }
         | Event::RuleGiven { .. }
         | Event::RuleTakenBack { .. }

@@ -321,6 +321,7 @@ fn changes_usage(event: &Event) -> bool {
             | Event::Spent { .. }
             | Event::ContextCut { .. }
             | Event::ContextCompacted(_)
+            | Event::CompactedByVendor(_)
             | Event::CompactionChosen { .. }
             | Event::ResultsShortened { .. }
             | Event::ContextReset

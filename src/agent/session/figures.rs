@@ -54,6 +54,7 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::WindowChosen { .. }
             | Event::ContextCut { .. }
             | Event::ContextCompacted(_)
+            | Event::CompactedByVendor(_)
             | Event::CompactionChosen { .. }
             | Event::RuleGiven { .. }
             | Event::RuleTakenBack { .. }

@@ -60,6 +60,7 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             | Event::ContextReset
             | Event::ContextCut { .. }
             | Event::ContextCompacted(_)
+            | Event::CompactedByVendor(_)
             | Event::CompactionChosen { .. }
             | Event::RuleGiven { .. }
             | Event::RuleTakenBack { .. }

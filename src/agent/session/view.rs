@@ -59,7 +59,7 @@ impl Replica {
 
     /// About how many tokens a request to that model takes now, and what for.
     fn request_tokens(&self, choice: &ModelChoice) -> (u64, RequestParts) {
-        let own = self.agent.turn_limits(&self.state.control);
+        let own = self.agent.limits_of(&self.state.control, choice);
         let entries = self.state.entries.iter().map(|entry| &**entry);
         let counter = self.agent.counter(choice).at_hand(entries);
         let arranged = self.arranged();
@@ -68,7 +68,7 @@ impl Replica {
             return (0, RequestParts::default());
         };
         let shown = self.window((&arranged, choice), (own, base.limits), counter);
-        let of_what = (shown.entries.as_slice(), self.state.control.question);
+        let of_what = (shown.read(), self.state.control.question);
         let parts = self.agent.parts(&base, of_what, counter);
         (base.tokens + shown.tokens, parts)
     }
@@ -101,8 +101,10 @@ impl Replica {
     ) -> history::Window {
         let reader = self.agent.reader(choice, own);
         let entries = reader.entries(arranged.history(), &self.state.control.placed);
+        let compactor = self.agent.compactor(choice).filter(|_| arranged.is_whole());
         let mut past = Past {
             entries: &entries,
+            compactor: compactor.as_ref().map(|it| it.family.as_str()),
             ..Past::of(&self.state)
         };
         if !arranged.is_whole() {
@@ -115,7 +117,7 @@ impl Replica {
     /// What the next request would leave out, and about how many tokens it takes; none = nobody can
     /// tell.
     fn next_request(&self) -> (LeftOut, Option<u64>) {
-        let own = self.agent.turn_limits(&self.state.control);
+        let own = self.agent.limits_of(&self.state.control, self.choice());
         let counter = self.counter();
         let arranged = self.arranged();
         let reads = self.reads(&arranged, own);

@@ -1,5 +1,6 @@
 //! Members of the sections with free names: read from the file, laid over by the environment.
 
+mod compaction;
 pub(super) mod contexts;
 mod of_models;
 mod presets;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::presets::{COMPATIBLE, PRESETS, Preset, preset};
-use super::{Fields, Member, Members, has_problem, of_models, path};
+use super::{Fields, Member, Members, compaction, has_problem, of_models, path};
 use crate::config::check::{Raw, is_name};
 use crate::config::problem::did_you_mean;
 use crate::config::settings::{fallback, listed};
@@ -19,6 +19,8 @@ const API_KEY: &str = "agent.llm.api_key";
 const BASE_URL: &str = "agent.llm.base_url";
 const API: &str = "agent.llm.api";
 const CACHE_TTL: &str = "agent.llm.cache_ttl";
+pub(super) const COMPACTION: &str = "agent.llm.compaction";
+pub(super) const COMPACTION_THRESHOLD: &str = "agent.llm.compaction_threshold";
 const MODEL: &str = "agent.llm.model";
 const FALLBACK: &str = "agent.llm.fallback";
 const CONTEXT_WINDOW: &str = "agent.llm.context_window";
@@ -31,6 +33,8 @@ const OF_DEFAULT: &[(&str, &str)] = &[
     (BASE_URL, "base_url"),
     (API, "api"),
     (CACHE_TTL, "cache_ttl"),
+    (COMPACTION, "compaction"),
+    (COMPACTION_THRESHOLD, "compaction_threshold"),
     (CONTEXT_WINDOW, "context_window"),
 ];
 /// The vendors in the order in which a key makes one the default.
@@ -59,6 +63,7 @@ pub(in crate::config) fn fill(
         gathering.describe(default);
     }
     of_models::check(&gathering.entries, gathering.problems);
+    compaction::check(&gathering.entries, default.as_deref(), gathering.problems);
     gathering.check(default.as_deref());
     let notices = gathering.notices(default.as_deref());
     (gathering.entries, notices)

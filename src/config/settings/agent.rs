@@ -158,6 +158,12 @@ pub struct ProviderEntry {
     /// How long its prompt cache keeps what it is given, where that can be chosen.
     #[serde(default)]
     pub cache_ttl: CacheTtl,
+    /// Who makes room in the context of its models.
+    #[serde(default)]
+    pub compaction: CompactedBy,
+    /// Tokens of input from which on its vendor compacts; `None` = what the limits of the history say.
+    #[serde(default)]
+    pub compaction_threshold: Option<u64>,
     /// Models to offer beside those that it lists itself.
     #[serde(default)]
     pub models: Vec<String>,
@@ -186,6 +192,17 @@ pub enum CacheTtl {
     FiveMinutes,
     #[serde(rename = "1h")]
     Hour,
+}
+
+/// Who makes room in the context of a provider's models.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CompactedBy {
+    /// Sepal, by `agent.chat.compaction_strategy`.
+    #[default]
+    Sepal,
+    /// The vendor.
+    Vendor,
 }
 
 /// Which of OpenAI's interfaces is used.

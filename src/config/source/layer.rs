@@ -156,6 +156,8 @@ fn refuse_flags(sources: &Sources, problems: &mut Vec<Problem>) {
 const NOT_IN_TREE: &[&str] = &[
     "agent.llm.api",
     "agent.llm.cache_ttl",
+    "agent.llm.compaction",
+    "agent.llm.compaction_threshold",
     "agent.llm.api_key",
     "agent.llm.api_keys",
     "agent.llm.base_url",

@@ -1,7 +1,7 @@
 //! The sections whose members have free names: providers and MCP servers.
 
 use super::policy::RULES;
-use super::rows::{CACHE_TTLS, FLAVOURS, PROVIDER_KINDS};
+use super::rows::{CACHE_TTLS, COMPACTION_THRESHOLD, COMPACTIONS, FLAVOURS, PROVIDER_KINDS};
 use super::{Kind, Word};
 
 /// A section whose members an operator names.
@@ -115,6 +115,16 @@ pub const PROVIDERS: Family = Family {
             "cache_ttl",
             FieldKind::One(Kind::CACHE_TTL),
             "How long its prompt cache keeps what it is given, where that can be chosen.",
+        ),
+        field(
+            "compaction",
+            FieldKind::One(Kind::OneOf(COMPACTIONS)),
+            "Who makes room in the context of its models: `sepal`, or `vendor` at Anthropic and in OpenAI's Responses.",
+        ),
+        field(
+            "compaction_threshold",
+            FieldKind::One(COMPACTION_THRESHOLD),
+            "Tokens of input from which on the vendor compacts; Anthropic takes 50,000 at the least.",
         ),
         field(
             "fallback",

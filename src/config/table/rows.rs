@@ -5,7 +5,7 @@ use super::Kind::{
     Attributes, Database, Flag, Headers, Host, ListOf, Listen, Networks, Number, OneOf, Origins,
     Provider, Redis, Secret, Template, Text, Url, Whole,
 };
-use super::{Definition, Later, Word};
+use super::{Definition, Kind, Later, Word};
 
 /// Lays the table out without a struct literal per line.
 macro_rules! settings {
@@ -69,6 +69,10 @@ pub(super) const FLAVOURS: &[Word] = &[
 const TOOL_SEARCHES: &[Word] = &[Word::Is("auto"), Word::Is("vendor"), Word::Is("sepal")];
 /// How long a prompt cache keeps what it is given.
 pub(super) const CACHE_TTLS: &[Word] = &[Word::Is("5m"), Word::Is("1h")];
+/// Who makes room in the context of a provider's models.
+pub(super) const COMPACTIONS: &[Word] = &[Word::Is("sepal"), Word::Is("vendor")];
+/// Tokens of input from which on a vendor compacts.
+pub(super) const COMPACTION_THRESHOLD: Kind = Whole(1_000, U32);
 const APPROVALS: &[Word] = &[
     Word::Is("elicit"),
     Word::Is("web"),
@@ -241,6 +245,10 @@ settings! { since "0.1":
         "Which of OpenAI's interfaces the default provider is spoken to in; `auto` is Responses at OpenAI's own address and Chat Completions anywhere else.";
     "agent.llm.cache_ttl" ["SPL_LLM_CACHE_TTL" "LLM_CACHE_TTL"] OneOf(CACHE_TTLS), Is("5m"),
         "How long the default provider's prompt cache keeps what it is given: only Anthropic lets that be chosen, and writing for an hour costs more.";
+    "agent.llm.compaction" ["SPL_LLM_COMPACTION" "LLM_COMPACTION"] OneOf(COMPACTIONS), Is("sepal"),
+        "Who makes room in the context of the default provider's models: `sepal`, or `vendor` where the vendor can do it itself, which only Anthropic and OpenAI's Responses can.";
+    "agent.llm.compaction_threshold" ["SPL_LLM_COMPACTION_THRESHOLD" "LLM_COMPACTION_THRESHOLD"] COMPACTION_THRESHOLD, Words("what Sepal's own limits say, at most three quarters of what fits the window"),
+        "Tokens of input from which on the vendor compacts; Anthropic takes 50,000 at the least.";
     "agent.llm.model" ["SPL_LLM_MODEL" "LLM_MODEL"] Text,
         Words("`gpt-4o`, `claude-sonnet-4-5-20250929`, `gemini-2.0-flash-exp` or `scripted`; `openai-compatible` needs one"),
         "The default provider's model, by the provider's name for it.";

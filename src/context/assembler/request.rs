@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::arranged::{Arranged, SystemText};
 use crate::context::Context;
-use crate::domain::{Effort, Tool, Weighed};
+use crate::domain::{Effort, Entry, Tool, Weighed};
 use crate::llm::{
-    self, Answer, Contents, Deferral, Failed, Progress, Provider, Request, RetryConfig,
+    self, Answer, Compacting, Contents, Deferral, Failed, Progress, Provider, Request, RetryConfig,
 };
 
 /// How a model is asked, beside what it reads.
@@ -27,6 +27,8 @@ pub struct Manner {
     pub max_tokens: Option<u32>,
     /// What somebody said of the longest answer that the model can give.
     pub max_output: Option<u32>,
+    /// That the vendor may compact what it is sent.
+    pub compacting: Option<Compacting>,
 }
 
 /// A model request that was built of contexts: there is no other way to one. It can be read like the
@@ -55,6 +57,7 @@ impl Assembled {
                 effort: manner.effort,
                 max_tokens: manner.max_tokens,
                 max_output: manner.max_output,
+                compacting: manner.compacting,
                 ..Request::default()
             },
             before: system.before.clone(),
@@ -71,11 +74,19 @@ impl Assembled {
         Self::new(&system, (&[], 0), manner)
     }
 
-    /// The same with other entries of the history.
+    /// The same with other entries of the history. What stands before what a vendor compacted is not read:
+    /// where the request goes on from there, everything else stands behind it.
     #[must_use]
     pub fn showing(mut self, shown: &[Arc<Weighed>], turn: usize) -> Self {
-        let (earlier, newest) = shown.split_at(shown.len().saturating_sub(turn));
-        let parts = [&self.before, earlier, &self.after, newest];
+        let turn = shown.len().saturating_sub(turn);
+        let resumes = self.request.compacting.is_some_and(|it| it.resumes);
+        let parts = if resumes {
+            let (earlier, newest) = shown.split_at(turn.max(behind_block(shown)));
+            [earlier, &self.before, &self.after, newest]
+        } else {
+            let (earlier, newest) = shown.split_at(turn);
+            [&self.before, earlier, &self.after, newest]
+        };
         let mut entries = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
         for part in parts {
             entries.extend_from_slice(part);
@@ -97,6 +108,20 @@ impl Assembled {
         self.request.contents = contents;
         self
     }
+}
+
+/// How many of the first entries there are up to the newest answer with a vendor's block, and its results.
+fn behind_block(shown: &[Arc<Weighed>]) -> usize {
+    let has_block = |entry: &Arc<Weighed>| {
+        let Entry::Assistant { native, .. } = &***entry else {
+            return false;
+        };
+        native.as_ref().is_some_and(|native| native.compacts)
+    };
+    let from = shown.iter().rposition(has_block).map_or(0, |at| at + 1);
+    let results = shown.iter().skip(from);
+    let results = results.take_while(|entry| matches!(&****entry, Entry::ToolResult { .. }));
+    from + results.count()
 }
 
 impl Deref for Assembled {

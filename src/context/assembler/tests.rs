@@ -54,6 +54,7 @@ fn worked() -> ContextSession<'static> {
             native: Some(Native {
                 family: "anthropic".to_owned(),
                 blocks: json!([{"signature": "s"}]),
+                compacts: false,
             }),
         },
         result(0, r#"{"sum": 3}"#, false),

@@ -8,7 +8,9 @@ use super::frame::{Frame, Frames, frame};
 use super::stamp::{request_id, stamped};
 use crate::agent::ShownEvent;
 use crate::domain::WorkspaceCopy;
-use crate::session::{AnsweredBy, Compacted, Event, Reasoning, SHORTEN_RESULTS};
+use crate::session::{
+    AnsweredBy, BY_VENDOR, Compacted, CompactedByVendor, Event, Reasoning, SHORTEN_RESULTS,
+};
 
 /// The frames of a shown event, in order; all carry its `seq`.
 pub fn event_frames(shown: &ShownEvent) -> Frames {
@@ -52,6 +54,7 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         Event::ContextReset
         | Event::ContextCut { .. }
         | Event::ContextCompacted(_)
+        | Event::CompactedByVendor(_)
         | Event::ResultsShortened { .. } => context_frames(shown),
         Event::CompactionChosen { strategies } => changed(
             shown,
@@ -113,6 +116,8 @@ fn context_frames(shown: &ShownEvent) -> Frames {
         compacted(shown, what)
     } else if let Event::ContextCompacted(made) = &shown.event {
         compacted(shown, what_was_compacted(made))
+    } else if let Event::CompactedByVendor(made) = &shown.event {
+        compacted(shown, compacted_by_vendor(made))
     } else if let Event::ResultsShortened { .. } = &shown.event {
         shortened(shown)
     } else {
@@ -180,6 +185,34 @@ fn what_was_compacted(made: &Compacted) -> Value {
             "cost": by.cost.map(crate::domain::MicroUsd::as_usd),
         });
         what.insert("summarisedBy".into(), by);
+    }
+    what
+}
+
+/// The vendor counts tokens and no messages, and some vendors tell nobody what stands for them.
+fn compacted_by_vendor(made: &CompactedByVendor) -> Value {
+    let size = |tokens: Option<u64>| tokens.map(|tokens| json!({ "tokens": tokens }));
+    let mut what = json!({
+        "strategy": BY_VENDOR,
+        "summarisedBy": {
+            "provider": made.provider, "model": made.model,
+            "tokens": made.usage.map(|usage| usage.total()),
+            "cost": made.cost.map(crate::domain::MicroUsd::as_usd),
+        },
+    });
+    let told = [
+        ("before", size(made.before)),
+        ("after", size(made.after)),
+        (
+            "summary",
+            made.summary.as_ref().map(|summary| json!(summary)),
+        ),
+    ];
+    if let Some(what) = what.as_object_mut() {
+        let told = told
+            .into_iter()
+            .filter_map(|(name, it)| Some((name.to_owned(), it?)));
+        what.extend(told);
     }
     what
 }

@@ -1,6 +1,8 @@
 //! What of the past fits the limits. From the question of the running turn on nothing leaves; results
 //! are shortened before earlier turns do, and a call is never parted from its results (S2.9).
 
+mod resumed;
+
 use std::sync::Arc;
 
 use crate::domain::{CompactionStrategy, Weighed};
@@ -10,7 +12,7 @@ use crate::history::groups::tokens;
 use crate::history::limits::Limits;
 use crate::history::past::{Past, seq};
 use crate::history::turn::Turn;
-use crate::session::{Compacted, ContextSize, SummarisedBy};
+use crate::session::{Compacted, Compaction, ContextSize, SummarisedBy};
 
 /// What the model is shown.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,12 +33,21 @@ pub struct Window {
     pub from_seq: Option<u64>,
     /// What this request shows of earlier turns that the one before did not leave out or shorten.
     pub compacted: Option<Box<Compacted>>,
+    /// Where it goes on from what the vendor compacted, so many of the first entries stand before that:
+    /// the vendor reads past them, and they count nothing.
+    pub resumed: Option<usize>,
     /// What a model has to summarise first; without a summary, the strategies but that one say what
     /// leaves.
     pub due: Option<Due>,
 }
 
 impl Window {
+    /// The entries that the model reads.
+    pub fn read(&self) -> &[Arc<Weighed>] {
+        let from = self.resumed.unwrap_or_default();
+        self.entries.get(from..).unwrap_or_default()
+    }
+
     /// How large it is.
     pub fn size(&self) -> ContextSize {
         ContextSize {
@@ -68,7 +79,10 @@ impl Window {
     }
 }
 
-/// What fits the limits. All of the newest turn is in it; where it is large, results that the model
+/// What fits the limits. Where a vendor has compacted what was said, the model reads what came after that,
+/// as long as it fits; what follows is about everybody else.
+///
+/// All of the newest turn is in it; where it is large, results that the model
 /// has read are shortened first, so that earlier turns keep up to half of the tokens. What earlier
 /// requests left out stays out. Where that is not enough, results of earlier turns become short, the
 /// oldest first, then their thoughts go, then `strategies` say what leaves, until a quarter of the
@@ -82,6 +96,9 @@ pub fn window(
     count: impl Fn(&Weighed) -> u64,
 ) -> Window {
     let count = &count;
+    if let Some(resumed) = resumed::window(past, limits, count) {
+        return resumed;
+    }
     if strategies.contains(&CompactionStrategy::None) {
         return whole(past, count);
     }
@@ -89,7 +106,9 @@ pub fn window(
     let mut turn = Turn::new(turn, count);
     let whole_turn = turn.size();
     let earlier = Earlier::new(earlier, past.gap, count);
-    let standing = past.compaction.filter(|made| limits.keep(made)).cloned();
+    // A vendor that compacts reads as much as its model can: what left before stays out even so.
+    let stays = |made: &&Compaction| past.compactor.is_some() || limits.keep(made);
+    let standing = past.compaction.filter(stays).cloned();
     let standing = standing.unwrap_or_default();
     let mut shown = earlier.shown(&standing);
     let before = shown.size() + whole_turn;
@@ -123,6 +142,7 @@ pub fn window(
         has_short_results: turn.shortened > 0 || in_force.short_before > 0,
         from_seq: from_seq.or_else(|| past.entries.iter().find_map(seq)),
         compacted,
+        resumed: None,
         due,
         entries: shown.entries.into_iter().chain(turn.entries).collect(),
     }
@@ -140,6 +160,7 @@ fn whole(past: Past<'_>, count: &impl Fn(&Weighed) -> u64) -> Window {
         has_short_results: false,
         from_seq: past.entries.iter().find_map(seq),
         compacted: None,
+        resumed: None,
         due: None,
     }
 }

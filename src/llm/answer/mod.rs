@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Finish, ModelEvent};
+use super::{CompactedInput, Finish, ModelEvent};
 use crate::domain::{Native, TokenUsage};
 
 /// What a model said in one iteration.
@@ -24,6 +24,8 @@ pub struct Answer {
     pub stop_detail: Option<String>,
     /// Blocks for the same provider family.
     pub native: Option<Native>,
+    /// What the vendor compacted of the request before it answered.
+    pub compacted: Option<CompactedInput>,
 }
 
 /// A call as a model asked for it.
@@ -78,6 +80,7 @@ pub struct Collector {
     finish: Option<Finish>,
     stop_detail: Option<String>,
     native: Option<Native>,
+    compacted: Option<CompactedInput>,
 }
 
 #[derive(Debug, Clone)]
@@ -106,6 +109,7 @@ impl Collector {
             }
             ModelEvent::Usage(usage) => self.usage = Some(*usage),
             ModelEvent::Native(native) => self.native = Some(native.clone()),
+            ModelEvent::Compacted(it) => self.compacted = Some(it.clone()),
             ModelEvent::StopDetail(words) => self.stop_detail = Some(words.clone()),
             ModelEvent::LeftOut(_) => {}
             ModelEvent::Finished(finish) => self.finish = Some(*finish),
@@ -153,6 +157,7 @@ impl Collector {
                 finish => finish,
             },
             stop_detail: self.stop_detail,
+            compacted: self.compacted,
             native: self.native.filter(|_| has_places),
             calls,
             dropped_calls,

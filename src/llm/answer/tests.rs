@@ -97,6 +97,7 @@ fn a_call_is_only_what_the_end_left_whole() {
     let native = Native {
         family: "f".into(),
         blocks: json!([]),
+        compacts: false,
     };
     let answer = fold(&[
         call(0, ""),

@@ -11,13 +11,15 @@ use reqwest::Response;
 
 use super::Service;
 use super::assembler::{Pause, Said};
-use super::request::thinking::{Part, has_tool_search, plan, refused_part};
+use super::request::thinking::{Part, Sent, has_tool_search, plan, refused_part};
 use super::request::{self, Terms};
 use crate::llm::stream::payloads::payloads;
 use crate::llm::{Error, Request};
 
 /// The header that lets a model of the fourth generation think between its calls.
 const INTERLEAVED: &str = "interleaved-thinking-2025-05-14";
+/// The header without which the vendor neither compacts nor takes back what it compacted.
+const COMPACT: &str = "compact-2026-01-12";
 
 impl Service {
     /// Asks, and asks once more without each part that the model turns out to take none of; gives the
@@ -28,7 +30,13 @@ impl Service {
         said: Option<&Said>,
     ) -> Result<(Response, Vec<(Part, String)>), Error> {
         let attempt = |refused: BTreeSet<Part>| async move {
-            let plan = plan(request, self.longest(request), &refused);
+            let mut plan = plan(request, self.longest(request), &refused);
+            let is_refused = refused.contains(&Part::Compaction);
+            let compacting = request.compacting_unless(is_refused);
+            if compacting.is_none() && request.compacting.is_some() {
+                let told = request.not_compacted();
+                plan.left_out.push((Part::Compaction, told));
+            }
             let ttl = self
                 .cache_ttl
                 .filter(|_| !refused.contains(&Part::CacheTtl));
@@ -38,12 +46,17 @@ impl Service {
                 family: &self.family,
                 cache_ttl: ttl,
                 is_searching,
+                compact_from: compacting.map(|it| it.threshold),
             };
             match self.post(request, terms, said).await {
                 Ok(response) => Ok((response, plan.left_out)),
                 Err(error) => {
                     let said = error.refused_request();
-                    let sent = (ttl.is_some(), is_searching);
+                    let sent = Sent {
+                        has_ttl: ttl.is_some(),
+                        is_searching,
+                        is_compacting: compacting.is_some_and(|it| !it.resumes),
+                    };
                     let part = said.and_then(|said| refused_part(said, &plan, sent));
                     Err((error, part))
                 }
@@ -71,8 +84,12 @@ impl Service {
             request::push_said(&mut body, said);
         }
         let mut post = self.endpoint.http.post(self.url("messages"));
-        if terms.plan.is_interleaved {
-            post = post.header("anthropic-beta", INTERLEAVED);
+        let betas = [
+            (terms.plan.is_interleaved, INTERLEAVED),
+            (terms.compact_from.is_some(), COMPACT),
+        ];
+        for (_, beta) in betas.into_iter().filter(|(is_used, _)| *is_used) {
+            post = post.header("anthropic-beta", beta);
         }
         self.send(post.json(&body)).await
     }

@@ -10,13 +10,14 @@ use self::asking::Answering;
 use self::assembler::{Assembler, Pause};
 use self::request::thinking::Part;
 use super::catalogue::{Catalogue, Vendor};
+use super::compaction::ANTHROPIC_LEAST;
 use super::request::learned::Learned;
 use super::request::names::Names;
 use super::stream::payloads::payloads;
 use super::transport::endpoint::Endpoint;
 use super::{
-    CacheTtl, Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings, stream,
-    transport,
+    CacheTtl, CompactedBy, CompactionSetting, Compactor, Error, ListedModel, ModelStream, Provider,
+    ProviderKind, Request, Settings, stream, transport,
 };
 
 mod asking;
@@ -54,12 +55,14 @@ struct Service {
     learned: Learned<Part>,
     /// How long the vendor's cache keeps what it is given; none = as long as it does by itself.
     cache_ttl: Option<&'static str>,
+    /// Who makes room in the context of its models.
+    compaction: CompactionSetting,
 }
 
 impl Messages {
     /// Makes the provider; the vendor's own address needs a key (S2.22).
     pub fn new(settings: Settings, http: Client) -> Result<Self, Error> {
-        let cache_ttl = settings.cache_ttl;
+        let (cache_ttl, compaction) = (settings.cache_ttl, settings.compaction);
         let vendor = Vendor::of(settings.kind, settings.base_url.as_deref());
         let endpoint =
             Endpoint::new(settings, Some(VENDOR_URL), http)?.with_vendor_host(VENDOR_HOST)?;
@@ -69,6 +72,7 @@ impl Messages {
             catalogue: Catalogue::built_in(),
             vendor,
             learned: Learned::default(),
+            compaction,
             cache_ttl: match cache_ttl {
                 CacheTtl::FiveMinutes => None,
                 CacheTtl::Hour => Some(cache_ttl.as_str()),
@@ -168,6 +172,21 @@ impl Provider for Messages {
             }
         }
         Ok(listed)
+    }
+
+    fn compactor(&self, model: &str) -> Option<Compactor> {
+        let Service {
+            compaction,
+            learned,
+            family,
+            ..
+        } = &*self.0;
+        let is_set = compaction.by == CompactedBy::Vendor;
+        (is_set && !learned.refuses(model, Part::Compaction)).then(|| Compactor {
+            family: family.clone(),
+            threshold: compaction.threshold,
+            least: ANTHROPIC_LEAST,
+        })
     }
 }
 

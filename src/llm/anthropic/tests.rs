@@ -7,7 +7,9 @@ use secrecy::SecretString;
 
 use super::Messages;
 use super::request::thinking::plan;
-use crate::llm::{Api, CacheTtl, Error, KeyFault, Provider, ProviderKind, Request, Settings};
+use crate::llm::{
+    Api, CacheTtl, CompactionSetting, Error, KeyFault, Provider, ProviderKind, Request, Settings,
+};
 use crate::net;
 
 fn connect(key: &str, base_url: &str) -> Result<Messages, Error> {
@@ -19,6 +21,7 @@ fn connect(key: &str, base_url: &str) -> Result<Messages, Error> {
         base_url: Some(base_url.to_owned()),
         api: Api::Auto,
         cache_ttl: CacheTtl::default(),
+        compaction: CompactionSetting::default(),
         pace: Duration::ZERO,
     };
     Messages::new(settings, net::client(&net::Settings::default()).unwrap())
@@ -75,6 +78,7 @@ fn a_limit_of_the_answer_is_always_sent_and_never_more_than_the_model_can() {
             max_tokens: wanted,
             max_output,
             affordable: None,
+            compacting: None,
             contents: crate::llm::Contents::default(),
             deferral: None,
         };

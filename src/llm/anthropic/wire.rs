@@ -27,7 +27,45 @@ pub(super) struct Body<'a> {
     pub(super) thinking: Option<Thinking>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) output_config: Option<OutputConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) context_management: Option<ContextManagement>,
     pub(super) stream: bool,
+}
+
+/// What the vendor does to the messages before the model reads them.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct ContextManagement {
+    edits: [Edit; 1],
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Edit {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    trigger: Trigger,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Trigger {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    value: u64,
+}
+
+impl ContextManagement {
+    /// It compacts them where they have at least so many tokens.
+    pub(super) fn compact(tokens: u64) -> Self {
+        let trigger = Trigger {
+            kind: "input_tokens",
+            value: tokens,
+        };
+        Self {
+            edits: [Edit {
+                kind: "compact_20260112",
+                trigger,
+            }],
+        }
+    }
 }
 
 /// How the model is told how much to think.
@@ -146,7 +184,10 @@ impl Message<'_> {
 
     /// Whether it is an answer that begins with a thought.
     pub(super) fn begins_with_thought(&self) -> bool {
-        let Some(Block::Native(block)) = self.content.first() else {
+        let is_compaction =
+            |block: &&Block<'_>| matches!(block, Block::Native(it) if it["type"] == "compaction");
+        let mut said = self.content.iter().skip_while(is_compaction);
+        let Some(Block::Native(block)) = said.next() else {
             return false;
         };
         block["type"] == "thinking" || block["type"] == "redacted_thinking"

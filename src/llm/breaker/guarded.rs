@@ -9,7 +9,9 @@ use futures::stream::{Stream, StreamExt as _};
 
 use super::{Breaker, BreakerConfig, Change, Leave, Outage, Sign};
 use crate::llm::stream::idle_timeout::is_silence;
-use crate::llm::{Error, ListedModel, ModelEvent, ModelStream, Provider, ProviderKind, Request};
+use crate::llm::{
+    Compactor, Error, ListedModel, ModelEvent, ModelStream, Provider, ProviderKind, Request,
+};
 
 /// A provider that is not asked while it is out. Lists of models are always asked for.
 pub struct Guarded {
@@ -82,6 +84,10 @@ impl Provider for Guarded {
 
     async fn models(&self) -> Result<Vec<ListedModel>, Error> {
         self.inner.models().await
+    }
+
+    fn compactor(&self, model: &str) -> Option<Compactor> {
+        self.inner.compactor(model)
     }
 }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use super::GenerateContent;
-use crate::llm::{Api, CacheTtl, Error, KeyFault, Provider, ProviderKind, Settings};
+use crate::llm::{
+    Api, CacheTtl, CompactionSetting, Error, KeyFault, Provider, ProviderKind, Settings,
+};
 use crate::net;
 
 fn connect(key: &str, base_url: &str) -> Result<GenerateContent, Error> {
@@ -17,6 +19,7 @@ fn connect(key: &str, base_url: &str) -> Result<GenerateContent, Error> {
         base_url: Some(base_url.to_owned()),
         api: Api::Auto,
         cache_ttl: CacheTtl::default(),
+        compaction: CompactionSetting::default(),
         pace: Duration::ZERO,
     };
     GenerateContent::new(settings, net::client(&net::Settings::default()).unwrap())

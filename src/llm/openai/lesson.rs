@@ -44,6 +44,7 @@ fn is_asked(request: &Request, part: Part) -> bool {
         Part::Effort => request.effort.is_some(),
         Part::ToolChoice | Part::Strict => !request.tools.is_empty(),
         Part::ToolSearch => request.deferral.is_some(),
+        Part::Compaction => request.compacting.is_some_and(|it| !it.resumes),
         Part::MaxTokens => request.longest_answer().is_some(),
         Part::StreamOptions | Part::Summary | Part::Encrypted | Part::Thoughts | Part::CacheKey => {
             true
@@ -76,6 +77,7 @@ fn names(part: Part) -> &'static [&'static str] {
         Part::ToolChoice => &["tool_choice"],
         Part::Strict => &["strict", "invalid_function_parameters"],
         Part::ToolSearch => &["tool_search", "defer_loading"],
+        Part::Compaction => &["context_management", "compact_threshold"],
         Part::MaxTokens => &["max_tokens"],
     }
 }
@@ -142,6 +144,7 @@ impl Said {
                 | Part::CacheKey
                 | Part::ToolChoice
                 | Part::Strict
+                | Part::Compaction
                 | Part::MaxTokens => false,
             }
     }

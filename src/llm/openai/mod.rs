@@ -7,7 +7,7 @@ use reqwest::Client;
 use self::chat::ChatCompletions;
 use self::responses::Responses;
 use self::server::Server;
-use super::{Api, Error, Provider, Settings};
+use super::{Api, Error, Provider, ProviderKind, Settings};
 
 mod chat;
 mod effort;
@@ -20,6 +20,11 @@ mod omitted;
 mod responses;
 mod server;
 mod tools;
+
+/// Whether a provider of OpenAI's kinds is spoken to in Responses.
+pub(super) fn speaks_responses(kind: ProviderKind, api: Api, base_url: Option<&str>) -> bool {
+    is_responses(api, server::is_vendor(kind, base_url))
+}
 
 /// Makes the provider in the interface that its settings choose; the vendor's own address needs a
 /// key (S2.22).

@@ -28,6 +28,8 @@ pub(super) enum Part {
     Strict,
     /// That the vendor searches tools.
     ToolSearch,
+    /// That the vendor compacts the request.
+    Compaction,
     /// The longest answer by its old name.
     MaxTokens,
 }
@@ -128,6 +130,9 @@ impl Omitted {
         {
             let text = format!("effort `{effort}` is left out: the model `{model}` takes none");
             told.push((Lesson::Part(Part::Effort), text));
+        }
+        if request.compacting.is_some() && self.has(Part::Compaction) {
+            told.push((Lesson::Part(Part::Compaction), request.not_compacted()));
         }
         told
     }

@@ -9,10 +9,13 @@ use super::models::ModelList;
 use super::omitted::{Lesson, Omitted, Part};
 use super::tools::has_tool_search;
 use super::{fault, lesson};
+use crate::llm::compaction::OPENAI_LEAST;
 use crate::llm::request::learned::Learned;
 use crate::llm::transport::endpoint::Endpoint;
 use crate::llm::transport::{self, Refused};
-use crate::llm::{Error, ListedModel, ProviderKind, Request, Settings};
+use crate::llm::{
+    CompactedBy, CompactionSetting, Compactor, Error, ListedModel, ProviderKind, Request, Settings,
+};
 
 /// The vendor's own address.
 const VENDOR_URL: &str = "https://api.openai.com/v1";
@@ -26,6 +29,8 @@ pub(super) struct Server {
     pub(super) family: String,
     /// What its models refused.
     learned: Learned<Lesson>,
+    /// Who makes room in the context of its models.
+    compaction: CompactionSetting,
 }
 
 /// An answer that has begun, and what is told before it.
@@ -34,15 +39,25 @@ pub(super) struct Opened {
     told: Vec<String>,
 }
 
+/// Whether a provider of that kind is at the vendor's own address.
+pub(super) fn is_vendor(kind: ProviderKind, base_url: Option<&str>) -> bool {
+    let address = base_url.map(str::trim).filter(|url| !url.is_empty());
+    let usual = (kind == ProviderKind::OpenAi).then_some(VENDOR_URL);
+    let url = address.or(usual).and_then(|url| Url::parse(url).ok());
+    url.is_some_and(|url| url.host_str() == Some(VENDOR_HOST))
+}
+
 impl Server {
     /// Reads the settings; the vendor's own address needs a key (S2.22).
     pub(super) fn new(settings: Settings, http: Client) -> Result<Self, Error> {
+        let compaction = settings.compaction;
         let vendor = (settings.kind == ProviderKind::OpenAi).then_some(VENDOR_URL);
         let endpoint = Endpoint::new(settings, vendor, http)?.with_vendor_host(VENDOR_HOST)?;
         Ok(Self {
             family: endpoint.family(),
             endpoint,
             learned: Learned::default(),
+            compaction,
         })
     }
 
@@ -94,6 +109,17 @@ impl Server {
         Ok(Opened { response, told })
     }
 
+    /// How the vendor compacts what that model is sent, where it is set and the model takes it.
+    pub(super) fn compactor(&self, model: &str) -> Option<Compactor> {
+        let is_set = self.compaction.by == CompactedBy::Vendor;
+        let is_refused = || self.learned.refuses(model, Lesson::Part(Part::Compaction));
+        (is_set && !is_refused()).then(|| Compactor {
+            family: self.family.clone(),
+            threshold: self.compaction.threshold,
+            least: OPENAI_LEAST,
+        })
+    }
+
     /// Which models there are.
     pub(super) async fn models(&self) -> Result<Vec<ListedModel>, Error> {
         let get = self.endpoint.http.get(self.url("models"));
@@ -140,7 +166,7 @@ mod tests {
     use secrecy::SecretString;
 
     use super::Server;
-    use crate::llm::{Api, CacheTtl, Error, KeyFault, ProviderKind, Settings};
+    use crate::llm::{Api, CacheTtl, CompactionSetting, Error, KeyFault, ProviderKind, Settings};
     use crate::net;
 
     fn connect(kind: ProviderKind, key: &str, base_url: &str) -> Result<Server, Error> {
@@ -152,6 +178,7 @@ mod tests {
             base_url: Some(base_url.to_owned()),
             api: Api::Auto,
             cache_ttl: CacheTtl::default(),
+            compaction: CompactionSetting::default(),
             pace: Duration::ZERO,
         };
         Server::new(settings, net::client(&net::Settings::default()).unwrap())

@@ -189,6 +189,7 @@ mod tests {
             max_tokens: None,
             max_output: None,
             affordable: None,
+            compacting: None,
             contents: crate::llm::Contents::default(),
         }
     }

@@ -162,6 +162,7 @@ fn check_order(events: &[ModelEvent], ending: Option<&Error>) {
             | ModelEvent::Reasoning(_)
             | ModelEvent::Usage(_)
             | ModelEvent::Native(_)
+            | ModelEvent::Compacted(_)
             | ModelEvent::LeftOut(_)
             | ModelEvent::StopDetail(_) => {}
         }
@@ -185,6 +186,7 @@ fn size(event: &ModelEvent) -> usize {
         } => provider_id.len() + name.len(),
         ModelEvent::CallArguments { json, .. } => json.len(),
         ModelEvent::Native(native) => native.blocks.to_string().len(),
+        ModelEvent::Compacted(it) => it.summary.as_ref().map_or(0, String::len),
         ModelEvent::Usage(_) | ModelEvent::Finished(_) => 0,
     }
 }

@@ -3,8 +3,8 @@
 use crate::domain::TokenUsage;
 use crate::llm::ModelEvent;
 
-/// `text`, `(thought)`, `0:id/name` begins a call, `0+json` goes on with it, `#usage`, `native`, `-left
-/// out`, `!detail`, `.why`. Of usage only the last is shown, as only the last counts.
+/// `text`, `(thought)`, `0:id/name` begins a call, `0+json` goes on with it, `#usage`, `native`,
+/// `~summary~before>after` of what the vendor compacted, `-left out`, `!detail`, `.why`. Of usage only the last is shown, as only the last counts.
 pub(in crate::llm) fn one_line<'a>(
     events: impl IntoIterator<Item = &'a ModelEvent>,
     usage: fn(&TokenUsage) -> String,
@@ -25,6 +25,11 @@ pub(in crate::llm) fn one_line<'a>(
         ModelEvent::CallArguments { index, json } => format!("{index}+{json}"),
         ModelEvent::Usage(used) => format!("#{}", usage(used)),
         ModelEvent::Native(native) => native.blocks.to_string(),
+        ModelEvent::Compacted(it) => {
+            let summary = it.summary.as_deref().unwrap_or("?");
+            let size = [it.before, it.after].map(|tokens| tokens.unwrap_or_default());
+            format!("~{summary}~{}>{}", size[0], size[1])
+        }
         ModelEvent::LeftOut(text) => format!("-{text}"),
         ModelEvent::StopDetail(words) => format!("!{words}"),
         ModelEvent::Finished(finish) => format!(".{}", finish.as_str()),

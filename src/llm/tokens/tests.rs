@@ -72,6 +72,7 @@ fn content_of_an_unknown_kind_counts_as_its_json() {
         native: Some(Native {
             family: "never-heard-of".to_owned(),
             blocks,
+            compacts: false,
         }),
     };
     let call = |args: u64| 1 + args + 8;
@@ -109,6 +110,7 @@ fn an_estimate_of_usage_counts_the_request_and_the_answer() {
         max_tokens: None,
         max_output: None,
         affordable: None,
+        compacting: None,
         contents: crate::llm::Contents::default(),
     };
     let asked = |args| AskedCall {

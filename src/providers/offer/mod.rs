@@ -16,8 +16,8 @@ use crate::domain::{Code, Scope};
 use crate::llm::catalogue::{Abilities, Model};
 use crate::llm::tokens::Calibration;
 use crate::llm::{
-    self, Api, BreakerConfig, CacheTtl, Catalogue, Guarded, ListedModel, Outage, Overrides,
-    Provider, ProviderKind, Vendor,
+    self, Api, BreakerConfig, CacheTtl, Catalogue, CompactionSetting, Guarded, ListedModel, Outage,
+    Overrides, Provider, ProviderKind, Vendor,
 };
 use crate::session::Refusal;
 
@@ -215,6 +215,11 @@ impl Offer {
     /// How long its cache keeps what it is given, where that can be chosen.
     pub fn cache_ttl(&self) -> CacheTtl {
         self.settings.reach.cache_ttl
+    }
+
+    /// Who makes room in the context of its models.
+    pub fn compaction(&self) -> CompactionSetting {
+        self.settings.reach.compaction
     }
 
     /// The models to offer; empty = those that it lists.

@@ -115,6 +115,9 @@ impl Draft<'_> {
                 after: shortened.after,
             });
         }
+        if let Some(by_vendor) = &answer.compacted_by_vendor {
+            self.push(Event::CompactedByVendor(by_vendor.clone()));
+        }
         let is_last = request.iteration.0 >= self.inputs.rules.max_iterations;
         if answer.calls.is_empty() || is_last {
             self.final_answer(request.turn, started, answer);

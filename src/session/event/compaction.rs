@@ -10,6 +10,8 @@ use crate::domain::{MicroUsd, TokenUsage};
 
 /// How `context:compacted` names results in a short form.
 pub const SHORTEN_RESULTS: &str = "shorten-results";
+/// How `context:compacted` names what a vendor compacted by itself.
+pub const BY_VENDOR: &str = "vendor";
 /// How `context:compacted` names a limit that a provider's refusal made lower.
 pub const LOWER_LIMIT: &str = "lower-limit";
 /// How `context:compacted` names a context of nothing but the newest turn.
@@ -126,6 +128,28 @@ pub struct SummarisedBy {
     pub model: String,
     pub usage: TokenUsage,
     /// What it cost, if the price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<MicroUsd>,
+}
+
+/// What a vendor compacted by itself before it answered. The block that stands for it is kept with the answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompactedByVendor {
+    pub provider: String,
+    pub model: String,
+    /// What stands for what was said before; `None` = only the vendor can read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Tokens of what was compacted, where the vendor said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
+    /// Tokens of what the model read instead, where the vendor said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    /// What compacting took, where the vendor tells it apart; a part of what the answer used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<TokenUsage>,
+    /// What that cost, if the price is known; a part of what the answer cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroUsd>,
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 pub use commit::{Commit, CommitError, SCHEMA};
 
-use self::compaction::{Compacted, ContextSize};
+use self::compaction::{Compacted, CompactedByVendor, ContextSize};
 use super::call::{Call, Decider, Outcome, SaidCall, Verdict};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts};
 use super::policy::Rule;
@@ -274,6 +274,9 @@ pub enum Event {
     },
     /// Earlier turns take less of the context from this request on; the transcript stays.
     ContextCompacted(Box<Compacted>),
+    /// The vendor compacted what it was sent, and goes on from that: the answer that follows holds what
+    /// stands for it. The transcript stays.
+    CompactedByVendor(Box<CompactedByVendor>),
     /// What leaves the context where earlier turns do not fit, from the next model request on.
     CompactionChosen {
         /// The first way that suffices; `None` = what the settings say.

@@ -88,6 +88,7 @@ impl Control {
             | Event::TurnFailed { .. }
             | Event::Cancelled { .. }
             | Event::ContextCut { .. }
+            | Event::CompactedByVendor(_)
             | Event::ResultsShortened { .. }
             | Event::StopRequested { .. } => turn::evolve_turn(self, event, at),
             Event::Queued { .. }

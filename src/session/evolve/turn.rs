@@ -56,6 +56,7 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
                 turn.is_shortening_told = true;
             }
         }
+        Event::CompactedByVendor(it) => control.compacting = it.usage,
         Event::StopRequested { limit_ms, .. } => {
             if let Some(turn) = &mut control.turn {
                 turn.is_stopping = true;
@@ -153,7 +154,9 @@ fn count(control: &mut Control, event: &Event) {
     } = event
     {
         control.totals += (*usage, *cost);
-        control.last_usage = *usage;
+        // What was compacted is not what the model read.
+        let compacting = control.compacting.take().unwrap_or_default();
+        control.last_usage = usage.without(compacting);
         control.last_request.clone_from(request);
     }
 }

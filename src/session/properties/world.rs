@@ -665,6 +665,7 @@ pub(crate) fn answer(text: &str, calls: Vec<Proposal>) -> Answer {
         first_token_ms: None,
         shortened: None,
         compacted: None,
+        compacted_by_vendor: None,
         native: None,
         usage: TokenUsage {
             input_tokens: 3,

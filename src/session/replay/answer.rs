@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::domain::{Code, ModelRequestId};
 use crate::session::call::{Call, Outcome, Proposal, Resolution};
 use crate::session::command::{Answer, Command, Cut, Failure, Shortened};
-use crate::session::event::compaction::{Compacted, CutKind};
+use crate::session::event::compaction::{Compacted, CompactedByVendor, CutKind};
 use crate::session::event::{Event, MAX_ITERATIONS};
 use crate::session::model::Spent;
 use crate::session::state::{Control, Phase};
@@ -38,10 +38,21 @@ pub(super) fn requested(control: &Control, rest: &[Event]) -> Vec<Command> {
     let rest = rest
         .get(usize::from(shortened.is_some())..)
         .unwrap_or_default();
+    let by_vendor = rest.first().and_then(by_vendor);
+    let rest = rest
+        .get(usize::from(by_vendor.is_some())..)
+        .unwrap_or_default();
     let command = match rest.first() {
         Some(Event::Said { .. } | Event::Answered { .. }) => {
-            answer(rest, spent, (compacted, shortened))
-                .map(|answer| Command::Answered { request, answer })
+            answer(rest, spent).map(|answer| Command::Answered {
+                request,
+                answer: Answer {
+                    shortened,
+                    compacted,
+                    compacted_by_vendor: by_vendor,
+                    ..answer
+                },
+            })
         }
         Some(event @ Event::TurnFailed { .. }) => failed(request, event, spent),
         Some(Event::ContextCut {
@@ -160,6 +171,13 @@ fn compacted(event: &Event) -> Option<Box<Compacted>> {
     }
 }
 
+fn by_vendor(event: &Event) -> Option<Box<CompactedByVendor>> {
+    match event {
+        Event::CompactedByVendor(compacted) => Some(compacted.clone()),
+        _ => None,
+    }
+}
+
 fn shortened(event: &Event) -> Option<Shortened> {
     let Event::ResultsShortened {
         results,
@@ -176,20 +194,11 @@ fn shortened(event: &Event) -> Option<Shortened> {
     })
 }
 
-fn answer(
-    rest: &[Event],
-    spent: Vec<Spent>,
-    (compacted, shortened): (Option<Box<Compacted>>, Option<Shortened>),
-) -> Option<Answer> {
+fn answer(rest: &[Event], spent: Vec<Spent>) -> Option<Answer> {
     let event = rest.first()?;
     let last = last_answer(event);
     let answer = last.or_else(|| answer_with_calls(event, proposals(rest)))?;
-    Some(Answer {
-        shortened,
-        compacted,
-        spent,
-        ..answer
-    })
+    Some(Answer { spent, ..answer })
 }
 
 /// An answer that ended its turn.
@@ -220,6 +229,7 @@ fn last_answer(event: &Event) -> Option<Answer> {
         dropped_calls: *dropped_calls,
         shortened: None,
         compacted: None,
+        compacted_by_vendor: None,
         native: native.clone(),
         usage: *usage,
         cost: *cost,
@@ -254,6 +264,7 @@ fn answer_with_calls(event: &Event, calls: Vec<Proposal>) -> Option<Answer> {
         dropped_calls: 0,
         shortened: None,
         compacted: None,
+        compacted_by_vendor: None,
         native: native.clone(),
         usage: *usage,
         cost: *cost,

@@ -64,6 +64,7 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
             .collect(),
         Event::ContextCompacted(_)
         | Event::ResultsShortened { .. }
+        | Event::CompactedByVendor(_)
         | Event::Said { .. }
         | Event::Answered { .. }
         | Event::TurnFailed { .. }

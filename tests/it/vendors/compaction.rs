@@ -100,6 +100,7 @@ fn windows(turns: &[Turn], limits: Limits, strategies: &[CompactionStrategy]) ->
             question: None,
             gap: Gap::default(),
             compaction: made.as_ref(),
+            compactor: None,
         };
         let window = history::window(past, limits, strategies, count);
         let window = summarised(window, counter);

@@ -21,8 +21,8 @@ use futures::StreamExt as _;
 use secrecy::SecretString;
 use sepal::domain::{CallId, Entry, ModelCall, Native, Tool, ToolAnnotations};
 use sepal::llm::{
-    self, Answer, Api, CacheTtl, Collector, Error, ModelEvent, Provider, ProviderKind, Request,
-    Settings,
+    self, Answer, Api, CacheTtl, Collector, CompactionSetting, Error, ModelEvent, Provider,
+    ProviderKind, Request, Settings,
 };
 use sepal::net;
 use serde_json::Value;
@@ -55,6 +55,7 @@ fn connect(id: &str, stub: &ModelStub, key: &str) -> Arc<dyn Provider> {
             Vendor::Chat | Vendor::Messages | Vendor::Gemini => Api::Auto,
         },
         cache_ttl: CacheTtl::default(),
+        compaction: CompactionSetting::default(),
         pace: Duration::ZERO,
     };
     llm::connect(settings, net::client(&net::Settings::default()).unwrap()).unwrap()
@@ -120,6 +121,7 @@ fn request(vendor: Vendor, entries: Vec<Entry>) -> Request {
         max_tokens: None,
         max_output: None,
         affordable: None,
+        compacting: None,
     }
 }
 

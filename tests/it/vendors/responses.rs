@@ -160,6 +160,7 @@ async fn thoughts_of_another_key_are_left_out_of_one_request_only() {
     let native = Native {
         family: "openai/stub".to_owned(),
         blocks: json!([{"place": {"text": 0, "calls": 0}, "block": block}]),
+        compacts: false,
     };
     let entries: Vec<Entry> = vec![user("hi"), said("ho", vec![], Some(native)), user("on")];
     for _ in 0..2 {

@@ -94,6 +94,7 @@ async fn what_another_vendor_or_history_left_is_still_a_valid_request() {
         let foreign = sepal::domain::Native {
             family: "openai".to_owned(),
             blocks: json!([{"place": {"text": 0, "calls": 0}, "block": {"type": "thinking"}, "thoughtSignature": "x"}]),
+            compacts: false,
         };
         let gone = call(9, "gone", "x", json!({}));
         let mut request = request(

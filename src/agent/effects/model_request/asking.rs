@@ -1,6 +1,7 @@
 //! Who is asked for an answer, one after the other: the model that the session names, then whoever was
 //! set to help it out. What came of it is a command.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +69,9 @@ impl ModelRequest {
         let gate = self.agent.budgets.gate(self.payer.clone());
         let gate = gate.as_ref();
         let mut first: Option<Lost> = None;
-        for candidate in &candidates {
+        let mut candidates = VecDeque::from(candidates);
+        while let Some(candidate) = candidates.pop_front() {
+            let candidate = &candidate;
             let (asked, counter) = match self.prepare(candidate, gate, first.is_none()).await {
                 Ok(Some(prepared)) => prepared,
                 Ok(None) => continue,
@@ -79,7 +82,8 @@ impl ModelRequest {
             if let Some(lost) = &first {
                 self.tell_fallback(candidate, lost);
             } else {
-                self.meter.lose(self.lost, &self.agent);
+                let lost = std::mem::take(&mut self.lost);
+                self.meter.lose(lost, &self.agent);
             }
             let answer = self.ask(candidate, &asked, counter, gate).await;
             let request = self.request;
@@ -95,6 +99,10 @@ impl ModelRequest {
                 Err(NoAnswer::Failed(failed)) => failed,
             };
             self.meter.fail(&failed.so_far, &self.agent);
+            if self.forgets_block(&asked, &failed.error) {
+                candidates.push_front(candidate.clone());
+                continue;
+            }
             // What was set to help out is asked in any case, as long as no call may run twice.
             let helps = first.is_some() || failed.error.may_be_elsewhere();
             let may_go_on = helps && !failed.so_far.has_whole_call;
@@ -120,6 +128,7 @@ impl ModelRequest {
         gate: Option<&Arc<Gate>>,
         is_first: bool,
     ) -> Result<Option<(Asked, Counter)>, Failure> {
+        self.compact_as(candidate);
         let counter = self.read_as(candidate).await;
         let mut asked = match self.with_summary(&candidate.choice, counter, gate).await {
             Ok(asked) => asked,
@@ -132,7 +141,7 @@ impl ModelRequest {
             let model = self.agent.describe(&candidate.choice);
             let longest = u32::try_from(model.max_output).unwrap_or(u32::MAX);
             let warn = |text| self.warn(text);
-            let of = (model, asked.tokens);
+            let of = (model, asked.paid_tokens());
             let admitted = gate.admit(of, self.meter.cost(), &warn).await;
             let tightest = admitted.map_err(unanswered)?;
             let told = asked.body.max_tokens.filter(|&limit| limit > 0);
@@ -231,7 +240,7 @@ impl ModelRequest {
         body: &Assembled,
     ) -> Result<llm::Contents, Refusal> {
         let agent = &self.agent;
-        let sight = agent.reader(&candidate.choice, self.limits).sight();
+        let sight = agent.reader(&candidate.choice, self.own_limits()).sight();
         let attached = &agent.attachments;
         attached.contents(&agent.key(), &body.entries, sight).await
     }

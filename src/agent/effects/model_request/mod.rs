@@ -1,6 +1,7 @@
 //! The first effect: ask the model, show what it says, and bring back its answer.
 
 mod asking;
+mod compacting;
 mod counting;
 mod cut;
 pub(in crate::agent) mod meter;
@@ -31,7 +32,7 @@ use crate::domain::{
 };
 use crate::history::{self, Limits, Past};
 use crate::llm::tokens::Counter;
-use crate::llm::{self, ModelEvent, Progress};
+use crate::llm::{self, Compactor, ModelEvent, Progress};
 use crate::providers::Candidate;
 use crate::session::{
     Answer, Compaction, ContextSize, Cut, CutKind, Failure, Gap, ModelChoice, Proposal, Reasoning,
@@ -65,6 +66,12 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) compaction: Option<Compaction>,
     /// How much of them the session lets it read.
     pub(in crate::agent) limits: history::Limits,
+    /// How much of them it may read where the vendor compacts.
+    pub(in crate::agent) lowered: history::Limits,
+    /// How the vendor of the model that is asked now does that; none = Sepal makes room.
+    pub(in crate::agent) compactor: Option<Compactor>,
+    /// Whether a vendor did not take back what it had compacted.
+    pub(in crate::agent) is_block_refused: bool,
     /// Whether results have been in a short form since the context began.
     pub(in crate::agent) has_short_results: bool,
     /// Where the whole ones are, up to that version.
@@ -110,6 +117,7 @@ impl ModelRequest {
             question: self.question,
             gap: self.gap,
             compaction: self.compaction.as_ref(),
+            compactor: self.resumable(),
         }
     }
 
@@ -127,7 +135,7 @@ impl ModelRequest {
     /// session's strategies leave, once in a turn, else with nothing but the newest turn; none = that is
     /// all there was (S2.26, D2).
     pub(super) fn cut(&self, shown: &history::Window, counter: Counter) -> Option<Cut> {
-        let half = self.limits.at_most(shown.tokens / 2);
+        let half = self.own_limits().at_most(shown.tokens / 2);
         let past = self.past();
         let turn = past.newest_turn();
         let mut again = self.window(past, half, counter);
@@ -165,7 +173,7 @@ impl ModelRequest {
         let mut reads = Reads {
             input: history::last_input(&self.entries),
             arranged: &self.arranged,
-            limits: self.limits,
+            limits: self.own_limits(),
             has_short_results: self.has_short_results,
         };
         loop {
@@ -189,7 +197,8 @@ impl ModelRequest {
         let prepared = self.read(choice, counter);
         let (base, shown) =
             prepared.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
-        let of_what = (shown.entries.as_slice(), self.question);
+        let of_what = (shown.read(), self.question);
+        let compacting = self.compacting(&base, &shown);
         let parts = self.agent.parts(&base, of_what, counter);
         let RequestBase {
             system,
@@ -222,6 +231,7 @@ impl ModelRequest {
             effort: self.effort.or(self.agent.effort(choice)),
             max_tokens: self.agent.max_tokens.map(at_most),
             max_output: longest,
+            compacting,
         };
         let turn = self.past().newest_turn();
         Ok(Asked {
@@ -319,6 +329,8 @@ impl ModelRequest {
             )
         });
         let calls = self.propose(&answer).await;
+        let by_vendor = answer.compacted.as_ref();
+        let by_vendor = by_vendor.map(|it| Box::new(self.compacted_by_vendor(it, choice)));
         Answer {
             calls,
             dropped_calls: answer.dropped_calls as u64,
@@ -336,7 +348,8 @@ impl ModelRequest {
             reasoning: Reasoning::of(answer.reasoning, thinking.took_ms()),
             native: answer.native,
             usage,
-            cost: self.agent.describe(choice).price(&usage),
+            cost: compacting::price(&self.agent.describe(choice), usage, by_vendor.as_deref()),
+            compacted_by_vendor: by_vendor,
             request: None,
             first_token_ms: None,
             finish: answer.finish.map_or("stop", llm::Finish::as_str).to_owned(),

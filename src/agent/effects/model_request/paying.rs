@@ -108,6 +108,7 @@ pub(super) fn cut(
         dropped_calls: 0,
         shortened: None,
         compacted: shown.compacted.clone(),
+        compacted_by_vendor: None,
         native: None,
         usage: own.usage,
         cost: own.cost,

@@ -43,7 +43,7 @@ impl ModelRequest {
 
     /// Makes the entries what that model reads; what counts their tokens.
     pub(super) async fn read_as(&mut self, candidate: &Candidate) -> Counter {
-        let reader = self.agent.reader(&candidate.choice, self.limits);
+        let reader = self.agent.reader(&candidate.choice, self.own_limits());
         let missing = reader.missing(&self.said, &self.placed);
         if !missing.is_empty() {
             let tools = Arc::clone(&self.agent.tools);
@@ -129,6 +129,8 @@ impl ModelRequest {
         if let (Some(offer), Some(usage)) = (offer, &answer.usage)
             && !usage.is_estimated
             && !has_attachments
+            // What was counted is not what was read then.
+            && answer.compacted.is_none()
         {
             offer.calibrate(&choice.model, counted, usage.input_tokens);
         }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::domain::Code;
 use crate::gateway::error::ApiError;
-use crate::llm::CacheTtl;
+use crate::llm::{CacheTtl, CompactedBy};
 use crate::providers::{Fallback, KeyChange};
 
 pub(super) fn checked_ttl(text: &str) -> Result<CacheTtl, ApiError> {
@@ -12,6 +12,20 @@ pub(super) fn checked_ttl(text: &str) -> Result<CacheTtl, ApiError> {
         let text = "`cacheTtl` is `5m` or `1h`";
         ApiError::of_field(Code::InvalidArguments, "cacheTtl", text)
     })
+}
+
+pub(super) fn checked_compactor(text: &str) -> Result<CompactedBy, ApiError> {
+    CompactedBy::parse(text).ok_or_else(|| {
+        let text = "`compaction` is `sepal` or `vendor`";
+        ApiError::of_field(Code::InvalidArguments, "compaction", text)
+    })
+}
+
+/// `null` or a number, where absent says something else.
+pub(super) fn threshold_change<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<u64>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }
 
 pub(super) fn fallback_of(texts: &[String]) -> Result<Vec<Fallback>, ApiError> {

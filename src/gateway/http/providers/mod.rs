@@ -2,6 +2,7 @@
 //! remove them while the server runs. Keys go in and never come out.
 
 mod checks;
+mod tested;
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,8 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use self::checks::{checked_ttl, fallback_of, key_change};
+use self::checks::{checked_compactor, checked_ttl, fallback_of, key_change, threshold_change};
+use self::tested::{ProviderTested, tested};
 use super::token_price::{TokenPrice, checked_prices};
 use crate::domain::{Caller, Code, Effort, Scope};
 use crate::gateway::GatewayState;
@@ -20,8 +22,9 @@ use crate::gateway::auth::TenantAdmin;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, OptionalBody, Query, required};
 use crate::gateway::word_list;
+use crate::llm::compaction::least_threshold;
 use crate::llm::{ProviderKind, Windows};
-use crate::providers::{Draft, KeyChange, Offer, Source, Trial};
+use crate::providers::{Draft, KeyChange, Offer, Source};
 
 /// The providers that I may use.
 #[derive(Debug, Serialize, ToSchema)]
@@ -68,6 +71,13 @@ pub(in crate::gateway::http) struct ProviderItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^(5m|1h)$")]
     cache_ttl: Option<&'static str>,
+    /// Who makes room in the context of its models, `sepal` or `vendor`; absent where the vendor cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^(sepal|vendor)$")]
+    compaction: Option<&'static str>,
+    /// Tokens of input from which on the vendor compacts; absent = what Sepal's own limits say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compaction_threshold: Option<u64>,
     /// Where it is kept; `settings` are read-only.
     #[schema(value_type = word_list::ProviderSource)]
     source: &'static str,
@@ -127,6 +137,15 @@ pub(in crate::gateway::http) struct PutProviderRequest {
     /// costs more. Absent or `null` keeps what is stored.
     #[schema(pattern = "^(5m|1h)$")]
     cache_ttl: Option<String>,
+    /// Who makes room in the context of its models: `sepal`, or `vendor` at Anthropic and in OpenAI's
+    /// Responses. Absent or `null` keeps what is stored.
+    #[schema(pattern = "^(sepal|vendor)$")]
+    compaction: Option<String>,
+    /// Tokens of input from which on the vendor compacts, at Anthropic 50,000 or more; `null` = what
+    /// Sepal's own limits say, absent keeps what is stored.
+    #[serde(default, deserialize_with = "threshold_change")]
+    #[schema(value_type = Option<u64>, minimum = 1000, maximum = 4_294_967_295_u64)]
+    compaction_threshold: Option<Option<u64>>,
     /// `tenant`, or `installation` for everybody; absent = where it is, else the tenant.
     #[schema(pattern = "^(tenant|installation)$")]
     scope: Option<String>,
@@ -141,36 +160,6 @@ pub(in crate::gateway::http) struct ScopeQuery {
     /// `tenant` or `installation`; absent = the one that is used.
     #[param(pattern = "^(tenant|installation)$")]
     scope: Option<String>,
-}
-
-/// What a trial gave.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(in crate::gateway::http) struct ProviderTested {
-    /// Whether it answered.
-    ok: bool,
-    /// How long the answer took.
-    latency_ms: u64,
-    /// The models that it lists.
-    models: Vec<String>,
-    /// The model that was asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
-    /// Why not, in its own words where it had some.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ProviderFault>,
-    /// Whether it answers in new sessions, which the first stored provider that answers does from then on
-    /// where nothing else could.
-    is_default: bool,
-}
-
-/// Why a provider did not answer.
-#[derive(Debug, Serialize, ToSchema)]
-struct ProviderFault {
-    /// The stable code.
-    code: &'static str,
-    /// In words.
-    message: String,
 }
 
 /// The providers that I may use.
@@ -322,6 +311,12 @@ fn draft(body: PutProviderRequest) -> Result<Draft, ApiError> {
         efforts: body.efforts,
         prices: body.prices.map(checked_prices).transpose()?,
         cache_ttl: body.cache_ttl.as_deref().map(checked_ttl).transpose()?,
+        compaction: body
+            .compaction
+            .as_deref()
+            .map(checked_compactor)
+            .transpose()?,
+        compaction_threshold: body.compaction_threshold,
         key: body.api_key,
         more_keys: body.api_keys,
         fallback: body.fallback.as_deref().map(fallback_of).transpose()?,
@@ -331,6 +326,8 @@ fn draft(body: PutProviderRequest) -> Result<Draft, ApiError> {
 fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
     let whose = (&caller.tenant.id, &caller.user.id);
     let said = offer.said();
+    let compaction = offer.compaction();
+    let can_compact = least_threshold(offer.kind(), offer.api(), offer.base_url()).is_some();
     ProviderItem {
         id: offer.id().to_owned(),
         kind: offer.kind().as_str(),
@@ -350,6 +347,8 @@ fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
             .map(|(model, price)| (model.clone(), TokenPrice::of(price)))
             .collect(),
         cache_ttl: (offer.kind() == ProviderKind::Anthropic).then(|| offer.cache_ttl().as_str()),
+        compaction: can_compact.then(|| compaction.by.as_str()),
+        compaction_threshold: compaction.threshold.filter(|_| can_compact),
         source: match &offer.source {
             Source::Settings => "settings",
             Source::Added(Scope::Installation) => "installation",
@@ -357,21 +356,6 @@ fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
         },
         is_default: state.providers.default_choice(whose).provider == offer.id(),
         problem: offer.told_problem(),
-    }
-}
-
-fn tested(trial: Trial, is_default: bool) -> ProviderTested {
-    let error = trial.problem.map(|(code, message)| ProviderFault {
-        code: code.as_str(),
-        message,
-    });
-    ProviderTested {
-        ok: error.is_none(),
-        latency_ms: u64::try_from(trial.latency.as_millis()).unwrap_or(u64::MAX),
-        models: trial.models,
-        model: trial.model,
-        error,
-        is_default,
     }
 }
 

@@ -66,6 +66,7 @@ fn entries_from(shape: &str, first: usize) -> Vec<Arc<Weighed>> {
                 native: (kind == 't').then(|| Native {
                     family: "any".into(),
                     blocks: json!([]),
+                    compacts: false,
                 }),
             },
         }));
@@ -79,6 +80,7 @@ fn past(entries: &[Arc<Weighed>]) -> Past<'_> {
         question: None,
         gap: Gap::default(),
         compaction: None,
+        compactor: None,
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) fn finish_of(reason: &str) -> Option<Finish> {
         "tool_use" => Finish::Calls,
         "max_tokens" => Finish::Length,
         "model_context_window_exceeded" => Finish::WindowFull,
-        "pause_turn" => Finish::Paused,
+        "pause_turn" | "compaction" => Finish::Paused,
         "refusal" => Finish::Refused,
         _ => Finish::Other,
     })

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::open::COMPACTION;
 use crate::llm::request::interleave::Position;
 
 /// A block as it is kept with its message: the vendor wants it back at its place.
@@ -57,6 +58,31 @@ impl Kept {
         }
     }
 
+    /// Adds to a text of a block that may have been nothing so far.
+    pub(super) fn extend(&mut self, at: usize, field: &str, piece: &str) {
+        let Some(native) = self.blocks.get_mut(at) else {
+            return;
+        };
+        let Some(block) = native.block.as_object_mut() else {
+            return;
+        };
+        match block.get_mut(field) {
+            Some(Value::String(text)) => text.push_str(piece),
+            Some(_) | None => drop(block.insert(field.to_owned(), piece.into())),
+        }
+    }
+
+    /// What the newest block says that stands for all that was said before. The vendor takes one that says
+    /// nothing for none: it could not compact.
+    pub(super) fn summary(&self) -> Option<&str> {
+        let mut blocks = self.blocks.iter().rev().map(|native| &native.block);
+        blocks.find_map(|block| {
+            let is_compaction = block.get("type")? == COMPACTION;
+            let content = block.get("content")?.as_str()?;
+            (is_compaction && !content.is_empty()).then_some(content)
+        })
+    }
+
     /// A call of the vendor's own tools.
     pub(super) fn server_call(&self, id: &str) -> Option<&Value> {
         let mut blocks = self.blocks.iter().map(|native| &native.block);
@@ -96,11 +122,12 @@ impl Kept {
         }
     }
 
-    /// Without its signature a thought would be refused.
+    /// Without its signature a thought would be refused, and without its words what was compacted.
     fn signed(&self) -> Vec<Value> {
         let kept = self.blocks.iter().filter(|native| {
             let signature = native.block.get("signature");
-            signature.is_none_or(|signature| signature != "")
+            let is_blank = native.block["type"] == COMPACTION && native.block["content"] == "";
+            !is_blank && signature.is_none_or(|signature| signature != "")
         });
         kept.filter_map(|native| serde_json::to_value(native).ok())
             .collect()

@@ -3,10 +3,11 @@
 mod ending;
 mod kept;
 mod open;
+mod passes;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 
 use self::kept::Kept;
 pub(in crate::llm::anthropic) use self::kept::{NativeBlock, Said};
+pub(in crate::llm::anthropic) use self::open::COMPACTION;
 use self::open::{Call, Open, is_of_server, think};
 use crate::domain::{Native, TokenUsage};
 use crate::llm::anthropic::fault;
@@ -45,6 +47,9 @@ pub(in crate::llm::anthropic) struct Assembler {
     usage: Usage,
     /// What the requests before the present one used: each pause begins another.
     spent: TokenUsage,
+    /// What compacting took in them, and how large the last of it was before and after.
+    compacting: Option<TokenUsage>,
+    sizes: (Option<u64>, Option<u64>),
     finish: Option<Finish>,
     /// What the vendor says of a refusal.
     stop_detail: Option<String>,
@@ -67,6 +72,8 @@ impl Assembler {
             kept: Kept::default(),
             usage: Usage::default(),
             spent: TokenUsage::default(),
+            compacting: None,
+            sizes: (None, None),
             finish: None,
             stop_detail: None,
             calls: 0,
@@ -119,9 +126,11 @@ impl Assemble for Assembler {
 
     fn end(&mut self, out: &mut VecDeque<ModelEvent>) {
         self.close_all(out);
+        out.extend(self.compacted().map(ModelEvent::Compacted));
         let native = self.kept.blocks().map(|blocks| Native {
             family: self.family.clone(),
             blocks,
+            compacts: self.kept.summary().is_some(),
         });
         out.extend(native.map(ModelEvent::Native));
         out.extend(self.used().map(ModelEvent::Usage));
@@ -153,6 +162,7 @@ impl Assembler {
             "content_block_delta" => {
                 let delta = self.read::<Delta<'_>>(event.delta)?;
                 self.delta(index(event), &delta, out);
+                self.compact(event);
                 if let ("text_delta", Cow::Borrowed(text)) = (&*delta.kind.0, &delta.text.0) {
                     self.envelope.note(payload, text);
                 }
@@ -190,14 +200,6 @@ impl Assembler {
             _ => {}
         }
         Ok(false)
-    }
-
-    /// What all requests of this answer used, as far as the vendor told it.
-    fn used(&self) -> Option<TokenUsage> {
-        match self.usage.tokens() {
-            Some(usage) => Some(self.spent.and(usage)),
-            None => (self.pauses > 0).then_some(self.spent),
-        }
     }
 
     fn failed(&self, event: &Event<'_>, payload: &str) -> Error {
@@ -244,6 +246,10 @@ impl Assembler {
                 let block = serde_json::from_str(raw.get());
                 self.kept.keep(block.unwrap_or_default(), self.calls);
                 Open::Other
+            }
+            COMPACTION => {
+                let block = serde_json::from_str(raw.get());
+                Open::Compaction(self.kept.keep(block.unwrap_or_default(), self.calls))
             }
             kind if is_of_server(kind) => {
                 let block: Value = serde_json::from_str(raw.get()).unwrap_or_default();
@@ -323,25 +329,6 @@ impl Assembler {
         self.stop_detail = details.or(self.stop_detail.take());
     }
 
-    /// Whether the vendor only paused the answer: then it is told, and goes on with the next message.
-    fn goes_on(&mut self, out: &mut VecDeque<ModelEvent>) -> bool {
-        let is_paused = self.finish == Some(Finish::Paused) && self.calls == 0;
-        let Some(pause) = self.pause.clone() else {
-            return false;
-        };
-        if !is_paused || self.pauses >= MAX_PAUSES {
-            return false;
-        }
-        self.pauses += 1;
-        self.close_all(out);
-        self.finish = None;
-        let used = std::mem::take(&mut self.usage);
-        self.spent = self.spent.and(used.tokens().unwrap_or_default());
-        let said = self.kept.said();
-        *pause.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
-        true
-    }
-
     fn close_all(&mut self, out: &mut VecDeque<ModelEvent>) {
         for (_, block) in std::mem::take(&mut self.blocks) {
             self.close(block, out);
@@ -356,7 +343,7 @@ impl Assembler {
                 whole: Some(json),
             }) => out.push_back(ModelEvent::CallArguments { index, json }),
             Open::ServerCall(at, json) => self.kept.set_input(at, &json),
-            Open::Call(_) | Open::Thinking(_) | Open::Other => {}
+            Open::Call(_) | Open::Thinking(_) | Open::Compaction(_) | Open::Other => {}
         }
     }
 

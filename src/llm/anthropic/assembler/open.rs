@@ -4,6 +4,9 @@ use std::collections::VecDeque;
 
 use crate::llm::ModelEvent;
 
+/// The kind of a block that stands for all that was said before it.
+pub(in crate::llm::anthropic) const COMPACTION: &str = "compaction";
+
 /// A block that has begun.
 #[derive(Debug)]
 pub(super) enum Open {
@@ -12,6 +15,8 @@ pub(super) enum Open {
     Thinking(usize),
     /// The same for a call that the vendor runs itself, with its arguments so far.
     ServerCall(usize, String),
+    /// The number of what stands for all that was said before.
+    Compaction(usize),
     /// Text, or something that we do not know.
     Other,
 }
@@ -25,8 +30,7 @@ pub(super) struct Call {
 
 /// Whether a block tells of what the vendor's own tools did, which it wants back.
 pub(super) fn is_of_server(kind: &str) -> bool {
-    matches!(kind, "server_tool_use" | "mcp_tool_use" | "compaction")
-        || kind.ends_with("_tool_result")
+    matches!(kind, "server_tool_use" | "mcp_tool_use") || kind.ends_with("_tool_result")
 }
 
 /// Shows a piece of what the model thinks.

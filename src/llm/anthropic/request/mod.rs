@@ -12,10 +12,10 @@ use tracing::warn;
 use self::search::Known;
 use self::thinking::Plan;
 use crate::domain::{CallId, Tool};
-use crate::llm::anthropic::assembler::{NativeBlock, Said};
+use crate::llm::anthropic::assembler::{COMPACTION, NativeBlock, Said};
 use crate::llm::anthropic::wire::{
-    Block, Body, CacheControl, Message, OutputConfig, OwnBlock, ResultContent, Role, Source,
-    ToolChoice, ToolEntry, ToolForm,
+    Block, Body, CacheControl, ContextManagement, Message, OutputConfig, OwnBlock, ResultContent,
+    Role, Source, ToolChoice, ToolEntry, ToolForm,
 };
 use crate::llm::contents as content;
 use crate::llm::request::interleave::{Part, Position, interleave};
@@ -36,6 +36,8 @@ pub(in crate::llm::anthropic) struct Terms<'a> {
     pub(in crate::llm::anthropic) cache_ttl: Option<&'static str>,
     /// Whether the vendor searches what the request defers.
     pub(in crate::llm::anthropic) is_searching: bool,
+    /// Tokens of input from which on the vendor compacts; none = it does not.
+    pub(in crate::llm::anthropic) compact_from: Option<u64>,
 }
 
 /// The body of a request. The vendor's four marks of what is worth caching go to the tools, the
@@ -69,6 +71,7 @@ pub(in crate::llm::anthropic) fn body<'a>(request: &'a Request, terms: Terms<'_>
         temperature: plan.temperature,
         thinking: plan.thinking.filter(|_| !stays_still),
         output_config: plan.effort.map(|effort| OutputConfig { effort }),
+        context_management: terms.compact_from.map(ContextManagement::compact),
         stream: true,
     }
 }
@@ -179,6 +182,7 @@ fn messages<'a>(request: &'a Request, family: &str, known: &Known) -> Vec<Messag
                 let native = native.map(|native| &native.blocks);
                 let stale = known.stale(native);
                 let parts = parts(text, calls.len(), native);
+                let parts = parts.filter(|part| request.resumes() || !is_compaction(part));
                 let content = assistant(parts, &stale, &calls, &ids);
                 push(&mut messages, Role::Assistant, content);
                 push(&mut messages, Role::User, results);
@@ -258,6 +262,11 @@ fn assistant<'a>(
         }),
     });
     blocks.collect()
+}
+
+/// Whether a part stands for all that was said before it.
+fn is_compaction(part: &Part<'_, &Value>) -> bool {
+    matches!(part, Part::Block(block, _) if block["type"] == COMPACTION)
 }
 
 /// The parts of an answer, in the order in which they came.

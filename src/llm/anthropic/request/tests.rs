@@ -24,6 +24,7 @@ fn says(text: &str, calls: Vec<ModelCall>, native: Option<Value>) -> Entry {
         native: native.map(|blocks| Native {
             family: "anthropic".to_owned(),
             blocks,
+            compacts: false,
         }),
     }
 }
@@ -60,6 +61,7 @@ fn request(entries: Vec<Entry>) -> Request {
         max_tokens: None,
         max_output: None,
         affordable: None,
+        compacting: None,
         contents: crate::llm::Contents::default(),
     }
 }
@@ -75,6 +77,7 @@ fn body<'a>(request: &'a Request, family: &str) -> Body<'a> {
         family,
         cache_ttl: None,
         is_searching: false,
+        compact_from: None,
     };
     super::body(request, terms)
 }
@@ -347,6 +350,7 @@ fn marks_say_how_long_the_cache_keeps_what_it_is_given() {
         family: "anthropic",
         cache_ttl: Some("1h"),
         is_searching: false,
+        compact_from: None,
     };
     let sent = serde_json::to_string(&super::body(&request, terms)).unwrap();
     let mark = r#""cache_control":{"type":"ephemeral","ttl":"1h"}"#;

@@ -354,6 +354,7 @@ impl Assembler {
         (!blocks.is_empty()).then(|| Native {
             family: self.family.clone(),
             blocks: Value::Array(blocks),
+            compacts: false,
         })
     }
 }

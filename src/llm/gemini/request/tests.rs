@@ -25,6 +25,7 @@ fn says(text: &str, calls: Vec<ModelCall>, native: Option<Value>) -> Entry {
         native: native.map(|blocks| Native {
             family: "gemini".to_owned(),
             blocks,
+            compacts: false,
         }),
     }
 }
@@ -72,6 +73,7 @@ fn request(entries: Vec<Entry>) -> Request {
         max_tokens: None,
         max_output: None,
         affordable: None,
+        compacting: None,
         contents: crate::llm::Contents::default(),
     }
 }

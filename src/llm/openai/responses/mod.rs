@@ -12,7 +12,9 @@ use crate::domain::Tool;
 use crate::llm::request::names::Names;
 use crate::llm::stream;
 use crate::llm::stream::payloads;
-use crate::llm::{Deferral, Error, ListedModel, ModelStream, Provider, ProviderKind, Request};
+use crate::llm::{
+    Compactor, Deferral, Error, ListedModel, ModelStream, Provider, ProviderKind, Request,
+};
 
 pub(super) mod assembler;
 mod request;
@@ -22,6 +24,7 @@ mod wire;
 /// What a server may refuse by name and do without. What stands within another comes first.
 const PARTS: &[Part] = &[
     Part::ToolSearch,
+    Part::Compaction,
     Part::Summary,
     Part::Encrypted,
     Part::Effort,
@@ -92,5 +95,9 @@ impl Provider for Responses {
 
     async fn models(&self) -> Result<Vec<ListedModel>, Error> {
         self.server.models().await
+    }
+
+    fn compactor(&self, model: &str) -> Option<Compactor> {
+        self.server.compactor(model)
     }
 }

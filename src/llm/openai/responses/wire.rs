@@ -31,9 +31,28 @@ pub(super) struct Body<'a> {
     pub(super) include: Option<[&'static str; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) prompt_cache_key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) context_management: Option<[ContextEdit; 1]>,
     /// Whether the vendor keeps the answer.
     pub(super) store: bool,
     pub(super) stream: bool,
+}
+
+/// That the vendor compacts the input from so many tokens on.
+#[derive(Debug, Serialize)]
+pub(super) struct ContextEdit {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    compact_threshold: u64,
+}
+
+impl ContextEdit {
+    pub(super) fn compaction(compact_threshold: u64) -> Self {
+        Self {
+            kind: "compaction",
+            compact_threshold,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]

@@ -89,6 +89,11 @@ impl<P: Part> Learned<P> {
         })
     }
 
+    /// Whether a model is known to refuse the part.
+    pub(in crate::llm) fn refuses(&self, model: &str, part: P) -> bool {
+        self.refused(model).contains(&part)
+    }
+
     fn refused(&self, model: &str) -> BTreeSet<P> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.iter().find(|known| known.model == model);

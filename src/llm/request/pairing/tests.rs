@@ -96,6 +96,7 @@ fn blocks_that_are_found_by_the_place_of_a_call_go_with_a_call_before_it() {
             *native = Some(Native {
                 family: "f".to_owned(),
                 blocks: json!([]),
+                compacts: false,
             });
         }
         let results = results.iter().map(|index| result(*index, "r"));

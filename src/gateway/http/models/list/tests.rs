@@ -95,6 +95,7 @@ fn offer(id: &str, provider: Arc<Lister>, models: &[&str]) -> Arc<Offer> {
             base_url: None,
             api: llm::Api::Auto,
             cache_ttl: llm::CacheTtl::default(),
+            compaction: llm::CompactionSetting::default(),
             pace: Duration::ZERO,
         },
         models: models.iter().map(|id| (*id).to_owned()).collect(),

@@ -51,6 +51,7 @@ fn painted(found: &[&str], tool: &str) -> Vec<Entry> {
             native: Some(Native {
                 family: "anthropic".to_owned(),
                 blocks: Value::Array(blocks),
+                compacts: false,
             }),
         },
         Entry::ToolResult {
@@ -83,6 +84,7 @@ fn written(request: &Request, is_searching: bool) -> String {
         family: "anthropic",
         cache_ttl: None,
         is_searching,
+        compact_from: None,
     };
     serde_json::to_string(&body(request, terms)).unwrap()
 }

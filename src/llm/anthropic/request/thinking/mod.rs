@@ -1,7 +1,10 @@
 //! How a model is told how much to think, and what it takes beside that. Pure.
 
+mod refusal;
+
 use std::collections::BTreeSet;
 
+pub(in crate::llm::anthropic) use self::refusal::{Sent, refused_part};
 use crate::domain::Effort;
 use crate::llm::Request;
 use crate::llm::anthropic::wire::{Message, Role, Thinking};
@@ -35,6 +38,8 @@ pub(in crate::llm::anthropic) enum Part {
     CacheTtl,
     /// The vendor's own search for tools.
     ToolSearch,
+    /// That the vendor compacts the messages.
+    Compaction,
 }
 
 impl learned::Part for Part {}
@@ -284,53 +289,6 @@ impl Plan {
         } else {
             self.temperature = Some(temperature);
         }
-    }
-}
-
-/// The part of what was sent that a refusal names; none = it is about something else.
-pub(in crate::llm::anthropic) fn refused_part(
-    words: &str,
-    plan: &Plan,
-    (has_ttl, is_searching): (bool, bool),
-) -> Option<Part> {
-    let words = words.to_ascii_lowercase();
-    let names = |part: &str| words.contains(part);
-    // It may be refused for a reference of the conversation too.
-    if is_searching
-        && [
-            "tool_search",
-            "defer_loading",
-            "tool reference",
-            "tool_reference",
-        ]
-        .iter()
-        .any(|part| names(part))
-    {
-        return Some(Part::ToolSearch);
-    }
-    if has_ttl && names("ttl") {
-        return Some(Part::CacheTtl);
-    }
-    // What stands in the conversation is no parameter.
-    if words.starts_with("messages") {
-        return None;
-    }
-    if plan.temperature.is_some() && names("temperature") {
-        return Some(Part::Temperature);
-    }
-    let is_about_effort = names("effort") && !names("thinking.type");
-    match (&plan.thinking, plan.effort) {
-        (_, Some("max")) if is_about_effort && names("max") => Some(Part::MaxEffort),
-        (_, Some(_)) if is_about_effort => Some(Part::Effort),
-        (Some(Thinking::Adaptive { display: Some(_) }), _) if names("display") => {
-            Some(Part::Display)
-        }
-        (Some(Thinking::Adaptive { .. }), _) if names("thinking") => Some(Part::Adaptive),
-        (Some(Thinking::Enabled { .. }), _) if names("thinking") => Some(Part::Budget),
-        (Some(Thinking::Disabled | Thinking::BetweenTools), _) if names("thinking") => {
-            Some(Part::Off)
-        }
-        (Some(_) | None, _) => None,
     }
 }
 

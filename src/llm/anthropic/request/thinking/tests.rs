@@ -4,9 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{MODELS, Part, Plan, has_tool_search, plan, refused_part};
+use super::{MODELS, Part, Plan, Sent, has_tool_search, plan, refused_part};
 use crate::domain::Effort;
 use crate::llm::Request;
+
+const EVERYTHING: Sent = Sent {
+    has_ttl: true,
+    is_searching: true,
+    is_compacting: true,
+};
 
 fn request(model: &str, effort: Option<Effort>) -> Request {
     Request {
@@ -222,11 +228,7 @@ fn check_refusal(model: &str, effort: Option<Effort>, words: &str, expected: Opt
     let mut request = request(model, effort);
     request.temperature = Some(0.1);
     let plan = planned(&request, &[]);
-    assert_eq!(
-        refused_part(words, &plan, (true, true)),
-        expected,
-        "{words}"
-    );
+    assert_eq!(refused_part(words, &plan, EVERYTHING), expected, "{words}");
 }
 
 #[test]
@@ -265,8 +267,14 @@ fn a_refusal_of_the_vendors_search_is_told_from_others() {
         check_refusal("claude-sonnet-4-5", None, words, expected);
     }
     let plan = planned(&request("claude-sonnet-4-5", None), &[]);
-    let refused = refused_part("tool_search is unknown", &plan, (true, false));
+    let nothing = Sent::default();
+    let refused = refused_part("tool_search is unknown", &plan, nothing);
     assert_eq!(refused, None, "it was not sent");
+    let refused = refused_part("context_management: extra inputs", &plan, nothing);
+    assert_eq!(
+        refused, None,
+        "without its block the model would lack what came before"
+    );
 }
 
 #[test]
@@ -308,6 +316,12 @@ fn a_refusal_names_the_part_of_the_request_that_it_is_about() {
         None,
         "system.0.cache_control.ephemeral.ttl: Extra inputs are not permitted",
         Some(Part::CacheTtl),
+    );
+    check_refusal(
+        "claude-haiku-4-5",
+        None,
+        "context_management: Extra inputs are not permitted",
+        Some(Part::Compaction),
     );
 }
 

@@ -247,6 +247,7 @@ impl Assembler {
         (!blocks.is_empty()).then_some(Native {
             family,
             blocks: Value::Object(blocks),
+            compacts: false,
         })
     }
 }

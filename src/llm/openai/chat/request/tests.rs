@@ -30,6 +30,7 @@ fn request(entries: Vec<Entry>) -> Request {
         max_tokens: None,
         max_output: None,
         affordable: None,
+        compacting: None,
         contents: crate::llm::Contents::default(),
     }
 }
@@ -127,6 +128,7 @@ fn calls_results_and_native_blocks_take_their_places() {
         native: Some(Native {
             family: "openai".to_owned(),
             blocks: json!({"reasoning_content": "hm", "extra_content": [{"s": 1}]}),
+            compacts: false,
         }),
     };
     let result = Entry::ToolResult {
@@ -180,6 +182,7 @@ fn thoughts_go_back_as_they_came_or_not_at_all() {
         native: Some(Native {
             family: "openai".to_owned(),
             blocks,
+            compacts: false,
         }),
     };
     let details = json!([{"type": "reasoning.text", "text": "hm", "signature": "s", "index": 0}]);

@@ -51,6 +51,8 @@ pub(super) enum Kind {
     },
     /// A search for tools, or what it loaded.
     Search(Position),
+    /// What stands for all that was said before.
+    Compaction(Position),
     Other,
 }
 
@@ -175,6 +177,7 @@ impl Items {
             | Kind::Message { .. }
             | Kind::Thought { .. }
             | Kind::Search(_)
+            | Kind::Compaction(_)
             | Kind::Other => None,
         })
         .collect()

@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::domain::Native;
+use crate::llm::CompactedInput;
 use crate::llm::openai::responses::searched;
 use crate::llm::request::interleave::Position;
 use crate::llm::request::names::Names;
@@ -24,10 +25,15 @@ impl NativeBlock {
     pub(in crate::llm::openai) const BLOCK: &'static str = "block";
 }
 
+/// The kind of an item that stands for all that was said before it.
+pub(in crate::llm::openai) const COMPACTION: &str = "compaction";
+
 /// The parts that are kept so far.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     blocks: Vec<NativeBlock>,
+    /// Whether one of them stands for what was said before.
+    compacts: bool,
     /// What a search looks for that has not said what it loaded.
     query: String,
 }
@@ -85,6 +91,21 @@ impl Kept {
         told
     }
 
+    /// Keeps what stands for all that was said before, as it came: nobody but the vendor reads it.
+    pub(super) fn compaction(&mut self, place: Position, raw: &RawValue) {
+        let Ok(block @ Value::Object(_)) = serde_json::from_str(raw.get()) else {
+            return;
+        };
+        let content = block.get("encrypted_content").and_then(Value::as_str);
+        self.compacts |= content.is_some_and(|content| !content.is_empty());
+        self.blocks.push(NativeBlock { place, block });
+    }
+
+    /// What people are told of it.
+    pub(super) fn compacted(&self) -> Option<CompactedInput> {
+        self.compacts.then(CompactedInput::default)
+    }
+
     /// Keeps what a message was: a word on the way, or the answer.
     pub(super) fn phase(&mut self, place: Position, phase: &str) {
         let block = json!({"type": "message", "phase": phase});
@@ -100,6 +121,7 @@ impl Kept {
         (!blocks.is_empty()).then(|| Native {
             family: family.to_owned(),
             blocks: Value::Array(blocks),
+            compacts: self.compacts,
         })
     }
 }

@@ -20,7 +20,7 @@ use crate::llm::{Error, Finish, ModelEvent};
 mod items;
 mod kept;
 
-pub(in crate::llm::openai) use kept::NativeBlock;
+pub(in crate::llm::openai) use kept::{COMPACTION, NativeBlock};
 
 /// Stands between two messages, and between two parts of a thought.
 const GAP: &str = "\n\n";
@@ -88,6 +88,7 @@ impl Assemble for Assembler {
 
     fn end(&mut self, out: &mut VecDeque<ModelEvent>) {
         out.extend(self.items.unsaid());
+        out.extend(self.kept.compacted().map(ModelEvent::Compacted));
         let native = self.kept.take(&self.family);
         out.extend(native.map(ModelEvent::Native));
         out.extend(self.usage.map(ModelEvent::Usage));
@@ -264,6 +265,7 @@ impl Assembler {
                 }
             }
             "tool_search_call" | "tool_search_output" => Kind::Search(self.place()),
+            COMPACTION => Kind::Compaction(self.place()),
             _ => Kind::Other,
         })
     }
@@ -321,6 +323,7 @@ impl Assembler {
                     self.think(&told, out);
                 }
             }
+            Kind::Compaction(place) => self.kept.compaction(place, raw),
             Kind::Other => {}
         }
     }

@@ -13,10 +13,10 @@ use crate::domain::{CallId, Digest, Entry, Native, Tool};
 use crate::llm::Request;
 use crate::llm::contents::{Part as Said, only_text};
 use crate::llm::openai::omitted::{Omitted, Part};
-use crate::llm::openai::responses::assembler::NativeBlock;
+use crate::llm::openai::responses::assembler::{COMPACTION, NativeBlock};
 use crate::llm::openai::responses::searched;
 use crate::llm::openai::responses::wire::{
-    Body, Content, ContentPart, Item, OwnItem, Reasoning, Role, ToolForm,
+    Body, Content, ContentPart, ContextEdit, Item, OwnItem, Reasoning, Role, ToolForm,
 };
 use crate::llm::openai::tools::{Offered, Strictness, Written, write};
 use crate::llm::request::interleave::{self, Position, interleave};
@@ -51,6 +51,9 @@ pub(super) fn body<'a>(
         max_output_tokens: max_tokens.map(|limit| limit.max(LEAST_OUTPUT)),
         include: has(Part::Encrypted).then_some(["reasoning.encrypted_content"]),
         prompt_cache_key: has(Part::CacheKey).then(|| cache_key(request)),
+        context_management: request
+            .compacting_unless(omitted.has(Part::Compaction))
+            .map(|it| [ContextEdit::compaction(it.threshold)]),
         store: false,
         stream: true,
     }
@@ -108,6 +111,7 @@ fn input<'a>(request: &'a Request, family: &str, omitted: &Omitted) -> Vec<Item<
                 let takes_thoughts = !omitted.has(Part::Thoughts);
                 let blocks = native.into_iter().flat_map(blocks);
                 let blocks = blocks.filter(|(_, block)| takes_thoughts || !is_thought(block));
+                let blocks = blocks.filter(|(_, block)| request.resumes() || !is_compaction(block));
                 let blocks = namespaces.without_stale(blocks.collect());
                 let parts = interleave(text, calls.len(), blocks.into_iter());
                 input.extend(assistant(parts, (&calls, &ids), &namespaces));
@@ -175,6 +179,11 @@ fn is_thought(block: &Value) -> bool {
     block.get("type").and_then(Value::as_str) == Some("reasoning")
 }
 
+/// Whether a block stands for all that was said before it.
+fn is_compaction(block: &Value) -> bool {
+    block.get("type").and_then(Value::as_str) == Some(COMPACTION)
+}
+
 /// What the model said, in its order. A thought must be followed by what came of it: one whose text
 /// or call is gone goes with it.
 fn assistant<'a>(
@@ -186,7 +195,9 @@ fn assistant<'a>(
         interleave::Part::Text(text) => {
             message(Role::Assistant, Content::Text(Cow::Borrowed(text)), None)
         }
-        interleave::Part::Block(block, _) if is_thought(block) || searched::is_search(block) => {
+        interleave::Part::Block(block, _)
+            if is_thought(block) || is_compaction(block) || searched::is_search(block) =>
+        {
             Some(Item::Native(block))
         }
         interleave::Part::Block(block, own) => {

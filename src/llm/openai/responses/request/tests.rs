@@ -24,6 +24,7 @@ fn says(text: &str, calls: Vec<ModelCall>, blocks: Option<Value>) -> Entry {
         native: blocks.map(|blocks| Native {
             family: "openai".to_owned(),
             blocks,
+            compacts: false,
         }),
     }
 }
@@ -227,6 +228,7 @@ fn blocks_of_others_and_of_the_other_interface_stay_here() {
         native: Some(Native {
             family: family.to_owned(),
             blocks,
+            compacts: false,
         }),
     };
     for (family, blocks) in [

@@ -57,6 +57,7 @@ fn painted(blocks: Vec<Value>) -> Vec<Entry> {
             native: Some(Native {
                 family: "openai".to_owned(),
                 blocks: blocks.collect(),
+                compacts: false,
             }),
         },
         Entry::ToolResult {

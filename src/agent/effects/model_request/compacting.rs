@@ -1,0 +1,124 @@
+//! Compaction that the vendor of a model makes itself: when it is asked for it, what it makes of the
+//! limits, and what is told of it.
+
+use super::{Asked, ModelRequest};
+use crate::agent::effects::session_agent::RequestBase;
+use crate::agent::feed::{Notice, What};
+use crate::domain::{MicroUsd, TokenUsage};
+use crate::history::{Limits, Window};
+use crate::llm::catalogue::Model;
+use crate::llm::{self, CompactedInput, Compacting};
+use crate::providers::Candidate;
+use crate::session::{CompactedByVendor, ModelChoice};
+
+/// Percent by which a vendor may count more input than was counted here.
+const MARGIN: u64 = 5;
+
+impl ModelRequest {
+    /// From here on that model is asked, whose vendor may compact. What the session's providers chose of
+    /// the history has other places than what was compacted.
+    pub(super) fn compact_as(&mut self, candidate: &Candidate) {
+        let compactor = candidate.provider.compactor(&candidate.choice.model);
+        self.compactor = compactor.filter(|_| self.arranged.is_whole());
+    }
+
+    /// Whose blocks stand for what was said before them.
+    pub(super) fn resumable(&self) -> Option<&str> {
+        let compactor = self.compactor.as_ref().filter(|_| !self.is_block_refused);
+        compactor.map(|it| it.family.as_str())
+    }
+
+    /// How much of the past the model may read: where its vendor compacts, as much as its window holds.
+    pub(super) fn own_limits(&self) -> Limits {
+        match self.compactor {
+            Some(_) => self.lowered,
+            None => self.limits,
+        }
+    }
+
+    /// What a request lets its vendor do.
+    pub(super) fn compacting(&self, base: &RequestBase, shown: &Window) -> Option<Compacting> {
+        let compactor = self.compactor.as_ref()?;
+        let with_rest = |history: u64| history.saturating_add(base.tokens);
+        let room = base.limits.max_tokens.map_or(u64::MAX, with_rest);
+        Some(Compacting {
+            threshold: compactor.threshold(room, self.limits.max_tokens.map(with_rest)),
+            resumes: shown.resumed.is_some(),
+        })
+    }
+
+    /// Whether the same is to be asked once more because the vendor refused the request with what it had
+    /// compacted before, which another model of its may not read: then the conversation counts again.
+    pub(super) fn forgets_block(&mut self, asked: &Asked, error: &llm::Error) -> bool {
+        let is_refused = asked.shown.resumed.is_some() && error.is_refused_request();
+        if is_refused {
+            tracing::warn!(?error, "A vendor refuses what it has compacted");
+            self.is_block_refused = true;
+            self.feed.announce(What::Notice(Notice {
+                text:
+                    "The provider does not take back what it compacted: the conversation is sent \
+                       again, as far as it fits"
+                        .to_owned(),
+                code: "compaction_refused".into(),
+                turn: self.request.turn,
+                retry: None,
+            }));
+        }
+        is_refused
+    }
+
+    /// What people are told of what a vendor compacted.
+    pub(super) fn compacted_by_vendor(
+        &self,
+        compacted: &CompactedInput,
+        choice: &ModelChoice,
+    ) -> CompactedByVendor {
+        let CompactedInput {
+            summary,
+            before,
+            after,
+            usage,
+        } = compacted;
+        tracing::info!(
+            llm.provider = %choice.provider,
+            llm.model = %choice.model,
+            before.tokens = before,
+            after.tokens = after,
+            "The vendor compacted the context"
+        );
+        let model = self.agent.describe(choice);
+        CompactedByVendor {
+            provider: choice.provider.clone(),
+            model: choice.model.clone(),
+            summary: summary.clone(),
+            before: *before,
+            after: *after,
+            usage: *usage,
+            cost: usage.and_then(|usage| model.price(&usage)),
+        }
+    }
+}
+
+impl Asked {
+    /// Tokens of input that have to be paid for. Where the vendor is going to compact, it reads them once
+    /// more: what it writes and what the model reads then is less than that.
+    pub(super) fn paid_tokens(&self) -> u64 {
+        let counted = self.tokens.saturating_mul(100 + MARGIN) / 100;
+        let compacting = self.body.compacting.filter(|it| counted >= it.threshold);
+        compacting.map_or(self.tokens, |_| self.tokens.saturating_mul(2))
+    }
+}
+
+/// What an answer cost. What was compacted before it was a pass of its own, with a length of its own, on
+/// which prices may depend.
+pub(super) fn price(
+    model: &Model,
+    usage: TokenUsage,
+    compacted: Option<&CompactedByVendor>,
+) -> Option<MicroUsd> {
+    let Some(part) = compacted.and_then(|it| it.usage) else {
+        return model.price(&usage);
+    };
+    let (own, compacting) = (usage.without(part), model.price(&part)?);
+    Some(MicroUsd(model.price(&own)?.0.saturating_add(compacting.0)))
+}
